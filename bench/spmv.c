@@ -1,0 +1,257 @@
+/*
+ * spmv: the sparse matrix-vector product y = A x on MPI ranks, repeated, with the time that its
+ * exchange takes.
+ *
+ * Every rank owns columns of A and the same entries of x and y (column form), computes partial
+ * sums for rows that others own and sends them there; or it owns rows (row form) and is sent the
+ * entries of x that it lacks. The exchange is MPI_Neighbor_alltoallv on a graph communicator.
+ *
+ * The elements of A and the first x are small whole numbers made of hashes of their places, and x
+ * is taken modulo a small prime before the next iteration. All sums stay far below 2^53, so the
+ * arithmetic is exact in any order, and the checksum of the last x depends on the matrix, the seed
+ * and the number of iterations only: not on ranks, partition, form or library.
+ *
+ * Files: spmv_options.c reads the arguments, spmv_setup.c distributes the matrix, this one
+ * iterates and reports. Exit status: 0, 1 if the input cannot be used, 2 for bad arguments.
+ */
+#include "spmv.h"
+
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 2^31 entries in a row, elements to 9, x below this: sums below 2^48. */
+enum { PRIME = 8191 };
+
+/* The vectors of a rank; the one that the exchange extends has the halo behind the own entries. */
+struct vectors {
+    double *x, *y;
+    double *border; /* entries for, or partial sums from, other ranks */
+};
+
+/* The figures of an exchange over all ranks; valid on rank 0. */
+struct traffic {
+    int64_t sends_max, sends_sum, receives_max, bytes;
+};
+
+static double start_value(int64_t seed, int number)
+{
+    return (double)(bench_hash((uint64_t)seed, UINT64_MAX, (uint64_t)number) % PRIME);
+}
+
+static struct vectors vectors_create(const struct spmv_share *share, int64_t seed)
+{
+    size_t n = (size_t)share->n_own + (size_t)share->halo_side.n_items;
+    struct vectors vectors = {
+        .x = spmv_array(n, sizeof(double)),
+        .y = spmv_array(n, sizeof(double)),
+        .border = spmv_array((size_t)share->border_side.n_items, sizeof(double)),
+    };
+
+    for (int i = 0; i < share->n_own; i++)
+        vectors.x[i] = start_value(seed, share->own[i]);
+    return vectors;
+}
+
+static void vectors_free(struct vectors *vectors)
+{
+    free(vectors->x);
+    free(vectors->y);
+    free(vectors->border);
+}
+
+/* ---- one iteration ---- */
+
+/* Only this is timed: from a common start to this rank's end of the exchange, in seconds. */
+static double exchange(const struct spmv_share *share, enum spmv_form form, const double *sent,
+                       double *received)
+{
+    const struct spmv_side *to = spmv_sent(share, form);
+    const struct spmv_side *from = spmv_received(share, form);
+
+    MPI_Barrier(share->graph);
+    double begin = MPI_Wtime();
+    MPI_Neighbor_alltoallv(sent, to->count, to->displ, MPI_DOUBLE, received, from->count,
+                           from->displ, MPI_DOUBLE, share->graph);
+    return MPI_Wtime() - begin;
+}
+
+static double multiply_by_rows(const struct spmv_share *share, struct vectors *v)
+{
+    for (int k = 0; k < share->border_side.n_items; k++)
+        v->border[k] = v->x[share->border[k]];
+    double seconds = exchange(share, SPMV_ROW, v->border, v->x + share->n_own);
+    for (int i = 0; i < share->n_own; i++) {
+        double sum = 0;
+        for (int k = share->start[i]; k < share->start[i + 1]; k++)
+            sum += share->value[k] * v->x[share->entry[k]];
+        v->y[i] = sum;
+    }
+    return seconds;
+}
+
+static double multiply_by_columns(const struct spmv_share *share, struct vectors *v)
+{
+    size_t n = (size_t)share->n_own + (size_t)share->halo_side.n_items;
+
+    memset(v->y, 0, n * sizeof *v->y);
+    for (int i = 0; i < share->n_own; i++)
+        for (int k = share->start[i]; k < share->start[i + 1]; k++)
+            v->y[share->entry[k]] += share->value[k] * v->x[i];
+    double seconds = exchange(share, SPMV_COLUMN, v->y + share->n_own, v->border);
+    for (int k = 0; k < share->border_side.n_items; k++)
+        v->y[share->border[k]] += v->border[k];
+    return seconds;
+}
+
+/* Returns the seconds of the exchange. */
+static double iterate(const struct spmv_share *share, enum spmv_form form, struct vectors *v)
+{
+    double seconds = form == SPMV_ROW ? multiply_by_rows(share, v) : multiply_by_columns(share, v);
+
+    for (int i = 0; i < share->n_own; i++)
+        v->x[i] = fmod(v->y[i], PRIME);
+    return seconds;
+}
+
+/* ---- results ---- */
+
+/* A sum over the entries, so that their order and distribution do not matter; valid on rank 0. */
+static uint64_t checksum(const struct spmv_share *share, const double *x)
+{
+    uint64_t sum = 0;
+    uint64_t total = 0;
+
+    for (int i = 0; i < share->n_own; i++) {
+        uint64_t bits; /* not a conversion: a damaged value may be anything */
+        memcpy(&bits, &x[i], sizeof bits);
+        sum += bench_hash(0, (uint64_t)share->own[i], bits);
+    }
+    MPI_Reduce(&sum, &total, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    return total;
+}
+
+static struct traffic count_traffic(const struct spmv_share *share, enum spmv_form form)
+{
+    const struct spmv_side *sent = spmv_sent(share, form);
+    int64_t mine[2] = {sent->n_ranks, spmv_received(share, form)->n_ranks};
+    int64_t added[2] = {sent->n_ranks, (int64_t)sent->n_items * (int64_t)sizeof(double)};
+    int64_t most[2] = {0};
+    int64_t sum[2] = {0};
+
+    MPI_Reduce(mine, most, 2, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(added, sum, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    return (struct traffic){most[0], sum[0], most[1], sum[1]};
+}
+
+static void print_times(struct report *report, double *seconds, int n)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } rows[] = {{"time median", 0.5},
+                {"time lower quartile", 0.25},
+                {"time upper quartile", 0.75},
+                {"time min", 0},
+                {"time max", 1}};
+
+    bench_sort(seconds, (size_t)n);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        report_real(report, rows[i].name, 1e6 * bench_quantile(seconds, (size_t)n, rows[i].q), 2,
+                    "us");
+}
+
+static void print_results(const struct spmv_options *options, const struct spmv_share *share,
+                          const struct traffic *traffic, double setup_seconds, double *seconds,
+                          uint64_t sum)
+{
+    struct report report = report_begin(stdout, options->is_json);
+    char digits[17];
+    int n_ranks;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    snprintf(digits, sizeof digits, "%016" PRIx64, sum);
+    report_text(&report, "matrix", options->matrix);
+    report_integer(&report, "rows", share->n_rows, "");
+    report_integer(&report, "nonzeros", share->n_entries, "");
+    report_text(&report, "form", options->form == SPMV_ROW ? "row" : "column");
+    report_text(&report, "partition", options->partition);
+    report_integer(&report, "ranks", n_ranks, "");
+    report_integer(&report, "sends max", traffic->sends_max, "");
+    report_real(&report, "sends average", (double)traffic->sends_sum / n_ranks, 2, "");
+    report_integer(&report, "receives max", traffic->receives_max, "");
+    report_integer(&report, "exchange", traffic->bytes, "bytes");
+    report_real(&report, "setup", setup_seconds, 2, "seconds");
+    report_integer(&report, "warmup", options->n_warmup, "");
+    report_integer(&report, "iterations", options->n_iterations, "");
+    print_times(&report, seconds, options->n_iterations);
+    report_text(&report, "checksum", digits);
+    report_end(&report);
+}
+
+/* ---- the program ---- */
+
+static void measure(const struct spmv_options *options, const struct spmv_share *share,
+                    double setup_seconds)
+{
+    struct vectors vectors = vectors_create(share, options->seed);
+    double *mine = spmv_array((size_t)options->n_iterations, sizeof *mine);
+    double *slowest = spmv_array((size_t)options->n_iterations, sizeof *slowest);
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < options->n_warmup; i++)
+        (void)iterate(share, options->form, &vectors);
+    for (int i = 0; i < options->n_iterations; i++)
+        mine[i] = iterate(share, options->form, &vectors);
+    MPI_Reduce(mine, slowest, options->n_iterations, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    uint64_t sum = checksum(share, vectors.x);
+    struct traffic traffic = count_traffic(share, options->form);
+    if (rank == 0)
+        print_results(options, share, &traffic, setup_seconds, slowest, sum);
+    free(mine);
+    free(slowest);
+    vectors_free(&vectors);
+}
+
+/* All ranks return the same exit status. */
+static int run(int n_arguments, char **arguments)
+{
+    struct spmv_options options;
+    struct spmv_share share;
+    struct bench_error error;
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (spmv_options_read(n_arguments, arguments, &options, &error) != 0) {
+        if (rank == 0)
+            fprintf(stderr, "spmv: %s\n%s", error.text, spmv_usage);
+        return 2;
+    }
+    if (options.wants_help) {
+        if (rank == 0)
+            fputs(spmv_usage, stdout);
+        return 0;
+    }
+    double begin = MPI_Wtime();
+    if (spmv_setup(&options, &share, &error) != 0) {
+        if (rank == 0)
+            fprintf(stderr, "spmv: %s\n", error.text);
+        return 1;
+    }
+    measure(&options, &share, MPI_Wtime() - begin);
+    spmv_share_free(&share);
+    return 0;
+}
+
+int main(int n_arguments, char **arguments)
+{
+    MPI_Init(&n_arguments, &arguments);
+    int status = run(n_arguments, arguments);
+    MPI_Finalize();
+    return status;
+}

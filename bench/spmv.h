@@ -1,0 +1,82 @@
+/*
+ * What the files of spmv share: the options, the part of the matrix that a rank owns, and the
+ * exchange that goes with it. spmv.c says what the program does.
+ */
+#ifndef BENCH_SPMV_H
+#define BENCH_SPMV_H
+
+#include "common.h"
+
+#include <mpi.h>
+#include <stdint.h>
+
+enum spmv_form { SPMV_COLUMN, SPMV_ROW };
+
+struct spmv_options {
+    enum spmv_form form;
+    const char *partition; /* "block", "metis" or the name of a file */
+    const char *matrix;
+    int n_iterations, n_warmup;
+    int64_t seed;
+    int is_json, wants_help;
+};
+
+/* The usage, ready to print. */
+extern const char spmv_usage[];
+
+/* Read the arguments; the same result on all ranks. 0, or -1 with the error set. */
+int spmv_options_read(int n_arguments, char **arguments, struct spmv_options *out,
+                      struct bench_error *error);
+
+/* Items exchanged with other ranks, grouped by rank: counts and displacements as MPI wants them. */
+struct spmv_side {
+    int n_ranks, n_items;
+    int *rank, *count, *displ;
+};
+
+/*
+ * A rank's part. A line is a row (row form) or a column (column form). An entry names the line
+ * across it by a local number: from 0 for own lines, from n_own for the halo.
+ */
+struct spmv_share {
+    int n_own;
+    int *own;   /* number of each own line in the matrix file, from 0 */
+    int *start; /* n_own + 1: entries of line i are start[i] to start[i + 1] - 1 */
+    int *entry;
+    double *value; /* the matrix elements: small whole numbers */
+    int *border;   /* own lines that other ranks refer to, grouped by rank: border_side */
+    struct spmv_side halo_side; /* lines of other ranks that this rank refers to */
+    struct spmv_side border_side;
+    MPI_Comm graph; /* the neighbors, in the direction of the form */
+    int n_rows;     /* of the whole matrix */
+    int64_t n_entries;
+};
+
+/* The sides that are sent and received: x travels border to halo, partial sums halo to border. */
+static inline const struct spmv_side *spmv_sent(const struct spmv_share *share, enum spmv_form form)
+{
+    return form == SPMV_ROW ? &share->border_side : &share->halo_side;
+}
+
+static inline const struct spmv_side *spmv_received(const struct spmv_share *share,
+                                                    enum spmv_form form)
+{
+    return form == SPMV_ROW ? &share->halo_side : &share->border_side;
+}
+
+/*
+ * Read the matrix on rank 0 of MPI_COMM_WORLD and give every rank its share. Collective.
+ * 0 on all ranks, or -1 on all ranks with the error set on rank 0.
+ */
+int spmv_setup(const struct spmv_options *options, struct spmv_share *out,
+               struct bench_error *error);
+
+void spmv_share_free(struct spmv_share *share);
+
+/*
+ * bench_array for code that runs on every rank: without memory there is no way to go on, and a
+ * lone rank cannot leave through MPI_Finalize, so the job is aborted with a message.
+ */
+void *spmv_array(size_t n, size_t size);
+
+#endif

@@ -1,0 +1,53 @@
+/* carpool: the command. Picks the subcommand; each has a file of its own. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *doc;
+} commands[] = {
+    {"plan", cpl_command_plan, "plan a communication pattern and compare strategies, without MPI"},
+    {"run", cpl_command_run, "start a program with the library preloaded"},
+    {"report", cpl_command_report, "show the report of a run as text"},
+    {"settings", cpl_command_settings, "list all settings with their present values"},
+    {"strategies", cpl_command_strategies, "list all strategies"},
+};
+
+static void usage(FILE *out)
+{
+    fprintf(out, "usage: carpool COMMAND [ARGUMENT...]\n\ncommands:\n");
+    for (size_t k = 0; k < sizeof commands / sizeof commands[0]; k++)
+        fprintf(out, "  %-11s %s\n", commands[k].name, commands[k].doc);
+    fprintf(out,
+            "\n`carpool COMMAND --help` tells more; `carpool --version` prints the version.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return CPL_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("carpool %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    for (size_t k = 0; k < sizeof commands / sizeof commands[0]; k++)
+        if (strcmp(argv[1], commands[k].name) == 0)
+            return commands[k].run(argc - 1, argv + 1);
+    fprintf(stderr, "carpool: no command '%s'\n", argv[1]);
+    usage(stderr);
+    return CPL_EXIT_USAGE;
+}

@@ -1,0 +1,353 @@
+/* carpool plan: plans a pattern without MPI and shows the strategies side by side. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "command.h"
+#include "machine.h"
+#include "pattern.h"
+#include "plan.h"
+#include "strategy.h"
+
+#include <getopt.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum format { FORMAT_TABLE, FORMAT_TSV, FORMAT_JSON };
+
+struct options {
+    const char *file;
+    const char *strategies;
+    const char *topology;
+    const char *machine_file;
+    int32_t ranks_per_node; /* 0: not given */
+    double unit_bytes;
+    enum format format;
+    bool dump;
+};
+
+struct result {
+    char name[CPL_STRATEGY_TEXT];   /* as asked for */
+    char chosen[CPL_STRATEGY_TEXT]; /* what auto chose, else the same */
+    struct cpl_metrics metrics;
+    double plan_ms;
+};
+
+static void usage(FILE *out)
+{
+    fprintf(
+        out,
+        "usage: carpool plan FILE [OPTION...]\n\n"
+        "Plans the communication pattern in FILE (Matrix Market coordinate, or text: P, then "
+        "lines\n"
+        "`src dst volume`; may be gzipped) and prints each strategy's figures.\n\n"
+        "  --strategy NAME[,NAME...]|all   strategies to try (`carpool strategies`); default all\n"
+        "  --ranks-per-node N              consecutive ranks on a node; default 32, or the cores "
+        "of\n"
+        "                                  --topology, or what the machine file says\n"
+        "  --topology FILE|SYNTHETIC       the node: hwloc XML or synthetic description\n"
+        "  --machine FILE                  costs of messages; default: an EDR InfiniBand cluster\n"
+        "  --unit BYTES                    bytes of a unit of volume; default 8\n"
+        "  --format table|tsv|json         default table\n"
+        "  --dump                          print the plans themselves instead\n");
+}
+
+static bool parse_positive(const char *text, double max, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && !*end && *value > 0 && *value <= max;
+}
+
+static bool set_option(struct options *options, int option, const char *value)
+{
+    double number;
+    switch (option) {
+    case 's':
+        options->strategies = value;
+        return true;
+    case 'r':
+        if (!parse_positive(value, CPL_MAX_RANKS, &number) || number != floor(number))
+            break;
+        options->ranks_per_node = (int32_t)number;
+        return true;
+    case 't':
+        options->topology = value;
+        return true;
+    case 'm':
+        options->machine_file = value;
+        return true;
+    case 'u':
+        if (!parse_positive(value, 1e12, &options->unit_bytes))
+            break;
+        return true;
+    case 'f':
+        if (strcmp(value, "table") && strcmp(value, "tsv") && strcmp(value, "json"))
+            break;
+        options->format = value[0] == 'j'   ? FORMAT_JSON
+                          : value[1] == 's' ? FORMAT_TSV
+                                            : FORMAT_TABLE;
+        return true;
+    case 'd':
+        options->dump = true;
+        return true;
+    default:
+        return false; /* getopt has said what is wrong */
+    }
+    fprintf(stderr, "carpool plan: '%s' is not a value for this option; see carpool plan --help\n",
+            value);
+    return false;
+}
+
+/* Returns -1 to go on, else an exit status. */
+static int parse_options(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {{"strategy", required_argument, NULL, 's'},
+                                          {"ranks-per-node", required_argument, NULL, 'r'},
+                                          {"topology", required_argument, NULL, 't'},
+                                          {"machine", required_argument, NULL, 'm'},
+                                          {"unit", required_argument, NULL, 'u'},
+                                          {"format", required_argument, NULL, 'f'},
+                                          {"dump", no_argument, NULL, 'd'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+        if (option == 'h') {
+            usage(stdout);
+            return 0;
+        }
+        if (!set_option(options, option, optarg))
+            return CPL_EXIT_USAGE;
+    }
+    if (optind != argc - 1) {
+        fprintf(stderr,
+                optind < argc ? "carpool plan: one FILE at a time, please; '%s' is too much\n"
+                              : "carpool plan: which FILE?%.0s\n",
+                argv[argc - 1]);
+        usage(stderr);
+        return CPL_EXIT_USAGE;
+    }
+    options->file = argv[optind];
+    return -1;
+}
+
+/* The machine that the options describe, for n_ranks ranks. */
+static enum cpl_status describe_machine(const struct options *options, int32_t n_ranks,
+                                        struct cpl_machine *machine, struct cpl_error *error)
+{
+    int32_t ranks_per_node = 0;
+    struct cpl_costs costs = cpl_costs_default();
+    struct cpl_node_shape shape;
+    enum cpl_status status = CPL_OK;
+    if (options->machine_file)
+        status = cpl_costs_read(options->machine_file, &costs, &ranks_per_node, error);
+    if (!status && options->topology) {
+        status = cpl_node_shape_load(options->topology, &shape, error);
+        if (!status && shape.n_cores > 0)
+            ranks_per_node = shape.n_cores;
+    }
+    if (status)
+        return status;
+    if (options->ranks_per_node)
+        ranks_per_node = options->ranks_per_node;
+    if (!ranks_per_node)
+        ranks_per_node = CPL_DEFAULT_RANKS_PER_NODE;
+    status = cpl_machine_init(n_ranks, ranks_per_node, machine, error);
+    if (status)
+        return status;
+    machine->costs = costs;
+    if (options->topology)
+        cpl_machine_apply_shape(machine, &shape);
+    return CPL_OK;
+}
+
+/* What --strategy asks for. Returns false after saying what is wrong. */
+static bool list_choices(const char *text, int32_t n_ranks, struct cpl_strategy_choice *choices,
+                         size_t max, size_t *n)
+{
+    *n = 0;
+    if (strcmp(text, "all") == 0) {
+        *n = cpl_strategy_candidates(n_ranks, choices, max - 1);
+        choices[(*n)++] = (struct cpl_strategy_choice){NULL, 0};
+        return true;
+    }
+    while (true) {
+        size_t length = strcspn(text, ",");
+        char name[64];
+        struct cpl_error error;
+        snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), text);
+        if (*n == max || cpl_strategy_parse(name, &choices[*n], &error)) {
+            fprintf(stderr, "carpool plan: %s\n", *n == max ? "too many strategies" : error.text);
+            return false;
+        }
+        ++*n;
+        if (!text[length])
+            return true;
+        text += length + 1;
+    }
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* Plans by one choice, checks the plan, measures or dumps it. */
+static enum cpl_status try_choice(const struct options *options,
+                                  const struct cpl_strategy_input *input,
+                                  struct cpl_strategy_choice choice, struct result *result,
+                                  struct cpl_error *error)
+{
+    struct cpl_plan plan;
+    cpl_strategy_format(&choice, result->name);
+    double start = now_ms();
+    enum cpl_status status = choice.strategy ? cpl_strategy_plan(input, &choice, &plan, error)
+                                             : cpl_strategy_plan_auto(input, &choice, &plan, error);
+    if (status)
+        return status;
+    result->plan_ms = now_ms() - start;
+    cpl_strategy_format(&choice, result->chosen);
+    status = cpl_plan_check(&plan, input->pattern, error);
+    if (!status)
+        status =
+            cpl_plan_measure(&plan, input->machine, input->unit_bytes, &result->metrics, error);
+    if (!status && options->dump) {
+        printf("# strategy %s\n", result->chosen);
+        status = cpl_plan_dump(&plan, stdout, error);
+    }
+    cpl_plan_free(&plan);
+    return status;
+}
+
+static void print_table(const struct options *options, const struct cpl_pattern *pattern,
+                        const struct cpl_machine *machine, const struct result *results, size_t n)
+{
+    printf("%s: %d ranks, %lld messages (%.2f a rank), %d nodes, %g bytes a unit\n", options->file,
+           pattern->n_ranks, (long long)pattern->n_messages,
+           (double)pattern->n_messages / pattern->n_ranks, machine->n_nodes, options->unit_bytes);
+    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %9s %7s %8s\n", "", "", "sends", "", "recvs",
+           "", "hops", "", "volume", "modelled", "plan", "set", "");
+    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %9s %7s %8s\n", "strategy", "waves", "max",
+           "avg", "max", "avg", "max", "avg", "factor", "us", "ms", "max", "avg");
+    for (size_t k = 0; k < n; k++) {
+        const struct result *r = &results[k];
+        const struct cpl_metrics *m = &r->metrics;
+        printf("%-9s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %9.2f %7lld %8.2f\n",
+               r->name, m->n_waves, (long long)m->sends_max, m->sends_avg, (long long)m->recvs_max,
+               m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us, r->plan_ms,
+               (long long)m->set_max, m->set_avg);
+        if (strcmp(r->name, r->chosen) != 0)
+            printf("(auto chose %s)\n", r->chosen);
+    }
+}
+
+static void print_tsv(const struct result *results, size_t n)
+{
+    printf("strategy\twaves\tsends_max\tsends_avg\trecvs_max\trecvs_avg\thops_max\thops_avg\t"
+           "volume_factor\tmodelled_us\tplan_ms\tset_max\tset_avg\n");
+    for (size_t k = 0; k < n; k++) {
+        const struct cpl_metrics *m = &results[k].metrics;
+        printf("%s\t%d\t%lld\t%.4f\t%lld\t%.4f\t%d\t%.4f\t%.4f\t%.4f\t%.3f\t%lld\t%.4f\n",
+               results[k].name, m->n_waves, (long long)m->sends_max, m->sends_avg,
+               (long long)m->recvs_max, m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor,
+               m->modelled_us, results[k].plan_ms, (long long)m->set_max, m->set_avg);
+    }
+}
+
+static json_t *result_json(const struct result *r)
+{
+    const struct cpl_metrics *m = &r->metrics;
+    return json_pack("{s:s s:s s:i s:I s:f s:I s:f s:i s:f s:f s:f s:f s:I s:f}", "strategy",
+                     r->name, "chosen", r->chosen, "waves", m->n_waves, "sends_max",
+                     (json_int_t)m->sends_max, "sends_avg", m->sends_avg, "recvs_max",
+                     (json_int_t)m->recvs_max, "recvs_avg", m->recvs_avg, "hops_max", m->hops_max,
+                     "hops_avg", m->hops_avg, "volume_factor", m->volume_factor, "modelled_us",
+                     m->modelled_us, "plan_ms", r->plan_ms, "set_max", (json_int_t)m->set_max,
+                     "set_avg", m->set_avg);
+}
+
+static bool print_json(const struct options *options, const struct cpl_pattern *pattern,
+                       const struct cpl_machine *machine, const struct result *results, size_t n)
+{
+    json_t *rows = json_array();
+    for (size_t k = 0; rows && k < n; k++)
+        json_array_append_new(rows, result_json(&results[k]));
+    json_t *root = json_pack("{s:s s:s s:i s:I s:i s:f s:o}", "version", PACKAGE_VERSION, "file",
+                             options->file, "ranks", pattern->n_ranks, "messages",
+                             (json_int_t)pattern->n_messages, "nodes", machine->n_nodes,
+                             "unit_bytes", options->unit_bytes, "strategies", rows);
+    bool done = root && json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
+    putchar('\n');
+    json_decref(root);
+    return done;
+}
+
+static int show(const struct options *options, const struct cpl_strategy_input *input,
+                const struct result *results, size_t n)
+{
+    bool done = true;
+    if (options->dump)
+        done = true; /* the plans have been printed */
+    else if (options->format == FORMAT_TABLE)
+        print_table(options, input->pattern, input->machine, results, n);
+    else if (options->format == FORMAT_TSV)
+        print_tsv(results, n);
+    else
+        done = print_json(options, input->pattern, input->machine, results, n);
+    if (!done || fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "carpool plan: cannot write the result to standard output\n");
+        return CPL_EXIT_FAILED;
+    }
+    return 0;
+}
+
+static int plan_all(const struct options *options, const struct cpl_strategy_input *input)
+{
+    struct cpl_strategy_choice choices[CPL_MAX_CANDIDATES];
+    struct result results[CPL_MAX_CANDIDATES];
+    struct cpl_error error;
+    size_t n;
+    if (!list_choices(options->strategies, input->pattern->n_ranks, choices, CPL_MAX_CANDIDATES,
+                      &n))
+        return CPL_EXIT_USAGE;
+    for (size_t k = 0; k < n; k++)
+        if (try_choice(options, input, choices[k], &results[k], &error)) {
+            fprintf(stderr, "carpool plan: %s: strategy %s: %s\n", options->file, results[k].name,
+                    error.text);
+            return CPL_EXIT_FAILED;
+        }
+    return show(options, input, results, n);
+}
+
+int cpl_command_plan(int argc, char **argv)
+{
+    struct options options = {.strategies = "all", .unit_bytes = 8};
+    int exit_status = parse_options(argc, argv, &options);
+    if (exit_status >= 0)
+        return exit_status;
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_error error;
+    if (cpl_pattern_read(options.file, &pattern, &error)) {
+        fprintf(stderr, "carpool plan: %s\n", error.text);
+        return CPL_EXIT_FAILED;
+    }
+    if (describe_machine(&options, pattern.n_ranks, &machine, &error)) {
+        fprintf(stderr, "carpool plan: %s\n", error.text);
+        cpl_pattern_free(&pattern);
+        return CPL_EXIT_FAILED;
+    }
+    struct cpl_strategy_input input = {&pattern, &machine, options.unit_bytes};
+    exit_status = plan_all(&options, &input);
+    cpl_machine_free(&machine);
+    cpl_pattern_free(&pattern);
+    return exit_status;
+}

@@ -1,0 +1,135 @@
+/* Virtual grids (grid.h). */
+#include "grid.h"
+
+#include <string.h>
+
+enum cpl_status cpl_grid_init(struct cpl_grid *grid, int32_t n_ranks, int32_t n_dims,
+                              const int32_t *size, struct cpl_error *error)
+{
+    if (n_dims < 1 || n_dims > CPL_MAX_DIMENSIONS)
+        return cpl_fail(error, CPL_ERR_UNFIT, "a grid has 1 to %d dimensions, not %d",
+                        CPL_MAX_DIMENSIONS, n_dims);
+    struct cpl_grid made = {.n_ranks = n_ranks, .n_dims = n_dims};
+    int64_t stride = 1;
+    for (int32_t d = 0; d < n_dims; d++) {
+        made.size[d] = size[d];
+        made.stride[d] = stride;
+        if (size[d] < 1 || stride >= INT64_MAX / size[d])
+            return cpl_fail(error, CPL_ERR_UNFIT, "a grid size of %d is out of range", size[d]);
+        stride *= size[d];
+    }
+    if (stride < n_ranks)
+        return cpl_fail(error, CPL_ERR_UNFIT, "a grid of %lld points does not hold %d ranks",
+                        (long long)stride, n_ranks);
+    int64_t layer = made.stride[n_dims - 1];
+    if (layer > n_ranks)
+        return cpl_fail(
+            error, CPL_ERR_UNFIT,
+            "a grid whose first %d dimensions have %lld points is too large for %d ranks",
+            n_dims - 1, (long long)layer, n_ranks);
+    made.size[n_dims - 1] = (int32_t)((n_ranks + layer - 1) / layer);
+    *grid = made;
+    return CPL_OK;
+}
+
+static int64_t degree(const int32_t *size, int32_t n_dims)
+{
+    int64_t sum = 0;
+    for (int32_t d = 0; d < n_dims; d++)
+        sum += size[d] - 1;
+    return sum;
+}
+
+/* The best factorisation found so far; sizes descend. */
+struct factors {
+    int32_t n_dims;
+    int64_t degree; /* -1: none found */
+    int32_t size[CPL_MAX_DIMENSIONS];
+    int32_t trial[CPL_MAX_DIMENSIONS];
+};
+
+/* Tries all ways to write rest as a product of the dimensions from dim on, each factor from 2 up to
+ * limit. */
+static void factorise(struct factors *f, int32_t dim, int32_t rest, int32_t limit)
+{
+    if (dim == f->n_dims - 1) {
+        if (rest < 2 || rest > limit)
+            return;
+        f->trial[dim] = rest;
+        int64_t sum = degree(f->trial, f->n_dims);
+        if (f->degree < 0 || sum < f->degree) {
+            f->degree = sum;
+            memcpy(f->size, f->trial, sizeof f->size);
+        }
+        return;
+    }
+    for (int32_t s = 2; s <= limit && s <= rest / 2; s++)
+        if (rest % s == 0) {
+            f->trial[dim] = s;
+            factorise(f, dim + 1, rest / s, s);
+        }
+}
+
+/* The largest b with b^n <= value. */
+static int32_t integer_root(int32_t value, int32_t n)
+{
+    int32_t b = 1;
+    for (;;) {
+        int64_t power = 1;
+        for (int32_t k = 0; k < n && power <= value; k++)
+            power *= b + 1;
+        if (power > value)
+            return b;
+        b++;
+    }
+}
+
+/* Sizes b and b + 1, larger first, with the smallest product that holds n_ranks. */
+static void even_with_holes(int32_t n_ranks, int32_t n_dims, int32_t *size)
+{
+    int32_t b = integer_root(n_ranks, n_dims);
+    for (int32_t n_larger = 0; n_larger <= n_dims; n_larger++) {
+        int64_t product = 1;
+        for (int32_t d = 0; d < n_dims; d++) {
+            size[d] = d < n_larger ? b + 1 : b;
+            product *= size[d];
+        }
+        if (product >= n_ranks)
+            return;
+    }
+}
+
+enum cpl_status cpl_grid_even_sizes(int32_t n_ranks, int32_t n_dims, int32_t *size,
+                                    struct cpl_error *error)
+{
+    int32_t log2 = 0;
+    while (log2 < 30 && (INT32_C(2) << log2) <= n_ranks)
+        log2++;
+    int32_t max_dims = log2 > 1 ? log2 : 1;
+    if (n_dims < 1 || n_dims > max_dims || n_dims > CPL_MAX_DIMENSIONS)
+        return cpl_fail(error, CPL_ERR_UNFIT, "%d ranks fit 1 to %d dimensions, not %d", n_ranks,
+                        max_dims, n_dims);
+    if (n_dims == 1) {
+        size[0] = n_ranks;
+        return CPL_OK;
+    }
+    struct factors f = {.n_dims = n_dims, .degree = -1};
+    factorise(&f, 0, n_ranks, n_ranks);
+    even_with_holes(n_ranks, n_dims, size);
+    if (f.degree >= 0 && 4 * f.degree <= 5 * degree(size, n_dims))
+        memcpy(size, f.size, (size_t)n_dims * sizeof *size);
+    return CPL_OK;
+}
+
+int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t dim)
+{
+    int64_t stride = grid->stride[dim], size = grid->size[dim];
+    int64_t point = at + (dest / stride % size - at / stride % size) * stride;
+    if (point < grid->n_ranks)
+        return (int32_t)point;
+    /* A hole lies in the last layer; every layer below is full, and there is one, or the point
+     * would be dest. */
+    int64_t layer = grid->stride[grid->n_dims - 1];
+    int64_t full_layers = grid->n_ranks / layer;
+    return (int32_t)(point % layer + at % full_layers * layer);
+}

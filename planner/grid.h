@@ -1,0 +1,42 @@
+/* Virtual grids: ranks 0 .. n-1 as points of a mixed-radix grid, the first dimension varying
+ * fastest. When the sizes' product exceeds the number of ranks, the last dimension's last layer has
+ * holes: points without a rank.
+ *
+ * Pure functions on a small struct; no memory, no failure besides unfitting sizes. */
+#ifndef CARPOOL_GRID_H
+#define CARPOOL_GRID_H
+
+#include "status.h"
+
+#include <stdint.h>
+
+#define CPL_MAX_DIMENSIONS 24 /* log2 of CPL_MAX_RANKS */
+
+struct cpl_grid {
+    int32_t n_ranks;
+    int32_t n_dims;
+    int32_t size[CPL_MAX_DIMENSIONS];
+    int64_t stride[CPL_MAX_DIMENSIONS]; /* product of the sizes before */
+};
+
+/* A grid of n_ranks with the given sizes (each >= 1, the last may exceed what is needed and is
+ * cut). Returns CPL_OK, or CPL_ERR_UNFIT when the product is below n_ranks or n_dims is
+ * outside 1..CPL_MAX_DIMENSIONS. */
+enum cpl_status cpl_grid_init(struct cpl_grid *grid, int32_t n_ranks, int32_t n_dims,
+                              const int32_t *size, struct cpl_error *error);
+
+/* The sizes of an n-dimensional grid of n_ranks that is as even as possible, larger sizes first:
+ * exact factors of n_ranks when their degree (the sum of size - 1, the most messages a rank can
+ * send) is at most a quarter above that of the best grid with holes, else the latter. size has
+ * n_dims entries. Returns CPL_OK, or CPL_ERR_UNFIT unless 1 <= n_dims <= log2(n_ranks) (one
+ * dimension fits any n_ranks). */
+enum cpl_status cpl_grid_even_sizes(int32_t n_ranks, int32_t n_dims, int32_t *size,
+                                    struct cpl_error *error);
+
+/* The rank that a message at rank `at` for `dest` goes to in the step that corrects dimension dim:
+ * the point with dest's coordinate in that dimension. Where that point is a hole, a rank of another
+ * full layer of the last dimension with the same coordinates otherwise, spread by the present
+ * layer, stands in. After steps in all dimensions, last one last, a message is at dest. */
+int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t dim);
+
+#endif

@@ -1,0 +1,83 @@
+/* Communication patterns: who has a message for whom in an exchange that recurs, as a sparse P x P
+ * matrix in compressed row storage (thesis 2.2).
+ *
+ * Order of calls: fill an array of struct cpl_pattern_entry (or read a file), build, use,
+ * cpl_pattern_free. A pattern is not changed after it was built. Cost: building sorts by counting,
+ * O(messages + ranks). Thread rule: a built pattern may be read by any number of threads. */
+#ifndef CARPOOL_PATTERN_H
+#define CARPOOL_PATTERN_H
+
+#include "arena.h"
+#include "status.h"
+
+#include <stdint.h>
+
+/* The largest number of ranks a pattern may have. */
+#define CPL_MAX_RANKS (1 << 24)
+
+/* The messages of one exchange. Message m of rank i (first[i] <= m < first[i + 1]) goes to dst[m].
+ * Destinations of a rank ascend, none is the rank itself, none occurs twice. */
+struct cpl_pattern {
+    int32_t n_ranks;
+    int64_t n_messages;
+    int64_t *first; /* n_ranks + 1 entries */
+    int32_t *dst;   /* n_messages entries, ranks */
+    int64_t
+        *volume; /* n_messages entries, in units of the caller's choice (bytes in the shim), >= 0 */
+    int32_t *
+        payload_class; /* NULL, or n_messages entries: messages of one rank with the same class >= 0
+                        * carry the same payload and may share one copy; -1: a payload of its own */
+    int64_t n_self;    /* entries from a rank to itself that were left out: they need no message */
+    int64_t
+        n_merged; /* entries that were added to an earlier one of the same source and destination */
+    struct cpl_arena arena; /* owns the arrays */
+};
+
+/* One entry as it comes from a file or from a rank's send list. */
+struct cpl_pattern_entry {
+    int32_t src;
+    int32_t dst;
+    int64_t volume;
+    int32_t payload_class; /* -1 for none */
+};
+
+/* Builds a pattern of n_ranks ranks from n_entries entries in any order. Entries of the same source
+ * and destination are merged (their volumes add up; the class survives only if equal), self entries
+ * are dropped; both are counted. Returns CPL_OK, CPL_ERR_ARG (a rank out of range, a negative
+ * volume, an overflowing sum, n_ranks outside 1..CPL_MAX_RANKS), CPL_ERR_NOMEM. On success the
+ * caller owns *pattern and frees it with cpl_pattern_free. */
+enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entry *entries,
+                                  int64_t n_entries, struct cpl_pattern *pattern,
+                                  struct cpl_error *error);
+
+/* Reads a pattern from a file; gzip-compressed files too when the library was built with zlib. The
+ * first line decides the format:
+ *  - "%%MatrixMarket matrix coordinate real|integer|pattern general|symmetric|skew-symmetric":
+ * entry (i, j) with value v means that rank i-1 sends v units to rank j-1 (1 unit for pattern
+ * files); rows and columns must agree in number, values must be whole numbers >= 0 (absolute values
+ * are taken of skew-symmetric ones);
+ *  - otherwise text: `#` starts a comment, the first number is P, then lines "src dst volume",
+ * 0-based. Returns CPL_OK, CPL_ERR_IO (cannot be opened or read), CPL_ERR_FORMAT (text "FILE:LINE:
+ * what is wrong"), CPL_ERR_NOMEM. */
+enum cpl_status cpl_pattern_read(const char *file, struct cpl_pattern *pattern,
+                                 struct cpl_error *error);
+
+/* Writes the pattern as a Matrix Market coordinate integer general matrix. Returns CPL_OK or
+ * CPL_ERR_IO. */
+enum cpl_status cpl_pattern_write(const struct cpl_pattern *pattern, const char *file,
+                                  struct cpl_error *error);
+
+/* Number of messages rank sends. */
+static inline int64_t cpl_pattern_sends(const struct cpl_pattern *pattern, int32_t rank)
+{
+    return pattern->first[rank + 1] - pattern->first[rank];
+}
+
+/* A 64-bit fingerprint of ranks, destinations, volumes and classes: equal patterns have equal
+ * fingerprints on every machine and compiler. */
+uint64_t cpl_pattern_fingerprint(const struct cpl_pattern *pattern);
+
+/* Releases the pattern's memory; the struct may be built again. */
+void cpl_pattern_free(struct cpl_pattern *pattern);
+
+#endif

@@ -1,0 +1,431 @@
+/* Building plans from routes (plan.h).
+ *
+ * Each bundle's routes are reduced to hops (wave, from, to, bundle); the hops, sorted by counting,
+ * are the segments, and runs of equal (wave, from, to) the edges. */
+#include "plan.h"
+
+#include "hash.h"
+#include "plan_internal.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hop {
+    int32_t wave, from, to, bundle;
+};
+
+struct builder {
+    const struct cpl_pattern *pattern;
+    const struct cpl_routes *routes;
+    struct cpl_plan *plan;
+    struct cpl_arena scratch;
+    struct cpl_error *error;
+    int32_t *bundle_of; /* message -> bundle */
+    int64_t n_hops;
+    int64_t max_hops;
+    struct hop *hops;
+    /* The tree of the bundle under construction: what is known of each rank it touches. */
+    int32_t *arrival; /* rank -> wave of arrival, -1: not reached */
+    int32_t *parent;  /* rank -> rank it came from */
+    int32_t *touched; /* the reached ranks */
+    int32_t n_touched;
+};
+
+struct keyed {
+    int32_t class_;
+    int64_t message;
+};
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    if (x->class_ != y->class_)
+        return x->class_ < y->class_ ? -1 : 1;
+    return (x->message > y->message) - (x->message < y->message);
+}
+
+/* leader[m]: the first message of the same rank and payload class; m itself for a payload of its
+ * own. */
+static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
+{
+    const struct cpl_pattern *p = b->pattern;
+    for (int64_t m = 0; m < p->n_messages; m++)
+        leader[m] = m;
+    if (!p->payload_class)
+        return CPL_OK;
+    struct keyed *row = CPL_ARENA_ARRAY(&b->scratch, struct keyed, p->n_ranks);
+    if (!row)
+        return cpl_fail_memory(b->error, "payload classes");
+    for (int32_t i = 0; i < p->n_ranks; i++) {
+        size_t n = 0;
+        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
+            if (p->payload_class[m] >= 0)
+                row[n++] = (struct keyed){p->payload_class[m], m};
+        qsort(row, n, sizeof *row, compare_keyed);
+        for (size_t k = 1; k < n; k++)
+            if (row[k].class_ == row[k - 1].class_)
+                leader[row[k].message] = leader[row[k - 1].message];
+    }
+    return CPL_OK;
+}
+
+/* One bundle per leader, with its destinations. */
+static enum cpl_status make_bundles(struct builder *b)
+{
+    const struct cpl_pattern *p = b->pattern;
+    struct cpl_plan *plan = b->plan;
+    int64_t *leader = CPL_ARENA_ARRAY(&b->scratch, int64_t, p->n_messages);
+    b->bundle_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages);
+    plan->bundles = CPL_ARENA_ARRAY(&plan->arena, struct cpl_bundle, p->n_messages);
+    plan->dests = CPL_ARENA_ARRAY(&plan->arena, int32_t, p->n_messages);
+    if (!leader || !b->bundle_of || !plan->bundles || !plan->dests)
+        return cpl_fail_memory(b->error, "the plan's bundles");
+    enum cpl_status status = find_leaders(b, leader);
+    if (status)
+        return status;
+    for (int32_t i = 0; i < p->n_ranks; i++)
+        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
+            if (leader[m] == m) {
+                plan->bundles[plan->n_bundles] =
+                    (struct cpl_bundle){.owner = i, .message = m, .volume = p->volume[m]};
+                b->bundle_of[m] = (int32_t)plan->n_bundles++;
+            } else {
+                b->bundle_of[m] = b->bundle_of[leader[m]];
+            }
+            plan->bundles[b->bundle_of[m]].n_dests++;
+        }
+    for (int64_t k = 0; k < plan->n_bundles; k++) {
+        plan->bundles[k].first_dest = plan->n_dests;
+        plan->n_dests += plan->bundles[k].n_dests;
+        plan->bundles[k].n_dests = 0;
+    }
+    for (int64_t m = 0; m < p->n_messages; m++) {
+        struct cpl_bundle *bundle = &plan->bundles[b->bundle_of[m]];
+        plan->dests[bundle->first_dest + bundle->n_dests++] = p->dst[m];
+    }
+    return CPL_OK;
+}
+
+static enum cpl_status add_hop(struct builder *b, struct hop hop)
+{
+    if (b->n_hops == b->max_hops) {
+        int64_t max = b->max_hops ? 2 * b->max_hops : b->pattern->n_messages + 64;
+        struct hop *hops = (uint64_t)max > SIZE_MAX / sizeof *hops
+                               ? NULL
+                               : realloc(b->hops, (size_t)max * sizeof *hops);
+        if (!hops)
+            return cpl_fail_memory(b->error, "the plan's hops");
+        b->hops = hops;
+        b->max_hops = max;
+    }
+    b->hops[b->n_hops++] = hop;
+    return CPL_OK;
+}
+
+/* A message's path without rests and loops: path[0] is its source, arrival[k] the wave in which
+ * path[k] is reached. Returns the number of ranks on it. */
+static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t src, int32_t dst,
+                           int32_t *path, int32_t *arrival)
+{
+    const int32_t *stops = cpl_routes_of(routes, m);
+    int32_t n = 1;
+    path[0] = src;
+    arrival[0] = 0;
+    for (int32_t w = 1; w <= routes->n_waves && path[n - 1] != dst; w++) {
+        int32_t k = n - 1;
+        while (k >= 0 && path[k] != stops[w - 1])
+            k--;
+        if (k >= 0) {
+            n = k + 1; /* back where it has been: the loop carried nothing */
+        } else {
+            path[n] = stops[w - 1];
+            arrival[n++] = w;
+        }
+    }
+    return n;
+}
+
+static enum cpl_status add_path(struct builder *b, int32_t bundle, int32_t n, const int32_t *path,
+                                const int32_t *arrival)
+{
+    enum cpl_status status = CPL_OK;
+    for (int32_t k = 1; k < n && !status; k++)
+        status = add_hop(b, (struct hop){arrival[k], path[k - 1], path[k], bundle});
+    return status;
+}
+
+/* Joins a path to the tree: from the last rank on it that holds the bundle early enough. A rank
+ * that the tree reached later than the path does is reached by the path from now on. */
+static void join_tree(struct builder *b, int32_t n, const int32_t *path, const int32_t *arrival)
+{
+    int32_t k = n - 1;
+    while (k > 0 && (b->arrival[path[k]] < 0 || b->arrival[path[k]] > arrival[k]))
+        k--;
+    for (k++; k < n; k++) {
+        int32_t rank = path[k];
+        if (b->arrival[rank] < 0)
+            b->touched[b->n_touched++] = rank;
+        b->arrival[rank] = arrival[k];
+        b->parent[rank] = path[k - 1];
+    }
+}
+
+/* Takes ranks out of the tree that neither are destinations nor forward. */
+static void prune_tree(struct builder *b, const struct cpl_bundle *bundle, int32_t *n_children)
+{
+    const int32_t *dests = b->plan->dests + bundle->first_dest;
+    for (int32_t k = 0; k < b->n_touched; k++)
+        n_children[b->parent[b->touched[k]]]++;
+    for (int32_t k = 0; k < bundle->n_dests; k++)
+        n_children[dests[k]]++; /* being a destination keeps a rank as a child does */
+    for (int32_t k = 0; k < b->n_touched; k++) {
+        int32_t rank = b->touched[k];
+        while (rank != bundle->owner && b->arrival[rank] >= 0 && n_children[rank] == 0) {
+            b->arrival[rank] = -1;
+            rank = b->parent[rank];
+            n_children[rank]--;
+        }
+    }
+    n_children[bundle->owner] = 0;
+    for (int32_t k = 0; k < bundle->n_dests; k++)
+        n_children[dests[k]] = 0;
+    for (int32_t k = 0; k < b->n_touched; k++)
+        n_children[b->touched[k]] = 0;
+}
+
+/* Adds the tree's hops, in no particular order (they are sorted later), and clears the tree. */
+static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
+{
+    enum cpl_status status = CPL_OK;
+    for (int32_t k = 0; k < b->n_touched; k++) {
+        int32_t rank = b->touched[k];
+        if (b->arrival[rank] > 0 && !status)
+            status = add_hop(b, (struct hop){b->arrival[rank], b->parent[rank], rank, bundle});
+        b->arrival[rank] = -1;
+    }
+    b->arrival[b->plan->bundles[bundle].owner] = -1;
+    b->n_touched = 0;
+    return status;
+}
+
+/* Hops of the bundles of one rank that have several destinations; messages of a bundle are found by
+ * their number. */
+static enum cpl_status route_shared(struct builder *b, int32_t rank, int32_t *path,
+                                    int32_t *arrival, int32_t *n_children)
+{
+    const struct cpl_pattern *p = b->pattern;
+    enum cpl_status status = CPL_OK;
+    for (int64_t lead = p->first[rank]; lead < p->first[rank + 1] && !status; lead++) {
+        int32_t bundle = b->bundle_of[lead];
+        const struct cpl_bundle *info = &b->plan->bundles[bundle];
+        if (info->message != lead || info->n_dests < 2)
+            continue;
+        b->arrival[rank] = 0;
+        for (int64_t m = lead; m < p->first[rank + 1]; m++)
+            if (b->bundle_of[m] == bundle)
+                join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path,
+                          arrival);
+        prune_tree(b, info, n_children);
+        status = emit_tree(b, bundle);
+    }
+    return status;
+}
+
+static enum cpl_status route_rank(struct builder *b, int32_t rank, int32_t *path, int32_t *arrival,
+                                  int32_t *n_children)
+{
+    const struct cpl_pattern *p = b->pattern;
+    bool shared = false;
+    for (int64_t m = p->first[rank]; m < p->first[rank + 1]; m++) {
+        int32_t bundle = b->bundle_of[m];
+        if (b->plan->bundles[bundle].n_dests > 1) {
+            shared = true;
+            continue;
+        }
+        int32_t n = simple_path(b->routes, m, rank, p->dst[m], path, arrival);
+        enum cpl_status status = add_path(b, bundle, n, path, arrival);
+        if (status)
+            return status;
+    }
+    return shared ? route_shared(b, rank, path, arrival, n_children) : CPL_OK;
+}
+
+static enum cpl_status make_hops(struct builder *b)
+{
+    int32_t n_ranks = b->pattern->n_ranks;
+    int32_t *path = CPL_ARENA_ARRAY(&b->scratch, int32_t, b->routes->n_waves + 1);
+    int32_t *arrival = CPL_ARENA_ARRAY(&b->scratch, int32_t, b->routes->n_waves + 1);
+    int32_t *n_children = CPL_ARENA_ARRAY(&b->scratch, int32_t, n_ranks);
+    b->arrival = CPL_ARENA_ARRAY(&b->scratch, int32_t, n_ranks);
+    b->parent = CPL_ARENA_ARRAY(&b->scratch, int32_t, n_ranks);
+    b->touched = CPL_ARENA_ARRAY(&b->scratch, int32_t, n_ranks);
+    if (!path || !arrival || !n_children || !b->arrival || !b->parent || !b->touched)
+        return cpl_fail_memory(b->error, "the plan's routes");
+    for (int32_t i = 0; i < n_ranks; i++)
+        b->arrival[i] = -1;
+    enum cpl_status status = CPL_OK;
+    for (int32_t i = 0; i < n_ranks && !status; i++)
+        status = route_rank(b, i, path, arrival, n_children);
+    return status;
+}
+
+/* Numbers the waves that have hops 1, 2, ... without gaps. */
+static enum cpl_status drop_empty_waves(struct builder *b)
+{
+    int32_t *number = CPL_ARENA_ARRAY(&b->scratch, int32_t, b->routes->n_waves + 1);
+    if (!number)
+        return cpl_fail_memory(b->error, "the plan's waves");
+    for (int64_t h = 0; h < b->n_hops; h++)
+        number[b->hops[h].wave] = 1;
+    for (int32_t w = 1; w <= b->routes->n_waves; w++)
+        number[w] = number[w] ? ++b->plan->n_waves : 0;
+    for (int64_t h = 0; h < b->n_hops; h++)
+        b->hops[h].wave = number[b->hops[h].wave];
+    return CPL_OK;
+}
+
+static int32_t hop_key(const struct hop *hop, int field)
+{
+    return field == 0 ? hop->to : field == 1 ? hop->from : hop->wave;
+}
+
+/* Stable counting sort by one field: 0 to, 1 from, 2 wave. */
+static void sort_hops(const struct hop *in, struct hop *out, int64_t n, int field, int32_t n_keys,
+                      int64_t *count)
+{
+    memset(count, 0, ((size_t)n_keys + 1) * sizeof *count);
+    for (int64_t h = 0; h < n; h++)
+        count[hop_key(&in[h], field) + 1]++;
+    for (int32_t k = 0; k < n_keys; k++)
+        count[k + 1] += count[k];
+    for (int64_t h = 0; h < n; h++)
+        out[count[hop_key(&in[h], field)]++] = in[h];
+}
+
+static enum cpl_status order_hops(struct builder *b)
+{
+    int32_t n_ranks = b->pattern->n_ranks, n_waves = b->plan->n_waves + 1;
+    int32_t n_keys = n_ranks > n_waves ? n_ranks : n_waves;
+    int64_t *count = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)n_keys + 1);
+    struct hop *other = malloc(((size_t)b->n_hops + 1) * sizeof *other);
+    if (!count || !other) {
+        free(other);
+        return cpl_fail_memory(b->error, "sorting the plan");
+    }
+    for (int field = 0; field < 3; field++) {
+        sort_hops(b->hops, other, b->n_hops, field, field < 2 ? n_ranks : n_waves, count);
+        struct hop *swap = b->hops;
+        b->hops = other;
+        other = swap;
+    }
+    free(other);
+    return CPL_OK;
+}
+
+static bool same_edge(const struct hop *a, const struct hop *b)
+{
+    return a->wave == b->wave && a->from == b->from && a->to == b->to;
+}
+
+static enum cpl_status make_edges(struct builder *b)
+{
+    struct cpl_plan *plan = b->plan;
+    int64_t n_edges = 0;
+    for (int64_t h = 0; h < b->n_hops; h++)
+        n_edges += h == 0 || !same_edge(&b->hops[h], &b->hops[h - 1]);
+    plan->edges = CPL_ARENA_ARRAY(&plan->arena, struct cpl_edge, n_edges);
+    plan->segments = CPL_ARENA_ARRAY(&plan->arena, int32_t, b->n_hops);
+    if (!plan->edges || !plan->segments)
+        return cpl_fail_memory(b->error, "the plan's edges");
+    plan->n_segments = b->n_hops;
+    for (int64_t h = 0; h < b->n_hops; h++) {
+        const struct hop *hop = &b->hops[h];
+        if (h == 0 || !same_edge(hop, hop - 1))
+            plan->edges[plan->n_edges++] = (struct cpl_edge){
+                .from = hop->from, .to = hop->to, .wave = hop->wave, .first_segment = h};
+        struct cpl_edge *edge = &plan->edges[plan->n_edges - 1];
+        edge->n_segments++;
+        edge->volume += plan->bundles[hop->bundle].volume;
+        plan->segments[h] = hop->bundle;
+    }
+    return CPL_OK;
+}
+
+uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan)
+{
+    uint64_t hash = cpl_hash_word(CPL_HASH_START, plan->pattern_fingerprint);
+    hash = cpl_hash_word(hash, (uint64_t)plan->n_ranks);
+    hash = cpl_hash_word(hash, (uint64_t)plan->n_waves);
+    for (int64_t k = 0; k < plan->n_bundles; k++) {
+        hash = cpl_hash_word(hash, (uint64_t)plan->bundles[k].message);
+        hash = cpl_hash_word(hash, (uint64_t)plan->bundles[k].n_dests);
+    }
+    for (int64_t e = 0; e < plan->n_edges; e++) {
+        const struct cpl_edge *edge = &plan->edges[e];
+        hash = cpl_hash_word(hash, (uint64_t)edge->from << 32 | (uint32_t)edge->to);
+        hash = cpl_hash_word(hash, (uint64_t)edge->wave << 32 | (uint32_t)edge->n_segments);
+    }
+    for (int64_t s = 0; s < plan->n_segments; s++)
+        hash = cpl_hash_word(hash, (uint64_t)plan->segments[s]);
+    return hash;
+}
+
+static enum cpl_status check_routes(const struct cpl_pattern *pattern,
+                                    const struct cpl_routes *routes, struct cpl_error *error)
+{
+    if (routes->n_messages != pattern->n_messages || routes->n_waves < 1)
+        return cpl_fail(error, CPL_ERR_ARG, "routes of %lld messages do not fit a pattern of %lld",
+                        (long long)routes->n_messages, (long long)pattern->n_messages);
+    if (pattern->n_messages > INT32_MAX)
+        return cpl_fail(error, CPL_ERR_ARG, "a plan has at most %d messages", INT32_MAX);
+    for (int64_t m = 0; m < pattern->n_messages; m++) {
+        const int32_t *stops = cpl_routes_of(routes, m);
+        for (int32_t w = 0; w < routes->n_waves; w++)
+            if (stops[w] < 0 || stops[w] >= pattern->n_ranks)
+                return cpl_fail(error, CPL_ERR_ARG, "message %lld stops at %d, which is no rank",
+                                (long long)m, stops[w]);
+        if (stops[routes->n_waves - 1] != pattern->dst[m])
+            return cpl_fail(error, CPL_ERR_ARG, "message %lld ends at rank %d instead of %d",
+                            (long long)m, stops[routes->n_waves - 1], pattern->dst[m]);
+    }
+    return CPL_OK;
+}
+
+enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct cpl_routes *routes,
+                               struct cpl_plan *plan, struct cpl_error *error)
+{
+    struct cpl_plan built = {.n_ranks = pattern->n_ranks, .arena = CPL_ARENA_EMPTY};
+    struct builder b = {.pattern = pattern,
+                        .routes = routes,
+                        .plan = &built,
+                        .scratch = CPL_ARENA_EMPTY,
+                        .error = error};
+    enum cpl_status status = check_routes(pattern, routes, error);
+    if (!status)
+        status = make_bundles(&b);
+    if (!status)
+        status = make_hops(&b);
+    if (!status)
+        status = drop_empty_waves(&b);
+    if (!status)
+        status = order_hops(&b);
+    if (!status)
+        status = make_edges(&b);
+    cpl_arena_free(&b.scratch);
+    free(b.hops);
+    if (status) {
+        cpl_plan_free(&built);
+        return status;
+    }
+    built.pattern_fingerprint = cpl_pattern_fingerprint(pattern);
+    built.fingerprint = cpl_plan_compute_fingerprint(&built);
+    *plan = built;
+    return CPL_OK;
+}
+
+void cpl_plan_free(struct cpl_plan *plan)
+{
+    cpl_arena_free(&plan->arena);
+    *plan = (struct cpl_plan){.arena = CPL_ARENA_EMPTY};
+}

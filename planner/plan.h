@@ -1,0 +1,111 @@
+/* The plan: a schedule that delivers every message of a pattern. One representation serves every
+ * strategy, the checker, the cost model, the text dump and (through rank_plan.h) the executor.
+ *
+ * What travels is a bundle: a payload of one owner with a set of destinations; an ordinary message
+ * is a bundle with one destination, a payload class of the pattern is a bundle with several. A
+ * combined message is an edge (from, to, wave) with its bundles, the segments. A wave is a label,
+ * not a barrier: an edge leaves as soon as its bundles are at the sender.
+ *
+ * Order of calls: cpl_plan_build (or cpl_strategy_plan, strategy.h), use, cpl_plan_free. Not
+ * changed after it was built. Thread rule: may be read by any number of threads. */
+#ifndef CARPOOL_PLAN_H
+#define CARPOOL_PLAN_H
+
+#include "arena.h"
+#include "machine.h"
+#include "pattern.h"
+#include "routes.h"
+#include "status.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct cpl_bundle {
+    int32_t owner; /* the rank whose payload it is */
+    int32_t n_dests;
+    int64_t first_dest; /* into cpl_plan.dests; destinations ascend */
+    int64_t message;    /* the pattern's message with this payload (of a class: the first one) */
+    int64_t volume;     /* in the pattern's units */
+};
+
+struct cpl_edge {
+    int32_t from;
+    int32_t to;
+    int32_t wave;          /* 1 .. n_waves */
+    int32_t n_segments;    /* >= 1 */
+    int64_t first_segment; /* into cpl_plan.segments; bundles ascend */
+    int64_t volume;        /* sum over the segments */
+};
+
+struct cpl_plan {
+    int32_t n_ranks;
+    int32_t n_waves;
+    int64_t n_bundles;
+    int64_t n_dests;
+    int64_t n_edges;
+    int64_t n_segments;
+    struct cpl_bundle *bundles; /* sorted by owner, then message */
+    int32_t *dests;
+    struct cpl_edge
+        *edges; /* sorted by wave, from, then the order in which from sends them (to, ascending) */
+    int32_t *segments; /* bundle numbers */
+    uint64_t pattern_fingerprint;
+    uint64_t fingerprint;   /* of the plan itself: equal plans, equal fingerprints */
+    struct cpl_arena arena; /* owns the arrays */
+};
+
+/* Builds the plan that carries the pattern's messages along the routes. Loops in routes are cut,
+ * empty waves dropped, messages of one payload class merged into a tree of copies, copies that
+ * reach nobody left out. Returns CPL_OK, CPL_ERR_ARG (routes of another pattern, a stop that is no
+ * rank), CPL_ERR_NOMEM. The caller frees *plan. O(messages x waves + ranks x waves). */
+enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct cpl_routes *routes,
+                               struct cpl_plan *plan, struct cpl_error *error);
+
+/* Checks every invariant of a plan for a pattern:
+ *  1 causal     a bundle is at a rank before an edge of a later wave carries it on;
+ *  2 tree       a bundle reaches a rank at most once and never its owner;
+ *  3 complete   every message of the pattern is a destination of exactly one bundle of its source,
+ * every destination is reached, and whoever is reached without being one forwards (nothing is
+ * carried in vain); 4 combined   at most one edge per (from, to, wave), from != to, wave in range,
+ * none empty; 5 canonical  edges, segments and destinations in order, volumes and both fingerprints
+ * as computed anew. (Invariant 6, equal fingerprints on all ranks, is the shim's.) Returns CPL_OK,
+ * CPL_ERR_BROKEN with a text naming the invariant and the edge or bundle, CPL_ERR_NOMEM. */
+enum cpl_status cpl_plan_check(const struct cpl_plan *plan, const struct cpl_pattern *pattern,
+                               struct cpl_error *error);
+
+/* Figures of a plan. Counts are of the plan as it is executed; set_* are the thesis's: the number
+ * of different ranks that a rank sends to, whatever the wave (thesis 2.3, table 6.2). */
+struct cpl_metrics {
+    int32_t n_waves;
+    int64_t sends_max; /* combined messages sent by the busiest rank */
+    double sends_avg;
+    int64_t recvs_max;
+    double recvs_avg;
+    int32_t hops_max; /* combined messages that a message rides in */
+    double hops_avg;
+    double volume_factor; /* volume carried over all edges / volume of all messages; 1 when there is
+                             none */
+    double modelled_us;   /* by cpl_plan_cost */
+    int64_t set_max;
+    double set_avg;
+};
+
+/* Measures a plan on a machine of the same number of ranks; a unit of volume is unit_bytes bytes.
+ * Returns CPL_OK, CPL_ERR_ARG (ranks differ), CPL_ERR_NOMEM. */
+enum cpl_status cpl_plan_measure(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                                 double unit_bytes, struct cpl_metrics *metrics,
+                                 struct cpl_error *error);
+
+/* Modelled time of one exchange in microseconds: per wave the busiest rank's latency + overheads of
+ * its sends and receives + bytes, or, when ranks share cores, the time its node's ranks need
+ * together; waves add up. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. */
+enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                              double unit_bytes, double *microseconds, struct cpl_error *error);
+
+/* Writes the plan as text: a header, then a line per edge in canonical order, `WAVE FROM -> TO:
+ * OWNER>DEST[,DEST...] ...`. The same plan gives the same bytes. Returns CPL_OK or CPL_ERR_IO. */
+enum cpl_status cpl_plan_dump(const struct cpl_plan *plan, FILE *out, struct cpl_error *error);
+
+void cpl_plan_free(struct cpl_plan *plan);
+
+#endif

@@ -1,0 +1,24 @@
+/* A file's bytes, decompressed when it is a gzip file and the library was built with zlib: what
+ * text_reader.c reads from. Thread rule: one thread at a time per stream. */
+#ifndef CARPOOL_TEXT_STREAM_H
+#define CARPOOL_TEXT_STREAM_H
+
+#include <stddef.h>
+
+/* Why bytes could not be had. */
+struct cpl_text_stream_error {
+    int io;              /* an errno when the system failed, else 0 */
+    const char *damaged; /* when the data is wrong: what is wrong with it, else NULL */
+};
+
+/* Opens a file, NULL with errno set when that fails. The caller closes it. */
+void *cpl_text_stream_open(const char *file);
+
+/* Reads up to n bytes, at least one before the end. Returns the number read, 0 at the end as well
+ * as after a failure, which *error tells (all zero: none). */
+size_t cpl_text_stream_read(void *stream, char *bytes, size_t n,
+                            struct cpl_text_stream_error *error);
+
+void cpl_text_stream_close(void *stream);
+
+#endif

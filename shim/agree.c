@@ -1,0 +1,252 @@
+/* Agreement on a plan (agree.h).
+ *
+ * Every step that can fail on one rank is followed by a step in which all ranks learn of it, before
+ * anything is sent by a plan: a rank that fell back alone would leave the others waiting. */
+#include "agree.h"
+
+#include "context.h"
+#include "log.h"
+#include "plan_root.h"
+#include "planner/rank_plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* What the root holds while it gathers and spreads; NULL elsewhere. */
+struct desk {
+    int root, rank;
+    int n_ranks;
+    int64_t *headers; /* HEADER_WORDS a rank */
+    int64_t *n_messages;
+    int64_t *node_key;
+    int64_t *pairs;
+    int *counts;
+    int *displs;
+    struct cpl_pattern pattern;
+    struct cpl_plan plan;
+    bool planned; /* pattern and plan are filled */
+    int32_t *words;
+};
+
+enum { HEADER_MESSAGES, HEADER_NODE, HEADER_WORDS };
+
+static bool at_root(const struct desk *desk)
+{
+    return desk->rank == desk->root;
+}
+
+bool cpl_agree_all(MPI_Comm comm, bool yes)
+{
+    int mine = yes, all = 0;
+    return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
+}
+
+/* A communicator of the same ranks in the same order, with no attributes or topology of the
+ * program's. */
+static bool make_private(MPI_Comm comm, MPI_Comm *private_comm)
+{
+    int rank;
+    MPI_Errhandler handler;
+    MPI_Comm made = MPI_COMM_NULL;
+    PMPI_Comm_rank(comm, &rank);
+    /* Communicators may run out: that is ours to know, not the program's error handler's. */
+    PMPI_Comm_get_errhandler(comm, &handler);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    int result = PMPI_Comm_split(comm, 0, rank, &made);
+    bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
+    PMPI_Comm_set_errhandler(comm, handler);
+    PMPI_Errhandler_free(&handler);
+    if (!all) {
+        if (result == MPI_SUCCESS)
+            PMPI_Comm_free(&made);
+        return false;
+    }
+    PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    *private_comm = made;
+    cpl_context.n_planned++;
+    return true;
+}
+
+/* A number that ranks of the same node share: set by the user's ranks per node, or the first rank
+ * that shares memory. */
+static int64_t find_node(MPI_Comm comm)
+{
+    int rank, first;
+    MPI_Comm node;
+    if (cpl_context.settings.ranks_per_node > 0)
+        return cpl_context.rank / cpl_context.settings.ranks_per_node;
+    PMPI_Comm_rank(comm, &rank);
+    first = rank;
+    if (PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return rank;
+    PMPI_Bcast(&first, 1, MPI_INT, 0, node);
+    PMPI_Comm_free(&node);
+    return first;
+}
+
+static bool open_desk(struct desk *desk)
+{
+    size_t n = (size_t)desk->n_ranks;
+    desk->headers = calloc(n, HEADER_WORDS * sizeof *desk->headers);
+    desk->n_messages = calloc(n, sizeof *desk->n_messages);
+    desk->node_key = calloc(n, sizeof *desk->node_key);
+    desk->counts = calloc(n, sizeof *desk->counts);
+    desk->displs = calloc(n, sizeof *desk->displs);
+    return desk->headers && desk->n_messages && desk->node_key && desk->counts && desk->displs;
+}
+
+static void close_desk(struct desk *desk)
+{
+    free(desk->headers);
+    free(desk->n_messages);
+    free(desk->node_key);
+    free(desk->pairs);
+    free(desk->counts);
+    free(desk->displs);
+    free(desk->words);
+    if (desk->planned) {
+        cpl_plan_free(&desk->plan);
+        cpl_pattern_free(&desk->pattern);
+    }
+}
+
+/* Turns counts[] into displacements. Returns the total, or -1 when it exceeds what MPI can count.
+ */
+static int64_t lay_out(struct desk *desk)
+{
+    int64_t total = 0;
+    for (int i = 0; i < desk->n_ranks; i++) {
+        desk->displs[i] = (int)total;
+        total += desk->counts[i];
+        if (total > INT_MAX)
+            return -1;
+    }
+    return total;
+}
+
+/* Makes room for everybody's pairs. */
+static bool expect_pairs(struct desk *desk)
+{
+    for (int i = 0; i < desk->n_ranks; i++) {
+        int64_t n = desk->headers[i * HEADER_WORDS + HEADER_MESSAGES];
+        if (n > INT_MAX / 2)
+            return false;
+        desk->n_messages[i] = n;
+        desk->node_key[i] = desk->headers[i * HEADER_WORDS + HEADER_NODE];
+        desk->counts[i] = (int)(2 * n);
+    }
+    int64_t total = lay_out(desk);
+    if (total >= 0)
+        desk->pairs = calloc((size_t)total + 1, sizeof *desk->pairs);
+    return total >= 0 && desk->pairs;
+}
+
+/* Gathers all send sets at the root's desk. Collective; false on all ranks when it failed on one.
+ */
+static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct desk *desk)
+{
+    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm)};
+    int64_t *pairs = calloc(2 * (size_t)input->n_messages + 1, sizeof *pairs);
+    bool ready = pairs && (!at_root(desk) || open_desk(desk));
+    if (!cpl_agree_all(comm, ready)) {
+        free(pairs);
+        return false;
+    }
+    for (int m = 0; m < input->n_messages; m++) {
+        pairs[2 * m] = input->dst[m];
+        pairs[2 * m + 1] = input->bytes[m];
+    }
+    PMPI_Gather(header, HEADER_WORDS, MPI_INT64_T, desk->headers, HEADER_WORDS, MPI_INT64_T,
+                desk->root, comm);
+    bool done = cpl_agree_all(comm, !at_root(desk) || expect_pairs(desk));
+    if (done)
+        PMPI_Gatherv(pairs, 2 * input->n_messages, MPI_INT64_T, desk->pairs, desk->counts,
+                     desk->displs, MPI_INT64_T, desk->root, comm);
+    free(pairs);
+    return done;
+}
+
+/* The root cuts the plan. */
+static bool cut(struct desk *desk)
+{
+    struct cpl_slicer slicer;
+    struct cpl_error error;
+    bool done = !cpl_slicer_init(&slicer, &desk->plan, &desk->pattern, &error);
+    if (!done)
+        return false;
+    for (int i = 0; i < desk->n_ranks && done; i++)
+        done = !cpl_slicer_words(&slicer, i, &desk->counts[i], &error);
+    int64_t total = done ? lay_out(desk) : -1;
+    if (total >= 0)
+        desk->words = calloc((size_t)total + 1, sizeof *desk->words);
+    done = total >= 0 && desk->words;
+    for (int i = 0; i < desk->n_ranks && done; i++)
+        cpl_slicer_extract(&slicer, i, desk->words + desk->displs[i]);
+    cpl_slicer_free(&slicer);
+    return done;
+}
+
+/* Spreads the slices. Collective; false on all ranks when it failed on one. */
+static bool spread(MPI_Comm comm, struct desk *desk, int32_t **words, int32_t *n_words)
+{
+    if (!cpl_agree_all(comm, !at_root(desk) || cut(desk)))
+        return false;
+    int n = 0;
+    PMPI_Scatter(desk->counts, 1, MPI_INT, &n, 1, MPI_INT, desk->root, comm);
+    int32_t *mine = calloc((size_t)n + 1, sizeof *mine);
+    if (!cpl_agree_all(comm, mine)) {
+        free(mine);
+        return false;
+    }
+    PMPI_Scatterv(desk->words, desk->counts, desk->displs, MPI_INT32_T, mine, n, MPI_INT32_T,
+                  desk->root, comm);
+    *words = mine;
+    *n_words = n;
+    return true;
+}
+
+static void plan_at_root(struct desk *desk, bool same_payload, struct cpl_plan_summary *summary)
+{
+    struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
+                                       .n_messages = desk->n_messages,
+                                       .pairs = desk->pairs,
+                                       .node_key = desk->node_key,
+                                       .same_payload = same_payload};
+    desk->planned = cpl_plan_root(&request, summary, &desk->pattern, &desk->plan);
+}
+
+/* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
+ * it for all communicators and tells the user what there is to tell once. */
+static int choose_root(MPI_Comm comm, int rank)
+{
+    struct {
+        int world_rank, rank;
+    } mine = {cpl_context.rank, rank}, first = mine;
+    PMPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, comm);
+    return first.rank;
+}
+
+bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+               struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words)
+{
+    struct desk desk = {.root = 0};
+    *words = NULL;
+    *n_words = 0;
+    if (!cpl_agree_all(comm, input->able) ||
+        (*private_comm == MPI_COMM_NULL && !make_private(comm, private_comm)))
+        return false;
+    PMPI_Comm_rank(*private_comm, &desk.rank);
+    PMPI_Comm_size(*private_comm, &desk.n_ranks);
+    desk.root = choose_root(*private_comm, desk.rank);
+    bool done = gather(*private_comm, input, &desk);
+    if (done) {
+        if (at_root(&desk))
+            plan_at_root(&desk, input->same_payload, summary);
+        PMPI_Bcast(summary, sizeof *summary, MPI_BYTE, desk.root, *private_comm);
+        done = summary->known;
+    }
+    if (done && summary->decided)
+        done = spread(*private_comm, &desk, words, n_words);
+    close_desk(&desk);
+    return done;
+}

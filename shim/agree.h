@@ -1,0 +1,46 @@
+/* Agreement: all ranks of a communicator hand in their send sets, one rank plans, and each
+ * gets its slice of the same plan, or all learn that there is none. */
+#ifndef CARPOOL_AGREE_H
+#define CARPOOL_AGREE_H
+
+#include "planner/plan.h"
+#include "planner/strategy.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What one rank puts in. */
+struct cpl_agree_input {
+    bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
+    int n_messages; /* messages to be planned, to different ranks */
+    const int *dst; /* ascending */
+    const int64_t *bytes;
+    bool same_payload; /* all messages carry the same bytes (allgather) */
+};
+
+/* What was decided; plain data, alike on all ranks. */
+struct cpl_plan_summary {
+    int32_t decided; /* 1: the plan is to be used; 0: leave the exchange to MPI */
+    int32_t known;   /* 1: the figures below are filled */
+    char strategy[CPL_STRATEGY_TEXT];
+    uint64_t pattern_fingerprint;
+    uint64_t plan_fingerprint;
+    int64_t n_messages;
+    int64_t bytes; /* of all messages of the pattern */
+    struct cpl_metrics direct;
+    struct cpl_metrics planned;
+    double plan_ms;
+};
+
+/* Gathers, plans, spreads. private_comm gets a communicator of the same ranks for rerouted messages
+ * unless it is one already. On success of all ranks returns true, *words is this rank's slice
+ * (n_words words, to be freed by the caller; NULL when summary->decided is 0). Collective over
+ * comm, the same result on all ranks. */
+bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+               struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words);
+
+/* Whether all ranks of comm say yes. Collective. */
+bool cpl_agree_all(MPI_Comm comm, bool yes);
+
+#endif

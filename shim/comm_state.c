@@ -1,0 +1,82 @@
+/* Per-communicator state (comm_state.h). */
+#include "comm_state.h"
+
+#include "context.h"
+#include "log.h"
+
+#include <stdlib.h>
+
+static void link_state(struct cpl_comm_state *state)
+{
+    state->previous = cpl_context.last_state;
+    if (state->previous)
+        state->previous->next = state;
+    else
+        cpl_context.first_state = state;
+    cpl_context.last_state = state;
+}
+
+static void unlink_state(struct cpl_comm_state *state)
+{
+    if (state->previous)
+        state->previous->next = state->next;
+    else
+        cpl_context.first_state = state->next;
+    if (state->next)
+        state->next->previous = state->previous;
+    else
+        cpl_context.last_state = state->previous;
+}
+
+static struct cpl_comm_state *make_state(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return NULL;
+    state->comm = comm;
+    state->private_comm = MPI_COMM_NULL;
+    PMPI_Comm_rank(comm, &state->rank);
+    PMPI_Comm_size(comm, &state->size);
+    state->watched = state->size > 1 && cpl_adjacency_exists(comm);
+    state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        state->exchanges[k].kind = (enum cpl_neighbor_kind)k;
+    if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
+        cpl_adjacency_free(&state->adjacency);
+        free(state);
+        return NULL;
+    }
+    link_state(state);
+    return state;
+}
+
+struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
+{
+    void *state;
+    int found;
+    if (comm == MPI_COMM_NULL ||
+        PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) != MPI_SUCCESS)
+        return NULL;
+    return found ? state : make_state(comm);
+}
+
+int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
+{
+    (void)comm, (void)keyval, (void)extra;
+    struct cpl_comm_state *state = attribute;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        cpl_exchange_end(&state->exchanges[k], state);
+    if (state->private_comm != MPI_COMM_NULL) {
+        PMPI_Comm_free(&state->private_comm);
+        cpl_context.n_planned--;
+    }
+    cpl_adjacency_free(&state->adjacency);
+    unlink_state(state);
+    free(state);
+    return MPI_SUCCESS;
+}
+
+void cpl_comm_state_release(struct cpl_comm_state *state)
+{
+    PMPI_Comm_delete_attr(state->comm, cpl_context.keyval); /* calls cpl_comm_state_deleted */
+}

@@ -1,0 +1,40 @@
+/* What the shim knows of a communicator: its neighbours, its exchanges, and the private
+ * communicator that rerouted messages travel on. Hangs on the communicator as an attribute and is
+ * freed with it. */
+#ifndef CARPOOL_COMM_STATE_H
+#define CARPOOL_COMM_STATE_H
+
+#include "adjacency.h"
+#include "exchange.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* Communicators that may hold a private communicator at the same time. MPI has only some thousand
+ * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
+#define CPL_MAX_PLANNED 256
+
+struct cpl_comm_state {
+    MPI_Comm comm; /* the program's; not to be used once it is being freed */
+    MPI_Comm
+        private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
+    int rank, size;
+    bool watched;       /* has a topology and several ranks: alike on all its ranks */
+    bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
+    struct cpl_adjacency adjacency;
+    struct cpl_exchange exchanges[CPL_N_NEIGHBOR_KINDS];
+    struct cpl_comm_state *previous, *next; /* in cpl_context */
+};
+
+/* The state of a communicator, made at its first use; NULL when there is none to be had (no memory,
+ * an invalid handle). Local. */
+struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm);
+
+/* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
+ * is. */
+int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
+
+/* Frees a state and takes its attribute off the communicator. Collective over the communicator. */
+void cpl_comm_state_release(struct cpl_comm_state *state);
+
+#endif

@@ -1,0 +1,49 @@
+/* The shim's state of one process, and its start and end. All other modules' state hangs on
+ * communicators (attributes) or in here, so that simulated ranks in one process can be kept apart
+ * by keeping this struct apart. */
+#ifndef CARPOOL_CONTEXT_H
+#define CARPOOL_CONTEXT_H
+
+#include "planner/machine.h"
+#include "settings.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+struct cpl_comm_state;
+struct cpl_record_node;
+
+/* The machine as far as one process finds it out, once, when it first plans. */
+struct cpl_shim_machine {
+    bool shape_tried, shape_known;
+    struct cpl_node_shape shape;
+    bool costs_known;
+    struct cpl_costs costs;
+    bool unfit_warned; /* CARPOOL_STRATEGY has been warned about */
+};
+
+struct cpl_context {
+    bool active; /* MPI is initialised and the mode is not off: calls are looked at */
+    int rank;    /* in MPI_COMM_WORLD */
+    int size;
+    int keyval; /* of the attribute that holds a communicator's state */
+    struct cpl_settings settings;
+    struct cpl_comm_state
+        *first_state; /* communicators with state, in the order in which they got it */
+    struct cpl_comm_state *last_state;
+    int n_planned; /* communicators that hold a private communicator now */
+    struct cpl_shim_machine machine;
+    struct cpl_record_node *records; /* what the report will tell (report.h) */
+};
+
+extern struct cpl_context cpl_context;
+
+/* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
+ * With MPI_THREAD_MULTIPLE the shim stays passive and says so once. */
+void cpl_context_start(void);
+
+/* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
+ * MPI_COMM_WORLD. Does nothing when the shim is not active. */
+void cpl_context_finish(void);
+
+#endif

@@ -1,0 +1,89 @@
+/* Datatypes and the copying of typed data (datatype.h). */
+#include "datatype.h"
+
+#include <limits.h>
+#include <string.h>
+
+static bool is_dense(MPI_Datatype handle, int depth);
+
+/* A type made of one other type by repetition without gaps is as dense as that is. */
+static bool inner_is_dense(MPI_Datatype handle, int n_integers, int n_addresses, int n_types,
+                           int depth)
+{
+    int integers[1];
+    MPI_Aint addresses[1];
+    MPI_Datatype inner;
+    if (n_integers > 1 || n_addresses > 0 || n_types != 1 ||
+        PMPI_Type_get_contents(handle, n_integers, 0, 1, integers, addresses, &inner) !=
+            MPI_SUCCESS)
+        return false;
+    int a, b, c, combiner;
+    bool dense = is_dense(inner, depth + 1);
+    PMPI_Type_get_envelope(inner, &a, &b, &c, &combiner);
+    if (combiner != MPI_COMBINER_NAMED)
+        PMPI_Type_free(&inner);
+    return dense;
+}
+
+static bool is_dense(MPI_Datatype handle, int depth)
+{
+    int n_integers, n_addresses, n_types, combiner;
+    if (depth > 8 || PMPI_Type_get_envelope(handle, &n_integers, &n_addresses, &n_types,
+                                            &combiner) != MPI_SUCCESS)
+        return false;
+    if (combiner == MPI_COMBINER_NAMED) {
+        MPI_Count size;
+        MPI_Aint lower, extent;
+        PMPI_Type_size_x(handle, &size);
+        PMPI_Type_get_extent(handle, &lower, &extent);
+        return lower == 0 && size == extent; /* pair types such as MPI_DOUBLE_INT have a gap */
+    }
+    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS)
+        return false;
+    return inner_is_dense(handle, n_integers, n_addresses, n_types, depth);
+}
+
+bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
+{
+    MPI_Count size;
+    MPI_Aint lower, extent;
+    if (handle == MPI_DATATYPE_NULL || PMPI_Type_size_x(handle, &size) != MPI_SUCCESS ||
+        PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS || size < 0)
+        return false;
+    *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0)};
+    return true;
+}
+
+int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
+{
+    int64_t bytes = cpl_span_bytes(span);
+    if (span->type.dense) {
+        memcpy(to, span->address, (size_t)bytes);
+        return MPI_SUCCESS;
+    }
+    int position = 0;
+    return PMPI_Pack(span->address, span->count, span->type.handle, to, (int)bytes, &position,
+                     MPI_COMM_SELF);
+}
+
+int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes)
+{
+    int64_t room = cpl_span_bytes(span);
+    int result = bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    int64_t fitting = bytes > room ? room : bytes;
+    int position = 0;
+    if (fitting == 0)
+        return result;
+    if (span->type.dense) {
+        memcpy(span->address, from, (size_t)fitting);
+        return result;
+    }
+    int code;
+    if (fitting == room)
+        code = PMPI_Unpack(from, (int)fitting, &position, span->address, span->count,
+                           span->type.handle, MPI_COMM_SELF);
+    else /* may end inside an element, which only a receive can do */
+        code = PMPI_Sendrecv(from, (int)fitting, MPI_PACKED, 0, 0, span->address, span->count,
+                             span->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    return result == MPI_SUCCESS ? code : result;
+}

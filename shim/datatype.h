@@ -1,0 +1,40 @@
+/* What the shim must know of an MPI datatype: its size, and whether its elements lie one after the
+ * other in memory, so that memcpy does what packing would. */
+#ifndef CARPOOL_DATATYPE_H
+#define CARPOOL_DATATYPE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_type {
+    MPI_Datatype handle;
+    int64_t size;   /* bytes of data of one element */
+    int64_t extent; /* bytes from one element to the next */
+    bool dense;     /* memory order is packing order, without gaps or offsets */
+};
+
+/* Describes a datatype; false for one that cannot be used (MPI_DATATYPE_NULL). Local. */
+bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type);
+
+/* Count elements at an address in a program's buffer. */
+struct cpl_span {
+    char *address;
+    int count;
+    struct cpl_type type;
+};
+
+/* Bytes of data in a span. */
+static inline int64_t cpl_span_bytes(const struct cpl_span *span)
+{
+    return span->count * span->type.size;
+}
+
+/* Copies a span's data to `to` in packing order. Returns MPI_SUCCESS or MPI's error. */
+int cpl_span_pack(const struct cpl_span *span, unsigned char *to);
+
+/* Copies bytes of packed data into a span. Less than the span holds leaves the rest as it was; more
+ * gives MPI_ERR_TRUNCATE and fills the span. */
+int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes);
+
+#endif

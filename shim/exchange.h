@@ -1,0 +1,72 @@
+/* An exchange: the neighborhood collectives of one kind on one communicator, from the first call to
+ * the end of the communicator. Learns, is planned, and is then carried by its plan or left to MPI
+ * for good. */
+#ifndef CARPOOL_EXCHANGE_H
+#define CARPOOL_EXCHANGE_H
+
+#include "agree.h"
+#include "datatype.h"
+#include "executor.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+
+enum cpl_neighbor_kind {
+    CPL_NEIGHBOR_ALLTOALL,
+    CPL_NEIGHBOR_ALLTOALLV,
+    CPL_NEIGHBOR_ALLTOALLW,
+    CPL_NEIGHBOR_ALLGATHER,
+    CPL_NEIGHBOR_ALLGATHERV,
+    CPL_N_NEIGHBOR_KINDS
+};
+
+enum cpl_exchange_phase {
+    CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
+    CPL_PHASE_DIRECT,   /* decided: MPI carries it */
+    CPL_PHASE_PLANNED   /* decided: the executor carries it */
+};
+
+struct cpl_exchange {
+    enum cpl_neighbor_kind kind;
+    enum cpl_exchange_phase phase;
+    int64_t calls; /* alike on all ranks */
+    int64_t calls_planned;
+    double direct_seconds; /* spent in the calls that MPI carried; this rank's */
+    double planned_seconds;
+    struct cpl_plan_summary summary; /* alike on all ranks once planned */
+    struct cpl_executor *executor;   /* in phase PLANNED */
+
+    /* How this rank's neighbours take part, set when planned: */
+    bool *out_straight; /* per out-message: always sent straight, it is not part of the plan */
+    bool *in_straight;  /* per in-message */
+    int *payload;       /* per out-message that is in the plan, in order: its number; [payload k] */
+    int *
+        in_part; /* the in-neighbours of in-message m in the sender's order of its parallel edges */
+    int *self_from; /* per own in-neighbour that is the rank itself: the out-neighbour it gets its
+                       data from */
+
+    /* Scratch of the call at hand: */
+    bool same_payload;         /* all out-messages carry the same payload (allgather) */
+    struct cpl_span *out_span; /* per out-neighbour: its data */
+    struct cpl_span *in_span;  /* per in-neighbour */
+    int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
+    bool *came_straight;       /* per in-message: received straight in this call */
+    MPI_Request *requests;     /* of messages that go straight */
+    MPI_Status *statuses;      /* of these */
+    int n_requests;
+};
+
+/* Frees what the exchange holds for carrying; local. */
+void cpl_exchange_release(struct cpl_exchange *exchange);
+
+/* The end of the communicator: frees what the exchange holds and, when a report is wanted, adds a
+ * record of it. Collective over the communicator when the exchange was planned. */
+void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
+
+/* "Neighbor_alltoallv" and so on. */
+const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind);
+
+#endif

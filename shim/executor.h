@@ -1,0 +1,61 @@
+/* The executor: carries one exchange by this rank's slice of a plan.
+ *
+ * All receives are posted first; every combined message leaves as soon as its segments are at hand.
+ * A payload is copied once into a combined message, once from message to message at each
+ * intermediate, and once out. Nothing is allocated unless payloads have outgrown the buffers.
+ *
+ * On the wire a combined message is: flags and exchange number (two 32-bit words), the payloads of
+ * its segments one after the other, and, when the lengths differ from those of the edge's last
+ * message, the table of lengths (padded to 4 bytes). Payloads that exceed the room both sides have
+ * agreed on follow in a second message; both sides then enlarge the room alike.
+ *
+ * Order of calls: create on all ranks, run on all ranks as often as wanted, destroy. Thread rule:
+ * one at a time. */
+#ifndef CARPOOL_EXECUTOR_H
+#define CARPOOL_EXECUTOR_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+struct cpl_executor;
+
+/* Size of a payload that does not ride in combined messages this time, but is sent straight by the
+ * caller. */
+#define CPL_STRAIGHT INT64_C(-1)
+
+/* The largest payload that may ride. */
+#define CPL_MAX_PAYLOAD (INT64_C(1) << 30)
+
+/* Where the executor gets this rank's payloads and leaves what arrives. Functions return an MPI
+ * error code; the first one that is not MPI_SUCCESS becomes the result of the run, which goes on
+ * nevertheless: others wait for it. */
+struct cpl_payloads {
+    void *context;
+    /* Bytes of this rank's payload k (0 .. CPL_MAX_PAYLOAD), or CPL_STRAIGHT. The same answer
+     * during one run. */
+    int64_t (*size)(void *context, int32_t k);
+    /* Writes payload k to `to`, exactly size bytes. */
+    int (*pack)(void *context, int32_t k, unsigned char *to);
+    /* A payload of rank owner has arrived: bytes at data, or CPL_STRAIGHT when the owner sends it
+     * straight. */
+    int (*deliver)(void *context, int32_t owner, const unsigned char *data, int64_t bytes);
+};
+
+/* An executor of a slice (rank_plan.h), whose words it takes over and frees. comm is the private
+ * communicator; tags from first_tag to first_tag + CPL_EXECUTOR_TAGS - 1 are its own. Returns NULL
+ * when memory ran out or the slice is damaged (the words are then freed too). Local. */
+struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Comm comm,
+                                         int first_tag);
+
+#define CPL_EXECUTOR_TAGS 64
+
+/* Carries one exchange. Collective over the ranks of the plan. Returns MPI_SUCCESS or the first
+ * error. */
+int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *payloads);
+
+/* Bytes that this rank has forwarded for others so far. */
+int64_t cpl_executor_forwarded(const struct cpl_executor *executor);
+
+void cpl_executor_destroy(struct cpl_executor *executor);
+
+#endif

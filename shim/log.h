@@ -1,0 +1,26 @@
+/* Messages to the user: one line each on stderr, `carpool[RANK] LEVEL COMPONENT: text`, written by
+ * one write(2) so that lines of several ranks do not mix. Nothing is formatted below the threshold.
+ * Leaf module. */
+#ifndef CARPOOL_LOG_H
+#define CARPOOL_LOG_H
+
+enum cpl_log_level { CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO, CPL_LOG_DEBUG, CPL_LOG_TRACE };
+
+/* Rank that lines are marked with (-1: before it is known) and the least important level to show.
+ */
+void cpl_log_init(int rank, enum cpl_log_level threshold);
+
+/* The present threshold, for the macro below. */
+extern enum cpl_log_level cpl_log_threshold;
+
+/* Writes a line; use cpl_log. */
+void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define cpl_log(level, component, ...)                                                             \
+    do {                                                                                           \
+        if ((level) <= cpl_log_threshold)                                                          \
+            cpl_log_write((level), (component), __VA_ARGS__);                                      \
+    } while (0)
+
+#endif

@@ -1,0 +1,92 @@
+/* Deciding what becomes of a neighborhood collective (neighbor.h); neighbor_run.c carries the
+ * planned ones. */
+#include "neighbor.h"
+
+#include "context.h"
+#include "neighbor_internal.h"
+
+#include <stdlib.h>
+
+/* Describes the type of neighbour k; that of the neighbour before is kept where it is the same. */
+static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_type *type)
+{
+    MPI_Datatype handle = side->types ? side->types[k] : side->type;
+    return (k > 0 && handle == type->handle) || cpl_type_describe(handle, type);
+}
+
+static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int count, int64_t extent)
+{
+    if (side->byte_displs)
+        return side->byte_displs[k];
+    if (side->displs)
+        return side->displs[k] * extent;
+    return side->same ? 0 : (int64_t)k * count * extent;
+}
+
+/* Fills the spans of one side's n neighbours. */
+static bool resolve_side(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
+{
+    struct cpl_type type = {.size = 0};
+    if (n > 0 && side->counts && !side->displs && !side->byte_displs)
+        return false;
+    for (int k = 0; k < n; k++) {
+        int count = side->counts ? side->counts[k] : side->count;
+        if (count < 0 || !describe(side, k, &type))
+            return false;
+        /* As integers: MPI_BOTTOM is no pointer to compute with. */
+        uintptr_t address =
+            (uintptr_t)side->buffer + (uintptr_t)offset_of(side, k, count, type.extent);
+        spans[k] = (struct cpl_span){(char *)address, count, type};
+        if (!address && type.dense && cpl_span_bytes(&spans[k]) > 0)
+            return false;
+    }
+    return true;
+}
+
+bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                          struct cpl_exchange *exchange)
+{
+    exchange->same_payload = call->send.same;
+    return resolve_side(&call->send, state->adjacency.out.n, exchange->out_span) &&
+           resolve_side(&call->recv, state->adjacency.in.n, exchange->in_span);
+}
+
+int64_t cpl_neighbor_payload_bytes(const struct cpl_exchange *exchange,
+                                   const struct cpl_comm_state *state, int m)
+{
+    const struct cpl_neighbors *out = &state->adjacency.out;
+    int first = out->first_part[m], n_parts = out->first_part[m + 1] - first;
+    if (exchange->same_payload)
+        return cpl_span_bytes(&exchange->out_span[out->part[first]]);
+    int64_t bytes = n_parts > 1 ? n_parts * (int64_t)sizeof(uint32_t) : 0;
+    for (int p = first; p < first + n_parts; p++)
+        bytes += cpl_span_bytes(&exchange->out_span[out->part[p]]);
+    return bytes;
+}
+
+bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || !state->watched)
+        return false;
+    struct cpl_exchange *exchange = &state->exchanges[call->kind];
+    exchange->calls++;
+    if (exchange->phase == CPL_PHASE_LEARNING && exchange->calls > cpl_context.settings.learn)
+        cpl_neighbor_plan(call, state, exchange);
+    double start = PMPI_Wtime();
+    if (exchange->phase == CPL_PHASE_PLANNED && cpl_neighbor_resolve(call, state, exchange)) {
+        *result = cpl_neighbor_run(call, state, exchange);
+        exchange->calls_planned++;
+        exchange->planned_seconds += PMPI_Wtime() - start;
+        return true;
+    }
+    call->watched = exchange;
+    call->start = start;
+    return false;
+}
+
+void cpl_neighbor_passed(struct cpl_neighbor_call *call)
+{
+    if (call->watched)
+        call->watched->direct_seconds += PMPI_Wtime() - call->start;
+}

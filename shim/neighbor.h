@@ -1,0 +1,43 @@
+/* Neighborhood collectives (MPI 4.0, chapter 8.6): the blocking forms, reduced to one description,
+ * carried by the executor once they are planned. */
+#ifndef CARPOOL_NEIGHBOR_H
+#define CARPOOL_NEIGHBOR_H
+
+#include "comm_state.h"
+#include "exchange.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One side of a call: where the data of neighbour k is. Unused members are zero. */
+struct cpl_neighbor_side {
+    char *buffer;
+    int count;         /* elements, when counts is NULL */
+    const int *counts; /* elements per neighbour */
+    const int *displs; /* in extents of the type */
+    const MPI_Aint *byte_displs;
+    MPI_Datatype type; /* when types is NULL */
+    const MPI_Datatype *types;
+    bool same; /* every neighbour gets the data at buffer (allgather) */
+};
+
+struct cpl_neighbor_call {
+    enum cpl_neighbor_kind kind;
+    MPI_Comm comm;
+    struct cpl_neighbor_side send, recv;
+    /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
+    struct cpl_exchange *watched; /* NULL: not watched */
+    double start;                 /* seconds */
+};
+
+/* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
+ * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
+ * Plans the exchange when it has been seen often enough. Collective over the communicator, as the
+ * call is. */
+bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
+
+/* After PMPI made a call that was not carried. */
+void cpl_neighbor_passed(struct cpl_neighbor_call *call);
+
+#endif

@@ -1,0 +1,191 @@
+/* Planning a neighborhood exchange: what this rank hands in, and how its neighbours take part in
+ * the plan.
+ *
+ * MPI does not say which of several parallel edges between two ranks matches which (MPICH matches
+ * them in order in alltoallv and in reverse in alltoall). So the ranks ask: each sends along every
+ * edge, by the very call that is to be replaced, the edge's number among its parallel ones. The
+ * same tokens tell receivers which messages are too large to share and always go straight. */
+#include "context.h"
+#include "log.h"
+#include "neighbor_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *zeroed(int n, size_t size)
+{
+    return calloc((size_t)n + 1, size);
+}
+
+static bool allocate(struct cpl_exchange *x, const struct cpl_adjacency *a)
+{
+    x->out_straight = zeroed(a->out.n_messages, sizeof *x->out_straight);
+    x->in_straight = zeroed(a->in.n_messages, sizeof *x->in_straight);
+    x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
+    x->in_part = zeroed(a->in.n, sizeof *x->in_part);
+    x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
+    x->out_span = zeroed(a->out.n, sizeof *x->out_span);
+    x->in_span = zeroed(a->in.n, sizeof *x->in_span);
+    x->out_bytes = zeroed(a->out.n_messages, sizeof *x->out_bytes);
+    x->came_straight = zeroed(a->in.n_messages, sizeof *x->came_straight);
+    x->statuses = zeroed(a->in.n + a->out.n, sizeof *x->statuses);
+    x->requests = zeroed(a->in.n + a->out.n, sizeof *x->requests);
+    return x->out_straight && x->in_straight && x->payload && x->in_part && x->self_from &&
+           x->out_span && x->in_span && x->out_bytes && x->came_straight && x->requests;
+}
+
+void cpl_exchange_release(struct cpl_exchange *x)
+{
+    cpl_executor_destroy(x->executor);
+    free(x->out_straight);
+    free(x->in_straight);
+    free(x->payload);
+    free(x->in_part);
+    free(x->self_from);
+    free(x->out_span);
+    free(x->in_span);
+    free(x->out_bytes);
+    free(x->came_straight);
+    free(x->requests);
+    free(x->statuses);
+    x->executor = NULL;
+    x->out_straight = x->in_straight = x->came_straight = NULL;
+    x->payload = x->in_part = x->self_from = NULL;
+    x->out_span = x->in_span = NULL;
+    x->out_bytes = NULL;
+    x->requests = NULL;
+    x->statuses = NULL;
+}
+
+/* Sizes all messages and lists those that are to be planned in dst and bytes. Returns their number.
+ */
+static int list_messages(const struct cpl_comm_state *state, struct cpl_exchange *x, int *dst,
+                         int64_t *bytes)
+{
+    const struct cpl_neighbors *out = &state->adjacency.out;
+    int n = 0;
+    for (int m = 0; m < out->n_messages; m++) {
+        int64_t size = cpl_neighbor_payload_bytes(x, state, m);
+        x->out_straight[m] = size > cpl_context.settings.size_limit;
+        if (x->out_straight[m])
+            continue;
+        x->payload[n] = m;
+        dst[n] = out->rank[m];
+        bytes[n++] = size;
+    }
+    return n;
+}
+
+/* A token: the edge's number among its parallel ones, and whether its message goes straight. */
+static int make_token(int ordinal, bool straight)
+{
+    return 2 * ordinal + straight;
+}
+
+/* Exchanges tokens by the kind's own call, or alltoallv where any order does (allgather) or where
+ * MPI's own is not to be trusted (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
+ */
+static bool exchange_tokens(const struct cpl_neighbor_call *call, int n_in, int n_out,
+                            const int *out, int *in)
+{
+    if (call->kind == CPL_NEIGHBOR_ALLTOALL)
+        return PMPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, call->comm) == MPI_SUCCESS;
+    int n = n_in > n_out ? n_in : n_out;
+    int *ones = zeroed(n, sizeof *ones), *displs = zeroed(n, sizeof *displs);
+    bool ready = cpl_agree_all(call->comm, ones && displs), done = false;
+    if (ready) {
+        for (int k = 0; k < n; k++) {
+            ones[k] = 1;
+            displs[k] = k;
+        }
+        done = PMPI_Neighbor_alltoallv(out, ones, displs, MPI_INT, in, ones, displs, MPI_INT,
+                                       call->comm) == MPI_SUCCESS;
+    }
+    free(ones);
+    free(displs);
+    return done;
+}
+
+/* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
+ * order. Returns false when the tokens make no sense: the graph's two sides do not fit. */
+static bool read_tokens(struct cpl_exchange *x, const struct cpl_adjacency *a, const int *token)
+{
+    const struct cpl_neighbors *in = &a->in;
+    for (int m = 0; m < in->n_messages; m++) {
+        int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
+        for (int p = first; p < first + n_parts; p++)
+            x->in_part[p] = -1;
+        for (int p = first; p < first + n_parts; p++) {
+            int ordinal = token[in->part[p]] / 2;
+            if (ordinal < 0 || ordinal >= n_parts || x->in_part[first + ordinal] >= 0)
+                return false;
+            x->in_part[first + ordinal] = in->part[p];
+            x->in_straight[m] = token[in->part[p]] % 2;
+        }
+    }
+    for (int k = 0; k < in->n_self; k++) {
+        int ordinal = token[in->self[k]] / 2;
+        if (ordinal < 0 || ordinal >= a->out.n_self)
+            return false;
+        x->self_from[k] = a->out.self[ordinal];
+    }
+    return true;
+}
+
+/* Finds out how parallel edges match and which messages go straight. Collective; may fail on some
+ * ranks only. */
+static bool match_edges(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                        struct cpl_exchange *x)
+{
+    const struct cpl_adjacency *a = &state->adjacency;
+    int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
+    bool done = cpl_agree_all(call->comm, out && in);
+    if (done) {
+        for (int k = 0; k < a->out.n; k++) {
+            int m = a->out.message[k];
+            out[k] = make_token(a->out.ordinal[k], m >= 0 && x->out_straight[m]);
+        }
+        done = exchange_tokens(call, a->in.n, a->out.n, out, in) && read_tokens(x, a, in);
+    }
+    free(out);
+    free(in);
+    return done;
+}
+
+/* Gathers, plans, and makes the executor; true when all ranks have one. Collective. */
+static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x)
+{
+    int n = state->adjacency.out.n_messages;
+    int *dst = zeroed(n, sizeof *dst);
+    int64_t *bytes = zeroed(n, sizeof *bytes);
+    struct cpl_agree_input input = {.dst = dst, .bytes = bytes, .same_payload = call->send.same};
+    bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
+                 cpl_neighbor_resolve(call, state, x);
+    if (input.able)
+        input.n_messages = list_messages(state, x, dst, bytes);
+    int32_t *words, n_words;
+    bool agreed =
+        cpl_agree(call->comm, &state->private_comm, &input, &x->summary, &words, &n_words);
+    free(dst);
+    free(bytes);
+    if (!agreed || !x->summary.decided)
+        return false;
+    x->executor = cpl_executor_create(words, n_words, state->private_comm,
+                                      cpl_neighbor_first_tag(call->kind));
+    if (!cpl_agree_all(state->private_comm, x->executor))
+        return false;
+    return cpl_agree_all(state->private_comm, match_edges(call, state, x));
+}
+
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *exchange)
+{
+    if (plan(call, state, exchange)) {
+        exchange->phase = CPL_PHASE_PLANNED;
+        return;
+    }
+    exchange->phase = CPL_PHASE_DIRECT;
+    cpl_exchange_release(exchange);
+}

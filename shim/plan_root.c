@@ -1,0 +1,211 @@
+/* Planning for a communicator (plan_root.h). */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "plan_root.h"
+
+#include "context.h"
+#include "log.h"
+#include "planner/machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static enum cpl_status build_pattern(const struct cpl_plan_request *request,
+                                     struct cpl_pattern *pattern, struct cpl_error *error)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < request->n_ranks; i++)
+        n += request->n_messages[i];
+    struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
+    if (!entries)
+        return cpl_fail_memory(error, "the pattern");
+    int64_t e = 0;
+    for (int32_t i = 0; i < request->n_ranks; i++)
+        for (int64_t k = 0; k < request->n_messages[i]; k++, e++)
+            entries[e] =
+                (struct cpl_pattern_entry){.src = i,
+                                           .dst = (int32_t)request->pairs[2 * e],
+                                           .volume = request->pairs[2 * e + 1],
+                                           .payload_class = request->same_payload ? 0 : -1};
+    enum cpl_status status = cpl_pattern_build(request->n_ranks, entries, n, pattern, error);
+    free(entries);
+    return status;
+}
+
+/* A file or description that cannot be used is warned about once in a run, not at every plan. */
+static void warn_once(bool *warned, const char *text)
+{
+    if (!*warned)
+        cpl_log(CPL_LOG_WARN, "plan", "%s", text);
+    *warned = true;
+}
+
+static void apply_topology(struct cpl_machine *machine)
+{
+    struct cpl_shim_machine *cache = &cpl_context.machine;
+    struct cpl_error error;
+    if (!cache->shape_tried) {
+        cache->shape_tried = true;
+        cache->shape_known =
+            !cpl_node_shape_load(cpl_context.settings.topology, &cache->shape, &error);
+        if (!cache->shape_known)
+            cpl_log(CPL_LOG_WARN, "plan", "%s; nodes are taken as one socket", error.text);
+    }
+    if (cache->shape_known)
+        cpl_machine_apply_shape(machine, &cache->shape);
+}
+
+static void apply_costs(struct cpl_machine *machine)
+{
+    struct cpl_shim_machine *cache = &cpl_context.machine;
+    struct cpl_error error;
+    if (!cache->costs_known) {
+        cache->costs_known = true;
+        cache->costs = cpl_costs_default();
+        if (cpl_context.settings.machine[0] &&
+            cpl_costs_read(cpl_context.settings.machine, &cache->costs, NULL, &error))
+            cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; the built-in costs hold",
+                    error.text);
+    }
+    machine->costs = cache->costs;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The plan of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
+ * is then direct. */
+static enum cpl_status make_plan(const struct cpl_strategy_input *input,
+                                 struct cpl_strategy_choice *choice, bool *fits,
+                                 struct cpl_plan *plan, struct cpl_error *error)
+{
+    *fits = true;
+    enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, choice, error);
+    if (status)
+        return status;
+    if (!choice->strategy)
+        return cpl_strategy_plan_auto(input, choice, plan, error);
+    status = cpl_strategy_plan(input, choice, plan, error);
+    if (status != CPL_ERR_UNFIT)
+        return status;
+    char text[CPL_SETTINGS_TEXT + sizeof error->text + 100];
+    snprintf(text, sizeof text,
+             "CARPOOL_STRATEGY=%s cannot be used here: %s; such exchanges are left to MPI",
+             cpl_context.settings.strategy, error->text);
+    warn_once(&cpl_context.machine.unfit_warned, text);
+    *fits = false;
+    cpl_strategy_parse("direct", choice, NULL);
+    return cpl_strategy_plan(input, choice, plan, error);
+}
+
+static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
+                                      struct cpl_metrics *metrics, struct cpl_error *error)
+{
+    struct cpl_strategy_choice direct;
+    struct cpl_plan plan;
+    cpl_strategy_parse("direct", &direct, NULL);
+    enum cpl_status status = cpl_strategy_plan(input, &direct, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_measure(&plan, input->machine, input->unit_bytes, metrics, error);
+    cpl_plan_free(&plan);
+    return status;
+}
+
+/* Whether the mode wants this plan carried out. */
+static bool decide(const struct cpl_plan_summary *summary, bool fits)
+{
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
+        return false;
+    return cpl_context.settings.mode == CPL_MODE_FORCE ||
+           summary->planned.modelled_us < summary->direct.modelled_us;
+}
+
+static bool must_check(void)
+{
+#ifdef NDEBUG
+    return cpl_context.settings.check;
+#else
+    return true;
+#endif
+}
+
+static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
+                                    struct cpl_plan_summary *summary, struct cpl_plan *plan,
+                                    struct cpl_error *error)
+{
+    struct cpl_strategy_choice choice;
+    bool fits;
+    double start = now_ms();
+    enum cpl_status status = make_plan(input, &choice, &fits, plan, error);
+    if (status)
+        return status;
+    summary->plan_ms = now_ms() - start;
+    if (must_check())
+        status = cpl_plan_check(plan, input->pattern, error);
+    if (!status)
+        status = cpl_plan_measure(plan, input->machine, 1, &summary->planned, error);
+    if (!status)
+        status = measure_direct(input, &summary->direct, error);
+    if (status) {
+        cpl_plan_free(plan);
+        return status;
+    }
+    cpl_strategy_format(&choice, summary->strategy);
+    summary->known = 1;
+    summary->pattern_fingerprint = plan->pattern_fingerprint;
+    summary->plan_fingerprint = plan->fingerprint;
+    summary->n_messages = input->pattern->n_messages;
+    for (int64_t m = 0; m < input->pattern->n_messages; m++)
+        summary->bytes += input->pattern->volume[m];
+    summary->decided = decide(summary, fits);
+    return CPL_OK;
+}
+
+static void log_plan(const struct cpl_plan_summary *s)
+{
+    cpl_log(
+        CPL_LOG_INFO, "plan",
+        "%d ranks, %lld messages: %s, busiest rank sends %lld instead of %lld, modelled %.1f us "
+        "instead of %.1f, planned in %.1f ms; %s",
+        cpl_context.size, (long long)s->n_messages, s->strategy, (long long)s->planned.sends_max,
+        (long long)s->direct.sends_max, s->planned.modelled_us, s->direct.modelled_us, s->plan_ms,
+        s->decided ? "rerouted from now on" : "left to MPI");
+}
+
+bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summary *summary,
+                   struct cpl_pattern *pattern, struct cpl_plan *plan)
+{
+    struct cpl_machine machine;
+    struct cpl_error error;
+    memset(summary, 0, sizeof *summary);
+    enum cpl_status status = build_pattern(request, pattern, &error);
+    if (!status) {
+        status = cpl_machine_from_places(request->n_ranks, request->node_key, NULL, NULL, 0,
+                                         &machine, &error);
+        if (!status) {
+            apply_topology(&machine);
+            apply_costs(&machine);
+            struct cpl_strategy_input input = {pattern, &machine, 1};
+            status = plan_pattern(&input, summary, plan, &error);
+            cpl_machine_free(&machine);
+        }
+        if (status)
+            cpl_pattern_free(pattern);
+    }
+    if (status) {
+        cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI", error.text);
+        memset(summary, 0, sizeof *summary);
+        return false;
+    }
+    log_plan(summary);
+    return true;
+}

@@ -1,0 +1,29 @@
+/* Planning on the rank that plans for its communicator: from everybody's send sets to the plan.
+ * Local; no MPI calls. */
+#ifndef CARPOOL_PLAN_ROOT_H
+#define CARPOOL_PLAN_ROOT_H
+
+#include "agree.h"
+#include "planner/pattern.h"
+#include "planner/plan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Everybody's send sets as gathered: rank i has n_messages[i] pairs of (destination, bytes), one
+ * rank's after another's. node_key[i] is equal for ranks of the same node. */
+struct cpl_plan_request {
+    int32_t n_ranks;
+    const int64_t *n_messages;
+    const int64_t *pairs;
+    const int64_t *node_key;
+    bool same_payload;
+};
+
+/* Plans by the settings' strategy and fills the summary. On success returns true; then *plan and
+ * *pattern are the caller's to free. A strategy that does not fit is warned about once and leaves
+ * the exchange to MPI (decided is 0). Returns false when planning failed (logged). */
+bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summary *summary,
+                   struct cpl_pattern *pattern, struct cpl_plan *plan);
+
+#endif

@@ -1,0 +1,35 @@
+/* The report: what became of every exchange, written as JSON by rank 0 when MPI is finalized. */
+#ifndef CARPOOL_REPORT_H
+#define CARPOOL_REPORT_H
+
+#include "agree.h"
+#include "exchange.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One exchange, or several alike of communicators that came and went; plain data. Kept by the first
+ * rank of the communicator. */
+struct cpl_record {
+    int32_t kind; /* enum cpl_neighbor_kind */
+    int32_t n_ranks;
+    int64_t n_communicators; /* that this record stands for */
+    int64_t calls;
+    int64_t calls_planned;
+    double direct_seconds; /* of the slowest rank, all calls together */
+    double planned_seconds;
+    int64_t forwarded_bytes; /* by all ranks, in all calls */
+    struct cpl_plan_summary summary;
+};
+
+/* Adds a record to this process's, merging it with one of the same kind, ranks and plan. Local. */
+void cpl_report_add(const struct cpl_record *record);
+
+/* Collects all processes' records and writes the file that the setting names; a file that cannot be
+ * written is warned about. Collective over MPI_COMM_WORLD. */
+void cpl_report_write(void);
+
+/* Frees this process's records. */
+void cpl_report_free(void);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * The parts of the program `neighbors`: graphs (neighbors_graph.c), datatypes with their layout in
+ * memory (neighbors_type.c), one call's buffers and the call itself (neighbors_call.c), the
+ * sequence of calls (neighbors.c).
+ *
+ * Whatever two ranks must agree on is drawn from generators seeded by keys that both can compute;
+ * what concerns one rank only (types, displacements, orders) from generators keyed by the rank.
+ */
+#ifndef TESTS_MPI_NEIGHBORS_H
+#define TESTS_MPI_NEIGHBORS_H
+
+#include "common.h"
+
+#define MAX_UNIT 12 /* elements in one instance of a datatype */
+
+enum op { OP_ALLTOALL, OP_ALLTOALLV, OP_ALLTOALLW, OP_ALLGATHER, OP_ALLGATHERV, N_OPS };
+
+enum kind {
+    KIND_RANDOM,
+    KIND_CART,
+    KIND_CARTODD,
+    KIND_GRAPH,
+    KIND_HUB,
+    KIND_ALL,
+    KIND_RING,
+    KIND_EMPTY,
+    KIND_SPARSE,
+    N_KINDS
+};
+
+enum types { TYPES_BASIC, TYPES_DERIVED, TYPES_ALL, N_TYPES };
+
+extern const char *const kind_names[N_KINDS + 1]; /* the last is NULL, as in all name lists */
+extern const char *const op_names[N_OPS + 1];
+
+/* --- datatypes --------------------------------------------------------------------------- */
+
+/* An element: `size` bytes of data at the start of every `extent` bytes. */
+struct base {
+    MPI_Datatype type;
+    int size;
+    int extent;
+};
+
+/* A datatype of `unit` elements, and where in memory they are. Every element of instance i lies
+ * within [lb + i * extent, lb + (i + 1) * extent). */
+struct layout {
+    MPI_Datatype type;
+    bool derived; /* to be freed */
+    struct base base;
+    int unit;
+    MPI_Aint offset[MAX_UNIT];
+    MPI_Aint lb;
+    MPI_Aint extent;
+};
+
+struct base base_pick(struct test_rng *rng);
+struct layout layout_make(struct test_rng *rng, struct base base, int unit, bool derived);
+void layout_free(struct layout *layout);
+/* Writes the content of `key` into `count` instances; `origin` is what MPI is given. */
+void layout_put(const struct layout *layout, unsigned char *origin, int count, uint64_t key);
+/* Hashes what is in `count` instances, in the order of the signature. */
+uint64_t layout_hash(const struct layout *layout, const unsigned char *origin, int count,
+                     uint64_t h);
+
+/* --- graphs ------------------------------------------------------------------------------ */
+
+struct edge {
+    int peer;   /* or MPI_PROC_NULL */
+    int k;      /* this is the k-th edge between the two in this direction, */
+    int n_same; /* of that many */
+};
+
+struct graph {
+    MPI_Comm comm; /* MPI_COMM_NULL on ranks outside */
+    enum kind kind;
+    int rank;
+    int n_in, n_out;
+    struct edge *in, *out;
+    bool equal; /* every rank has as many sources as destinations: same answer on all */
+};
+
+/* Collective on MPI_COMM_WORLD. `equal` asks for a graph of equal degrees where the kind leaves
+ * the choice; `variant` selects shapes. */
+struct graph graph_make(enum kind kind, int variant, bool equal, uint64_t key);
+/* The same graph on a duplicate of its communicator. */
+struct graph graph_dup(const struct graph *graph);
+void graph_free(struct graph *graph);
+
+/* --- calls ------------------------------------------------------------------------------- */
+
+/* What all ranks know of one call. */
+struct step {
+    enum op op;
+    enum types types;
+    int max_count;
+    bool large;      /* big messages may appear */
+    bool same;       /* all destinations are sent the same content */
+    bool repeat;     /* counts, types and op are those of the graph's call before */
+    uint64_t layout; /* key of counts and types, kept while calls repeat */
+    uint64_t call;   /* key of this call's contents */
+};
+
+/* One side of a call: blocks in a buffer. */
+struct side {
+    int n; /* blocks */
+    bool sending;
+    const struct edge *edges; /* one per block; NULL for an allgather's only block */
+    bool each;                /* a layout per block (alltoallw), else one for all */
+    struct layout *layouts;   /* 1 or n */
+    int *counts;
+    MPI_Aint *at; /* of each block's origin, in bytes from area.data */
+    struct test_area area;
+    /* as given to MPI */
+    void *buffer;
+    int *displs;
+    MPI_Aint *byte_displs;
+    MPI_Datatype *types;
+};
+
+struct exchange {
+    bool made;
+    struct side send, recv;
+};
+
+/* Buffers, types and displacements for a step; to be filled before every call. */
+void exchange_make(struct exchange *ex, const struct graph *graph, const struct step *step);
+void exchange_free(struct exchange *ex);
+/* Fills the buffers, makes the call, checks everything. Returns the hash of what was received,
+ * which does not depend on the order of the neighbors. */
+uint64_t exchange_run(struct exchange *ex, const struct graph *graph, const struct step *step);
+
+#endif

@@ -1,0 +1,149 @@
+#!/bin/sh
+# Runs the MPI tests of `testlist` under every strategy and compares with runs without the library.
+#
+#   run-matrix.sh BUILDDIR LIBCARPOOL YIELDLIB [FILTER]
+#
+# BUILDDIR holds the programs, YIELDLIB is preloaded in all runs (waiting ranks give way). FILTER is
+# an extended regular expression for "program arguments, N ranks". TEST_STRATEGIES (a comma list)
+# replaces what `*` means, TEST_LIST the list of tests, TEST_TIMEOUT the seconds of a run, MPIEXEC
+# the launcher. Writes TAP; exits with 1 when a test failed.
+#
+# A run passes when it exits with 0, prints what the reference printed, and nothing on stderr. Where
+# a strategy cannot apply to so few ranks, warnings of the library are allowed.
+set -uf
+# shellcheck disable=SC3045  # known to the shells in use; without it there may be core files
+ulimit -c 0 2>/dev/null
+
+[ $# -ge 3 ] || { echo "usage: $0 BUILDDIR LIBCARPOOL YIELDLIB [FILTER]" >&2; exit 2; }
+build=$1 library=$2 yield=$3 filter=${4:-.}
+list=${TEST_LIST:-$(dirname "$0")/testlist}
+all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,auto}
+limit=${TEST_TIMEOUT:-60}
+mpiexec=${MPIEXEC:-mpiexec.hydra}
+for name in $(env | sed -n 's/^\(CARPOOL_[A-Z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+n_tests=0
+n_failed=0
+
+diagnose() { # text files: their first lines as comments
+    sed 5q "$@" 2>/dev/null | cut -c 1-200 | sed 's/^/#   /'
+}
+
+result() { # ok | not ok, description
+    n_tests=$((n_tests + 1))
+    [ "$1" = ok ] || n_failed=$((n_failed + 1))
+    echo "$1 $n_tests - $2"
+}
+
+run() { # name of the output files, preload, settings...; the program is $program $args on $n ranks
+    out=$tmp/$1 preload=$2
+    shift 2
+    rm -f "$tmp/report.json"
+    # shellcheck disable=SC2086
+    timeout -k 5 "$limit" "$mpiexec" -n "$n" -genv LD_PRELOAD "$preload" "$@" \
+        "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
+    code=$?
+}
+
+may_warn() { # strategy: a topology of d dimensions needs 2^d ranks
+    case $1 in
+        vpt:*) [ "$n" -lt $((1 << ${1#vpt:})) ] ;;
+        *) [ "$n" -lt 2 ] ;;
+    esac
+}
+
+unexpected_stderr() { # strategy; leaves the lines in $tmp/unexpected
+    cp "$tmp/now.err" "$tmp/unexpected"
+    if may_warn "$1"; then
+        grep -v '^carpool\[[0-9]*\] warn' "$tmp/now.err" >"$tmp/unexpected"
+    fi
+    [ -s "$tmp/unexpected" ]
+}
+
+was_planned() {
+    grep -Eq '"calls_planned"[[:space:]]*:[[:space:]]*[1-9]' "$tmp/report.json" 2>/dev/null
+}
+
+judge() { # description, strategy, whether calls must have been planned
+    why=
+    [ "$code" -eq 0 ] || why="exit code $code"
+    cmp -s "$tmp/ref.out" "$tmp/now.out" || why="${why:+$why, }output differs"
+    unexpected_stderr "$2" && why="${why:+$why, }stderr is not empty"
+    if [ "$3" = yes ] && ! was_planned; then
+        why="${why:+$why, }no call was planned"
+    fi
+    if [ -z "$why" ]; then
+        result ok "$1"
+        return
+    fi
+    result "not ok" "$1"
+    echo "# $why"
+    diff "$tmp/ref.out" "$tmp/now.out" | diagnose
+    diagnose "$tmp/unexpected"
+}
+
+reference() {
+    run ref "$yield"
+    if [ $code -eq 0 ] && ! [ -s "$tmp/ref.err" ]; then
+        result ok "$what, without the library"
+        return
+    fi
+    result "not ok" "$what, without the library"
+    echo "# exit code $code"
+    grep FAIL "$tmp/ref.out" | diagnose
+    diagnose "$tmp/ref.err"
+}
+
+under_strategy() { # strategy
+    if ! [ -e "$library" ]; then
+        result ok "$what, $1 # SKIP no library"
+        return
+    fi
+    run now "$library:$yield" -genv CARPOOL_MODE force -genv CARPOOL_STRATEGY "$1" \
+        -genv CARPOOL_REPORT "$tmp/report.json"
+    [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
+    must_plan=no
+    case $flags in *planned*) [ "$n" -ge 2 ] && must_plan=yes ;; esac
+    judge "$what, $1" "$1" $must_plan
+}
+
+switched_off() {
+    if ! [ -e "$library" ]; then
+        result ok "$what, off # SKIP no library"
+        return
+    fi
+    run now "$library:$yield" -genv CARPOOL_MODE off
+    judge "$what, off" off no
+}
+
+test_line() { # one line of the list with $n ranks
+    what="$program $args, $n ranks"
+    echo "$what" | grep -Eq -e "$filter" || return
+    rm -f "$tmp/ref.out" "$tmp/ref.err" "$tmp/now.out" "$tmp/now.err"
+    case $flags in *noref*) ;; *) reference ;; esac
+    for strategy in $(echo "$strategies" | tr , ' '); do
+        under_strategy "$strategy"
+    done
+    case $flags in *noref*) ;; *) switched_off ;; esac
+}
+
+trim() { # the words of a column
+    # shellcheck disable=SC2086
+    echo $1
+}
+
+echo "TAP version 13"
+sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$list" >"$tmp/list"
+while IFS='|' read -r program ranks strategies args flags <&3; do
+    program=$(trim "$program") ranks=$(trim "$ranks") strategies=$(trim "$strategies")
+    args=$(trim "$args") flags=$(trim "$flags")
+    [ "$strategies" != '*' ] || strategies=$all
+    for n in $(echo "$ranks" | tr , ' '); do
+        test_line
+    done
+done 3<"$tmp/list"
+echo "1..$n_tests"
+[ $n_failed -eq 0 ]
