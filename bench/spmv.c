@@ -77,7 +77,10 @@ static double exchange(const struct spmv_share *share, enum spmv_form form, cons
     double begin = MPI_Wtime();
     MPI_Neighbor_alltoallv(sent, to->count, to->displ, MPI_DOUBLE, received, from->count,
                            from->displ, MPI_DOUBLE, share->graph);
-    return MPI_Wtime() - begin;
+    double seconds = MPI_Wtime() - begin;
+    /* With more ranks than cores, one that computed already would keep others from exchanging. */
+    MPI_Barrier(share->graph);
+    return seconds;
 }
 
 static double multiply_by_rows(const struct spmv_share *share, struct vectors *v)
@@ -218,6 +221,20 @@ static void measure(const struct spmv_options *options, const struct spmv_share 
     vectors_free(&vectors);
 }
 
+/* Rank 0 works, all learn how it went. */
+static int write_pattern(const struct spmv_options *options, int rank)
+{
+    struct bench_error error;
+    int failed = 0;
+
+    if (rank == 0 && spmv_write_pattern(options, &error) != 0) {
+        fprintf(stderr, "spmv: %s\n", error.text);
+        failed = 1;
+    }
+    MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return failed;
+}
+
 /* All ranks return the same exit status. */
 static int run(int n_arguments, char **arguments)
 {
@@ -237,6 +254,8 @@ static int run(int n_arguments, char **arguments)
             fputs(spmv_usage, stdout);
         return 0;
     }
+    if (options.pattern)
+        return write_pattern(&options, rank);
     double begin = MPI_Wtime();
     if (spmv_setup(&options, &share, &error) != 0) {
         if (rank == 0)

@@ -6,6 +6,7 @@
 #define BENCH_SPMV_H
 
 #include "common.h"
+#include "matrix.h"
 
 #include <mpi.h>
 #include <stdint.h>
@@ -18,6 +19,8 @@ struct spmv_options {
     const char *matrix;
     int n_iterations, n_warmup;
     int64_t seed;
+    const char *pattern; /* the file to write the pattern to, NULL: multiply */
+    int n_parts;         /* of that pattern */
     int is_json, wants_help;
 };
 
@@ -70,6 +73,16 @@ static inline const struct spmv_side *spmv_received(const struct spmv_share *sha
  */
 int spmv_setup(const struct spmv_options *options, struct spmv_share *out,
                struct bench_error *error);
+
+/*
+ * Read the matrix and turn it so that the lines that ranks own are its rows. Local.
+ * 0, or -1 with the error set.
+ */
+int spmv_load_lines(const struct spmv_options *options, struct matrix *lines,
+                    struct bench_error *error);
+
+/* Write the pattern that options ask for. Local. 0, or -1 with the error set. */
+int spmv_write_pattern(const struct spmv_options *options, struct bench_error *error);
 
 void spmv_share_free(struct spmv_share *share);
 

@@ -19,6 +19,8 @@ const char spmv_usage[] =
     "  --iterations N          timed iterations (default 100)\n"
     "  --warmup N              iterations before those (default 10)\n"
     "  --seed S                of the values and of METIS (default 1)\n"
+    "  --pattern FILE --parts N\n"
+    "                          write who sends how much to whom with N ranks, and stop\n"
     "  --json                  print one JSON object on one line\n"
     "  --help                  print this\n";
 
@@ -28,6 +30,8 @@ static const struct option long_options[] = {
     {"iterations", required_argument, NULL, 'i'},
     {"warmup", required_argument, NULL, 'w'},
     {"seed", required_argument, NULL, 's'},
+    {"pattern", required_argument, NULL, 'o'},
+    {"parts", required_argument, NULL, 'n'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -70,6 +74,11 @@ static int read_option(int letter, char **arguments, struct spmv_options *option
         if (bench_parse_integer(optarg, 0, INT64_MAX, &options->seed) != 0)
             return bench_fail(error, "--seed wants a number from 0, not '%s'", optarg);
         return 0;
+    case 'o':
+        options->pattern = optarg;
+        return 0;
+    case 'n':
+        return read_count("--parts", optarg, 1, &options->n_parts, error);
     case 'j':
         options->is_json = 1;
         return 0;
@@ -97,6 +106,8 @@ int spmv_options_read(int n_arguments, char **arguments, struct spmv_options *ou
     if (!options.wants_help && optind != n_arguments - 1)
         return bench_fail(error, optind == n_arguments ? "no matrix given; name one file"
                                                        : "more than one matrix given; name one");
+    if (!options.pattern != !options.n_parts)
+        return bench_fail(error, "--pattern FILE and --parts N go together");
     options.matrix = options.wants_help ? NULL : arguments[optind];
     *out = options;
     return 0;

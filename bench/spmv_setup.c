@@ -174,8 +174,8 @@ static int check_matrix(const char *path, const struct matrix *matrix, struct be
 }
 
 /* The owned lines as rows: the matrix itself, or its transpose for the column form. */
-static int load_lines(const struct spmv_options *options, struct matrix *lines,
-                      struct bench_error *error)
+int spmv_load_lines(const struct spmv_options *options, struct matrix *lines,
+                    struct bench_error *error)
 {
     struct matrix matrix;
     int status = 0;
@@ -199,7 +199,7 @@ static int prepare(const struct spmv_options *options, struct deal *deal, struct
 {
     struct matrix lines;
 
-    if (load_lines(options, &lines, error) != 0)
+    if (spmv_load_lines(options, &lines, error) != 0)
         return -1;
     int *part = bench_array((size_t)lines.n_rows, sizeof *part);
     int status = part ? partition_lines(options->partition, &lines, deal->n_parts, options->seed,

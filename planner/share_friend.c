@@ -20,7 +20,7 @@
 #define DENSE_PART    8   /* a column is dense when more than 1/8 of the ranks send */
 #define KEY_UNLIMITED UINT64_MAX
 
-struct cpl_friend_batch {
+struct cpl_share_friend_batch {
     int32_t n;
     int32_t next;         /* keys[next .. n - 1] are left */
     uint64_t keys[BATCH]; /* descending */
@@ -32,13 +32,13 @@ static uint64_t key_of(int32_t n_common, int32_t rank)
     return (uint64_t)(uint32_t)n_common << 32 | (UINT32_MAX - (uint32_t)rank);
 }
 
-static struct cpl_friend friend_of(uint64_t key)
+static struct cpl_share_friend friend_of(uint64_t key)
 {
-    return (struct cpl_friend){.rank = (int32_t)(UINT32_MAX - (uint32_t)key),
-                               .n_common = (int32_t)(key >> 32)};
+    return (struct cpl_share_friend){.rank = (int32_t)(UINT32_MAX - (uint32_t)key),
+                                     .n_common = (int32_t)(key >> 32)};
 }
 
-static enum cpl_status transpose(struct cpl_friend_finder *finder)
+static enum cpl_status transpose(struct cpl_share_friend_finder *finder)
 {
     const struct cpl_pattern *pattern = finder->pattern;
     int64_t *first = CPL_ARENA_ARRAY(finder->arena, int64_t, (size_t)pattern->n_ranks + 2);
@@ -58,13 +58,13 @@ static enum cpl_status transpose(struct cpl_friend_finder *finder)
     return CPL_OK;
 }
 
-static bool is_dense(const struct cpl_friend_finder *finder, int32_t destination)
+static bool is_dense(const struct cpl_share_friend_finder *finder, int32_t destination)
 {
     int64_t n_senders = finder->sender_first[destination + 1] - finder->sender_first[destination];
     return n_senders > finder->pattern->n_ranks / DENSE_PART;
 }
 
-static enum cpl_status fill_columns(struct cpl_friend_finder *finder)
+static enum cpl_status fill_columns(struct cpl_share_friend_finder *finder)
 {
     int32_t n_ranks = finder->pattern->n_ranks;
     size_t block_bytes = BLOCK_WORDS * sizeof(uint64_t);
@@ -87,17 +87,17 @@ static enum cpl_status fill_columns(struct cpl_friend_finder *finder)
     return CPL_OK;
 }
 
-enum cpl_status cpl_friend_init(struct cpl_friend_finder *finder, const struct cpl_pattern *pattern,
-                                struct cpl_arena *arena)
+enum cpl_status cpl_share_friend_init(struct cpl_share_friend_finder *finder,
+                                      const struct cpl_pattern *pattern, struct cpl_arena *arena)
 {
-    *finder = (struct cpl_friend_finder){
+    *finder = (struct cpl_share_friend_finder){
         .pattern = pattern,
         .arena = arena,
         .column_of = CPL_ARENA_ARRAY(arena, int64_t, pattern->n_ranks),
         .n_common = CPL_ARENA_ARRAY(arena, int32_t, pattern->n_ranks),
         .candidate = CPL_ARENA_ARRAY(arena, int32_t, (size_t)pattern->n_ranks + 1),
         .best = CPL_ARENA_ARRAY(arena, uint64_t, BATCH),
-        .batch = CPL_ARENA_ARRAY(arena, struct cpl_friend_batch *, pattern->n_ranks),
+        .batch = CPL_ARENA_ARRAY(arena, struct cpl_share_friend_batch *, pattern->n_ranks),
     };
     if (!finder->column_of || !finder->n_common || !finder->candidate || !finder->best ||
         !finder->batch)
@@ -117,7 +117,7 @@ static void add_column(uint64_t *restrict sum, const uint64_t *restrict column, 
 }
 
 /* Moves the byte sums to n_common. */
-static void flush_sum(struct cpl_friend_finder *finder)
+static void flush_sum(struct cpl_share_friend_finder *finder)
 {
     const unsigned char *bytes = (const unsigned char *)finder->sum;
     for (int32_t rank = 0; rank < finder->pattern->n_ranks; rank++)
@@ -126,7 +126,7 @@ static void flush_sum(struct cpl_friend_finder *finder)
 }
 
 /* Adds one for each sender to destination; returns how many candidates are listed now. */
-static int32_t add_senders(struct cpl_friend_finder *finder, int32_t destination,
+static int32_t add_senders(struct cpl_share_friend_finder *finder, int32_t destination,
                            int32_t n_candidates)
 {
     int32_t *n_common = finder->n_common;
@@ -143,7 +143,7 @@ static int32_t add_senders(struct cpl_friend_finder *finder, int32_t destination
 
 /* Counts the destinations that each other rank has in common with rank into n_common, and lists in
  * candidate who has any (and rank itself). Returns their number. */
-static int32_t count_common(struct cpl_friend_finder *finder, int32_t rank)
+static int32_t count_common(struct cpl_share_friend_finder *finder, int32_t rank)
 {
     const struct cpl_pattern *pattern = finder->pattern;
     int32_t n_candidates = 0;
@@ -196,8 +196,8 @@ static void make_heap(uint64_t *heap, int32_t n)
 
 /* Leaves the BATCH largest keys below limit among the candidates in finder->best, as a heap, and
  * resets the counts. Returns how many there are. */
-static int32_t select_best(struct cpl_friend_finder *finder, int32_t rank, int32_t n_candidates,
-                           uint64_t limit)
+static int32_t select_best(struct cpl_share_friend_finder *finder, int32_t rank,
+                           int32_t n_candidates, uint64_t limit)
 {
     uint64_t *best = finder->best;
     int32_t n = 0;
@@ -222,9 +222,9 @@ static int32_t select_best(struct cpl_friend_finder *finder, int32_t rank, int32
 }
 
 /* Fills the batch of rank with the friends that come after the key `last`. */
-static void fill_batch(struct cpl_friend_finder *finder, int32_t rank, uint64_t last)
+static void fill_batch(struct cpl_share_friend_finder *finder, int32_t rank, uint64_t last)
 {
-    struct cpl_friend_batch *batch = finder->batch[rank];
+    struct cpl_share_friend_batch *batch = finder->batch[rank];
     int32_t n_candidates = count_common(finder, rank);
     int32_t n = select_best(finder, rank, n_candidates, last);
     batch->n = n;
@@ -238,29 +238,29 @@ static void fill_batch(struct cpl_friend_finder *finder, int32_t rank, uint64_t 
 
 /* The best candidate of rank that it has not looked at, of whatever pair; rank -1 when there is
  * none. */
-static struct cpl_friend next_candidate(struct cpl_friend_finder *finder, int32_t rank)
+static struct cpl_share_friend next_candidate(struct cpl_share_friend_finder *finder, int32_t rank)
 {
-    struct cpl_friend_batch *batch = finder->batch[rank];
+    struct cpl_share_friend_batch *batch = finder->batch[rank];
     /* A batch that was not full was the last one. */
     if (batch->next == batch->n && batch->n == BATCH)
         fill_batch(finder, rank, batch->keys[BATCH - 1]);
     if (batch->next == batch->n)
-        return (struct cpl_friend){.rank = -1};
+        return (struct cpl_share_friend){.rank = -1};
     return friend_of(batch->keys[batch->next++]);
 }
 
-enum cpl_status cpl_friend_take(struct cpl_friend_finder *finder, int32_t rank,
-                                struct cpl_friend *mate)
+enum cpl_status cpl_share_friend_take(struct cpl_share_friend_finder *finder, int32_t rank,
+                                      struct cpl_share_friend *mate)
 {
     if (cpl_pair_map_reserve(&finder->used, 1))
         return CPL_ERR_NOMEM;
     if (!finder->batch[rank]) {
-        finder->batch[rank] = CPL_ARENA_ARRAY(finder->arena, struct cpl_friend_batch, 1);
+        finder->batch[rank] = CPL_ARENA_ARRAY(finder->arena, struct cpl_share_friend_batch, 1);
         if (!finder->batch[rank])
             return CPL_ERR_NOMEM;
         fill_batch(finder, rank, KEY_UNLIMITED);
     }
-    struct cpl_friend next;
+    struct cpl_share_friend next;
     uint64_t *used = NULL;
     do {
         next = next_candidate(finder, rank);

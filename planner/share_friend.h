@@ -19,14 +19,14 @@
 
 #include <stdint.h>
 
-struct cpl_friend {
+struct cpl_share_friend {
     int32_t rank;
     int32_t n_common; /* destinations in common, at least 1 */
 };
 
-struct cpl_friend_batch; /* share_friend.c */
+struct cpl_share_friend_batch; /* share_friend.c */
 
-struct cpl_friend_finder {
+struct cpl_share_friend_finder {
     const struct cpl_pattern *pattern;
     struct cpl_arena *arena; /* not owned */
     int64_t *sender_first;   /* the transposed pattern: who sends to rank d */
@@ -38,18 +38,18 @@ struct cpl_friend_finder {
     int32_t *n_common;  /* per rank, 0 between calls */
     int32_t *candidate; /* ranks with n_common > 0 */
     uint64_t *best;     /* keys of the batch that is being chosen */
-    struct cpl_friend_batch **batch; /* per rank, NULL before it asked */
-    struct cpl_pair_map used;        /* pairs (lower, higher), 1 when handed out */
+    struct cpl_share_friend_batch **batch; /* per rank, NULL before it asked */
+    struct cpl_pair_map used;              /* pairs (lower, higher), 1 when handed out */
 };
 
 /* Prepares for the pattern, which must outlive the finder. Memory from the arena. Returns CPL_OK or
  * CPL_ERR_NOMEM. */
-enum cpl_status cpl_friend_init(struct cpl_friend_finder *finder, const struct cpl_pattern *pattern,
-                                struct cpl_arena *arena);
+enum cpl_status cpl_share_friend_init(struct cpl_share_friend_finder *finder,
+                                      const struct cpl_pattern *pattern, struct cpl_arena *arena);
 
 /* The next best friend of rank into *mate, with the rank -1 when there is none left; the pair is
  * used up. Returns CPL_OK or CPL_ERR_NOMEM. */
-enum cpl_status cpl_friend_take(struct cpl_friend_finder *finder, int32_t rank,
-                                struct cpl_friend *mate);
+enum cpl_status cpl_share_friend_take(struct cpl_share_friend_finder *finder, int32_t rank,
+                                      struct cpl_share_friend *mate);
 
 #endif

@@ -19,7 +19,7 @@ struct phase1 {
     int32_t *sender;
     int64_t *load; /* send set sizes as the thesis counts them */
     struct cpl_load_tree most_loaded;
-    struct cpl_friend_finder friends;
+    struct cpl_share_friend_finder friends;
     int32_t *group; /* rank r's group: who sends messages of r for it, from group[first[r]] on (it
                        cannot have more members than r has messages) */
     int64_t *group_size;
@@ -63,7 +63,7 @@ static enum cpl_status start(struct phase1 *state, const struct cpl_pattern *pat
     state->common = CPL_ARENA_ARRAY(arena, struct common, (size_t)largest + 1);
     if (!state->common)
         return CPL_ERR_NOMEM;
-    enum cpl_status status = cpl_friend_init(&state->friends, pattern, arena);
+    enum cpl_status status = cpl_share_friend_init(&state->friends, pattern, arena);
     return status ? status
                   : cpl_load_tree_init(&state->most_loaded, arena, state->load, pattern->n_ranks,
                                        false);
@@ -207,8 +207,8 @@ enum cpl_status cpl_share_phase1(const struct cpl_pattern *pattern, struct cpl_a
             break;
         previous = max;
         previous_load = state.load[max];
-        struct cpl_friend mate;
-        status = cpl_friend_take(&state.friends, max, &mate);
+        struct cpl_share_friend mate;
+        status = cpl_share_friend_take(&state.friends, max, &mate);
         if (status || mate.rank < 0)
             break;
         share(&state, max, mate.rank);
