@@ -66,38 +66,67 @@ static void vectors_free(struct vectors *vectors)
 
 /* ---- one iteration ---- */
 
-/* Only this is timed: from a common start to this rank's end of the exchange, in seconds. */
-static double exchange(const struct spmv_share *share, enum spmv_form form, const double *sent,
-                       double *received)
+/* What one iteration's exchange took on this rank, in seconds. */
+struct timing {
+    double called;  /* by the name that a preloaded library may have taken over */
+    double library; /* by the MPI library's own PMPI name; 0 unless compared */
+};
+
+typedef int exchange_function(const void *, const int *, const int *, MPI_Datatype, void *,
+                              const int *, const int *, MPI_Datatype, MPI_Comm);
+
+/* Only this is timed: from a common start to this rank's end of the exchange. */
+static double time_exchange(exchange_function *function, const struct spmv_share *share,
+                            enum spmv_form form, const double *sent, double *received)
 {
     const struct spmv_side *to = spmv_sent(share, form);
     const struct spmv_side *from = spmv_received(share, form);
 
     MPI_Barrier(share->graph);
     double begin = MPI_Wtime();
-    MPI_Neighbor_alltoallv(sent, to->count, to->displ, MPI_DOUBLE, received, from->count,
-                           from->displ, MPI_DOUBLE, share->graph);
+    function(sent, to->count, to->displ, MPI_DOUBLE, received, from->count, from->displ, MPI_DOUBLE,
+             share->graph);
     double seconds = MPI_Wtime() - begin;
     /* With more ranks than cores, one that computed already would keep others from exchanging. */
     MPI_Barrier(share->graph);
     return seconds;
 }
 
-static double multiply_by_rows(const struct spmv_share *share, struct vectors *v)
+/* Exchanges once, or twice in alternating order: the second time gives the same data again. */
+static struct timing exchange(const struct spmv_share *share, const struct spmv_options *options,
+                              int number, const double *sent, double *received)
+{
+    struct timing timing = {0};
+
+    if (options->compares && number % 2)
+        timing.library =
+            time_exchange(PMPI_Neighbor_alltoallv, share, options->form, sent, received);
+    timing.called = time_exchange(MPI_Neighbor_alltoallv, share, options->form, sent, received);
+    if (options->compares && number % 2 == 0)
+        timing.library =
+            time_exchange(PMPI_Neighbor_alltoallv, share, options->form, sent, received);
+    return timing;
+}
+
+static struct timing multiply_by_rows(const struct spmv_share *share,
+                                      const struct spmv_options *options, int number,
+                                      struct vectors *v)
 {
     for (int k = 0; k < share->border_side.n_items; k++)
         v->border[k] = v->x[share->border[k]];
-    double seconds = exchange(share, SPMV_ROW, v->border, v->x + share->n_own);
+    struct timing timing = exchange(share, options, number, v->border, v->x + share->n_own);
     for (int i = 0; i < share->n_own; i++) {
         double sum = 0;
         for (int k = share->start[i]; k < share->start[i + 1]; k++)
             sum += share->value[k] * v->x[share->entry[k]];
         v->y[i] = sum;
     }
-    return seconds;
+    return timing;
 }
 
-static double multiply_by_columns(const struct spmv_share *share, struct vectors *v)
+static struct timing multiply_by_columns(const struct spmv_share *share,
+                                         const struct spmv_options *options, int number,
+                                         struct vectors *v)
 {
     size_t n = (size_t)share->n_own + (size_t)share->halo_side.n_items;
 
@@ -105,20 +134,22 @@ static double multiply_by_columns(const struct spmv_share *share, struct vectors
     for (int i = 0; i < share->n_own; i++)
         for (int k = share->start[i]; k < share->start[i + 1]; k++)
             v->y[share->entry[k]] += share->value[k] * v->x[i];
-    double seconds = exchange(share, SPMV_COLUMN, v->y + share->n_own, v->border);
+    struct timing timing = exchange(share, options, number, v->y + share->n_own, v->border);
     for (int k = 0; k < share->border_side.n_items; k++)
         v->y[share->border[k]] += v->border[k];
-    return seconds;
+    return timing;
 }
 
-/* Returns the seconds of the exchange. */
-static double iterate(const struct spmv_share *share, enum spmv_form form, struct vectors *v)
+static struct timing iterate(const struct spmv_share *share, const struct spmv_options *options,
+                             int number, struct vectors *v)
 {
-    double seconds = form == SPMV_ROW ? multiply_by_rows(share, v) : multiply_by_columns(share, v);
+    struct timing timing = options->form == SPMV_ROW
+                               ? multiply_by_rows(share, options, number, v)
+                               : multiply_by_columns(share, options, number, v);
 
     for (int i = 0; i < share->n_own; i++)
         v->x[i] = fmod(v->y[i], PRIME);
-    return seconds;
+    return timing;
 }
 
 /* ---- results ---- */
@@ -151,25 +182,47 @@ static struct traffic count_traffic(const struct spmv_share *share, enum spmv_fo
     return (struct traffic){most[0], sum[0], most[1], sum[1]};
 }
 
-static void print_times(struct report *report, double *seconds, int n)
+/* The times of all iterations by the slowest rank; valid on rank 0. */
+struct times {
+    double *called, *library, *ratio;
+};
+
+static void print_times(struct report *report, const char *what, double *seconds, int n)
 {
     static const struct {
         const char *name;
         double q;
-    } rows[] = {{"time median", 0.5},
-                {"time lower quartile", 0.25},
-                {"time upper quartile", 0.75},
-                {"time min", 0},
-                {"time max", 1}};
+    } rows[] = {{"median", 0.5},
+                {"lower quartile", 0.25},
+                {"upper quartile", 0.75},
+                {"min", 0},
+                {"max", 1}};
+    char name[64];
 
     bench_sort(seconds, (size_t)n);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        report_real(report, rows[i].name, 1e6 * bench_quantile(seconds, (size_t)n, rows[i].q), 2,
-                    "us");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(name, sizeof name, "%s %s", what, rows[i].name);
+        report_real(report, name, 1e6 * bench_quantile(seconds, (size_t)n, rows[i].q), 2, "us");
+    }
+}
+
+/* Library time over called time, iteration by iteration: above 1, the preloaded library is faster.
+ */
+static void print_comparison(struct report *report, struct times *times, int n)
+{
+    for (int i = 0; i < n; i++)
+        times->ratio[i] = times->library[i] / times->called[i];
+    bench_sort(times->ratio, (size_t)n);
+    report_real(report, "speedup median", bench_quantile(times->ratio, (size_t)n, 0.5), 3, "");
+    report_real(report, "speedup lower quartile", bench_quantile(times->ratio, (size_t)n, 0.25), 3,
+                "");
+    report_real(report, "speedup upper quartile", bench_quantile(times->ratio, (size_t)n, 0.75), 3,
+                "");
+    print_times(report, "library", times->library, n);
 }
 
 static void print_results(const struct spmv_options *options, const struct spmv_share *share,
-                          const struct traffic *traffic, double setup_seconds, double *seconds,
+                          const struct traffic *traffic, double setup_seconds, struct times *times,
                           uint64_t sum)
 {
     struct report report = report_begin(stdout, options->is_json);
@@ -191,33 +244,54 @@ static void print_results(const struct spmv_options *options, const struct spmv_
     report_real(&report, "setup", setup_seconds, 2, "seconds");
     report_integer(&report, "warmup", options->n_warmup, "");
     report_integer(&report, "iterations", options->n_iterations, "");
-    print_times(&report, seconds, options->n_iterations);
+    if (options->compares)
+        print_comparison(&report, times, options->n_iterations);
+    print_times(&report, "time", times->called, options->n_iterations);
     report_text(&report, "checksum", digits);
     report_end(&report);
 }
 
 /* ---- the program ---- */
 
+/* Runs all iterations and brings the slowest rank's times together. */
+static void run_iterations(const struct spmv_options *options, const struct spmv_share *share,
+                           struct vectors *vectors, struct times *times)
+{
+    int n = options->n_iterations;
+    double *called = spmv_array((size_t)n, sizeof *called);
+    double *library = spmv_array((size_t)n, sizeof *library);
+
+    for (int i = 0; i < options->n_warmup; i++)
+        (void)iterate(share, options, i, vectors);
+    for (int i = 0; i < n; i++) {
+        struct timing timing = iterate(share, options, i, vectors);
+        called[i] = timing.called;
+        library[i] = timing.library;
+    }
+    MPI_Reduce(called, times->called, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(library, times->library, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    free(called);
+    free(library);
+}
+
 static void measure(const struct spmv_options *options, const struct spmv_share *share,
                     double setup_seconds)
 {
     struct vectors vectors = vectors_create(share, options->seed);
-    double *mine = spmv_array((size_t)options->n_iterations, sizeof *mine);
-    double *slowest = spmv_array((size_t)options->n_iterations, sizeof *slowest);
+    size_t n = (size_t)options->n_iterations;
+    struct times times = {spmv_array(n, sizeof(double)), spmv_array(n, sizeof(double)),
+                          spmv_array(n, sizeof(double))};
     int rank;
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (int i = 0; i < options->n_warmup; i++)
-        (void)iterate(share, options->form, &vectors);
-    for (int i = 0; i < options->n_iterations; i++)
-        mine[i] = iterate(share, options->form, &vectors);
-    MPI_Reduce(mine, slowest, options->n_iterations, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    run_iterations(options, share, &vectors, &times);
     uint64_t sum = checksum(share, vectors.x);
     struct traffic traffic = count_traffic(share, options->form);
     if (rank == 0)
-        print_results(options, share, &traffic, setup_seconds, slowest, sum);
-    free(mine);
-    free(slowest);
+        print_results(options, share, &traffic, setup_seconds, &times, sum);
+    free(times.called);
+    free(times.library);
+    free(times.ratio);
     vectors_free(&vectors);
 }
 

@@ -19,6 +19,9 @@ const char spmv_usage[] =
     "  --iterations N          timed iterations (default 100)\n"
     "  --warmup N              iterations before those (default 10)\n"
     "  --seed S                of the values and of METIS (default 1)\n"
+    "  --compare               exchange twice an iteration, also by the library's PMPI name: with "
+    "a\n"
+    "                          preloaded library, the speedup in one run\n"
     "  --pattern FILE --parts N\n"
     "                          write who sends how much to whom with N ranks, and stop\n"
     "  --json                  print one JSON object on one line\n"
@@ -32,6 +35,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, 's'},
     {"pattern", required_argument, NULL, 'o'},
     {"parts", required_argument, NULL, 'n'},
+    {"compare", no_argument, NULL, 'c'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -79,6 +83,9 @@ static int read_option(int letter, char **arguments, struct spmv_options *option
         return 0;
     case 'n':
         return read_count("--parts", optarg, 1, &options->n_parts, error);
+    case 'c':
+        options->compares = 1;
+        return 0;
     case 'j':
         options->is_json = 1;
         return 0;

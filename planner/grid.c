@@ -10,24 +10,21 @@ enum cpl_status cpl_grid_init(struct cpl_grid *grid, int32_t n_ranks, int32_t n_
         return cpl_fail(error, CPL_ERR_UNFIT, "a grid has 1 to %d dimensions, not %d",
                         CPL_MAX_DIMENSIONS, n_dims);
     struct cpl_grid made = {.n_ranks = n_ranks, .n_dims = n_dims};
-    int64_t stride = 1;
+    int64_t points = 1;
     for (int32_t d = 0; d < n_dims; d++) {
+        if (size[d] < 1 || points > n_ranks)
+            return cpl_fail(error, CPL_ERR_UNFIT,
+                            "a grid with %d points in dimension %d is not one for %d ranks",
+                            size[d], d + 1, n_ranks);
         made.size[d] = size[d];
-        made.stride[d] = stride;
-        if (size[d] < 1 || stride >= INT64_MAX / size[d])
-            return cpl_fail(error, CPL_ERR_UNFIT, "a grid size of %d is out of range", size[d]);
-        stride *= size[d];
+        made.stride[d] = (int32_t)points;
+        points *= size[d];
     }
-    if (stride < n_ranks)
+    if (points < n_ranks)
         return cpl_fail(error, CPL_ERR_UNFIT, "a grid of %lld points does not hold %d ranks",
-                        (long long)stride, n_ranks);
-    int64_t layer = made.stride[n_dims - 1];
-    if (layer > n_ranks)
-        return cpl_fail(
-            error, CPL_ERR_UNFIT,
-            "a grid whose first %d dimensions have %lld points is too large for %d ranks",
-            n_dims - 1, (long long)layer, n_ranks);
-    made.size[n_dims - 1] = (int32_t)((n_ranks + layer - 1) / layer);
+                        (long long)points, n_ranks);
+    int32_t layer = made.stride[n_dims - 1];
+    made.size[n_dims - 1] = n_ranks / layer + (n_ranks % layer != 0);
     *grid = made;
     return CPL_OK;
 }
@@ -123,13 +120,13 @@ enum cpl_status cpl_grid_even_sizes(int32_t n_ranks, int32_t n_dims, int32_t *si
 
 int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t dim)
 {
-    int64_t stride = grid->stride[dim], size = grid->size[dim];
-    int64_t point = at + (dest / stride % size - at / stride % size) * stride;
+    int32_t stride = grid->stride[dim], size = grid->size[dim];
+    int64_t point = at + (int64_t)(dest / stride % size - at / stride % size) * stride;
     if (point < grid->n_ranks)
         return (int32_t)point;
     /* A hole lies in the last layer; every layer below is full, and there is one, or the point
      * would be dest. */
-    int64_t layer = grid->stride[grid->n_dims - 1];
-    int64_t full_layers = grid->n_ranks / layer;
-    return (int32_t)(point % layer + at % full_layers * layer);
+    int32_t layer = grid->stride[grid->n_dims - 1];
+    int32_t full_layers = grid->n_ranks / layer;
+    return (int32_t)(point % layer) + at % full_layers * layer;
 }

@@ -16,7 +16,7 @@ struct cpl_grid {
     int32_t n_ranks;
     int32_t n_dims;
     int32_t size[CPL_MAX_DIMENSIONS];
-    int64_t stride[CPL_MAX_DIMENSIONS]; /* product of the sizes before */
+    int32_t stride[CPL_MAX_DIMENSIONS]; /* product of the sizes before */
 };
 
 /* A grid of n_ranks with the given sizes (each >= 1, the last may exceed what is needed and is

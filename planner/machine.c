@@ -17,7 +17,8 @@ struct cpl_costs cpl_costs_default(void)
         .link =
             {[CPL_LINK_SOCKET] = inside, [CPL_LINK_NODE] = inside, [CPL_LINK_NETWORK] = between},
         .node_ns_per_byte = 0.04,
-        .segment_ns = 5};
+        .segment_ns = 5,
+        .switch_us = 4};
 }
 
 /* A machine with its arrays all 0. */

@@ -35,6 +35,8 @@ struct cpl_costs {
     double node_ns_per_byte; /* per byte that a node sends to or receives from other nodes (its
                                 network interface) */
     double segment_ns; /* per segment of a combined message, at each end (packing, unpacking) */
+    double switch_us;  /* to give a core to another rank, where ranks share cores; once a wave and
+                          rank */
 };
 
 struct cpl_machine {
@@ -98,9 +100,9 @@ int32_t cpl_machine_block_unit(int32_t i, int32_t n_local, int32_t n_units);
 /* Reads costs from a machine file into *costs: lines "KEY VALUE", `#` starts a comment; keys not
  * named keep the value that *costs has. Keys:
  * {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte}, network.node_ns_per_byte,
- * segment_ns, and ranks_per_node, stored in *ranks_per_node when that is not NULL. Values are
- * finite and >= 0. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *costs is then
- * unchanged). */
+ * segment_ns, switch_us, and ranks_per_node, stored in *ranks_per_node when that is not NULL.
+ * Values are finite and >= 0. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *costs
+ * is then unchanged). */
 enum cpl_status cpl_costs_read(const char *file, struct cpl_costs *costs, int32_t *ranks_per_node,
                                struct cpl_error *error);
 

@@ -209,46 +209,37 @@ static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
     return status;
 }
 
-/* Hops of the bundles of one rank that have several destinations; messages of a bundle are found by
- * their number. */
-static enum cpl_status route_shared(struct builder *b, int32_t rank, int32_t *path,
+/* Hops of a bundle with several destinations, led by message lead of rank; its other messages come
+ * later in the rank's row. */
+static enum cpl_status route_shared(struct builder *b, int32_t rank, int64_t lead, int32_t *path,
                                     int32_t *arrival, int32_t *n_children)
 {
     const struct cpl_pattern *p = b->pattern;
-    enum cpl_status status = CPL_OK;
-    for (int64_t lead = p->first[rank]; lead < p->first[rank + 1] && !status; lead++) {
-        int32_t bundle = b->bundle_of[lead];
-        const struct cpl_bundle *info = &b->plan->bundles[bundle];
-        if (info->message != lead || info->n_dests < 2)
-            continue;
-        b->arrival[rank] = 0;
-        for (int64_t m = lead; m < p->first[rank + 1]; m++)
-            if (b->bundle_of[m] == bundle)
-                join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path,
-                          arrival);
-        prune_tree(b, info, n_children);
-        status = emit_tree(b, bundle);
-    }
-    return status;
+    int32_t bundle = b->bundle_of[lead];
+    b->arrival[rank] = 0;
+    for (int64_t m = lead; m < p->first[rank + 1]; m++)
+        if (b->bundle_of[m] == bundle)
+            join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path, arrival);
+    prune_tree(b, &b->plan->bundles[bundle], n_children);
+    return emit_tree(b, bundle);
 }
 
+/* Hops of a rank's bundles, in the order of the bundles: sorting keeps it within an edge. */
 static enum cpl_status route_rank(struct builder *b, int32_t rank, int32_t *path, int32_t *arrival,
                                   int32_t *n_children)
 {
     const struct cpl_pattern *p = b->pattern;
-    bool shared = false;
-    for (int64_t m = p->first[rank]; m < p->first[rank + 1]; m++) {
+    enum cpl_status status = CPL_OK;
+    for (int64_t m = p->first[rank]; m < p->first[rank + 1] && !status; m++) {
         int32_t bundle = b->bundle_of[m];
-        if (b->plan->bundles[bundle].n_dests > 1) {
-            shared = true;
-            continue;
+        if (b->plan->bundles[bundle].n_dests == 1) {
+            int32_t n = simple_path(b->routes, m, rank, p->dst[m], path, arrival);
+            status = add_path(b, bundle, n, path, arrival);
+        } else if (b->plan->bundles[bundle].message == m) {
+            status = route_shared(b, rank, m, path, arrival, n_children);
         }
-        int32_t n = simple_path(b->routes, m, rank, p->dst[m], path, arrival);
-        enum cpl_status status = add_path(b, bundle, n, path, arrival);
-        if (status)
-            return status;
     }
-    return shared ? route_shared(b, rank, path, arrival, n_children) : CPL_OK;
+    return status;
 }
 
 static enum cpl_status make_hops(struct builder *b)
@@ -285,40 +276,44 @@ static enum cpl_status drop_empty_waves(struct builder *b)
     return CPL_OK;
 }
 
-static int32_t hop_key(const struct hop *hop, int field)
+/* Stable counting sorts of the hops, by receiver and then by wave and sender; count has room for
+ * one more than the number of keys. */
+static void sort_by_receiver(const struct hop *in, struct hop *out, int64_t n, int32_t n_ranks,
+                             int64_t *count)
 {
-    return field == 0 ? hop->to : field == 1 ? hop->from : hop->wave;
-}
-
-/* Stable counting sort by one field: 0 to, 1 from, 2 wave. */
-static void sort_hops(const struct hop *in, struct hop *out, int64_t n, int field, int32_t n_keys,
-                      int64_t *count)
-{
-    memset(count, 0, ((size_t)n_keys + 1) * sizeof *count);
     for (int64_t h = 0; h < n; h++)
-        count[hop_key(&in[h], field) + 1]++;
-    for (int32_t k = 0; k < n_keys; k++)
+        count[in[h].to + 1]++;
+    for (int32_t k = 0; k < n_ranks; k++)
         count[k + 1] += count[k];
     for (int64_t h = 0; h < n; h++)
-        out[count[hop_key(&in[h], field)]++] = in[h];
+        out[count[in[h].to]++] = in[h];
+}
+
+static void sort_by_wave_and_sender(const struct hop *in, struct hop *out, int64_t n,
+                                    int32_t n_ranks, int32_t n_waves, int64_t *count)
+{
+    int64_t n_keys = (int64_t)n_ranks * n_waves;
+    for (int64_t h = 0; h < n; h++)
+        count[(int64_t)(in[h].wave - 1) * n_ranks + in[h].from + 1]++;
+    for (int64_t k = 0; k < n_keys; k++)
+        count[k + 1] += count[k];
+    for (int64_t h = 0; h < n; h++)
+        out[count[(int64_t)(in[h].wave - 1) * n_ranks + in[h].from]++] = in[h];
 }
 
 static enum cpl_status order_hops(struct builder *b)
 {
-    int32_t n_ranks = b->pattern->n_ranks, n_waves = b->plan->n_waves + 1;
-    int32_t n_keys = n_ranks > n_waves ? n_ranks : n_waves;
-    int64_t *count = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)n_keys + 1);
+    int32_t n_ranks = b->pattern->n_ranks, n_waves = b->plan->n_waves;
+    size_t n_keys = (size_t)n_ranks * (size_t)n_waves + 1;
+    int64_t *by_receiver = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)n_ranks + 1);
+    int64_t *by_sender = CPL_ARENA_ARRAY(&b->scratch, int64_t, n_keys);
     struct hop *other = malloc(((size_t)b->n_hops + 1) * sizeof *other);
-    if (!count || !other) {
+    if (!by_receiver || !by_sender || !other) {
         free(other);
         return cpl_fail_memory(b->error, "sorting the plan");
     }
-    for (int field = 0; field < 3; field++) {
-        sort_hops(b->hops, other, b->n_hops, field, field < 2 ? n_ranks : n_waves, count);
-        struct hop *swap = b->hops;
-        b->hops = other;
-        other = swap;
-    }
+    sort_by_receiver(b->hops, other, b->n_hops, n_ranks, by_receiver);
+    sort_by_wave_and_sender(other, b->hops, b->n_hops, n_ranks, n_waves, by_sender);
     free(other);
     return CPL_OK;
 }

@@ -115,6 +115,8 @@ static enum cpl_status check_dests(struct checker *c, const struct cpl_bundle *b
         return broken_bundle(c, bundle, "complete: a bundle without destination or owner", -1);
     for (int32_t k = 0; k < bundle->n_dests; k++) {
         int32_t dest = c->plan->dests[bundle->first_dest + k];
+        if (k > 0 && c->plan->dests[bundle->first_dest + k - 1] >= dest)
+            return broken_bundle(c, bundle, "canonical: destinations out of order", dest);
         int64_t m = find_message(p, bundle->owner, dest);
         if (m < 0 || seen[m])
             return broken_bundle(c, bundle, "complete: no message, or one in two bundles", dest);

@@ -3,9 +3,9 @@
  * A wave costs what its busiest rank needs: the latency of the farthest link it uses, the overheads
  * of its sends and receives, its bytes inside the node at each end, and between nodes the larger of
  * what it sends and receives, but not less than its node's share of the network interface. Where
- * the ranks of a node share fewer cores, the node's ranks together need their summed overheads over
- * the cores. Waves add up: an upper bound of the chain, since a wave is no barrier in execution.
- * O(edges + ranks x waves). */
+ * the ranks of a node share fewer cores, they need together the sum of their overheads and a switch
+ * for each of them, divided by the cores: more waves are then dear. Waves add up: an upper bound of
+ * the chain, since a wave is no barrier in execution. O(edges + ranks x waves). */
 #include "plan.h"
 
 /* What one rank does in one wave. */
@@ -17,7 +17,7 @@ struct rank_load {
 };
 
 struct node_load {
-    double busy_us; /* of all its ranks */
+    double busy_us; /* of all its ranks, with a switch for each that has something to do */
     double net_out;
     double net_in;
 };
@@ -82,7 +82,9 @@ static double finish_wave(struct wave_loads *loads)
     double slowest = 0;
     for (int32_t i = 0; i < machine->n_ranks; i++) {
         slowest = larger(slowest, rank_time(loads, i));
-        loads->node[machine->node[i]].busy_us += loads->rank[i].busy_us;
+        if (loads->rank[i].busy_us > 0)
+            loads->node[machine->node[i]].busy_us +=
+                loads->rank[i].busy_us + machine->costs.switch_us;
     }
     for (int32_t k = 0; k < machine->n_nodes && machine->cores_per_node > 0; k++)
         slowest = larger(slowest, loads->node[k].busy_us / machine->cores_per_node);

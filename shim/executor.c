@@ -42,6 +42,7 @@ struct cpl_executor {
     uint32_t exchange;
     int64_t forwarded;
     struct end *in, *out;
+    int32_t *in_edge;          /* per in-segment */
     uint32_t *in_length;       /* per in-segment */
     int64_t *in_offset;        /* per in-segment, from the start of the payloads */
     uint32_t *out_length;      /* per out-segment */
@@ -102,6 +103,7 @@ static bool allocate(struct cpl_executor *x)
     x->in = CPL_ARENA_ARRAY(&x->arena, struct end, p->n_in);
     x->out = CPL_ARENA_ARRAY(&x->arena, struct end, p->n_out);
     x->in_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_in_segments);
+    x->in_edge = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_in_segments);
     x->in_offset = CPL_ARENA_ARRAY(&x->arena, int64_t, p->n_in_segments);
     x->out_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_out_segments);
     x->missing = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
@@ -109,9 +111,12 @@ static bool allocate(struct cpl_executor *x)
     x->send_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, 2 * (size_t)p->n_out);
     x->arrived = CPL_ARENA_ARRAY(&x->arena, int, p->n_in);
     x->status = CPL_ARENA_ARRAY(&x->arena, MPI_Status, p->n_in);
-    if (!x->in || !x->out || !x->in_length || !x->in_offset || !x->out_length || !x->missing ||
-        !x->recv_request || !x->send_request || !x->arrived || !x->status)
+    if (!x->in || !x->out || !x->in_length || !x->in_edge || !x->in_offset || !x->out_length ||
+        !x->missing || !x->recv_request || !x->send_request || !x->arrived || !x->status)
         return false;
+    for (int32_t e = 0; e < p->n_in; e++)
+        for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
+            x->in_edge[s] = e;
     bool done = true;
     for (int32_t e = 0; e < p->n_in && done; e++)
         done = set_room(&x->in[e], room_for(cpl_rank_plan_in_volume(p, e)), n_in_segments(x, e));
@@ -223,18 +228,9 @@ static bool update_lengths(struct run *run, int32_t e)
     return changed;
 }
 
-/* The in-edge of an in-segment, found by bisection in the edges' first segments. */
 static const unsigned char *forwarded_payload(const struct cpl_executor *x, int32_t segment)
 {
-    int32_t low = 0, high = x->plan.n_in;
-    while (high - low > 1) {
-        int32_t middle = low + (high - low) / 2;
-        if (x->plan.in_first[middle] <= segment)
-            low = middle;
-        else
-            high = middle;
-    }
-    return x->in[low].buffer + sizeof(struct header) + x->in_offset[segment];
+    return x->in[x->in_edge[segment]].buffer + sizeof(struct header) + x->in_offset[segment];
 }
 
 static void copy_payloads(struct run *run, int32_t e, unsigned char *to)

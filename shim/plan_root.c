@@ -120,13 +120,16 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
     return status;
 }
 
+/* A plan must promise this much: the model is not more exact than that. */
+#define MOST_OF_DIRECT 0.9
+
 /* Whether the mode wants this plan carried out. */
 static bool decide(const struct cpl_plan_summary *summary, bool fits)
 {
     if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
         return false;
     return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           summary->planned.modelled_us < summary->direct.modelled_us;
+           summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
 }
 
 static bool must_check(void)

@@ -1,0 +1,275 @@
+#!/bin/sh
+# The carpool command: exit statuses, output formats, and plans as text against the golden ones.
+#
+#   [UPDATE_GOLDEN=1] check_command.sh      with top_srcdir and top_builddir in the environment
+#
+# UPDATE_GOLDEN=1 writes golden/*.plan anew instead of comparing. Writes TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$top_srcdir/tests/tap.sh"
+carpool=$top_builddir/planner/carpool
+golden=$top_srcdir/tests/golden
+[ -x "$carpool" ] || skip_all "no $carpool"
+for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+LC_ALL=C
+export LC_ALL
+
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+
+run() { # argument...; leaves $tmp/out, $tmp/err and $code
+    "$carpool" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    code=$?
+}
+
+# Runs the command and compares its exit status; all of stdout or stderr must contain the text.
+expect() { # description, exit status, out | err, text, argument...
+    what=$1 status=$2 stream=$3 text=$4
+    shift 4
+    run "$@"
+    if [ "$code" -eq "$status" ] && grep -Fq -e "$text" "$tmp/$stream"; then
+        ok "$what"
+    else
+        not_ok "$what"
+        say "carpool $*: exit status $code instead of $status, or std$stream without \"$text\""
+        say "$(cat "$tmp/out" "$tmp/err")"
+    fi
+}
+
+# Failures have one line on stderr and nothing on stdout.
+fails() { # description, text on stderr, argument...
+    what=$1 text=$2
+    shift 2
+    expect "$what" 1 err "$text" "$@"
+    check "$what: nothing on stdout, one line on stderr" \
+        test ! -s "$tmp/out" -a "$(wc -l <"$tmp/err")" -eq 1
+}
+
+misused() { # description, text on stderr, argument...
+    what=$1 text=$2
+    shift 2
+    expect "$what" 2 err "$text" "$@"
+}
+
+# --- the command itself
+expect "--version" 0 out "carpool " --version
+expect "--help" 0 out "usage: carpool COMMAND" --help
+expect "help" 0 out "usage: carpool COMMAND" help
+misused "no command" "usage: carpool COMMAND"
+misused "unknown command" "no command 'plam'" plam
+run --help
+for command in $(sed -n 's/^  \([a-z]*\)  *.*/\1/p' "$tmp/out"); do
+    expect "$command --help" 0 out "usage: " "$command" --help
+done
+
+# --- carpool plan: usage
+hub=$golden/hub-8.txt
+misused "plan without a file" "which FILE?" plan
+misused "plan with two files" "one FILE at a time" plan "$hub" "$hub"
+misused "plan: unknown option" "unrecognized option" plan --magic "$hub"
+misused "plan: option without its value" "requires an argument" plan "$hub" --strategy
+misused "plan: unknown format" "'xml' is not a value" plan --format xml "$hub"
+for number in 0 -1 1.5 x 99999999999 ''; do
+    misused "plan: --ranks-per-node '$number'" "'$number' is not a value" \
+        plan --ranks-per-node "$number" "$hub"
+done
+for number in 0 -1 x nan 1e13; do
+    misused "plan: --unit '$number'" "'$number' is not a value" plan --unit "$number" "$hub"
+done
+misused "plan: unknown strategy" "no strategy 'magic'; there are direct, " \
+    plan --strategy direct,magic "$hub"
+misused "plan: strategy without its parameter" "as in vpt:2" plan --strategy vpt "$hub"
+misused "plan: empty strategy" "no strategy ''" plan --strategy direct, "$hub"
+fails "plan: strategy that does not fit" "8 ranks fit 1 to 3 dimensions, not 4" \
+    plan --strategy vpt:4 "$hub"
+
+# --- carpool plan: files that are no patterns
+bad() { # name, what the message says after FILE:, contents
+    printf '%b' "$3" >"$tmp/$1"
+    fails "plan: $1" "$tmp/$1:$2" plan "$tmp/$1"
+}
+fails "plan: no such file" "no-such-file" plan "$tmp/no-such-file"
+fails "plan: a directory" "$tmp" plan "$tmp"
+bad "words.txt" "1: " 'hello\n'
+bad "empty.txt" "" ''
+bad "rank-out-of-range.txt" "3: " '4\n0 1 1\n0 4 1\n'
+bad "negative-volume.txt" "2: " '4\n0 1 -1\n'
+bad "two-numbers.txt" "2: " '4\n0 1\n'
+bad "four-numbers.txt" "2: " '4\n0 1 1 1\n'
+bad "no-ranks.txt" "1: " '0\n'
+bad "rectangular.mtx" "2: " '%%MatrixMarket matrix coordinate integer general\n3 4 0\n'
+bad "cut-off.mtx" "" '%%MatrixMarket matrix coordinate integer general\n3 3 2\n1 2 1\n'
+bad "complex.mtx" "1: " '%%MatrixMarket matrix coordinate complex general\n2 2 0\n'
+bad "array.mtx" "1: " '%%MatrixMarket matrix array real general\n2 2\n'
+bad "zero-based.mtx" "3: " '%%MatrixMarket matrix coordinate pattern general\n2 2 1\n0 1\n'
+
+# --- carpool plan: output
+expect "plan: table" 0 out "8 ranks, 14 messages" plan "$hub"
+run plan --format tsv "$hub"
+printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max hops_avg \
+    volume_factor modelled_us plan_ms set_max set_avg | sed 's/\t$//' >"$tmp/header"
+check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
+strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
+check "plan: a tsv line for each strategy" \
+    test "$strategies" = "direct share:1 share vpt:2 vpt:3 auto"
+none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 13' "$tmp/out")"
+none "plan: tsv holds numbers only" \
+    "$(sed 1d "$tmp/out" | cut -f 2- | grep -Ev '^[0-9.]+(	[0-9.]+)*$')"
+run plan --format tsv --strategy direct "$hub"
+check "plan: figures of the direct plan" \
+    test "$(sed 1d "$tmp/out" | cut -f 1-9,12,13)" = \
+    "$(printf 'direct\t1\t7\t1.7500\t7\t1.7500\t1\t1.0000\t1.0000\t7\t1.7500')"
+run plan --format tsv --strategy vpt:3,direct "$hub"
+check "plan: strategies in the order asked for" \
+    test "$(cut -f 1 "$tmp/out" | paste -s -d ' ' -)" = "strategy vpt:3 direct"
+
+json_is_valid() { # file; 77 when nothing is there to tell
+    if command -v python3 >/dev/null 2>&1 && python3 -c '' 2>/dev/null; then
+        python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+sys.exit(0 if j["ranks"] == 8 and len(j["strategies"]) == 6 else 1)' "$1"
+    elif command -v node >/dev/null 2>&1; then
+        node -e 'const j = JSON.parse(require("fs").readFileSync(process.argv[1]));
+process.exit(j.ranks === 8 && j.strategies.length === 6 ? 0 : 1)' "$1"
+    else
+        return 77
+    fi
+}
+run plan --format json "$hub"
+json_is_valid "$tmp/out"
+case $? in
+    0) ok "plan: json" ;;
+    77) skip "plan: json" "neither python3 nor node" ;;
+    *) not_ok "plan: json" ;;
+esac
+if [ -w /dev/full ]; then
+    "$carpool" plan "$hub" >/dev/full 2>"$tmp/err"
+    check "plan: a full disk is an error" test $? -eq 1 -a -s "$tmp/err"
+else
+    skip "plan: a full disk is an error" "no /dev/full"
+fi
+
+# --- carpool plan: machines
+printf 'ranks_per_node 2 # small\nnetwork.latency_us 100\n' >"$tmp/good.machine"
+printf 'ranks_per_node 2\nnetwork.latency 100\n' >"$tmp/key.machine"
+printf 'network.latency_us fast\n' >"$tmp/value.machine"
+expect "plan: --machine" 0 out "8 ranks, 14 messages (1.75 a rank), 4 nodes" \
+    plan --machine "$tmp/good.machine" "$hub"
+expect "plan: --ranks-per-node wins over the machine file" 0 out ", 8 nodes" \
+    plan --machine "$tmp/good.machine" --ranks-per-node 1 "$hub"
+fails "plan: --machine with an unknown key" "$tmp/key.machine:2: unknown key" \
+    plan --machine "$tmp/key.machine" "$hub"
+fails "plan: --machine with a wrong value" "$tmp/value.machine:1: " \
+    plan --machine "$tmp/value.machine" "$hub"
+fails "plan: --machine without a file" "$tmp/none" plan --machine "$tmp/none" "$hub"
+expect "plan: --topology gives the ranks of a node" 0 out ", 2 nodes" \
+    plan --topology "pack:2 core:2 pu:1" "$hub"
+expect "plan: --ranks-per-node wins over --topology" 0 out ", 1 nodes" \
+    plan --topology "pack:2 core:2 pu:1" --ranks-per-node 8 "$hub"
+fails "plan: --topology that is neither file nor description" "no-topology" \
+    plan --topology no-topology "$hub"
+run plan --format tsv --strategy direct "$hub"
+cut -f 10 "$tmp/out" >"$tmp/8 bytes"
+run plan --format tsv --strategy direct --unit 1000 "$hub"
+check "plan: larger units take longer" \
+    sh -c "! cut -f 10 '$tmp/out' | cmp -s - '$tmp/8 bytes'"
+
+# --- plans as text
+golden_plan() { # pattern, strategy
+    plan=$golden/$1.$(echo "$2" | tr : -).plan
+    run plan --dump --strategy "$2" "$golden/$1.txt"
+    if [ -n "${UPDATE_GOLDEN:-}" ]; then
+        cp "$tmp/out" "$plan"
+    fi
+    if [ "$code" -eq 0 ] && cmp -s "$tmp/out" "$plan"; then
+        ok "plan of $1 by $2"
+    else
+        not_ok "plan of $1 by $2"
+        say "$(diff "$plan" "$tmp/out" 2>&1)"
+    fi
+}
+for file in "$golden"/*.txt; do
+    for strategy in $(sed -n '1s/^# plans: //p' "$file"); do
+        golden_plan "$(basename "$file" .txt)" "$strategy"
+    done
+done
+
+# --- the same pattern in other files
+grep -v '^#' "$hub" | sed 1d | awk '
+    { line[NR] = ($1 + 1) " " ($2 + 1) " " $3 }
+    END {
+        print "%%MatrixMarket matrix coordinate integer general\n8 8 " NR
+        for (k = NR; k > 0; k--) print line[k]
+    }' >"$tmp/hub.mtx"
+grep -v '^#' "$hub" | sed 's/$/\r/' >"$tmp/hub.txt"
+run plan --dump "$hub"
+cp "$tmp/out" "$tmp/expected"
+for file in hub.mtx hub.txt hub.mtx.gz hub.txt.gz; do
+    case $file in
+        *.gz) gzip -c "$tmp/${file%.gz}" >"$tmp/$file" ;;
+    esac
+    run plan --dump "$tmp/$file"
+    if grep -q "without zlib" "$tmp/err"; then
+        skip "plan: the same from $file" "built without zlib"
+    else
+        check "plan: the same from $file" cmp "$tmp/expected" "$tmp/out"
+    fi
+done
+
+# --- carpool run
+misused "run without a program" "usage: " run
+misused "run: option without a value" "'--mode' needs a value" run --mode true
+misused "run: unknown setting" "no setting '--magic'" run --magic=1 true
+misused "run: options, but no program" "usage: " run --mode=off --
+library=$top_builddir/shim/.libs/libcarpool.so
+if [ -r "$library" ]; then
+    # beside the command, where it looks first; another copy of the command for it
+    mkdir -p "$tmp/bin"
+    binary=$top_builddir/planner/.libs/carpool
+    [ -x "$binary" ] || binary=$carpool
+    cp "$binary" "$tmp/bin/carpool"
+    cp "$library" "$tmp/bin/libcarpool.so"
+    carpool=$tmp/bin/carpool
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\necho "$LD_PRELOAD|$CARPOOL_MODE|$CARPOOL_RANKS_PER_NODE|$*"\n' >"$tmp/show"
+    chmod +x "$tmp/show"
+    expect "run: preloads the library, sets the settings" 0 out \
+        "$tmp/bin/libcarpool.so|force|8|a --b" run --mode=force --ranks-per-node=8 "$tmp/show" a --b
+    expect "run: -- ends the options" 0 out "libcarpool.so||" run -- "$tmp/show"
+    fails "run: no such program" "cannot start $tmp/none" run "$tmp/none"
+    carpool=$top_builddir/planner/carpool
+else
+    skip "run: preloads the library" "no $library"
+fi
+
+# --- carpool report
+misused "report without a file" "usage: " report
+misused "report of two files" "usage: " report a b
+fails "report: no such file" "$tmp/none" report "$tmp/none"
+printf '{"a": 1,\n oops}\n' >"$tmp/bad.json"
+fails "report: no JSON" "$tmp/bad.json:2: " report "$tmp/bad.json"
+printf '{"a": 1}\n' >"$tmp/other.json"
+fails "report: JSON of something else" "no report of Carpool's" report "$tmp/other.json"
+printf '[]\n' >"$tmp/array.json"
+fails "report: a JSON array" "no report of Carpool's" report "$tmp/array.json"
+printf '{"patterns": []}\n' >"$tmp/empty.json"
+expect "report: nothing was called" 0 out "no neighborhood collectives" report "$tmp/empty.json"
+printf '{"patterns": [{}, 5, {"direct": 3}], "version": 7}\n' >"$tmp/strange.json"
+expect "report: strange values" 0 out "carpool ?" report "$tmp/strange.json"
+
+# --- the tables
+expect "settings" 0 out "CARPOOL_MODE=auto" settings
+CARPOOL_MODE=force
+export CARPOOL_MODE
+expect "settings: present values" 0 out "CARPOOL_MODE=force" settings
+CARPOOL_MODE=fast
+expect "settings: wrong values" 0 err "CARPOOL_MODE='fast' cannot be used" settings
+unset CARPOOL_MODE
+misused "settings takes no arguments" "takes no arguments, not 'x'" settings x
+expect "strategies" 0 out "vpt:DIMENSIONS" strategies
+expect "strategies: auto too" 0 out "auto" strategies
+misused "strategies takes no arguments" "takes no arguments, not 'x'" strategies x
+
+done_testing

@@ -1,0 +1,93 @@
+#!/bin/sh
+# Documentation against code: what the tables list is documented, and what is documented exists.
+#
+#   check_docs.sh      with top_srcdir and top_builddir in the environment
+#
+# Writes TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$top_srcdir/tests/tap.sh"
+carpool=$top_builddir/planner/carpool
+[ -x "$carpool" ] || skip_all "no $carpool"
+for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+LC_ALL=C
+export LC_ALL
+
+variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
+strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
+commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
+calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/calls.def")
+options=$("$carpool" plan --help | sed -n 's/^  --\([a-z-]*\).*/\1/p')
+
+# The text of documents: roff's \- and \(aq and font changes are taken out.
+text_of() { # file...
+    for document in "$@"; do
+        sed -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/\\f[BIRP]//g' -e 's/\\&//g' \
+            "$top_srcdir/$document"
+    done
+}
+
+words_missing() { # words, document...: those that the documents do not contain as whole words
+    words=$1
+    shift
+    text=$(text_of "$@")
+    for word in $words; do
+        printf '%s\n' "$text" | grep -Eq -e "(^|[^A-Za-z_0-9-])$word([^A-Za-z_0-9-]|\$)" ||
+            echo "$word is not in $*"
+    done
+}
+
+listed() { # description, words, document...: none of the words is missing, and there are some
+    what=$1
+    if [ -z "$2" ]; then
+        not_ok "$what"
+        say "the table to compare with is empty"
+        return
+    fi
+    shift
+    none "$what" "$(words_missing "$@")"
+}
+
+for document in README.md doc/carpool.1 doc/carpool.7 doc/architecture.md bench/README.md; do
+    check "$document is written" test -s "$top_srcdir/$document"
+done
+listed "every setting is in the manual" "$variables" doc/carpool.7
+listed "every intercepted call is in the manual" "$calls" doc/carpool.7
+listed "every strategy is in the manual" "$strategies" doc/carpool.1 doc/carpool.7
+listed "every strategy is in the README" "$strategies" README.md
+listed "every command is in the manual" "$commands" doc/carpool.1
+listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
+
+# A name that ends in _ is the beginning of all names ("CARPOOL_* variables").
+unknown_variables() {
+    for document in README.md doc/carpool.1 doc/carpool.7 doc/architecture.md bench/README.md; do
+        for name in $(text_of "$document" | grep -Eo 'CARPOOL_[A-Z][A-Z_]*' | sort -u); do
+            printf '%s\n' "$variables" | grep -qx "$name" || echo "$document: $name does not exist"
+        done
+    done
+}
+none "every CARPOOL_ variable in the documents exists" "$(unknown_variables)"
+
+unknown_strategies() {
+    for document in README.md doc/carpool.1 doc/carpool.7 bench/README.md; do
+        for name in $(text_of "$document" | grep -Eo 'CARPOOL_STRATEGY=[a-z]+(:[0-9]+)?' |
+            sed 's/.*=//' | sort -u); do
+            [ -z "$(CARPOOL_STRATEGY=$name "$carpool" settings 2>&1 >/dev/null)" ] ||
+                echo "$document: strategy $name does not exist"
+        done
+    done
+}
+none "every strategy that is set in the documents exists" "$(unknown_strategies)"
+
+if command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1; then
+    for page in carpool.1 carpool.7; do
+        none "$page has no warnings" "$(
+            LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z \
+                "$top_srcdir/doc/$page" 2>&1 >/dev/null)"
+    done
+else
+    skip "the manual has no warnings" "man or groff is missing"
+fi
+
+done_testing

@@ -1,0 +1,120 @@
+#!/bin/sh
+# What the objects name, and what the sources may not: no MPI in the planner, PMPI_ only in the
+# library, which exports the intercepted calls and nothing else; the environment is read in one place.
+#
+#   check_exports.sh      with top_srcdir and top_builddir in the environment
+#
+# Writes TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$top_srcdir/tests/tap.sh"
+LC_ALL=C
+export LC_ALL
+planner=$top_builddir/planner
+library=$top_builddir/shim/.libs/libcarpool.so
+
+# Without nm there is nothing to say about objects, with it an empty answer is a failure too.
+objects() { # description, function that prints what is wrong
+    if ! command -v nm >/dev/null 2>&1; then
+        skip "$1" "nm is missing"
+    elif ! wrong=$("$2"); then
+        not_ok "$1"
+        say "$wrong"
+    else
+        none "$1" "$wrong"
+    fi
+}
+
+planner_mpi() {
+    archive=$planner/.libs/libplanner.a
+    [ -r "$archive" ] || { echo "no $archive"; return 1; }
+    nm "$archive" | grep -q 'T cpl_plan_build' || { echo "nm does not read $archive"; return 1; }
+    nm "$archive" | sed 's/.* //' | grep -E '^P?MPI' | sort -u
+}
+
+shared_planner_exports() {
+    shared=$planner/.libs/libcarpool-planner.so
+    [ -r "$shared" ] || { echo "no $shared"; return 1; }
+    nm -D --defined-only "$shared" | sed 's/.* //' | grep -v '^cpl_'
+    nm -D --undefined-only "$shared" | sed 's/.* //' | grep -E '^P?MPI'
+    true
+}
+
+library_symbols() { # defined | undefined
+    [ -r "$library" ] || { echo "no $library"; return 1; }
+    nm -D "--$1-only" "$library" | sed -e 's/.* //' -e 's/@.*//' | sort -u
+}
+
+intercepted() {
+    sed -n 's/^[A-Z]*(\([A-Z][a-z]*_[A-Za-z_]*\),.*/MPI_\1/p
+            s/^[A-Z]*(\([A-Z][a-z]*\),.*/MPI_\1/p' "$top_srcdir/shim/calls.def"
+    printf '%s\n' MPI_Init MPI_Init_thread MPI_Finalize
+}
+
+library_exports() {
+    exported=$(library_symbols defined) || { echo "$exported"; return 1; }
+    for call in $(intercepted); do
+        echo "$exported" | grep -qx "$call" || echo "$call is in shim/calls.def, but not exported"
+    done
+    for symbol in $exported; do
+        intercepted | grep -qx "$symbol" || echo "$symbol is exported, but not in shim/calls.def"
+    done
+}
+
+# MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY are variables in MPICH, without a PMPI_ name, and so are the
+# predefined attribute functions.
+library_mpi() {
+    used=$(library_symbols undefined) || { echo "$used"; return 1; }
+    echo "$used" | grep -q '^PMPI_' || { echo "the library calls no PMPI_ function"; return 1; }
+    echo "$used" | grep '^MPI' |
+        grep -Evx 'MPI_(UNWEIGHTED|WEIGHTS_EMPTY|F_STATUS(ES)?_IGNORE|[A-Z_]*(NULL|DUP)(_COPY|_DELETE)?_FN)'
+    true
+}
+
+objects "the planner names no MPI symbol" planner_mpi
+objects "the planner's shared library exports cpl_ names only" shared_planner_exports
+objects "the library exports the intercepted calls and nothing else" library_exports
+objects "the library calls PMPI_ functions only" library_mpi
+
+# A launcher or a shell between LD_PRELOAD and the program gets the library, too.
+what="the library can be loaded into a program without MPI"
+message=$(LD_PRELOAD=$library LD_BIND_NOW=1 sh -c 'exit 0' 2>&1)
+case $message in
+    *ASan*|*Sanitizer*) skip "$what" "built with a sanitizer" ;;
+    *) message=$(LD_PRELOAD=$library sh -c 'exit 0' 2>&1)
+       none "$what" "$message" ;;
+esac
+
+# --- sources
+sources() { # directory...
+    for directory in "$@"; do
+        [ ! -d "$top_srcdir/$directory" ] ||
+            find "$top_srcdir/$directory" -name '*.[ch]' -o -name '*.def' | sort
+    done
+}
+
+uses_of() { # extended regular expression, file...: lines outside comments that match
+    pattern=$1
+    shift
+    grep -nE "(^|[^A-Za-z_0-9])$pattern" "$@" /dev/null | grep -Ev '^[^:]*:[0-9]*: *(/?\*|//)'
+}
+
+# shellcheck disable=SC2046
+{
+    none "getenv only in the carpool command" "$(
+        uses_of '(secure_)?getenv *\(' $(sources planner shim array) | grep -v '/command[a-z_]*\.c:')"
+    none "no unsafe string functions" "$(
+        uses_of '(sprintf|vsprintf|strcpy|strcat|gets|strtok|atoi|atol|atof) *\(' \
+            $(sources planner shim array))"
+    none "the planner prints nothing" "$(
+        uses_of '(printf|puts|putchar|perror|exit|abort) *\(' $(sources planner) |
+            grep -v '/command[a-z_]*\.c:')"
+    none "no file of more than 600 lines" "$(
+        wc -l $(sources planner shim array) | awk '$2 != "total" && $1 > 600')"
+    none "no line of code of more than 100 columns" "$(
+        awk 'length > 100 { print FILENAME ":" FNR }' \
+            $(sources planner shim array | grep '\.[ch]$'))"
+}
+
+done_testing

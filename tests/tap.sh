@@ -1,0 +1,50 @@
+# shellcheck shell=sh
+# TAP from shell scripts. Sourced; then any number of ok, not_ok, check and skip, and at last done_testing.
+
+tap_n=0
+tap_failed=0
+
+ok() { # description
+    tap_n=$((tap_n + 1))
+    echo "ok $tap_n - $1"
+}
+
+not_ok() { # description
+    tap_n=$((tap_n + 1))
+    tap_failed=$((tap_failed + 1))
+    echo "not ok $tap_n - $1"
+}
+
+skip() { # description, reason
+    tap_n=$((tap_n + 1))
+    echo "ok $tap_n - $1 # SKIP $2"
+}
+
+say() { # a text, as comments
+    printf '%s\n' "$1" | sed 20q | cut -c 1-300 | sed 's/^/#   /'
+}
+
+check() { # description, command...; ok when the command succeeds
+    tap_what=$1
+    shift
+    if "$@"; then ok "$tap_what"; else not_ok "$tap_what"; fi
+}
+
+none() { # description, text; ok when the text is empty: it lists what is wrong
+    if [ -z "$2" ]; then
+        ok "$1"
+    else
+        not_ok "$1"
+        say "$2"
+    fi
+}
+
+done_testing() {
+    echo "1..$tap_n"
+    [ $tap_failed -eq 0 ]
+}
+
+skip_all() { # reason
+    echo "1..0 # SKIP $1"
+    exit 0
+}

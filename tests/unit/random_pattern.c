@@ -1,0 +1,162 @@
+/* Random patterns (random_pattern.h). */
+#include "random_pattern.h"
+
+#include "hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum shape { NOTHING, ALL_TO_ALL, HUB, SPARSE, BAND, POWER_LAW, BLOCKS, N_SHAPES };
+enum classes { NO_CLASSES, ONE_CLASS, MIXED_CLASSES, N_CLASSES };
+
+struct generator {
+    uint64_t random;
+    int32_t n_ranks;
+    enum shape shape;
+    enum classes classes;
+    int32_t parameter; /* of the shape: degree, width of the band, size of a block, the hub */
+    uint64_t percent_silent;
+    uint64_t percent_zero;
+    uint64_t percent_doubled;
+    struct cpl_pattern_entry *entries;
+    int64_t n_entries;
+    int64_t max_entries;
+};
+
+uint64_t random_draw(uint64_t *random, uint64_t n)
+{
+    *random += UINT64_C(0x9e3779b97f4a7c15);
+    return cpl_hash_mix(*random) % n;
+}
+
+int32_t random_below(uint64_t *random, int32_t n)
+{
+    return (int32_t)random_draw(random, (uint64_t)n);
+}
+
+static bool chance(struct generator *g, uint64_t percent)
+{
+    return random_draw(&g->random, 100) < percent;
+}
+
+static int64_t draw_volume(struct generator *g)
+{
+    if (chance(g, g->percent_zero))
+        return 0;
+    return 1 + (int64_t)random_draw(&g->random, chance(g, 2) ? UINT64_C(1) << 40 : 1000);
+}
+
+static int32_t draw_class(struct generator *g)
+{
+    switch (g->classes) {
+    case ONE_CLASS:
+        return 0;
+    case MIXED_CLASSES:
+        return random_below(&g->random, 5) - 1;
+    default:
+        return -1;
+    }
+}
+
+static void add_one(struct generator *g, int32_t src, int32_t dst)
+{
+    if (g->n_entries == g->max_entries) {
+        g->max_entries = 2 * g->max_entries + 64;
+        g->entries = realloc(g->entries, (size_t)g->max_entries * sizeof *g->entries);
+        assert_non_null(g->entries);
+    }
+    g->entries[g->n_entries++] =
+        (struct cpl_pattern_entry){src, dst, draw_volume(g), draw_class(g)};
+}
+
+static void add(struct generator *g, int32_t src, int32_t dst)
+{
+    add_one(g, src, dst);
+    if (chance(g, g->percent_doubled))
+        add_one(g, src, dst);
+}
+
+/* Destinations of one rank; itself may be among them. */
+static void add_rank(struct generator *g, int32_t src)
+{
+    int32_t n = g->n_ranks, p = g->parameter, degree = 0;
+    switch (g->shape) {
+    case ALL_TO_ALL:
+        for (int32_t dst = 0; dst < n; dst++)
+            add(g, src, dst);
+        break;
+    case HUB: /* the hub sends to all, some answer */
+        for (int32_t dst = 0; dst < n && src == p % n; dst++)
+            add(g, src, dst);
+        if (chance(g, 40))
+            add(g, src, p % n);
+        break;
+    case BAND:
+        for (int32_t dst = src - p; dst <= src + p; dst++)
+            if (dst >= 0 && dst < n)
+                add(g, src, dst);
+        break;
+    case BLOCKS:
+        for (int32_t dst = src / p * p; dst < src / p * p + p && dst < n; dst++)
+            add(g, src, dst);
+        add(g, src, random_below(&g->random, n));
+        break;
+    case POWER_LAW: /* few ranks of many messages, most of them to the first ranks */
+        degree = 1 + n / (1 + random_below(&g->random, n));
+        for (int32_t k = 0; k < degree; k++)
+            add(g, src, random_below(&g->random, 1 + random_below(&g->random, n)));
+        break;
+    case SPARSE:
+        degree = random_below(&g->random, 2 * p + 1);
+        for (int32_t k = 0; k < degree; k++)
+            add(g, src, random_below(&g->random, n));
+        break;
+    default:
+        break;
+    }
+}
+
+static struct generator set_up(uint64_t seed, int32_t max_ranks)
+{
+    struct generator g = {.random = seed};
+    int32_t limit = max_ranks;
+    switch (random_below(&g.random, 4)) { /* small ones more often, and very small ones */
+    case 0:
+        limit = max_ranks < 6 ? max_ranks : 6;
+        break;
+    case 1:
+    case 2:
+        limit = max_ranks < 40 ? max_ranks : 40;
+        break;
+    default:
+        break;
+    }
+    g.n_ranks = 1 + random_below(&g.random, limit);
+    g.shape = (enum shape)random_below(&g.random, N_SHAPES);
+    g.classes = (enum classes)random_below(&g.random, N_CLASSES);
+    g.parameter = 1 + random_below(&g.random, 9);
+    g.percent_silent = random_draw(&g.random, 3) ? 0 : random_draw(&g.random, 90);
+    g.percent_zero = random_draw(&g.random, 3) ? 0 : random_draw(&g.random, 101);
+    g.percent_doubled = random_draw(&g.random, 3) ? 0 : random_draw(&g.random, 50);
+    return g;
+}
+
+struct cpl_pattern random_pattern(uint64_t seed, int32_t max_ranks)
+{
+    struct cpl_pattern pattern;
+    struct cpl_error error = {""};
+    struct generator g = set_up(seed, max_ranks);
+    for (int32_t src = 0; src < g.n_ranks; src++)
+        if (!chance(&g, g.percent_silent))
+            add_rank(&g, src);
+    if (cpl_pattern_build(g.n_ranks, g.entries, g.n_entries, &pattern, &error))
+        fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+    free(g.entries);
+    return pattern;
+}
