@@ -57,6 +57,9 @@ static void apply_topology(struct cpl_machine *machine)
     }
     if (cache->shape_known)
         cpl_machine_apply_shape(machine, &cache->shape);
+    /* More ranks than cores is a trial of what will run elsewhere: it is planned as it would be
+     * there, with a core for every rank. */
+    machine->cores_per_node = 0;
 }
 
 static void apply_costs(struct cpl_machine *machine)

@@ -3,8 +3,8 @@
  *
  *   pattern_fuzz [N] [SEED]    N (20000) mutations of valid files, the same for the same SEED (1)
  *
- * With -DLIBFUZZER -fsanitize=fuzzer it is a libFuzzer target instead. A violation aborts; build
- * with -fsanitize=address,undefined to see the rest. */
+ * With -DLIBFUZZER -fsanitize=fuzzer it is a libFuzzer target instead. Writes TAP, one
+ * test; a violation aborts. Build with -fsanitize=address,undefined to see the rest. */
 #include "pattern_read.h"
 
 #include "hash.h"
@@ -202,13 +202,14 @@ int main(int argc, char **argv)
 {
     uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 20000;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    printf("1..1\n");
     for (size_t f = 0; f < N_OF(valid_files); f++)
         LLVMFuzzerTestOneInput((const uint8_t *)valid_files[f], strlen(valid_files[f]));
     for (uint64_t i = 0; i < n; i++) {
         uint64_t random = cpl_hash_mix(seed) ^ i;
         run_one(&random);
     }
-    printf("pattern_fuzz: %" PRIu64 " inputs with seed %" PRIu64 " passed\n", n, seed);
+    printf("ok 1 - %" PRIu64 " inputs with seed %" PRIu64 "\n", n, seed);
     return 0;
 }
 #endif
