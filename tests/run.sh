@@ -1,0 +1,137 @@
+#!/bin/sh
+# The test command: builds in build/test and runs all tests there is a program for: the unit tests
+# and checks of `make check`, then the MPI tests under every strategy. Works from any directory.
+#
+#   tests/run.sh [unit | mpi]      default: both
+#
+# Installs missing packages where it can (install-deps.sh). Prints every failing line; the last line
+# is "N passed, N failed" (", N skipped"). Exits with 1 when anything failed or nothing ran. Logs
+# stay in build/test: tests/**/*.log and mpi.log.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+root=$(pwd)
+build=$root/build/test
+what=${1:-all}
+case $what in
+    all|unit|mpi) ;;
+    *) echo "usage: $0 [unit | mpi]" >&2; exit 2 ;;
+esac
+LC_ALL=C
+export LC_ALL
+for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+unset LD_PRELOAD MAKEFLAGS MAKELEVEL
+n_jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || n_jobs=2
+unit_seconds=300 # a test program or check that takes longer is stopped
+mpi_seconds=60   # so is a run of an MPI program
+
+step() {
+    echo "== $*"
+}
+
+give_up() { # what went wrong, log
+    echo "$1; the end of $2:" >&2
+    tail -n 25 "$2" >&2
+    echo "0 passed, 1 failed"
+    exit 1
+}
+
+step "packages"
+sh tests/install-deps.sh autoconf automake libtool pkg-config make gcc libc6-dev mpich \
+    libmpich-dev libhwloc-dev libjansson-dev uthash-dev zlib1g-dev libcmocka-dev libmetis-dev \
+    binutils || echo "going on without them"
+
+mkdir -p "$build" || exit 1
+if ! [ -e configure ] || [ -n "$(find configure.ac -newer configure)" ]; then
+    step "autoreconf"
+    autoreconf -fi >"$build/autoreconf.log" 2>&1 ||
+        give_up "autoreconf failed" "$build/autoreconf.log"
+fi
+cd "$build" || exit 1
+if ! [ -e config.status ] || [ -n "$(find "$root/configure" -newer config.status)" ]; then
+    step "configure"
+    "$root/configure" --enable-developer >configure.log 2>&1 ||
+        give_up "configure failed" "$build/configure.log"
+fi
+step "make"
+make -j "$n_jobs" >make.log 2>&1 || give_up "make failed" "$build/make.log"
+if ! command -v timeout >/dev/null 2>&1; then
+    echo "timeout is missing: a test that hangs is not stopped"
+    limit=
+else
+    limit="timeout -k 10 $unit_seconds"
+fi
+
+: >results.txt # ok | not ok | skip, a tab, what
+unit_results() { # from the .log files, where automake's driver writes "PASS: TEST NUMBER - NAME"
+    for trs in tests/*.trs tests/*/*.trs; do
+        [ -e "$trs" ] || continue
+        test=${trs#tests/}
+        awk -v test="${test%.trs}" '
+            BEGIN { OFS = "\t" }
+            !/^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): / { next }
+            $2 != test && $2 != test ".sh" { next } # what the test itself wrote
+            { result = $1; sub(/^[A-Z]+: /, "") }
+            result == "PASS:" || result == "XFAIL:" { print "ok", $0; next }
+            result == "SKIP:" { print "skip", $0; next }
+            # a program whose tests failed exits with their number: that is no further failure
+            result == "ERROR:" && /exited with status/ && failed { next }
+            { failed = 1; print "not ok", $0 }' "${trs%.trs}.log"
+    done
+}
+
+if [ "$what" != mpi ]; then
+    step "unit tests and checks"
+    rm -f tests/*.trs tests/*/*.trs tests/*.log tests/*/*.log
+    make -k -j "$n_jobs" check TEST_LIMIT="$limit" >check.log 2>&1 </dev/null
+    code=$?
+    unit_results >results.txt
+    if [ $code -ne 0 ] && ! grep -q '^not ok' results.txt; then
+        tail -n 25 check.log
+        printf 'not ok\tmake check fails: see %s\n' "$build/check.log" >>results.txt
+    fi
+    echo "   $(grep -c '^ok' results.txt) passed, $(grep -c '^not ok' results.txt) failed"
+fi
+
+# Prints a line for every program, and all of TAP into the log.
+watch_mpi() {
+    awk -v log_file=mpi.log '
+        { print >log_file; fflush(log_file) }
+        /^(not )?ok / {
+            line = $0
+            sub(/^(not )?ok [0-9]+ - /, "", line)
+            sub(/, [^,]*$/, "", line) # the strategy
+            if (line != last) { print "   " line; fflush() }
+            last = line
+        }'
+}
+
+mpi_results() {
+    awk 'BEGIN { OFS = "\t" }
+        / # SKIP/ { sub(/^ok [0-9]* - /, ""); print "skip", $0; next }
+        /^ok / { sub(/^ok [0-9]* - /, ""); print "ok", $0; next }
+        /^not ok / { sub(/^not ok [0-9]* - /, ""); print "not ok", $0; next }
+        /^1\.\.[1-9]/ { done = 1 }
+        END { if (!done) print "not ok", "the MPI tests did not come to their end" }' mpi.log
+}
+
+if [ "$what" != unit ]; then
+    step "MPI programs"
+    make -C tests/mpi -j "$n_jobs" check >mpi-make.log 2>&1 </dev/null ||
+        give_up "the MPI tests cannot be built" "$build/mpi-make.log"
+    mpiexec=$(sed -n 's/^MPIEXEC = *//p' tests/Makefile)
+    step "MPI tests"
+    MPIEXEC=${mpiexec:-mpiexec.hydra} TEST_TIMEOUT=$mpi_seconds sh "$root/tests/mpi/run-matrix.sh" \
+        "$build/tests/mpi" "$build/shim/.libs/libcarpool.so" "$build/bench/.libs/libyield.so" \
+        2>mpi-stderr.log </dev/null | watch_mpi
+    mpi_results >>results.txt
+fi
+
+step "results"
+sed -n 's/^not ok	/FAILED: /p' results.txt
+n_passed=$(grep -c '^ok	' results.txt)
+n_failed=$(grep -c '^not ok	' results.txt)
+n_skipped=$(grep -c '^skip	' results.txt)
+summary="$n_passed passed, $n_failed failed"
+[ "$n_skipped" -eq 0 ] || summary="$summary, $n_skipped skipped"
+echo "$summary"
+[ "$n_failed" -eq 0 ] && [ "$n_passed" -gt 0 ]
