@@ -48,7 +48,7 @@ for matrix in "$@"; do
     for n in $ranks; do
         for form in column row; do
             "$mpiexec" -n "$n" -genv LD_PRELOAD "$yield" "$build/bench/spmv" --json --form $form \
-                --partition metis --iterations 20 "$matrix" >"$work/plain.json" || failed=1
+                --partition metis --iterations 200 "$matrix" >"$work/plain.json" || failed=1
             "$mpiexec" -n "$n" -genv LD_PRELOAD "$library:$yield" -genv CARPOOL_MODE "$mode" \
                 -genv CARPOOL_STRATEGY "$strategy" -genv CARPOOL_REPORT "$work/report.json" \
                 "$build/bench/spmv" --json --compare --form $form --partition metis \

@@ -53,7 +53,8 @@ static void apply_topology(struct cpl_machine *machine)
         cache->shape_known =
             !cpl_node_shape_load(cpl_context.settings.topology, &cache->shape, &error);
         if (!cache->shape_known)
-            cpl_log(CPL_LOG_WARN, "plan", "%s; nodes are taken as one socket", error.text);
+            cpl_log(CPL_LOG_WARN, "plan", "%s%s; nodes are taken as one socket",
+                    cpl_context.settings.topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
     }
     if (cache->shape_known)
         cpl_machine_apply_shape(machine, &cache->shape);

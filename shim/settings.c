@@ -202,23 +202,33 @@ static const char *nearest_variable(const char *name)
     return rows[best].variable;
 }
 
+/* What is wrong with a value, for a warning. */
+static void explain(const struct row *row, size_t i, const char *value, char *text, size_t size)
+{
+    char accepts[256];
+    struct cpl_strategy_choice choice;
+    struct cpl_error error;
+    cpl_settings_accepts(i, accepts, sizeof accepts);
+    if (row->type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
+        snprintf(text, size, "%s", error.text);
+    else if (row->type == TYPE_TEXT || row->type == TYPE_STRATEGY)
+        snprintf(text, size, "it takes at most %d bytes", CPL_SETTINGS_TEXT - 1);
+    else
+        snprintf(text, size, "it takes %s", accepts);
+}
+
 static void read_variable(struct cpl_settings *settings, const char *name, const char *value,
                           cpl_settings_warn *warn, void *context)
 {
-    char text[CPL_SETTINGS_TEXT + 256], accepts[256];
+    char text[CPL_SETTINGS_TEXT + 256], why[512];
     for (size_t k = 0; k < N_ROWS; k++) {
         if (strcmp(rows[k].variable, name) != 0)
             continue;
         if (parse(&rows[k], value, settings) || !warn)
             return;
-        struct cpl_strategy_choice choice;
-        struct cpl_error error;
-        cpl_settings_accepts(k, accepts, sizeof accepts);
-        if (rows[k].type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
-            snprintf(accepts, sizeof accepts, "%.200s", error.text);
-        snprintf(text, sizeof text,
-                 "%s='%.200s' cannot be used; it takes %s; the default '%s' holds", name, value,
-                 accepts, rows[k].preset);
+        explain(&rows[k], k, value, why, sizeof why);
+        snprintf(text, sizeof text, "%s='%.200s' cannot be used: %s; the default '%s' holds", name,
+                 value, why, rows[k].preset);
         warn(context, text);
         return;
     }

@@ -92,17 +92,20 @@ if [ "$what" != mpi ]; then
     echo "   $(grep -c '^ok' results.txt) passed, $(grep -c '^not ok' results.txt) failed"
 fi
 
-# Prints a line for every program, and all of TAP into the log.
+# Prints a line for every program and number of ranks, and all of TAP into the log.
 watch_mpi() {
-    awk -v log_file=mpi.log '
-        { print >log_file; fflush(log_file) }
-        /^(not )?ok / {
-            line = $0
-            sub(/^(not )?ok [0-9]+ - /, "", line)
-            sub(/, [^,]*$/, "", line) # the strategy
-            if (line != last) { print "   " line; fflush() }
-            last = line
-        }'
+    last=
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >&3
+        case $line in
+            "ok "*|"not ok "*) ;;
+            *) continue ;;
+        esac
+        run=${line#* - }
+        run=${run%,*} # without the strategy
+        [ "$run" = "$last" ] || echo "   $run"
+        last=$run
+    done 3>mpi.log
 }
 
 mpi_results() {

@@ -68,7 +68,7 @@ static void check_refused(const char *variable, const char *value, const char *r
     struct warnings warnings = read_one(assignment, &settings);
     assert_int_equal(warnings.n, 1);
     assert_memory_equal(&settings, &defaults, sizeof settings);
-    snprintf(text, sizeof text, "%s='%s' cannot be used; it takes ", variable, value);
+    snprintf(text, sizeof text, "%s='%s' cannot be used: ", variable, value);
     assert_ptr_equal(strstr(warnings.text, text), warnings.text);
     if (!strstr(warnings.text, remedy))
         fail_msg("\"%s\" does not say \"%s\"", warnings.text, remedy);
