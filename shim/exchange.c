@@ -21,7 +21,8 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
  * exchange was never planned) the first rank's own have to do. */
 static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
 {
-    double seconds[2] = {x->direct_seconds, x->planned_seconds}, slowest[2];
+    double seconds[2] = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)};
+    double slowest[2];
     int64_t forwarded = x->executor ? cpl_executor_forwarded(x->executor) : 0, all_forwarded = 0;
     slowest[0] = seconds[0];
     slowest[1] = seconds[1];
@@ -36,8 +37,8 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
                            .n_communicators = 1,
                            .calls = x->calls,
                            .calls_planned = x->calls_planned,
-                           .direct_seconds = slowest[0],
-                           .planned_seconds = slowest[1],
+                           .direct_seconds = slowest[0] * (double)(x->calls - x->calls_planned),
+                           .planned_seconds = slowest[1] * (double)x->calls_planned,
                            .forwarded_bytes = all_forwarded,
                            .summary = x->summary};
     cpl_report_add(&r);

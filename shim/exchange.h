@@ -7,6 +7,7 @@
 #include "agree.h"
 #include "datatype.h"
 #include "executor.h"
+#include "samples.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -34,8 +35,8 @@ struct cpl_exchange {
     enum cpl_exchange_phase phase;
     int64_t calls; /* alike on all ranks */
     int64_t calls_planned;
-    double direct_seconds; /* spent in the calls that MPI carried; this rank's */
-    double planned_seconds;
+    struct cpl_samples direct; /* this rank's calls that MPI carried */
+    struct cpl_samples planned;
     struct cpl_plan_summary summary; /* alike on all ranks once planned */
     struct cpl_executor *executor;   /* in phase PLANNED */
 

@@ -77,7 +77,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     if (exchange->phase == CPL_PHASE_PLANNED && cpl_neighbor_resolve(call, state, exchange)) {
         *result = cpl_neighbor_run(call, state, exchange);
         exchange->calls_planned++;
-        exchange->planned_seconds += PMPI_Wtime() - start;
+        cpl_samples_add(&exchange->planned, PMPI_Wtime() - start);
         return true;
     }
     call->watched = exchange;
@@ -88,5 +88,5 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)
 {
     if (call->watched)
-        call->watched->direct_seconds += PMPI_Wtime() - call->start;
+        cpl_samples_add(&call->watched->direct, PMPI_Wtime() - call->start);
 }

@@ -16,7 +16,7 @@ struct cpl_record {
     int64_t n_communicators; /* that this record stands for */
     int64_t calls;
     int64_t calls_planned;
-    double direct_seconds; /* of the slowest rank, all calls together */
+    double direct_seconds; /* calls times the median call of the slowest rank */
     double planned_seconds;
     int64_t forwarded_bytes; /* by all ranks, in all calls */
     struct cpl_plan_summary summary;

@@ -1,0 +1,20 @@
+/* Durations of calls: the last ones are kept, their median stands for a call. A mean would tell of
+ * the one call that waited for a late rank or set up connections. Leaf module. */
+#ifndef CARPOOL_SAMPLES_H
+#define CARPOOL_SAMPLES_H
+
+#include <stdint.h>
+
+#define CPL_N_SAMPLES 64
+
+struct cpl_samples {
+    int64_t n;                    /* calls so far */
+    float seconds[CPL_N_SAMPLES]; /* of the last of them, as a ring */
+};
+
+void cpl_samples_add(struct cpl_samples *samples, double seconds);
+
+/* Median of the calls that are kept, in seconds; 0 when there were none. */
+double cpl_samples_median(const struct cpl_samples *samples);
+
+#endif
