@@ -205,13 +205,15 @@ static bool spread(MPI_Comm comm, struct desk *desk, int32_t **words, int32_t *n
     return true;
 }
 
-static void plan_at_root(struct desk *desk, bool same_payload, struct cpl_plan_summary *summary)
+static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
+                         struct cpl_plan_summary *summary)
 {
     struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
                                        .n_messages = desk->n_messages,
                                        .pairs = desk->pairs,
                                        .node_key = desk->node_key,
-                                       .same_payload = same_payload};
+                                       .same_payload = input->same_payload,
+                                       .needed = input->needed};
     desk->planned = cpl_plan_root(&request, summary, &desk->pattern, &desk->plan);
 }
 
@@ -241,7 +243,7 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
     bool done = gather(*private_comm, input, &desk);
     if (done) {
         if (at_root(&desk))
-            plan_at_root(&desk, input->same_payload, summary);
+            plan_at_root(&desk, input, summary);
         PMPI_Bcast(summary, sizeof *summary, MPI_BYTE, desk.root, *private_comm);
         done = summary->known;
     }

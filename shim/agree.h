@@ -16,6 +16,7 @@ struct cpl_agree_input {
     int n_messages; /* messages to be planned, to different ranks */
     const int *dst; /* ascending */
     const int64_t *bytes;
+    bool needed;       /* carry it out even if it gains nothing; alike on all ranks */
     bool same_payload; /* all messages carry the same bytes (allgather) */
 };
 

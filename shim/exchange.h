@@ -33,7 +33,8 @@ enum cpl_exchange_phase {
 struct cpl_exchange {
     enum cpl_neighbor_kind kind;
     enum cpl_exchange_phase phase;
-    int64_t calls; /* alike on all ranks */
+    bool mpi_distrusted; /* MPI would carry it wrongly: not to be left to it; alike on all ranks */
+    int64_t calls;       /* alike on all ranks */
     int64_t calls_planned;
     struct cpl_samples direct; /* this rank's calls that MPI carried */
     struct cpl_samples planned;

@@ -64,6 +64,19 @@ int64_t cpl_neighbor_payload_bytes(const struct cpl_exchange *exchange,
     return bytes;
 }
 
+/* Whether the exchange has been seen often enough; the same answer on all ranks. MPICH's alltoallw
+ * (4.0.2) is wrong and damages memory on ranks whose in- and out-degree differ: where there are
+ * such ranks it is not called even once. */
+static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                      struct cpl_exchange *exchange)
+{
+    if (call->kind == CPL_NEIGHBOR_ALLTOALLW && exchange->calls == 1 &&
+        cpl_context.settings.mode != CPL_MODE_PROFILE)
+        exchange->mpi_distrusted =
+            !cpl_agree_all(call->comm, state->adjacency.in.n == state->adjacency.out.n);
+    return exchange->mpi_distrusted || exchange->calls > cpl_context.settings.learn;
+}
+
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
@@ -71,7 +84,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         return false;
     struct cpl_exchange *exchange = &state->exchanges[call->kind];
     exchange->calls++;
-    if (exchange->phase == CPL_PHASE_LEARNING && exchange->calls > cpl_context.settings.learn)
+    if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);
     double start = PMPI_Wtime();
     if (exchange->phase == CPL_PHASE_PLANNED && cpl_neighbor_resolve(call, state, exchange)) {

@@ -159,7 +159,8 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     int n = state->adjacency.out.n_messages;
     int *dst = zeroed(n, sizeof *dst);
     int64_t *bytes = zeroed(n, sizeof *bytes);
-    struct cpl_agree_input input = {.dst = dst, .bytes = bytes, .same_payload = call->send.same};
+    struct cpl_agree_input input = {
+        .dst = dst, .bytes = bytes, .needed = x->mpi_distrusted, .same_payload = call->send.same};
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
     input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
                  cpl_neighbor_resolve(call, state, x);

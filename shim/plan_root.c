@@ -128,8 +128,10 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
 #define MOST_OF_DIRECT 0.9
 
 /* Whether the mode wants this plan carried out. */
-static bool decide(const struct cpl_plan_summary *summary, bool fits)
+static bool decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
+    if (needed)
+        return true;
     if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
         return false;
     return cpl_context.settings.mode == CPL_MODE_FORCE ||
@@ -145,7 +147,7 @@ static bool must_check(void)
 #endif
 }
 
-static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
+static enum cpl_status plan_pattern(const struct cpl_strategy_input *input, bool needed,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan,
                                     struct cpl_error *error)
 {
@@ -173,7 +175,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     summary->n_messages = input->pattern->n_messages;
     for (int64_t m = 0; m < input->pattern->n_messages; m++)
         summary->bytes += input->pattern->volume[m];
-    summary->decided = decide(summary, fits);
+    summary->decided = decide(summary, fits, needed);
     return CPL_OK;
 }
 
@@ -202,7 +204,7 @@ bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summa
             apply_topology(&machine);
             apply_costs(&machine);
             struct cpl_strategy_input input = {pattern, &machine, 1};
-            status = plan_pattern(&input, summary, plan, &error);
+            status = plan_pattern(&input, request->needed, summary, plan, &error);
             cpl_machine_free(&machine);
         }
         if (status)

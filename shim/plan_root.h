@@ -18,6 +18,7 @@ struct cpl_plan_request {
     const int64_t *pairs;
     const int64_t *node_key;
     bool same_payload;
+    bool needed; /* as in struct cpl_agree_input */
 };
 
 /* Plans by the settings' strategy and fills the summary. On success returns true; then *plan and
