@@ -160,7 +160,7 @@ static void check_walk(const struct cpl_grid *grid, int32_t src, int32_t dest)
 static struct cpl_grid make_even_grid(int32_t n_ranks, int32_t n_dims)
 {
     int32_t size[CPL_MAX_DIMENSIONS];
-    struct cpl_grid grid;
+    struct cpl_grid grid = {0};
     struct cpl_error error = {""};
     if (cpl_grid_even_sizes(n_ranks, n_dims, size, &error) ||
         cpl_grid_init(&grid, n_ranks, n_dims, size, &error))
