@@ -18,7 +18,7 @@ variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/calls.def")
-options=$("$carpool" plan --help | sed -n 's/^  --\([a-z-]*\).*/\1/p')
+options=$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 
 # The text of documents: roff's \- and \(aq and font changes are taken out.
 text_of() { # file...
