@@ -55,7 +55,6 @@ struct cpl_exchange {
     struct cpl_span *out_span; /* per out-neighbour: its data */
     struct cpl_span *in_span;  /* per in-neighbour */
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
-    bool *came_straight;       /* per in-message: received straight in this call */
     MPI_Request *requests;     /* of messages that go straight */
     MPI_Status *statuses;      /* of these */
     int n_requests;

@@ -27,11 +27,10 @@ static bool allocate(struct cpl_exchange *x, const struct cpl_adjacency *a)
     x->out_span = zeroed(a->out.n, sizeof *x->out_span);
     x->in_span = zeroed(a->in.n, sizeof *x->in_span);
     x->out_bytes = zeroed(a->out.n_messages, sizeof *x->out_bytes);
-    x->came_straight = zeroed(a->in.n_messages, sizeof *x->came_straight);
     x->statuses = zeroed(a->in.n + a->out.n, sizeof *x->statuses);
     x->requests = zeroed(a->in.n + a->out.n, sizeof *x->requests);
     return x->out_straight && x->in_straight && x->payload && x->in_part && x->self_from &&
-           x->out_span && x->in_span && x->out_bytes && x->came_straight && x->requests;
+           x->out_span && x->in_span && x->out_bytes && x->requests;
 }
 
 void cpl_exchange_release(struct cpl_exchange *x)
@@ -45,11 +44,10 @@ void cpl_exchange_release(struct cpl_exchange *x)
     free(x->out_span);
     free(x->in_span);
     free(x->out_bytes);
-    free(x->came_straight);
     free(x->requests);
     free(x->statuses);
     x->executor = NULL;
-    x->out_straight = x->in_straight = x->came_straight = NULL;
+    x->out_straight = x->in_straight = NULL;
     x->payload = x->in_part = x->self_from = NULL;
     x->out_span = x->in_span = NULL;
     x->out_bytes = NULL;

@@ -17,8 +17,6 @@ static int send_straight(const struct ride *ride, int m)
     struct cpl_exchange *x = ride->x;
     int result = MPI_SUCCESS;
     int first = out->first_part[m], end = out->first_part[m + 1];
-    if (x->same_payload)
-        end = first + 1; /* parallel edges carry the same: one message serves them all */
     for (int p = first; p < end && result == MPI_SUCCESS; p++) {
         const struct cpl_span *span = &x->out_span[out->part[p]];
         result = PMPI_Isend(span->address, span->count, span->type.handle, out->rank[m], ride->tag,
@@ -33,9 +31,6 @@ static int receive_straight(const struct ride *ride, int m)
     struct cpl_exchange *x = ride->x;
     int result = MPI_SUCCESS;
     int first = in->first_part[m], end = in->first_part[m + 1];
-    if (x->same_payload)
-        end = first + 1;
-    x->came_straight[m] = true;
     for (int p = first; p < end && result == MPI_SUCCESS; p++) {
         const struct cpl_span *span = &x->in_span[x->in_part[p]];
         result = PMPI_Irecv(span->address, span->count, span->type.handle, in->rank[m], ride->tag,
@@ -61,18 +56,6 @@ static int copy_selves(const struct ride *ride)
     return result;
 }
 
-/* After all straight messages have come: parallel edges of an allgather take copies of the first.
- */
-static int copy_parallel(const struct ride *ride, int m)
-{
-    const struct cpl_neighbors *in = &ride->state->adjacency.in;
-    const struct cpl_exchange *x = ride->x;
-    int first = in->first_part[m], result = MPI_SUCCESS;
-    for (int p = first + 1; p < in->first_part[m + 1] && result == MPI_SUCCESS; p++)
-        result = copy_self(&x->in_span[x->in_part[first]], &x->in_span[x->in_part[p]]);
-    return result;
-}
-
 static void note(int *result, int code)
 {
     if (*result == MPI_SUCCESS)
@@ -87,7 +70,6 @@ static int start_straight(const struct ride *ride)
     struct cpl_exchange *x = ride->x;
     int result = MPI_SUCCESS;
     x->n_requests = 0;
-    memset(x->came_straight, 0, (size_t)a->in.n_messages * sizeof *x->came_straight);
     for (int m = 0; m < a->in.n_messages; m++)
         if (x->in_straight[m])
             note(&result, receive_straight(ride, m));
@@ -188,17 +170,12 @@ static int first_error(int code, const MPI_Status *statuses, int n)
     return code;
 }
 
-/* Waits for the straight messages. The ones of an allgather with parallel edges are then copied. */
+/* Waits for the straight messages. */
 static int finish_straight(const struct ride *ride)
 {
-    const struct cpl_neighbors *in = &ride->state->adjacency.in;
     struct cpl_exchange *x = ride->x;
-    int result = first_error(PMPI_Waitall(x->n_requests, x->requests, x->statuses), x->statuses,
-                             x->n_requests);
-    for (int m = 0; m < in->n_messages && x->same_payload; m++)
-        if (x->came_straight[m])
-            note(&result, copy_parallel(ride, m));
-    return result;
+    return first_error(PMPI_Waitall(x->n_requests, x->requests, x->statuses), x->statuses,
+                       x->n_requests);
 }
 
 int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
