@@ -72,18 +72,10 @@ int cpl_command_strategies(int argc, char **argv)
     if (refused)
         return refused - 1;
     size_t n;
-    const struct cpl_strategy *table = cpl_strategy_table(&n);
+    const struct cpl_strategy *const *table = cpl_strategy_table(&n);
     for (size_t k = 0; k < n; k++) {
-        const struct cpl_strategy *s = &table[k];
-        if (!s->parameter)
-            printf("%s\n", s->name);
-        else if (s->parameter_default)
-            printf("%s[:%s]   %s from %d to %d, default %d\n", s->name, s->parameter, s->parameter,
-                   s->parameter_min, s->parameter_max, s->parameter_default);
-        else
-            printf("%s:%s   %s from %d to %d\n", s->name, s->parameter, s->parameter,
-                   s->parameter_min, s->parameter_max);
-        print_wrapped("    ", s->doc);
+        printf("%s%s\n", table[k]->name, table[k]->parameter ? table[k]->parameter : "");
+        print_wrapped("    ", table[k]->doc);
     }
     printf("auto\n");
     print_wrapped("    ",

@@ -27,6 +27,7 @@ struct options {
     const char *machine_file;
     int32_t ranks_per_node; /* 0: not given */
     double unit_bytes;
+    double budget_ms;
     enum format format;
     bool dump;
 };
@@ -53,6 +54,7 @@ static void usage(FILE *out)
         "  --topology FILE|SYNTHETIC       the node: hwloc XML or synthetic description\n"
         "  --machine FILE                  costs of messages; default: an EDR InfiniBand cluster\n"
         "  --unit BYTES                    bytes of a unit of volume; default 8\n"
+        "  --budget MS                     effort of strategies that search; default 500\n"
         "  --format table|tsv|json         default table\n"
         "  --dump                          print the plans themselves instead\n");
 }
@@ -86,6 +88,10 @@ static bool set_option(struct options *options, int option, const char *value)
         if (!parse_positive(value, 1e12, &options->unit_bytes))
             break;
         return true;
+    case 'b':
+        if (!parse_positive(value, 1e9, &options->budget_ms))
+            break;
+        return true;
     case 'f':
         if (strcmp(value, "table") && strcmp(value, "tsv") && strcmp(value, "json"))
             break;
@@ -112,6 +118,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"topology", required_argument, NULL, 't'},
                                           {"machine", required_argument, NULL, 'm'},
                                           {"unit", required_argument, NULL, 'u'},
+                                          {"budget", required_argument, NULL, 'b'},
                                           {"format", required_argument, NULL, 'f'},
                                           {"dump", no_argument, NULL, 'd'},
                                           {"help", no_argument, NULL, 'h'},
@@ -168,29 +175,32 @@ static enum cpl_status describe_machine(const struct options *options, int32_t n
 }
 
 /* What --strategy asks for. Returns false after saying what is wrong. */
-static bool list_choices(const char *text, int32_t n_ranks, struct cpl_strategy_choice *choices,
-                         size_t max, size_t *n)
+static bool list_choices(const char *text, const struct cpl_strategy_input *input,
+                         struct cpl_strategy_list *list)
 {
-    *n = 0;
     if (strcmp(text, "all") == 0) {
-        *n = cpl_strategy_candidates(n_ranks, choices, max - 1);
-        choices[(*n)++] = (struct cpl_strategy_choice){NULL, 0};
+        cpl_strategy_candidates(input, list);
+        cpl_strategy_add(list, NULL, &(struct cpl_strategy_numbers){0});
         return true;
     }
-    while (true) {
+    for (list->n = 0; list->n < CPL_MAX_CANDIDATES; list->n++) {
         size_t length = strcspn(text, ",");
-        char name[64];
+        char name[2 * CPL_STRATEGY_TEXT];
         struct cpl_error error;
-        snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), text);
-        if (*n == max || cpl_strategy_parse(name, &choices[*n], &error)) {
-            fprintf(stderr, "carpool plan: %s\n", *n == max ? "too many strategies" : error.text);
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1),
+                 text);
+        if (cpl_strategy_parse(name, &list->choice[list->n], &error)) {
+            fprintf(stderr, "carpool plan: %s\n", error.text);
             return false;
         }
-        ++*n;
-        if (!text[length])
+        if (!text[length]) {
+            list->n++;
             return true;
+        }
         text += length + 1;
     }
+    fprintf(stderr, "carpool plan: more than %d strategies\n", CPL_MAX_CANDIDATES);
+    return false;
 }
 
 static double now_ms(void)
@@ -311,25 +321,24 @@ static int show(const struct options *options, const struct cpl_strategy_input *
 
 static int plan_all(const struct options *options, const struct cpl_strategy_input *input)
 {
-    struct cpl_strategy_choice choices[CPL_MAX_CANDIDATES];
+    struct cpl_strategy_list list;
     struct result results[CPL_MAX_CANDIDATES];
     struct cpl_error error;
-    size_t n;
-    if (!list_choices(options->strategies, input->pattern->n_ranks, choices, CPL_MAX_CANDIDATES,
-                      &n))
+    if (!list_choices(options->strategies, input, &list))
         return CPL_EXIT_USAGE;
-    for (size_t k = 0; k < n; k++)
-        if (try_choice(options, input, choices[k], &results[k], &error)) {
+    for (size_t k = 0; k < list.n; k++)
+        if (try_choice(options, input, list.choice[k], &results[k], &error)) {
             fprintf(stderr, "carpool plan: %s: strategy %s: %s\n", options->file, results[k].name,
                     error.text);
             return CPL_EXIT_FAILED;
         }
-    return show(options, input, results, n);
+    return show(options, input, results, list.n);
 }
 
 int cpl_command_plan(int argc, char **argv)
 {
-    struct options options = {.strategies = "all", .unit_bytes = 8};
+    struct options options = {
+        .strategies = "all", .unit_bytes = 8, .budget_ms = CPL_DEFAULT_BUDGET_MS};
     int exit_status = parse_options(argc, argv, &options);
     if (exit_status >= 0)
         return exit_status;
@@ -345,7 +354,7 @@ int cpl_command_plan(int argc, char **argv)
         cpl_pattern_free(&pattern);
         return CPL_EXIT_FAILED;
     }
-    struct cpl_strategy_input input = {&pattern, &machine, options.unit_bytes};
+    struct cpl_strategy_input input = {&pattern, &machine, options.unit_bytes, options.budget_ms};
     exit_status = plan_all(&options, &input);
     cpl_machine_free(&machine);
     cpl_pattern_free(&pattern);

@@ -130,3 +130,19 @@ int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int
     int32_t full_layers = grid->n_ranks / layer;
     return (int32_t)(point % layer) + at % full_layers * layer;
 }
+
+enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                               struct cpl_routes *routes, struct cpl_error *error)
+{
+    enum cpl_status status = cpl_routes_init(pattern, grid->n_dims, routes, error);
+    if (status)
+        return status;
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
+            int32_t *stops = cpl_routes_of(routes, m);
+            int32_t at = i;
+            for (int32_t d = 0; d < grid->n_dims; d++)
+                stops[d] = at = cpl_grid_step(grid, at, pattern->dst[m], d);
+        }
+    return CPL_OK;
+}

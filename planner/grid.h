@@ -2,10 +2,12 @@
  * fastest. When the sizes' product exceeds the number of ranks, the last dimension's last layer has
  * holes: points without a rank.
  *
- * Pure functions on a small struct; no memory, no failure besides unfitting sizes. */
+ * Pure functions on a small struct; only cpl_grid_route allocates. */
 #ifndef CARPOOL_GRID_H
 #define CARPOOL_GRID_H
 
+#include "pattern.h"
+#include "routes.h"
 #include "status.h"
 
 #include <stdint.h>
@@ -38,5 +40,11 @@ enum cpl_status cpl_grid_even_sizes(int32_t n_ranks, int32_t n_dims, int32_t *si
  * full layer of the last dimension with the same coordinates otherwise, spread by the present
  * layer, stands in. After steps in all dimensions, last one last, a message is at dest. */
 int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t dim);
+
+/* Routes of a pattern's messages over a grid of as many ranks: a wave per dimension, the first
+ * dimension first. Returns CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. O(messages x
+ * dimensions). */
+enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                               struct cpl_routes *routes, struct cpl_error *error);
 
 #endif

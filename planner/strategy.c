@@ -7,72 +7,72 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cpl_strategy table[] = {
-    {.name = "direct",
-     .doc = "every message travels alone, as MPI would send it",
-     .route = cpl_direct_route},
-    {.name = "share",
-     .parameter = "PHASES",
-     .parameter_default = 2,
-     .parameter_min = 1,
-     .parameter_max = 2,
-     .doc =
-         "the busiest rank shares its messages with a rank of common destinations (phase 1), then "
-         "with the least busy one (phase 2); Duymus 2021",
-     .route = cpl_share_route},
-    {.name = "vpt",
-     .parameter = "DIMENSIONS",
-     .parameter_min = 1,
-     .parameter_max = 24,
-     .doc = "store-and-forward on a virtual process topology of 1 to log2(ranks) dimensions; "
-            "Selvitopi "
-            "and Aykanat 2019",
-     .route = cpl_vpt_route},
+static const struct cpl_strategy *const table[] = {
+    &cpl_strategy_direct,
+    &cpl_strategy_share,
+    &cpl_strategy_vpt,
 };
 
 #define N_STRATEGIES (sizeof table / sizeof table[0])
 
-const struct cpl_strategy *cpl_strategy_table(size_t *n)
+const struct cpl_strategy *const *cpl_strategy_table(size_t *n)
 {
     *n = N_STRATEGIES;
     return table;
 }
 
-/* "direct, share[:1-2], vpt:1-24, auto" */
+/* "direct, share[:1|2], vpt:DIMENSIONS, auto" */
 static void list_names(char *text, size_t size)
 {
     size_t used = 0;
     for (size_t k = 0; k < N_STRATEGIES && used < size; k++) {
-        const struct cpl_strategy *s = &table[k];
-        int n = snprintf(text + used, size - used, "%s", s->name);
+        const struct cpl_strategy *s = table[k];
+        int n = snprintf(text + used, size - used, "%s%s, ", s->name,
+                         s->parameter ? s->parameter : "");
         used += n > 0 ? (size_t)n : 0;
-        if (s->parameter && used < size) {
-            n = snprintf(text + used, size - used, s->parameter_default ? "[:%d-%d]" : ":%d-%d",
-                         s->parameter_min, s->parameter_max);
-            used += n > 0 ? (size_t)n : 0;
-        }
-        if (used < size) {
-            n = snprintf(text + used, size - used, ", ");
-            used += n > 0 ? (size_t)n : 0;
-        }
     }
     if (used < size)
         snprintf(text + used, size - used, "auto");
 }
 
-static enum cpl_status parse_parameter(const struct cpl_strategy *strategy, const char *text,
-                                       int32_t *parameter, struct cpl_error *error)
+enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,
+                                        struct cpl_strategy_numbers *numbers,
+                                        struct cpl_error *error)
+{
+    if (text)
+        return cpl_fail(error, CPL_ERR_ARG, "strategy %s takes no parameter", strategy->name);
+    numbers->n = 0;
+    return CPL_OK;
+}
+
+void cpl_strategy_format_none(const struct cpl_strategy_numbers *numbers,
+                              char text[CPL_STRATEGY_TEXT])
+{
+    (void)numbers;
+    text[0] = 0;
+}
+
+void cpl_strategy_candidate_none(const struct cpl_strategy *strategy,
+                                 const struct cpl_strategy_input *input,
+                                 struct cpl_strategy_list *list)
+{
+    const struct cpl_strategy_numbers none = {0};
+    (void)input;
+    cpl_strategy_add(list, strategy, &none);
+}
+
+enum cpl_status cpl_strategy_parse_number(const struct cpl_strategy *strategy, const char *text,
+                                          int32_t low, int32_t high, int32_t *number,
+                                          struct cpl_error *error)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
-    if (end == text || *end || errno || value < strategy->parameter_min ||
-        value > strategy->parameter_max)
+    if (end == text || *end || errno || value < low || value > high)
         return cpl_fail(error, CPL_ERR_ARG,
-                        "strategy %s takes %s from %d to %d after ':', not '%s'", strategy->name,
-                        strategy->parameter, strategy->parameter_min, strategy->parameter_max,
-                        text);
-    *parameter = (int32_t)value;
+                        "strategy %s takes a whole number from %d to %d after ':', not '%s'",
+                        strategy->name, low, high, text);
+    *number = (int32_t)value;
     return CPL_OK;
 }
 
@@ -80,24 +80,19 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
                                    struct cpl_error *error)
 {
     if (strcmp(text, "auto") == 0) {
-        *choice = (struct cpl_strategy_choice){NULL, 0};
+        *choice = (struct cpl_strategy_choice){.strategy = NULL};
         return CPL_OK;
     }
     const char *colon = strchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : strlen(text);
     for (size_t k = 0; k < N_STRATEGIES; k++) {
-        const struct cpl_strategy *s = &table[k];
-        if (strlen(s->name) != length || strncmp(s->name, text, length) != 0)
+        struct cpl_strategy_choice parsed = {.strategy = table[k]};
+        if (strlen(table[k]->name) != length || strncmp(table[k]->name, text, length) != 0)
             continue;
-        int32_t parameter = s->parameter_default;
-        if (colon && !s->parameter)
-            return cpl_fail(error, CPL_ERR_ARG, "strategy %s takes no parameter", s->name);
-        if (!colon && s->parameter && !parameter)
-            return cpl_fail(error, CPL_ERR_ARG, "strategy %s needs its %s, as in %s:2", s->name,
-                            s->parameter, s->name);
-        enum cpl_status status = colon ? parse_parameter(s, colon + 1, &parameter, error) : CPL_OK;
+        enum cpl_status status =
+            table[k]->parse(table[k], colon ? colon + 1 : NULL, &parsed.numbers, error);
         if (!status)
-            *choice = (struct cpl_strategy_choice){s, parameter};
+            *choice = parsed;
         return status;
     }
     char names[160];
@@ -107,40 +102,26 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
 
 void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL_STRATEGY_TEXT])
 {
+    char parameter[CPL_STRATEGY_TEXT] = "";
     const struct cpl_strategy *s = choice->strategy;
-    if (!s)
-        snprintf(text, CPL_STRATEGY_TEXT, "auto");
-    else if (!s->parameter || choice->parameter == s->parameter_default)
-        snprintf(text, CPL_STRATEGY_TEXT, "%s", s->name);
-    else
-        snprintf(text, CPL_STRATEGY_TEXT, "%s:%d", s->name, choice->parameter);
+    if (s)
+        s->format(&choice->numbers, parameter);
+    snprintf(text, CPL_STRATEGY_TEXT, "%s%s%.*s", s ? s->name : "auto", parameter[0] ? ":" : "",
+             CPL_STRATEGY_TEXT - 20, parameter);
 }
 
-/* The parameters worth trying on n_ranks ranks: dimensions from 2 (one is direct) to log2, phases
- * as they are. */
-static void candidate_range(const struct cpl_strategy *s, int32_t n_ranks, int32_t *low,
-                            int32_t *high)
+void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,
+                      const struct cpl_strategy_numbers *numbers)
 {
-    *low = s->parameter_min;
-    *high = s->parameter_max;
-    if (s->route != cpl_vpt_route)
-        return;
-    *low = 2;
-    *high = 0;
-    while (*high < s->parameter_max && (INT64_C(2) << *high) <= n_ranks)
-        ++*high;
+    if (list->n < CPL_MAX_CANDIDATES)
+        list->choice[list->n++] = (struct cpl_strategy_choice){strategy, *numbers};
 }
 
-size_t cpl_strategy_candidates(int32_t n_ranks, struct cpl_strategy_choice *choices, size_t max)
+void cpl_strategy_candidates(const struct cpl_strategy_input *input, struct cpl_strategy_list *list)
 {
-    size_t n = 0;
-    for (size_t k = 0; k < N_STRATEGIES; k++) {
-        int32_t low, high;
-        candidate_range(&table[k], n_ranks, &low, &high);
-        for (int32_t parameter = low; parameter <= high && n < max; parameter++)
-            choices[n++] = (struct cpl_strategy_choice){&table[k], parameter};
-    }
-    return n;
+    list->n = 0;
+    for (size_t k = 0; k < N_STRATEGIES; k++)
+        table[k]->candidates(table[k], input, list);
 }
 
 enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
@@ -148,7 +129,7 @@ enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
                                   struct cpl_error *error)
 {
     struct cpl_routes routes;
-    enum cpl_status status = choice->strategy->route(input, choice->parameter, &routes, error);
+    enum cpl_status status = choice->strategy->route(input, &choice->numbers, &routes, error);
     if (status)
         return status;
     status = cpl_plan_build(input->pattern, &routes, plan, error);
@@ -160,16 +141,16 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                        struct cpl_error *error)
 {
-    struct cpl_strategy_choice candidates[CPL_MAX_CANDIDATES];
-    size_t n = cpl_strategy_candidates(input->pattern->n_ranks, candidates, CPL_MAX_CANDIDATES);
+    struct cpl_strategy_list list;
     struct cpl_plan best = {.arena = CPL_ARENA_EMPTY};
     double best_us = 0;
     bool found = false;
     enum cpl_status status = CPL_OK;
-    for (size_t k = 0; k < n && !status; k++) {
+    cpl_strategy_candidates(input, &list);
+    for (size_t k = 0; k < list.n && !status; k++) {
         struct cpl_plan trial;
         double us;
-        status = cpl_strategy_plan(input, &candidates[k], &trial, error);
+        status = cpl_strategy_plan(input, &list.choice[k], &trial, error);
         if (status == CPL_ERR_UNFIT) {
             status = CPL_OK;
             continue;
@@ -181,7 +162,7 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
             cpl_plan_free(&best);
             best = trial;
             best_us = us;
-            *choice = candidates[k];
+            *choice = list.choice[k];
             found = true;
         } else {
             cpl_plan_free(&trial);

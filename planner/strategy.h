@@ -1,6 +1,6 @@
 /* Strategies: ways to plan. One row of one table each (strategy.c); a strategy is selected by text
- * such as "direct", "share", "share:1" or "vpt:3", in `carpool plan` and in CARPOOL_STRATEGY alike.
- */
+ * such as "direct", "share:1", "vpt:3" or "grid:8x8x8", in `carpool plan` and in CARPOOL_STRATEGY
+ * alike. */
 #ifndef CARPOOL_STRATEGY_H
 #define CARPOOL_STRATEGY_H
 
@@ -18,32 +18,63 @@ struct cpl_strategy_input {
     const struct cpl_pattern *pattern;
     const struct cpl_machine *machine; /* same number of ranks */
     double unit_bytes;                 /* bytes of a unit of volume */
+    double budget_ms;                  /* for searching, in nominal milliseconds: turned into a number
+                                          of steps, so that the same input gives the same plan on
+                                          every machine, however fast. Of the strategies in the table
+                                          only those that search (balance) spend it; auto too */
 };
+
+/* The budget where nothing is said. */
+#define CPL_DEFAULT_BUDGET_MS 500
+
+#define CPL_MAX_NUMBERS 26 /* CPL_MAX_DIMENSIONS of grid.h and two more */
+
+/* The part of a strategy's text after ':', as numbers whose meaning is the strategy's own. */
+struct cpl_strategy_numbers {
+    int32_t n;
+    int32_t at[CPL_MAX_NUMBERS];
+};
+
+#define CPL_STRATEGY_TEXT 64 /* bytes that hold any choice as text */
+
+struct cpl_strategy;
+struct cpl_strategy_list;
 
 struct cpl_strategy {
     const char *name;
-    const char *parameter;     /* how the part after ':' is written, NULL when there is none */
-    int32_t parameter_default; /* when the text has none; 0: it must have one */
-    int32_t parameter_min;
-    int32_t parameter_max; /* of any number of ranks; the route function knows the pattern's own
-                              limit */
+    const char *parameter; /* how the part after ':' is written, NULL when there is none */
     const char *doc;       /* one sentence, with the paper it comes from */
+    /* Parses the part after ':' (NULL: there is none). Returns CPL_OK, CPL_ERR_ARG with a text that
+     * names what would be accepted. */
+    enum cpl_status (*parse)(const struct cpl_strategy *strategy, const char *text,
+                             struct cpl_strategy_numbers *numbers, struct cpl_error *error);
+    /* Writes the part after ':' in its canonical form; nothing when it may be left out. */
+    void (*format)(const struct cpl_strategy_numbers *numbers, char text[CPL_STRATEGY_TEXT]);
+    /* Adds the numbers worth trying for the input by cpl_strategy_add. */
+    void (*candidates)(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
+                       struct cpl_strategy_list *list);
     /* Routes for the input's pattern. Returns CPL_OK, CPL_ERR_UNFIT with a text that says which
      * parameters would fit, CPL_ERR_NOMEM. */
-    enum cpl_status (*route)(const struct cpl_strategy_input *input, int32_t parameter,
-                             struct cpl_routes *routes, struct cpl_error *error);
+    enum cpl_status (*route)(const struct cpl_strategy_input *input,
+                             const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
+                             struct cpl_error *error);
 };
 
 /* A strategy with its parameter, as parsed from text. */
 struct cpl_strategy_choice {
     const struct cpl_strategy *strategy; /* NULL for "auto" */
-    int32_t parameter;
+    struct cpl_strategy_numbers numbers;
 };
 
-#define CPL_STRATEGY_TEXT 24 /* bytes that hold any choice as text */
+#define CPL_MAX_CANDIDATES 96
 
-/* The table; *n rows. "auto" is not in it. */
-const struct cpl_strategy *cpl_strategy_table(size_t *n);
+struct cpl_strategy_list {
+    size_t n;
+    struct cpl_strategy_choice choice[CPL_MAX_CANDIDATES];
+};
+
+/* The table: pointers to *n rows. "auto" is not in it. */
+const struct cpl_strategy *const *cpl_strategy_table(size_t *n);
 
 /* Parses "NAME" or "NAME:PARAMETER"; "auto" too. Returns CPL_OK or CPL_ERR_ARG with a text that
  * names what would be accepted. */
@@ -53,11 +84,14 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
 /* The canonical text of a choice ("share:1"; a parameter equal to the default is left out). */
 void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL_STRATEGY_TEXT]);
 
-/* All choices that fit n_ranks ranks, in the order of the table with every parameter that makes
- * sense: what `all` and `auto` try. At most max are stored; the number stored is returned. */
-size_t cpl_strategy_candidates(int32_t n_ranks, struct cpl_strategy_choice *choices, size_t max);
+/* All choices worth trying for the input's number of ranks and machine, in the order of the table:
+ * what `all` and `auto` try. The pattern itself is not looked at. */
+void cpl_strategy_candidates(const struct cpl_strategy_input *input,
+                             struct cpl_strategy_list *list);
 
-#define CPL_MAX_CANDIDATES 64
+/* For the rows' candidates functions: adds a choice, silently none when the list is full. */
+void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,
+                      const struct cpl_strategy_numbers *numbers);
 
 /* Plans the input's pattern by one choice, which must not be "auto". Returns what the route
  * function or cpl_plan_build returns. The caller frees *plan. */
@@ -72,12 +106,22 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                        struct cpl_error *error);
 
-/* Route functions of the table's rows; each has a file of its own, which says what it does. */
-enum cpl_status cpl_direct_route(const struct cpl_strategy_input *input, int32_t parameter,
-                                 struct cpl_routes *routes, struct cpl_error *error);
-enum cpl_status cpl_share_route(const struct cpl_strategy_input *input, int32_t parameter,
-                                struct cpl_routes *routes, struct cpl_error *error);
-enum cpl_status cpl_vpt_route(const struct cpl_strategy_input *input, int32_t parameter,
-                              struct cpl_routes *routes, struct cpl_error *error);
+/* The table's rows; each is defined in a file of its own, which says what it does. */
+extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt;
+
+/* For rows without a parameter: parse and format. */
+enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,
+                                        struct cpl_strategy_numbers *numbers,
+                                        struct cpl_error *error);
+void cpl_strategy_format_none(const struct cpl_strategy_numbers *numbers,
+                              char text[CPL_STRATEGY_TEXT]);
+void cpl_strategy_candidate_none(const struct cpl_strategy *strategy,
+                                 const struct cpl_strategy_input *input,
+                                 struct cpl_strategy_list *list);
+
+/* For rows with a number: parses a whole number from low to high. */
+enum cpl_status cpl_strategy_parse_number(const struct cpl_strategy *strategy, const char *text,
+                                          int32_t low, int32_t high, int32_t *number,
+                                          struct cpl_error *error);
 
 #endif

@@ -10,6 +10,8 @@
 #include "share_phase2.h"
 #include "strategy.h"
 
+#include <stdio.h>
+
 enum { PHASE1_HOPS = 2, PHASE2_HOPS = 4 };
 enum { PARAMETER_PHASE1 = 1, PARAMETER_BOTH = 2 };
 
@@ -105,16 +107,14 @@ static enum cpl_status find_paths(const struct cpl_pattern *pattern, int32_t par
                                          : phase2_paths(pattern, sender, arena, paths);
 }
 
-enum cpl_status cpl_share_route(const struct cpl_strategy_input *input, int32_t parameter,
-                                struct cpl_routes *routes, struct cpl_error *error)
+/* numbers: the phases, PARAMETER_PHASE1 or PARAMETER_BOTH. */
+static enum cpl_status route(const struct cpl_strategy_input *input,
+                             const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
+                             struct cpl_error *error)
 {
-    if (parameter != PARAMETER_PHASE1 && parameter != PARAMETER_BOTH)
-        return cpl_fail(error, CPL_ERR_UNFIT,
-                        "share:%d does not exist; share:1 is Phase I alone, share:2 both phases",
-                        (int)parameter);
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     struct paths paths;
-    enum cpl_status status = find_paths(input->pattern, parameter, &scratch, &paths);
+    enum cpl_status status = find_paths(input->pattern, numbers->at[0], &scratch, &paths);
     if (status)
         cpl_fail_memory(error, "sharing messages");
     else
@@ -123,3 +123,35 @@ enum cpl_status cpl_share_route(const struct cpl_strategy_input *input, int32_t 
     cpl_arena_free(&scratch);
     return status;
 }
+
+static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
+                             struct cpl_strategy_numbers *numbers, struct cpl_error *error)
+{
+    *numbers = (struct cpl_strategy_numbers){1, {PARAMETER_BOTH}};
+    return text ? cpl_strategy_parse_number(strategy, text, PARAMETER_PHASE1, PARAMETER_BOTH,
+                                            &numbers->at[0], error)
+                : CPL_OK;
+}
+
+static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STRATEGY_TEXT])
+{
+    snprintf(text, CPL_STRATEGY_TEXT, "%s", numbers->at[0] == PARAMETER_PHASE1 ? "1" : "");
+}
+
+static void candidates(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
+                       struct cpl_strategy_list *list)
+{
+    (void)input;
+    for (int32_t phases = PARAMETER_PHASE1; phases <= PARAMETER_BOTH; phases++)
+        cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {phases}});
+}
+
+const struct cpl_strategy cpl_strategy_share = {
+    .name = "share",
+    .parameter = "[:1|2]",
+    .doc = "the busiest rank shares its messages with a rank of common destinations (1: this "
+           "alone), then with the least busy one (2, the default); Duymus 2021",
+    .parse = parse,
+    .format = format,
+    .candidates = candidates,
+    .route = route};

@@ -8,25 +8,49 @@
 #include "grid.h"
 #include "strategy.h"
 
-enum cpl_status cpl_vpt_route(const struct cpl_strategy_input *input, int32_t parameter,
-                              struct cpl_routes *routes, struct cpl_error *error)
+#include <stdio.h>
+
+/* numbers: the dimensions. */
+static enum cpl_status route(const struct cpl_strategy_input *input,
+                             const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
+                             struct cpl_error *error)
 {
-    const struct cpl_pattern *p = input->pattern;
-    int32_t size[CPL_MAX_DIMENSIONS];
+    int32_t n_dims = numbers->at[0], size[CPL_MAX_DIMENSIONS];
     struct cpl_grid grid;
-    enum cpl_status status = cpl_grid_even_sizes(p->n_ranks, parameter, size, error);
+    enum cpl_status status = cpl_grid_even_sizes(input->pattern->n_ranks, n_dims, size, error);
     if (!status)
-        status = cpl_grid_init(&grid, p->n_ranks, parameter, size, error);
-    if (!status)
-        status = cpl_routes_init(p, parameter, routes, error);
-    if (status)
-        return status;
-    for (int32_t i = 0; i < p->n_ranks; i++)
-        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
-            int32_t *stops = cpl_routes_of(routes, m);
-            int32_t at = i;
-            for (int32_t d = 0; d < parameter; d++)
-                stops[d] = at = cpl_grid_step(&grid, at, p->dst[m], d);
-        }
-    return CPL_OK;
+        status = cpl_grid_init(&grid, input->pattern->n_ranks, n_dims, size, error);
+    return status ? status : cpl_grid_route(input->pattern, &grid, routes, error);
 }
+
+static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
+                             struct cpl_strategy_numbers *numbers, struct cpl_error *error)
+{
+    numbers->n = 1;
+    if (!text)
+        return cpl_fail(error, CPL_ERR_ARG, "strategy vpt needs its dimensions, as in vpt:2");
+    return cpl_strategy_parse_number(strategy, text, 1, CPL_MAX_DIMENSIONS, &numbers->at[0], error);
+}
+
+static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STRATEGY_TEXT])
+{
+    snprintf(text, CPL_STRATEGY_TEXT, "%d", (int)numbers->at[0]);
+}
+
+/* Dimensions from 2 (one is direct) to log2 of the ranks. */
+static void candidates(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
+                       struct cpl_strategy_list *list)
+{
+    for (int32_t n = 2; n <= CPL_MAX_DIMENSIONS && INT64_C(1) << n <= input->pattern->n_ranks; n++)
+        cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {n}});
+}
+
+const struct cpl_strategy cpl_strategy_vpt = {
+    .name = "vpt",
+    .parameter = ":DIMENSIONS",
+    .doc = "store-and-forward on a virtual process topology of 1 to log2(ranks) dimensions; "
+           "Selvitopi and Aykanat 2019",
+    .parse = parse,
+    .format = format,
+    .candidates = candidates,
+    .route = route};

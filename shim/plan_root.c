@@ -203,7 +203,8 @@ bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summa
         if (!status) {
             apply_topology(&machine);
             apply_costs(&machine);
-            struct cpl_strategy_input input = {pattern, &machine, 1};
+            struct cpl_strategy_input input = {pattern, &machine, 1,
+                                               (double)cpl_context.settings.budget};
             status = plan_pattern(&input, request->needed, summary, plan, &error);
             cpl_machine_free(&machine);
         }

@@ -116,7 +116,8 @@ static struct cpl_routes route(const struct cpl_pattern *pattern, int32_t parame
     struct cpl_strategy_input input = {.pattern = pattern, .unit_bytes = 8};
     struct cpl_routes routes;
     struct cpl_error error = {""};
-    if (cpl_share_route(&input, parameter, &routes, &error))
+    if (cpl_strategy_share.route(&input, &(struct cpl_strategy_numbers){1, {parameter}}, &routes,
+                                 &error))
         fail_msg("%s", error.text);
     return routes;
 }
@@ -425,19 +426,6 @@ static void test_cycle_becomes_waves(void **state)
     cpl_pattern_free(&pattern);
 }
 
-static void test_unknown_parameter(void **state)
-{
-    (void)state;
-    struct cpl_pattern pattern = build(2, NULL, 0);
-    struct cpl_strategy_input input = {.pattern = &pattern, .unit_bytes = 8};
-    struct cpl_routes routes;
-    struct cpl_error error = {""};
-    assert_int_equal(cpl_share_route(&input, 0, &routes, &error), CPL_ERR_UNFIT);
-    assert_int_equal(cpl_share_route(&input, 3, &routes, &error), CPL_ERR_UNFIT);
-    assert_non_null(strstr(error.text, "share:1"));
-    cpl_pattern_free(&pattern);
-}
-
 /* Twice the same; every route ends at its destination; as many hops as the phases allow; a valid
  * plan. */
 static void check_properties(const struct cpl_pattern *pattern, int32_t parameter)
@@ -487,7 +475,6 @@ int main(void)
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_sets_after_phase1),
         cmocka_unit_test(test_cycle_becomes_waves),
-        cmocka_unit_test(test_unknown_parameter),
         cmocka_unit_test(test_random_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,8 +47,8 @@ static void test_names(void **state)
     check_format("vpt:24", "vpt:24");
     assert_null(parse("auto").strategy);
     assert_string_equal(parse("vpt:3").strategy->name, "vpt");
-    assert_int_equal(parse("vpt:3").parameter, 3);
-    assert_int_equal(parse("share").parameter, 2);
+    assert_int_equal(parse("vpt:3").numbers.at[0], 3);
+    assert_int_equal(parse("share").numbers.at[0], 2);
 }
 
 static void check_refused(const char *text, const char *expected)
@@ -70,65 +70,63 @@ static void test_wrong_names(void **state)
     check_refused("shared", "no strategy 'shared'");
     check_refused("direct:1", "strategy direct takes no parameter");
     check_refused("direct:", "strategy direct takes no parameter");
-    check_refused("vpt", "strategy vpt needs its DIMENSIONS, as in vpt:2");
-    check_refused("vpt:", "strategy vpt takes DIMENSIONS from 1 to 24 after ':', not ''");
+    check_refused("vpt", "strategy vpt needs its dimensions, as in vpt:2");
+    check_refused("vpt:", "strategy vpt takes a whole number from 1 to 24 after ':', not ''");
     check_refused("vpt:0", "from 1 to 24");
     check_refused("vpt:25", "from 1 to 24");
     check_refused("vpt:-1", "from 1 to 24");
     check_refused("vpt:2x", "not '2x'");
     check_refused("vpt:99999999999999999999", "from 1 to 24");
-    check_refused("share:3", "strategy share takes PHASES from 1 to 2");
+    check_refused("share:3", "strategy share takes a whole number from 1 to 2");
     check_refused("auto:1", "no strategy 'auto:1'");
+}
+
+/* What the candidates of some rank counts are called, and that the names lead back to them. */
+static void check_candidates(int32_t n_ranks, const char *expected)
+{
+    struct cpl_strategy_list list;
+    struct cpl_pattern pattern = make_pattern(n_ranks, NULL, 0);
+    struct cpl_strategy_input input = {.pattern = &pattern};
+    char text[CPL_MAX_CANDIDATES * CPL_STRATEGY_TEXT] = "", one[CPL_STRATEGY_TEXT];
+    cpl_strategy_candidates(&input, &list);
+    for (size_t k = 0; k < list.n; k++) {
+        cpl_strategy_format(&list.choice[k], one);
+        strcat(strcat(text, k ? " " : ""), one);
+        struct cpl_strategy_choice again = parse(one);
+        assert_true(again.strategy == list.choice[k].strategy);
+        assert_memory_equal(&again.numbers, &list.choice[k].numbers, sizeof again.numbers);
+    }
+    assert_string_equal(text, expected);
+    cpl_pattern_free(&pattern);
+}
+
+static void test_candidates(void **state)
+{
+    (void)state;
+    check_candidates(1, "direct share:1 share");
+    check_candidates(3, "direct share:1 share");
+    check_candidates(4, "direct share:1 share vpt:2");
+    check_candidates(15, "direct share:1 share vpt:2 vpt:3");
+    check_candidates(16, "direct share:1 share vpt:2 vpt:3 vpt:4");
 }
 
 static void test_table(void **state)
 {
     (void)state;
     size_t n = 0;
-    const struct cpl_strategy *table = cpl_strategy_table(&n);
+    const struct cpl_strategy *const *table = cpl_strategy_table(&n);
     assert_true(n >= 3);
-    assert_string_equal(table[0].name, "direct");
-    for (size_t k = 0; k < n; k++) {
-        char text[CPL_STRATEGY_TEXT];
-        struct cpl_strategy_choice choice = {&table[k], table[k].parameter_max};
-        assert_non_null(table[k].doc);
-        cpl_strategy_format(&choice, text);
-        struct cpl_strategy_choice again = parse(text);
-        assert_true(again.strategy == &table[k] && again.parameter == choice.parameter);
-    }
-}
-
-static void check_candidates(int32_t n_ranks, const char *expected)
-{
-    struct cpl_strategy_choice choices[CPL_MAX_CANDIDATES];
-    size_t n = cpl_strategy_candidates(n_ranks, choices, CPL_MAX_CANDIDATES);
-    char text[CPL_MAX_CANDIDATES * CPL_STRATEGY_TEXT] = "", one[CPL_STRATEGY_TEXT];
-    for (size_t k = 0; k < n; k++) {
-        cpl_strategy_format(&choices[k], one);
-        strcat(strcat(text, k ? " " : ""), one);
-    }
-    assert_string_equal(text, expected);
-}
-
-static void test_candidates(void **state)
-{
-    (void)state;
-    struct cpl_strategy_choice choices[2];
-    check_candidates(1, "direct share:1 share");
-    check_candidates(3, "direct share:1 share");
-    check_candidates(4, "direct share:1 share vpt:2");
-    check_candidates(15, "direct share:1 share vpt:2 vpt:3");
-    check_candidates(16, "direct share:1 share vpt:2 vpt:3 vpt:4");
-    assert_int_equal(cpl_strategy_candidates(16, choices, 2), 2);
-    assert_int_equal(cpl_strategy_candidates(16, choices, 0), 0);
+    assert_string_equal(table[0]->name, "direct");
+    for (size_t k = 0; k < n; k++)
+        assert_non_null(table[k]->doc);
 }
 
 /* The most combined messages that a message may ride in. */
 static int32_t hops_bound(const struct cpl_strategy_choice *choice)
 {
     if (strcmp(choice->strategy->name, "share") == 0)
-        return 2 * choice->parameter;
-    return strcmp(choice->strategy->name, "vpt") == 0 ? choice->parameter : 1;
+        return 2 * choice->numbers.at[0];
+    return strcmp(choice->strategy->name, "vpt") == 0 ? choice->numbers.at[0] : 1;
 }
 
 /* The most that a rank may send: of a grid without holes the sum of its sizes less one, else any
@@ -139,8 +137,8 @@ static int64_t sends_bound(const struct cpl_strategy_choice *choice, int32_t n_r
     int64_t sum = 0, points = 1;
     if (strcmp(choice->strategy->name, "vpt") != 0)
         return INT64_MAX;
-    assert_int_equal(cpl_grid_even_sizes(n_ranks, choice->parameter, size, NULL), CPL_OK);
-    for (int32_t d = 0; d < choice->parameter; d++) {
+    assert_int_equal(cpl_grid_even_sizes(n_ranks, choice->numbers.at[0], size, NULL), CPL_OK);
+    for (int32_t d = 0; d < choice->numbers.at[0]; d++) {
         sum += size[d] - 1;
         points *= size[d];
     }
@@ -154,14 +152,20 @@ struct trial {
     struct cpl_pattern pattern;
 };
 
+static const char *text_of(const struct cpl_strategy_choice *choice)
+{
+    static char text[CPL_STRATEGY_TEXT];
+    cpl_strategy_format(choice, text);
+    return text;
+}
+
 static struct cpl_plan plan_by(const struct trial *trial, const struct cpl_strategy_choice *choice)
 {
     struct cpl_plan plan;
     struct cpl_error error = {""};
     if (cpl_strategy_plan(&trial->input, choice, &plan, &error) ||
         cpl_plan_check(&plan, &trial->pattern, &error))
-        fail_msg("seed %d, %s:%d: %s", (int)trial->seed, choice->strategy->name, choice->parameter,
-                 error.text);
+        fail_msg("seed %d, %s: %s", (int)trial->seed, text_of(choice), error.text);
     return plan;
 }
 
@@ -176,8 +180,8 @@ static uint64_t check_choice(const struct trial *trial, const struct cpl_strateg
     if (fingerprint != again.fingerprint || metrics.hops_max > hops_bound(choice) ||
         metrics.sends_max > sends_bound(choice, plan.n_ranks) ||
         metrics.set_max > metrics.sends_max)
-        fail_msg("seed %d, %s:%d: %d hops, %d sends", (int)trial->seed, choice->strategy->name,
-                 choice->parameter, metrics.hops_max, (int)metrics.sends_max);
+        fail_msg("seed %d, %s: %d hops, %d sends", (int)trial->seed, text_of(choice),
+                 metrics.hops_max, (int)metrics.sends_max);
     *us = metrics.modelled_us;
     cpl_plan_free(&again);
     cpl_plan_free(&plan);
@@ -195,7 +199,8 @@ static void check_auto(const struct trial *trial, const struct cpl_strategy_choi
     assert_int_equal(cpl_plan_cost(&plan, &trial->machine, 8, &us, NULL), CPL_OK);
     assert_true(us <= best_us);
     assert_true(plan.fingerprint == fingerprint);
-    assert_true(chosen.strategy == best->strategy && chosen.parameter == best->parameter);
+    assert_true(chosen.strategy == best->strategy);
+    assert_memory_equal(&chosen.numbers, &best->numbers, sizeof chosen.numbers);
     cpl_plan_free(&plan);
 }
 
@@ -209,21 +214,22 @@ static void set_up_trial(struct trial *trial, uint64_t seed)
         cpl_machine_init(n_ranks, 1 + random_below(&random, n_ranks), &trial->machine, NULL),
         CPL_OK);
     trial->machine.cores_per_node = random_below(&random, 3);
-    trial->input = (struct cpl_strategy_input){&trial->pattern, &trial->machine, 8};
+    trial->input = (struct cpl_strategy_input){&trial->pattern, &trial->machine, 8, 1};
 }
 
 static void check_trial(const struct trial *trial)
 {
-    struct cpl_strategy_choice choices[CPL_MAX_CANDIDATES], vpt1 = parse("vpt:1");
-    size_t n = cpl_strategy_candidates(trial->pattern.n_ranks, choices, CPL_MAX_CANDIDATES);
+    struct cpl_strategy_list list;
+    struct cpl_strategy_choice vpt1 = parse("vpt:1");
     size_t best = 0;
     uint64_t fingerprint[CPL_MAX_CANDIDATES];
     double us[CPL_MAX_CANDIDATES], ignored;
-    for (size_t k = 0; k < n; k++) {
-        fingerprint[k] = check_choice(trial, &choices[k], &us[k]);
+    cpl_strategy_candidates(&trial->input, &list);
+    for (size_t k = 0; k < list.n; k++) {
+        fingerprint[k] = check_choice(trial, &list.choice[k], &us[k]);
         best = us[k] < us[best] ? k : best;
     }
-    check_auto(trial, &choices[best], fingerprint[best], us[best]);
+    check_auto(trial, &list.choice[best], fingerprint[best], us[best]);
     assert_true(check_choice(trial, &vpt1, &ignored) == fingerprint[0]); /* the same as direct */
 }
 
@@ -248,7 +254,7 @@ static void test_unfit(void **state)
     struct cpl_error error = {""};
     struct cpl_strategy_choice choice = parse("vpt:4");
     trial.pattern = make_pattern(8, NULL, 0);
-    trial.input = (struct cpl_strategy_input){&trial.pattern, NULL, 8};
+    trial.input = (struct cpl_strategy_input){&trial.pattern, NULL, 8, 1};
     assert_int_equal(cpl_strategy_plan(&trial.input, &choice, &plan, &error), CPL_ERR_UNFIT);
     assert_string_equal(error.text, "8 ranks fit 1 to 3 dimensions, not 4");
     cpl_pattern_free(&trial.pattern);
