@@ -67,3 +67,22 @@ uint64_t *cpl_pair_map_at(struct cpl_pair_map *map, int32_t a, int32_t b)
     }
     return &slot->value;
 }
+
+void cpl_pair_map_remove(struct cpl_pair_map *map, int32_t a, int32_t b)
+{
+    size_t mask = map->n_slots - 1;
+    struct cpl_pair_slot *hole = slot_of(map, key_of(a, b));
+    if (!hole->key)
+        return;
+    /* Pairs after the hole that belong at or before it move up, so that no search stops early. */
+    for (size_t k = (size_t)(hole - map->slots + 1) & mask; map->slots[k].key; k = (k + 1) & mask) {
+        size_t home = (size_t)cpl_hash_mix(map->slots[k].key) & mask;
+        size_t at = (size_t)(hole - map->slots);
+        if (((k - home) & mask) >= ((k - at) & mask)) {
+            *hole = map->slots[k];
+            hole = &map->slots[k];
+        }
+    }
+    *hole = (struct cpl_pair_slot){0, 0};
+    map->n_pairs--;
+}

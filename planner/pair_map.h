@@ -39,4 +39,7 @@ uint64_t *cpl_pair_map_find(const struct cpl_pair_map *map, int32_t a, int32_t b
  * reserved. */
 uint64_t *cpl_pair_map_at(struct cpl_pair_map *map, int32_t a, int32_t b);
 
+/* Removes a pair; nothing happens when it is not there. Values found before may have moved. */
+void cpl_pair_map_remove(struct cpl_pair_map *map, int32_t a, int32_t b);
+
 #endif

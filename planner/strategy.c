@@ -11,6 +11,7 @@ static const struct cpl_strategy *const table[] = {
     &cpl_strategy_direct,
     &cpl_strategy_share,
     &cpl_strategy_vpt,
+    &cpl_strategy_balance,
 };
 
 #define N_STRATEGIES (sizeof table / sizeof table[0])
@@ -27,8 +28,8 @@ static void list_names(char *text, size_t size)
     size_t used = 0;
     for (size_t k = 0; k < N_STRATEGIES && used < size; k++) {
         const struct cpl_strategy *s = table[k];
-        int n = snprintf(text + used, size - used, "%s%s, ", s->name,
-                         s->parameter ? s->parameter : "");
+        int n =
+            snprintf(text + used, size - used, "%s%s, ", s->name, s->parameter ? s->parameter : "");
         used += n > 0 ? (size_t)n : 0;
     }
     if (used < size)
@@ -135,43 +136,4 @@ enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
     status = cpl_plan_build(input->pattern, &routes, plan, error);
     cpl_routes_free(&routes);
     return status;
-}
-
-enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
-                                       struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                       struct cpl_error *error)
-{
-    struct cpl_strategy_list list;
-    struct cpl_plan best = {.arena = CPL_ARENA_EMPTY};
-    double best_us = 0;
-    bool found = false;
-    enum cpl_status status = CPL_OK;
-    cpl_strategy_candidates(input, &list);
-    for (size_t k = 0; k < list.n && !status; k++) {
-        struct cpl_plan trial;
-        double us;
-        status = cpl_strategy_plan(input, &list.choice[k], &trial, error);
-        if (status == CPL_ERR_UNFIT) {
-            status = CPL_OK;
-            continue;
-        }
-        if (status)
-            break;
-        status = cpl_plan_cost(&trial, input->machine, input->unit_bytes, &us, error);
-        if (!status && (!found || us < best_us)) {
-            cpl_plan_free(&best);
-            best = trial;
-            best_us = us;
-            *choice = list.choice[k];
-            found = true;
-        } else {
-            cpl_plan_free(&trial);
-        }
-    }
-    if (status) {
-        cpl_plan_free(&best);
-        return status;
-    }
-    *plan = best;
-    return CPL_OK;
 }

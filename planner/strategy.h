@@ -10,6 +10,7 @@
 #include "routes.h"
 #include "status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,10 +19,10 @@ struct cpl_strategy_input {
     const struct cpl_pattern *pattern;
     const struct cpl_machine *machine; /* same number of ranks */
     double unit_bytes;                 /* bytes of a unit of volume */
-    double budget_ms;                  /* for searching, in nominal milliseconds: turned into a number
-                                          of steps, so that the same input gives the same plan on
-                                          every machine, however fast. Of the strategies in the table
-                                          only those that search (balance) spend it; auto too */
+    double budget_ms; /* for searching, in nominal milliseconds: turned into a number
+                         of steps, so that the same input gives the same plan on
+                         every machine, however fast. Of the strategies in the table
+                         only those that search (balance) spend it; auto too */
 };
 
 /* The budget where nothing is said. */
@@ -44,6 +45,7 @@ struct cpl_strategy {
     const char *name;
     const char *parameter; /* how the part after ':' is written, NULL when there is none */
     const char *doc;       /* one sentence, with the paper it comes from */
+    bool searches;         /* spends the budget, and starts from the other strategies' plans */
     /* Parses the part after ':' (NULL: there is none). Returns CPL_OK, CPL_ERR_ARG with a text that
      * names what would be accepted. */
     enum cpl_status (*parse)(const struct cpl_strategy *strategy, const char *text,
@@ -99,15 +101,17 @@ enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
                                   const struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                   struct cpl_error *error);
 
-/* Plans by every candidate and keeps the plan with the smallest modelled time; of equal ones the
- * first of the table (direct before all others). *choice tells which. Returns CPL_OK,
+/* Plans by the candidates and keeps the plan with the smallest modelled time; of equal ones the
+ * first of the table (direct before all others). Candidates that search come last and start from
+ * the others' plans. *choice tells which. Returns CPL_OK,
  * CPL_ERR_NOMEM. The caller frees *plan. */
 enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                        struct cpl_error *error);
 
 /* The table's rows; each is defined in a file of its own, which says what it does. */
-extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt;
+extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt,
+    cpl_strategy_balance;
 
 /* For rows without a parameter: parse and format. */
 enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,

@@ -1,0 +1,62 @@
+/* The state of a search over routes (improve.h): which message rides where, and the loads. Not for
+ * use outside improve*.c. */
+#ifndef CARPOOL_IMPROVE_STATE_H
+#define CARPOOL_IMPROVE_STATE_H
+
+#include "layers.h"
+#include "pattern.h"
+#include "routes.h"
+#include "strategy.h"
+#include "time_loads.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The riders of an edge: a list through next/previous, by message and wave. */
+struct cpl_riders {
+    int32_t n;
+    int32_t first; /* message; -1: none */
+};
+
+struct cpl_improve_state {
+    const struct cpl_pattern *pattern;
+    double unit_bytes;
+    int32_t n_waves;
+    int32_t *stops;  /* as in struct cpl_routes */
+    int32_t *source; /* per message */
+    struct cpl_layers layers;
+    struct cpl_riders *riders; /* per edge number */
+    int32_t max_riders;
+    int32_t *next; /* n_messages x n_waves: the next rider of the edge that a message takes */
+    int32_t *previous;
+    struct cpl_time_loads loads;
+    int32_t *leader;             /* NULL: every message has a payload of its own; else the first
+                                    message of the same rank and payload class, itself if alone */
+    struct cpl_pair_map classes; /* (edge, leader) -> riders with that leader */
+    struct cpl_arena *arena;
+    bool failed; /* memory ran out */
+};
+
+/* The state of routes. Memory from the arena. Returns CPL_OK or CPL_ERR_NOMEM. */
+enum cpl_status cpl_improve_init(struct cpl_improve_state *state,
+                                 const struct cpl_strategy_input *input,
+                                 const struct cpl_routes *routes, struct cpl_arena *arena);
+
+/* Puts message m, which rides nowhere, on the way that its stops say; takes it off. O(waves). */
+void cpl_improve_put(struct cpl_improve_state *state, int32_t m);
+void cpl_improve_take(struct cpl_improve_state *state, int32_t m);
+
+/* Whether a message of m's payload class rides on an edge: m then rides for nothing. */
+bool cpl_improve_rides_free(const struct cpl_improve_state *state, int32_t edge, int32_t m);
+
+static inline double cpl_improve_bytes(const struct cpl_improve_state *state, int32_t m)
+{
+    return (double)state->pattern->volume[m] * state->unit_bytes;
+}
+
+static inline int32_t *cpl_improve_stops(const struct cpl_improve_state *state, int32_t m)
+{
+    return state->stops + (size_t)m * (size_t)state->n_waves;
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* Ranking the strategies, and choosing by the model: auto (strategy_rank.h, strategy.h). */
+#include "strategy_rank.h"
+
+#include <string.h>
+
+/* Nominal cost of planning: per message and wave of the routes. */
+#define PLAN_MS_PER_RIDE 1.2e-4
+
+/* Planned whatever the budget. */
+#define FIRST_CANDIDATES 6
+
+/* Inserts a choice behind all that are not slower. */
+static void insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
+{
+    size_t k = ranking->n++;
+    for (; k > 0 && ranking->ranked[k - 1].us > ranked->us; k--)
+        ranking->ranked[k] = ranking->ranked[k - 1];
+    ranking->ranked[k] = *ranked;
+}
+
+/* Plans by one choice and keeps the plan if it is the fastest so far. */
+static enum cpl_status try_choice(const struct cpl_strategy_input *input,
+                                  const struct cpl_strategy_choice *choice,
+                                  struct cpl_ranking *ranking, struct cpl_plan *best,
+                                  struct cpl_error *error)
+{
+    struct cpl_routes routes;
+    struct cpl_plan plan;
+    struct cpl_ranked_choice ranked = {.choice = *choice};
+    enum cpl_status status = choice->strategy->route(input, &choice->numbers, &routes, error);
+    if (status == CPL_ERR_UNFIT)
+        return CPL_OK;
+    if (status)
+        return status;
+    ranked.n_waves = routes.n_waves;
+    status = cpl_plan_build(input->pattern, &routes, &plan, error);
+    cpl_routes_free(&routes);
+    if (status)
+        return status;
+    status = cpl_plan_cost(&plan, input->machine, input->unit_bytes, &ranked.us, error);
+    bool fastest = !status && (ranking->n == 0 || ranked.us < ranking->ranked[0].us);
+    if (!status)
+        insert(ranking, &ranked);
+    if (fastest && best) {
+        cpl_plan_free(best);
+        *best = plan;
+    } else {
+        cpl_plan_free(&plan);
+    }
+    return status;
+}
+
+enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
+                                  struct cpl_ranking *ranking, struct cpl_plan *best,
+                                  struct cpl_error *error)
+{
+    struct cpl_strategy_list list;
+    struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
+    enum cpl_status status = CPL_OK;
+    double spent_ms = 0;
+    size_t n_tried = 0;
+    ranking->n = 0;
+    cpl_strategy_candidates(input, &list);
+    for (size_t k = 0; k < list.n && !status; k++) {
+        if (list.choice[k].strategy->searches ||
+            (n_tried >= FIRST_CANDIDATES && spent_ms > input->budget_ms / 2))
+            continue;
+        size_t before = ranking->n;
+        status = try_choice(input, &list.choice[k], ranking, best ? &fastest : NULL, error);
+        n_tried++;
+        if (ranking->n > before)
+            spent_ms += (double)input->pattern->n_messages * 3 * PLAN_MS_PER_RIDE;
+    }
+    if (status)
+        cpl_plan_free(&fastest);
+    else if (best)
+        *best = fastest;
+    return status;
+}
+
+/* Replaces *plan by balance's when that is faster. */
+static enum cpl_status try_balance(const struct cpl_strategy_input *input,
+                                   const struct cpl_ranking *ranking,
+                                   struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                   struct cpl_error *error)
+{
+    struct cpl_routes routes;
+    struct cpl_plan found;
+    double us;
+    enum cpl_status status = cpl_balance_route(input, ranking, &routes, error);
+    if (status)
+        return status;
+    status = cpl_plan_build(input->pattern, &routes, &found, error);
+    cpl_routes_free(&routes);
+    if (status)
+        return status;
+    status = cpl_plan_cost(&found, input->machine, input->unit_bytes, &us, error);
+    if (!status && us < ranking->ranked[0].us) {
+        cpl_plan_free(plan);
+        *plan = found;
+        return cpl_strategy_parse("balance", choice, error);
+    }
+    cpl_plan_free(&found);
+    return status;
+}
+
+enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
+                                       struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                       struct cpl_error *error)
+{
+    struct cpl_ranking ranking;
+    struct cpl_plan best;
+    enum cpl_status status = cpl_strategy_rank(input, &ranking, &best, error);
+    if (status)
+        return status;
+    struct cpl_strategy_choice chosen = ranking.ranked[0].choice;
+    status = try_balance(input, &ranking, &chosen, &best, error);
+    if (status) {
+        cpl_plan_free(&best);
+        return status;
+    }
+    *choice = chosen;
+    *plan = best;
+    return CPL_OK;
+}

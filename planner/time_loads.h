@@ -1,0 +1,141 @@
+/* What the ranks and nodes do in each wave, and what a little more would cost: the full cost model
+ * (plan_cost.c) kept under changes, smoothed so that every move has a price.
+ *
+ * The objective is the sum over waves of a soft maximum of the ranks' times: log(sum of
+ * e^(sharpness x time)) / sharpness. A rank's time is its latency, overheads, segments and bytes
+ * inside the node, and between nodes the larger of its own and its node's time on the wire. The
+ * node's part is kept apart from the ranks', so that a change touches two ranks and two nodes and
+ * no more; what a rank's wire takes beyond its node's is brought up to date when the prices are
+ * sharpened.
+ *
+ * Prices are shares of a wave's sum: to first order the change of the objective, times sharpness.
+ * No libm, the same bits everywhere. Cost of each call O(1) unless said otherwise. */
+#ifndef CARPOOL_TIME_LOADS_H
+#define CARPOOL_TIME_LOADS_H
+
+#include "arena.h"
+#include "layers.h"
+#include "machine.h"
+#include "status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One rank in one wave. */
+struct cpl_rank_load {
+    double busy_us; /* overheads, segments, bytes inside the node */
+    double net_out; /* bytes to and from other nodes */
+    double net_in;
+    double beyond_us; /* its wire's time beyond its node's, as of the last sharpening */
+    double power;     /* e^(sharpness x (latency + busy + beyond - the wave's peak)) */
+    int32_t n_edges[CPL_N_LINKS];
+    uint8_t classes; /* bit k: it has edges of class k */
+    bool out_counts; /* its wire decides and sending is the larger part: bytes sent cost time */
+    bool in_counts;
+};
+
+/* One node in one wave. */
+struct cpl_node_load {
+    double net_out;
+    double net_in;
+    double wire;  /* e^(sharpness x time on the wire) */
+    double power; /* sum of its ranks' powers that have edges to other nodes, without wire */
+};
+
+struct cpl_wave_load {
+    double sum;          /* of all ranks' powers */
+    double price_factor; /* sharpness / sum */
+    double marked;       /* the sum at the last mark */
+    double peak_us;      /* the time whose power is 1 */
+};
+
+struct cpl_time_loads {
+    const struct cpl_machine *machine;
+    int32_t n_waves;
+    double sharpness; /* per microsecond */
+    double node_us_per_byte;
+    double net_us_per_byte;
+    double segment_us;
+    bool class_used[CPL_N_LINKS]; /* some pair of ranks is joined by such a link */
+    /* Factor of a rank's power when it gets an edge of a class: by the classes it has, the class,
+     * and whether it sends. */
+    double open_factor[1 << CPL_N_LINKS][CPL_N_LINKS][2];
+    struct cpl_rank_load *rank; /* n_waves x n_ranks */
+    struct cpl_node_load *node; /* n_waves x n_nodes */
+    struct cpl_wave_load wave[CPL_MAX_LAYERS];
+};
+
+/* Loads of waves in which nothing is sent. Memory from the arena. Returns CPL_OK or
+ * CPL_ERR_NOMEM. */
+enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct cpl_machine *machine,
+                                    int32_t n_waves, struct cpl_arena *arena);
+
+/* Sets the sharpness and computes everything that is derived anew. O(ranks x waves). */
+void cpl_time_loads_sharpen(struct cpl_time_loads *loads, double sharpness);
+
+/* An edge comes (by 1) or goes (by -1), without segments. */
+void cpl_time_loads_edge(struct cpl_time_loads *loads, int32_t wave, int32_t from, int32_t to,
+                         int32_t by);
+
+/* A segment of so many bytes comes or goes. */
+void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t from, int32_t to,
+                            double bytes, int32_t by);
+
+/* Marks the present state, and the rise since then: the factor by which the product of the waves'
+ * sums has grown, less one. */
+void cpl_time_loads_mark(struct cpl_time_loads *loads);
+double cpl_time_loads_rise(const struct cpl_time_loads *loads);
+
+/* The time of a rank in a wave; the times of the slowest ranks, added up over the waves:
+ * O(ranks x waves). */
+double cpl_time_loads_rank_us(const struct cpl_time_loads *loads, int32_t wave, int32_t rank);
+double cpl_time_loads_us(const struct cpl_time_loads *loads);
+
+/* What carrying a message takes at one end, before the ranks' loads are looked at. */
+struct cpl_cargo {
+    double end_us[CPL_N_LINKS]; /* segment and, inside a node, bytes */
+    double net_us;              /* bytes on the rank's own wire */
+    double node_us;             /* bytes on the node's wire */
+};
+
+struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double bytes);
+
+/* Price, at one end, of a segment on an edge over a class of link. */
+static inline double cpl_time_loads_ride_price(const struct cpl_time_loads *loads, int32_t wave,
+                                               int32_t rank, enum cpl_link_class class_, bool sends,
+                                               const struct cpl_cargo *cargo)
+{
+    const struct cpl_machine *machine = loads->machine;
+    const struct cpl_rank_load *load =
+        &loads->rank[(size_t)wave * (size_t)machine->n_ranks + (size_t)rank];
+    const struct cpl_node_load *node =
+        &loads->node[(size_t)wave * (size_t)machine->n_nodes + (size_t)machine->node[rank]];
+    bool on_network = load->n_edges[CPL_LINK_NETWORK] > 0;
+    double us = cargo->end_us[class_], shared = 0;
+    if (class_ == CPL_LINK_NETWORK) {
+        bool more_out = node->net_out >= node->net_in, more_in = node->net_in >= node->net_out;
+        us += (sends ? load->out_counts : load->in_counts) ? cargo->net_us : 0;
+        shared = (sends ? more_out : more_in) ? node->power * node->wire * cargo->node_us : 0;
+        on_network = true;
+    }
+    return (load->power * (on_network ? node->wire : 1) * us + shared) *
+           loads->wave[wave].price_factor;
+}
+
+/* Price, at one end, of a new edge over a class of link. */
+static inline double cpl_time_loads_open_price(const struct cpl_time_loads *loads, int32_t wave,
+                                               int32_t rank, enum cpl_link_class class_, bool sends)
+{
+    const struct cpl_machine *machine = loads->machine;
+    const struct cpl_rank_load *load =
+        &loads->rank[(size_t)wave * (size_t)machine->n_ranks + (size_t)rank];
+    const struct cpl_node_load *node =
+        &loads->node[(size_t)wave * (size_t)machine->n_nodes + (size_t)machine->node[rank]];
+    bool before = load->n_edges[CPL_LINK_NETWORK] > 0;
+    bool after = before || class_ == CPL_LINK_NETWORK;
+    double factor = loads->open_factor[load->classes][class_][sends];
+    return load->power * (factor * (after ? node->wire : 1) - (before ? node->wire : 1)) /
+           loads->wave[wave].sum;
+}
+
+#endif
