@@ -1,10 +1,12 @@
 /* Building plans from routes (plan.h).
  *
  * Each bundle's routes are reduced to hops (wave, from, to, bundle); the hops, sorted by counting,
- * are the segments, and runs of equal (wave, from, to) the edges. */
+ * are the segments, and runs of equal (wave, from, to) the edges. The order of a rank's sends
+ * (order.h) costs nothing more: the receivers are sorted by their load instead of by rank. */
 #include "plan.h"
 
 #include "hash.h"
+#include "order.h"
 #include "plan_internal.h"
 
 #include <limits.h>
@@ -276,51 +278,98 @@ static enum cpl_status drop_empty_waves(struct builder *b)
     return CPL_OK;
 }
 
-/* Stable counting sorts of the hops, by receiver and then by wave and sender; count has room for
- * one more than the number of keys. */
-static void sort_by_receiver(const struct hop *in, struct hop *out, int64_t n, int32_t n_ranks,
-                             int64_t *count)
+/* What sorting one wave needs. */
+struct sorter {
+    int32_t n_ranks;
+    int64_t *later; /* rank -> combined messages that it sends in the waves done so far */
+    int32_t *place; /* rank -> its place among the receivers of the wave at hand */
+    int64_t *next;  /* n_ranks + 1 entries: where the next hop with a key goes */
+};
+
+static enum cpl_status init_sorter(struct sorter *s, int32_t n_ranks, struct cpl_arena *arena)
 {
-    for (int64_t h = 0; h < n; h++)
-        count[in[h].to + 1]++;
-    for (int32_t k = 0; k < n_ranks; k++)
-        count[k + 1] += count[k];
-    for (int64_t h = 0; h < n; h++)
-        out[count[in[h].to]++] = in[h];
+    s->n_ranks = n_ranks;
+    s->later = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
+    s->place = CPL_ARENA_ARRAY(arena, int32_t, n_ranks);
+    s->next = CPL_ARENA_ARRAY(arena, int64_t, (size_t)n_ranks + 1);
+    return s->later && s->place && s->next ? CPL_OK : CPL_ERR_NOMEM;
 }
 
-static void sort_by_wave_and_sender(const struct hop *in, struct hop *out, int64_t n,
-                                    int32_t n_ranks, int32_t n_waves, int64_t *count)
+/* Stable counting sorts of the hops of a wave: by their receivers' places, by sender. */
+static void sort_by_place(struct sorter *s, const struct hop *in, struct hop *out, int64_t n)
 {
-    int64_t n_keys = (int64_t)n_ranks * n_waves;
+    memset(s->next, 0, ((size_t)s->n_ranks + 1) * sizeof *s->next);
     for (int64_t h = 0; h < n; h++)
-        count[(int64_t)(in[h].wave - 1) * n_ranks + in[h].from + 1]++;
-    for (int64_t k = 0; k < n_keys; k++)
-        count[k + 1] += count[k];
+        s->next[s->place[in[h].to] + 1]++;
+    for (int32_t k = 0; k < s->n_ranks; k++)
+        s->next[k + 1] += s->next[k];
     for (int64_t h = 0; h < n; h++)
-        out[count[(int64_t)(in[h].wave - 1) * n_ranks + in[h].from]++] = in[h];
+        out[s->next[s->place[in[h].to]]++] = in[h];
 }
 
-static enum cpl_status order_hops(struct builder *b)
+static void sort_by_sender(struct sorter *s, const struct hop *in, struct hop *out, int64_t n)
 {
-    int32_t n_ranks = b->pattern->n_ranks, n_waves = b->plan->n_waves;
-    size_t n_keys = (size_t)n_ranks * (size_t)n_waves + 1;
-    int64_t *by_receiver = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)n_ranks + 1);
-    int64_t *by_sender = CPL_ARENA_ARRAY(&b->scratch, int64_t, n_keys);
-    struct hop *other = malloc(((size_t)b->n_hops + 1) * sizeof *other);
-    if (!by_receiver || !by_sender || !other) {
-        free(other);
-        return cpl_fail_memory(b->error, "sorting the plan");
-    }
-    sort_by_receiver(b->hops, other, b->n_hops, n_ranks, by_receiver);
-    sort_by_wave_and_sender(other, b->hops, b->n_hops, n_ranks, n_waves, by_sender);
-    free(other);
-    return CPL_OK;
+    memset(s->next, 0, ((size_t)s->n_ranks + 1) * sizeof *s->next);
+    for (int64_t h = 0; h < n; h++)
+        s->next[in[h].from + 1]++;
+    for (int32_t k = 0; k < s->n_ranks; k++)
+        s->next[k + 1] += s->next[k];
+    for (int64_t h = 0; h < n; h++)
+        out[s->next[in[h].from]++] = in[h];
 }
 
 static bool same_edge(const struct hop *a, const struct hop *b)
 {
     return a->wave == b->wave && a->from == b->from && a->to == b->to;
+}
+
+/* Puts the n hops of a wave in canonical order and counts its combined messages; later waves have
+ * been done. spare has room for n hops. */
+static enum cpl_status sort_wave(struct sorter *s, struct hop *hops, struct hop *spare, int64_t n,
+                                 struct cpl_error *error)
+{
+    enum cpl_status status = cpl_order_by_key(s->n_ranks, s->later, s->place, error);
+    if (status)
+        return status;
+    sort_by_place(s, hops, spare, n);
+    sort_by_sender(s, spare, hops, n);
+    for (int64_t h = 0; h < n; h++)
+        s->later[hops[h].from] += h == 0 || !same_edge(&hops[h], &hops[h - 1]);
+    return CPL_OK;
+}
+
+/* Distributes the hops to the waves: first[w - 1] .. first[w] - 1 of out are those of wave w. */
+static void split_waves(const struct builder *b, struct hop *out, int64_t *first)
+{
+    int64_t *next = first + 1; /* shifted by one while filling, so that first ends up right */
+    for (int64_t h = 0; h < b->n_hops; h++)
+        next[b->hops[h].wave]++;
+    for (int32_t w = 1; w <= b->plan->n_waves; w++)
+        next[w] += next[w - 1];
+    for (int64_t h = 0; h < b->n_hops; h++)
+        out[next[b->hops[h].wave - 1]++] = b->hops[h];
+}
+
+/* Sorts by wave, sender, and the order in which the sender sends: the last wave first, because that
+ * order depends on what follows. */
+static enum cpl_status order_hops(struct builder *b)
+{
+    struct sorter sorter;
+    int64_t *first = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)b->plan->n_waves + 2);
+    struct hop *ordered = malloc(((size_t)b->n_hops + 1) * sizeof *ordered);
+    if (!first || !ordered || init_sorter(&sorter, b->pattern->n_ranks, &b->scratch)) {
+        free(ordered);
+        return cpl_fail_memory(b->error, "sorting the plan");
+    }
+    split_waves(b, ordered, first);
+    struct hop *spare = b->hops;
+    b->hops = ordered;
+    enum cpl_status status = CPL_OK;
+    for (int32_t w = b->plan->n_waves; w > 0 && !status; w--)
+        status =
+            sort_wave(&sorter, ordered + first[w - 1], spare, first[w] - first[w - 1], b->error);
+    free(spare);
+    return status;
 }
 
 static enum cpl_status make_edges(struct builder *b)

@@ -46,9 +46,10 @@ struct cpl_plan {
     int64_t n_segments;
     struct cpl_bundle *bundles; /* sorted by owner, then message */
     int32_t *dests;
-    struct cpl_edge
-        *edges; /* sorted by wave, from, then the order in which from sends them (to, ascending) */
-    int32_t *segments; /* bundle numbers */
+    struct cpl_edge *edges; /* sorted by wave, from, then the order in which from sends them: by
+                             * descending number of edges that `to` sends in later waves, of equal
+                             * numbers by `to` (order.h) */
+    int32_t *segments;      /* bundle numbers */
     uint64_t pattern_fingerprint;
     uint64_t fingerprint;   /* of the plan itself: equal plans, equal fingerprints */
     struct cpl_arena arena; /* owns the arrays */
@@ -67,9 +68,10 @@ enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct c
  *  3 complete   every message of the pattern is a destination of exactly one bundle of its source,
  * every destination is reached, and whoever is reached without being one forwards (nothing is
  * carried in vain); 4 combined   at most one edge per (from, to, wave), from != to, wave in range,
- * none empty; 5 canonical  edges, segments and destinations in order, volumes and both fingerprints
- * as computed anew. (Invariant 6, equal fingerprints on all ranks, is the shim's.) Returns CPL_OK,
- * CPL_ERR_BROKEN with a text naming the invariant and the edge or bundle, CPL_ERR_NOMEM. */
+ * none empty; 5 canonical  edges (in the order of sending), segments and destinations in order,
+ * volumes and both fingerprints as computed anew. (Invariant 6, equal fingerprints on all ranks, is
+ * the shim's.) Returns CPL_OK, CPL_ERR_BROKEN with a text naming the invariant and the edge or
+ * bundle, CPL_ERR_NOMEM. */
 enum cpl_status cpl_plan_check(const struct cpl_plan *plan, const struct cpl_pattern *pattern,
                                struct cpl_error *error);
 
