@@ -88,6 +88,7 @@ struct cpl_metrics {
     double volume_factor; /* volume carried over all edges / volume of all messages; 1 when there is
                              none */
     double modelled_us;   /* by cpl_plan_cost */
+    double chain_us;      /* by cpl_plan_chain_cost */
     int64_t set_max;
     double set_avg;
 };
@@ -103,6 +104,15 @@ enum cpl_status cpl_plan_measure(const struct cpl_plan *plan, const struct cpl_m
  * together; waves add up. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. */
 enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
                               double unit_bytes, double *microseconds, struct cpl_error *error);
+
+/* The same by the chain model, without a barrier between waves: each rank sends in the plan's
+ * order, each edge as soon as its bundles are at the sender, and receives in the order of arrival;
+ * overheads follow each other at both ends, bytes on the way. The time at which the last rank is
+ * done. plan_chain.c says what is an approximation. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM.
+ * O(segments + edges log edges). */
+enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                                    double unit_bytes, double *microseconds,
+                                    struct cpl_error *error);
 
 /* Writes the plan as text: a header, then a line per edge in canonical order, `WAVE FROM -> TO:
  * OWNER>DEST[,DEST...] ...`. The same plan gives the same bytes. Returns CPL_OK or CPL_ERR_IO. */
