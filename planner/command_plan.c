@@ -4,6 +4,7 @@
 #endif
 
 #include "command.h"
+#include "lower_bound.h"
 #include "machine.h"
 #include "pattern.h"
 #include "plan.h"
@@ -37,6 +38,12 @@ struct result {
     char chosen[CPL_STRATEGY_TEXT]; /* what auto chose, else the same */
     struct cpl_metrics metrics;
     double plan_ms;
+};
+
+/* What no plan can beat. */
+struct lower_bounds {
+    int64_t messages; /* cpl_bound_two_waves */
+    double us;        /* cpl_bound_time */
 };
 
 static void usage(FILE *out)
@@ -243,7 +250,8 @@ static enum cpl_status try_choice(const struct options *options,
 }
 
 static void print_table(const struct options *options, const struct cpl_pattern *pattern,
-                        const struct cpl_machine *machine, const struct result *results, size_t n)
+                        const struct cpl_machine *machine, const struct lower_bounds *bounds,
+                        const struct result *results, size_t n)
 {
     printf("%s: %d ranks, %lld messages (%.2f a rank), %d nodes, %g bytes a unit\n", options->file,
            pattern->n_ranks, (long long)pattern->n_messages,
@@ -262,6 +270,9 @@ static void print_table(const struct options *options, const struct cpl_pattern 
         if (strcmp(r->name, r->chosen) != 0)
             printf("(auto chose %s)\n", r->chosen);
     }
+    printf("lower bounds: in two waves some rank sends or receives %lld, in any number of waves it "
+           "takes %.2f us (modelled)\n",
+           (long long)bounds->messages, bounds->us);
 }
 
 static void print_tsv(const struct result *results, size_t n)
@@ -290,15 +301,17 @@ static json_t *result_json(const struct result *r)
 }
 
 static bool print_json(const struct options *options, const struct cpl_pattern *pattern,
-                       const struct cpl_machine *machine, const struct result *results, size_t n)
+                       const struct cpl_machine *machine, const struct lower_bounds *bounds,
+                       const struct result *results, size_t n)
 {
     json_t *rows = json_array();
     for (size_t k = 0; rows && k < n; k++)
         json_array_append_new(rows, result_json(&results[k]));
-    json_t *root = json_pack("{s:s s:s s:i s:I s:i s:f s:o}", "version", PACKAGE_VERSION, "file",
-                             options->file, "ranks", pattern->n_ranks, "messages",
-                             (json_int_t)pattern->n_messages, "nodes", machine->n_nodes,
-                             "unit_bytes", options->unit_bytes, "strategies", rows);
+    json_t *root = json_pack(
+        "{s:s s:s s:i s:I s:i s:f s:I s:f s:o}", "version", PACKAGE_VERSION, "file", options->file,
+        "ranks", pattern->n_ranks, "messages", (json_int_t)pattern->n_messages, "nodes",
+        machine->n_nodes, "unit_bytes", options->unit_bytes, "bound_two_waves",
+        (json_int_t)bounds->messages, "bound_us", bounds->us, "strategies", rows);
     bool done = root && json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
     putchar('\n');
     json_decref(root);
@@ -306,17 +319,17 @@ static bool print_json(const struct options *options, const struct cpl_pattern *
 }
 
 static int show(const struct options *options, const struct cpl_strategy_input *input,
-                const struct result *results, size_t n)
+                const struct lower_bounds *bounds, const struct result *results, size_t n)
 {
     bool done = true;
     if (options->dump)
         done = true; /* the plans have been printed */
     else if (options->format == FORMAT_TABLE)
-        print_table(options, input->pattern, input->machine, results, n);
+        print_table(options, input->pattern, input->machine, bounds, results, n);
     else if (options->format == FORMAT_TSV)
         print_tsv(results, n);
     else
-        done = print_json(options, input->pattern, input->machine, results, n);
+        done = print_json(options, input->pattern, input->machine, bounds, results, n);
     if (!done || fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "carpool plan: cannot write the result to standard output\n");
         return CPL_EXIT_FAILED;
@@ -337,7 +350,13 @@ static int plan_all(const struct options *options, const struct cpl_strategy_inp
                     error.text);
             return CPL_EXIT_FAILED;
         }
-    return show(options, input, results, list.n);
+    struct lower_bounds bounds;
+    if (cpl_bound_two_waves(input->pattern, &bounds.messages, &error) ||
+        cpl_bound_time(input->pattern, input->machine, input->unit_bytes, &bounds.us, &error)) {
+        fprintf(stderr, "carpool plan: %s\n", error.text);
+        return CPL_EXIT_FAILED;
+    }
+    return show(options, input, &bounds, results, list.n);
 }
 
 int cpl_command_plan(int argc, char **argv)

@@ -107,6 +107,7 @@ bad "zero-based.mtx" "3: " '%%MatrixMarket matrix coordinate pattern general\n2 
 
 # --- carpool plan: output
 expect "plan: table" 0 out "8 ranks, 14 messages" plan "$hub"
+expect "plan: lower bounds" 0 out "in two waves some rank sends or receives 3" plan "$hub"
 run plan --format tsv "$hub"
 printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max hops_avg \
     volume_factor modelled_us plan_ms set_max set_avg | sed 's/\t$//' >"$tmp/header"
@@ -130,11 +131,14 @@ json_is_valid() { # file; 77 when nothing is there to tell
         python3 -c 'import json, sys
 j = json.load(open(sys.argv[1]))
 s = j["strategies"]
-sys.exit(0 if j["ranks"] == 8 and len(s) == 6 and all(x["chain_us"] > 0 for x in s) else 1)' "$1"
+sys.exit(0 if j["ranks"] == 8 and len(s) == 6 and all(
+    x["chain_us"] > 0 and x["modelled_us"] >= j["bound_us"] > 0 for x in s)
+    and j["bound_two_waves"] == 3 else 1)' "$1"
     elif command -v node >/dev/null 2>&1; then
         node -e 'const j = JSON.parse(require("fs").readFileSync(process.argv[1]));
 process.exit(j.ranks === 8 && j.strategies.length === 6 &&
-    j.strategies.every(s => s.chain_us > 0) ? 0 : 1)' "$1"
+    j.bound_two_waves === 3 &&
+    j.strategies.every(s => s.chain_us > 0 && s.modelled_us >= j.bound_us) ? 0 : 1)' "$1"
     else
         return 77
     fi
