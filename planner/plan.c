@@ -1,21 +1,18 @@
 /* Building plans from routes (plan.h).
  *
- * Each bundle's routes are reduced to hops (wave, from, to, bundle); the hops, sorted by counting,
- * are the segments, and runs of equal (wave, from, to) the edges. The order of a rank's sends
- * (order.h) costs nothing more: the receivers are sorted by their load instead of by rank. */
+ * Each bundle's routes are reduced to hops, which make the edges (plan_hops.h): a message of its
+ * own takes its path without loops, the messages of one payload a tree. */
 #include "plan.h"
 
 #include "hash.h"
-#include "order.h"
+#include "plan_hops.h"
 #include "plan_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct hop {
-    int32_t wave, from, to, bundle;
-};
+#define BIT_OF(rank) (UINT64_C(1) << ((rank)&63))
 
 struct builder {
     const struct cpl_pattern *pattern;
@@ -24,9 +21,9 @@ struct builder {
     struct cpl_arena scratch;
     struct cpl_error *error;
     int32_t *bundle_of; /* message -> bundle */
-    int64_t n_hops;
-    int64_t max_hops;
-    struct hop *hops;
+    int32_t *next_of;   /* message -> the next one with the same bundle, in numbers of messages from
+                           it; 0: none; NULL when no two have the same */
+    struct cpl_hops hops;
     /* The tree of the bundle under construction: what is known of each rank it touches. */
     int32_t *arrival; /* rank -> wave of arrival, -1: not reached */
     int32_t *parent;  /* rank -> rank it came from */
@@ -57,7 +54,8 @@ static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
     if (!p->payload_class)
         return CPL_OK;
     struct keyed *row = CPL_ARENA_ARRAY(&b->scratch, struct keyed, p->n_ranks);
-    if (!row)
+    b->next_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages);
+    if (!row || !b->next_of)
         return cpl_fail_memory(b->error, "payload classes");
     for (int32_t i = 0; i < p->n_ranks; i++) {
         size_t n = 0;
@@ -66,8 +64,10 @@ static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
                 row[n++] = (struct keyed){p->payload_class[m], m};
         qsort(row, n, sizeof *row, compare_keyed);
         for (size_t k = 1; k < n; k++)
-            if (row[k].class_ == row[k - 1].class_)
+            if (row[k].class_ == row[k - 1].class_) {
                 leader[row[k].message] = leader[row[k - 1].message];
+                b->next_of[row[k - 1].message] = (int32_t)(row[k].message - row[k - 1].message);
+            }
     }
     return CPL_OK;
 }
@@ -109,22 +109,6 @@ static enum cpl_status make_bundles(struct builder *b)
     return CPL_OK;
 }
 
-static enum cpl_status add_hop(struct builder *b, struct hop hop)
-{
-    if (b->n_hops == b->max_hops) {
-        int64_t max = b->max_hops ? 2 * b->max_hops : b->pattern->n_messages + 64;
-        struct hop *hops = (uint64_t)max > SIZE_MAX / sizeof *hops
-                               ? NULL
-                               : realloc(b->hops, (size_t)max * sizeof *hops);
-        if (!hops)
-            return cpl_fail_memory(b->error, "the plan's hops");
-        b->hops = hops;
-        b->max_hops = max;
-    }
-    b->hops[b->n_hops++] = hop;
-    return CPL_OK;
-}
-
 /* A message's path without rests and loops: path[0] is its source, arrival[k] the wave in which
  * path[k] is reached. Returns the number of ranks on it. */
 static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t src, int32_t dst,
@@ -134,8 +118,10 @@ static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t s
     int32_t n = 1;
     path[0] = src;
     arrival[0] = 0;
+    uint64_t been =
+        BIT_OF(src); /* ranks that share their bit with one on the path, or with one cut */
     for (int32_t w = 1; w <= routes->n_waves && path[n - 1] != dst; w++) {
-        int32_t k = n - 1;
+        int32_t k = been & BIT_OF(stops[w - 1]) ? n - 1 : -1;
         while (k >= 0 && path[k] != stops[w - 1])
             k--;
         if (k >= 0) {
@@ -143,6 +129,7 @@ static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t s
         } else {
             path[n] = stops[w - 1];
             arrival[n++] = w;
+            been |= BIT_OF(stops[w - 1]);
         }
     }
     return n;
@@ -153,7 +140,7 @@ static enum cpl_status add_path(struct builder *b, int32_t bundle, int32_t n, co
 {
     enum cpl_status status = CPL_OK;
     for (int32_t k = 1; k < n && !status; k++)
-        status = add_hop(b, (struct hop){arrival[k], path[k - 1], path[k], bundle});
+        status = cpl_hops_add(&b->hops, arrival[k], path[k - 1], path[k], bundle);
     return status;
 }
 
@@ -203,7 +190,7 @@ static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
     for (int32_t k = 0; k < b->n_touched; k++) {
         int32_t rank = b->touched[k];
         if (b->arrival[rank] > 0 && !status)
-            status = add_hop(b, (struct hop){b->arrival[rank], b->parent[rank], rank, bundle});
+            status = cpl_hops_add(&b->hops, b->arrival[rank], b->parent[rank], rank, bundle);
         b->arrival[rank] = -1;
     }
     b->arrival[b->plan->bundles[bundle].owner] = -1;
@@ -211,17 +198,18 @@ static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
     return status;
 }
 
-/* Hops of a bundle with several destinations, led by message lead of rank; its other messages come
- * later in the rank's row. */
+/* Hops of a bundle with several destinations, led by message lead of rank. */
 static enum cpl_status route_shared(struct builder *b, int32_t rank, int64_t lead, int32_t *path,
                                     int32_t *arrival, int32_t *n_children)
 {
     const struct cpl_pattern *p = b->pattern;
     int32_t bundle = b->bundle_of[lead];
     b->arrival[rank] = 0;
-    for (int64_t m = lead; m < p->first[rank + 1]; m++)
-        if (b->bundle_of[m] == bundle)
-            join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path, arrival);
+    int32_t step = 1;
+    for (int64_t m = lead; step > 0; m += step) {
+        join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path, arrival);
+        step = b->next_of[m];
+    }
     prune_tree(b, &b->plan->bundles[bundle], n_children);
     return emit_tree(b, bundle);
 }
@@ -257,143 +245,10 @@ static enum cpl_status make_hops(struct builder *b)
         return cpl_fail_memory(b->error, "the plan's routes");
     for (int32_t i = 0; i < n_ranks; i++)
         b->arrival[i] = -1;
-    enum cpl_status status = CPL_OK;
+    enum cpl_status status = cpl_hops_init(&b->hops, b->routes->n_waves);
     for (int32_t i = 0; i < n_ranks && !status; i++)
         status = route_rank(b, i, path, arrival, n_children);
-    return status;
-}
-
-/* Numbers the waves that have hops 1, 2, ... without gaps. */
-static enum cpl_status drop_empty_waves(struct builder *b)
-{
-    int32_t *number = CPL_ARENA_ARRAY(&b->scratch, int32_t, b->routes->n_waves + 1);
-    if (!number)
-        return cpl_fail_memory(b->error, "the plan's waves");
-    for (int64_t h = 0; h < b->n_hops; h++)
-        number[b->hops[h].wave] = 1;
-    for (int32_t w = 1; w <= b->routes->n_waves; w++)
-        number[w] = number[w] ? ++b->plan->n_waves : 0;
-    for (int64_t h = 0; h < b->n_hops; h++)
-        b->hops[h].wave = number[b->hops[h].wave];
-    return CPL_OK;
-}
-
-/* What sorting one wave needs. */
-struct sorter {
-    int32_t n_ranks;
-    int64_t *later; /* rank -> combined messages that it sends in the waves done so far */
-    int32_t *place; /* rank -> its place among the receivers of the wave at hand */
-    int64_t *next;  /* n_ranks + 1 entries: where the next hop with a key goes */
-};
-
-static enum cpl_status init_sorter(struct sorter *s, int32_t n_ranks, struct cpl_arena *arena)
-{
-    s->n_ranks = n_ranks;
-    s->later = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
-    s->place = CPL_ARENA_ARRAY(arena, int32_t, n_ranks);
-    s->next = CPL_ARENA_ARRAY(arena, int64_t, (size_t)n_ranks + 1);
-    return s->later && s->place && s->next ? CPL_OK : CPL_ERR_NOMEM;
-}
-
-/* Stable counting sorts of the hops of a wave: by their receivers' places, by sender. */
-static void sort_by_place(struct sorter *s, const struct hop *in, struct hop *out, int64_t n)
-{
-    memset(s->next, 0, ((size_t)s->n_ranks + 1) * sizeof *s->next);
-    for (int64_t h = 0; h < n; h++)
-        s->next[s->place[in[h].to] + 1]++;
-    for (int32_t k = 0; k < s->n_ranks; k++)
-        s->next[k + 1] += s->next[k];
-    for (int64_t h = 0; h < n; h++)
-        out[s->next[s->place[in[h].to]]++] = in[h];
-}
-
-static void sort_by_sender(struct sorter *s, const struct hop *in, struct hop *out, int64_t n)
-{
-    memset(s->next, 0, ((size_t)s->n_ranks + 1) * sizeof *s->next);
-    for (int64_t h = 0; h < n; h++)
-        s->next[in[h].from + 1]++;
-    for (int32_t k = 0; k < s->n_ranks; k++)
-        s->next[k + 1] += s->next[k];
-    for (int64_t h = 0; h < n; h++)
-        out[s->next[in[h].from]++] = in[h];
-}
-
-static bool same_edge(const struct hop *a, const struct hop *b)
-{
-    return a->wave == b->wave && a->from == b->from && a->to == b->to;
-}
-
-/* Puts the n hops of a wave in canonical order and counts its combined messages; later waves have
- * been done. spare has room for n hops. */
-static enum cpl_status sort_wave(struct sorter *s, struct hop *hops, struct hop *spare, int64_t n,
-                                 struct cpl_error *error)
-{
-    enum cpl_status status = cpl_order_by_key(s->n_ranks, s->later, s->place, error);
-    if (status)
-        return status;
-    sort_by_place(s, hops, spare, n);
-    sort_by_sender(s, spare, hops, n);
-    for (int64_t h = 0; h < n; h++)
-        s->later[hops[h].from] += h == 0 || !same_edge(&hops[h], &hops[h - 1]);
-    return CPL_OK;
-}
-
-/* Distributes the hops to the waves: first[w - 1] .. first[w] - 1 of out are those of wave w. */
-static void split_waves(const struct builder *b, struct hop *out, int64_t *first)
-{
-    int64_t *next = first + 1; /* shifted by one while filling, so that first ends up right */
-    for (int64_t h = 0; h < b->n_hops; h++)
-        next[b->hops[h].wave]++;
-    for (int32_t w = 1; w <= b->plan->n_waves; w++)
-        next[w] += next[w - 1];
-    for (int64_t h = 0; h < b->n_hops; h++)
-        out[next[b->hops[h].wave - 1]++] = b->hops[h];
-}
-
-/* Sorts by wave, sender, and the order in which the sender sends: the last wave first, because that
- * order depends on what follows. */
-static enum cpl_status order_hops(struct builder *b)
-{
-    struct sorter sorter;
-    int64_t *first = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)b->plan->n_waves + 2);
-    struct hop *ordered = malloc(((size_t)b->n_hops + 1) * sizeof *ordered);
-    if (!first || !ordered || init_sorter(&sorter, b->pattern->n_ranks, &b->scratch)) {
-        free(ordered);
-        return cpl_fail_memory(b->error, "sorting the plan");
-    }
-    split_waves(b, ordered, first);
-    struct hop *spare = b->hops;
-    b->hops = ordered;
-    enum cpl_status status = CPL_OK;
-    for (int32_t w = b->plan->n_waves; w > 0 && !status; w--)
-        status =
-            sort_wave(&sorter, ordered + first[w - 1], spare, first[w] - first[w - 1], b->error);
-    free(spare);
-    return status;
-}
-
-static enum cpl_status make_edges(struct builder *b)
-{
-    struct cpl_plan *plan = b->plan;
-    int64_t n_edges = 0;
-    for (int64_t h = 0; h < b->n_hops; h++)
-        n_edges += h == 0 || !same_edge(&b->hops[h], &b->hops[h - 1]);
-    plan->edges = CPL_ARENA_ARRAY(&plan->arena, struct cpl_edge, n_edges);
-    plan->segments = CPL_ARENA_ARRAY(&plan->arena, int32_t, b->n_hops);
-    if (!plan->edges || !plan->segments)
-        return cpl_fail_memory(b->error, "the plan's edges");
-    plan->n_segments = b->n_hops;
-    for (int64_t h = 0; h < b->n_hops; h++) {
-        const struct hop *hop = &b->hops[h];
-        if (h == 0 || !same_edge(hop, hop - 1))
-            plan->edges[plan->n_edges++] = (struct cpl_edge){
-                .from = hop->from, .to = hop->to, .wave = hop->wave, .first_segment = h};
-        struct cpl_edge *edge = &plan->edges[plan->n_edges - 1];
-        edge->n_segments++;
-        edge->volume += plan->bundles[hop->bundle].volume;
-        plan->segments[h] = hop->bundle;
-    }
-    return CPL_OK;
+    return status ? cpl_fail_memory(b->error, "the plan's hops") : CPL_OK;
 }
 
 uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan)
@@ -450,14 +305,10 @@ enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct c
         status = make_bundles(&b);
     if (!status)
         status = make_hops(&b);
-    if (!status)
-        status = drop_empty_waves(&b);
-    if (!status)
-        status = order_hops(&b);
-    if (!status)
-        status = make_edges(&b);
     cpl_arena_free(&b.scratch);
-    free(b.hops);
+    if (!status)
+        status = cpl_hops_make_edges(&b.hops, &built, error);
+    cpl_hops_free(&b.hops);
     if (status) {
         cpl_plan_free(&built);
         return status;
