@@ -4,6 +4,7 @@
 #endif
 
 #include "command.h"
+#include "lower_bound.h"
 #include "machine.h"
 #include "pattern.h"
 #include "plan.h"
@@ -24,7 +25,7 @@ struct options {
     const char *file;
     const char *strategies;
     const char *topology;
-    const char *machine_file;
+    const char *machine;    /* a file or a built-in machine; NULL: the default */
     int32_t ranks_per_node; /* 0: not given */
     double unit_bytes;
     double budget_ms;
@@ -39,24 +40,35 @@ struct result {
     double plan_ms;
 };
 
+/* What no plan can beat. */
+struct lower_bounds {
+    int64_t messages; /* cpl_bound_two_waves */
+    double us;        /* cpl_bound_time */
+};
+
 static void usage(FILE *out)
 {
-    fprintf(
-        out,
+    size_t n_machines;
+    const struct cpl_builtin_machine *machines = cpl_builtin_machines(&n_machines);
+    fputs(
         "usage: carpool plan FILE [OPTION...]\n\n"
         "Plans the communication pattern in FILE (Matrix Market coordinate, or text: P, then "
         "lines\n"
         "`src dst volume`; may be gzipped) and prints each strategy's figures.\n\n"
         "  --strategy NAME[,NAME...]|all   strategies to try (`carpool strategies`); default all\n"
-        "  --ranks-per-node N              consecutive ranks on a node; default 32, or the cores "
-        "of\n"
-        "                                  --topology, or what the machine file says\n"
+        "  --ranks-per-node N              consecutive ranks on a node; default: the cores of\n"
+        "                                  --topology, or what --machine says, or 32\n"
         "  --topology FILE|SYNTHETIC       the node: hwloc XML or synthetic description\n"
-        "  --machine FILE                  costs of messages; default: an EDR InfiniBand cluster\n"
-        "  --unit BYTES                    bytes of a unit of volume; default 8\n"
-        "  --budget MS                     effort of strategies that search; default 500\n"
-        "  --format table|tsv|json         default table\n"
-        "  --dump                          print the plans themselves instead\n");
+        "  --machine NAME|FILE             costs of messages; default the first of\n",
+        out);
+    for (size_t k = 0; k < n_machines; k++)
+        fprintf(out, "                                    %-6s %s\n", machines[k].name,
+                machines[k].doc);
+    fputs("  --unit BYTES                    bytes of a unit of volume; default 8\n"
+          "  --budget MS                     effort of strategies that search; default 500\n"
+          "  --format table|tsv|json         default table\n"
+          "  --dump                          print the plans themselves instead\n",
+          out);
 }
 
 static bool parse_positive(const char *text, double max, double *value)
@@ -82,7 +94,7 @@ static bool set_option(struct options *options, int option, const char *value)
         options->topology = value;
         return true;
     case 'm':
-        options->machine_file = value;
+        options->machine = value;
         return true;
     case 'u':
         if (!parse_positive(value, 1e12, &options->unit_bytes))
@@ -152,8 +164,8 @@ static enum cpl_status describe_machine(const struct options *options, int32_t n
     struct cpl_costs costs = cpl_costs_default();
     struct cpl_node_shape shape;
     enum cpl_status status = CPL_OK;
-    if (options->machine_file)
-        status = cpl_costs_read(options->machine_file, &costs, &ranks_per_node, error);
+    if (options->machine)
+        status = cpl_costs_load(options->machine, &costs, &ranks_per_node, error);
     if (!status && options->topology) {
         status = cpl_node_shape_load(options->topology, &shape, error);
         if (!status && shape.n_cores > 0)
@@ -164,7 +176,7 @@ static enum cpl_status describe_machine(const struct options *options, int32_t n
     if (options->ranks_per_node)
         ranks_per_node = options->ranks_per_node;
     if (!ranks_per_node)
-        ranks_per_node = CPL_DEFAULT_RANKS_PER_NODE;
+        ranks_per_node = cpl_builtin_machines(&(size_t){0})->ranks_per_node;
     status = cpl_machine_init(n_ranks, ranks_per_node, machine, error);
     if (status)
         return status;
@@ -238,25 +250,29 @@ static enum cpl_status try_choice(const struct options *options,
 }
 
 static void print_table(const struct options *options, const struct cpl_pattern *pattern,
-                        const struct cpl_machine *machine, const struct result *results, size_t n)
+                        const struct cpl_machine *machine, const struct lower_bounds *bounds,
+                        const struct result *results, size_t n)
 {
     printf("%s: %d ranks, %lld messages (%.2f a rank), %d nodes, %g bytes a unit\n", options->file,
            pattern->n_ranks, (long long)pattern->n_messages,
            (double)pattern->n_messages / pattern->n_ranks, machine->n_nodes, options->unit_bytes);
-    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %9s %7s %8s\n", "", "", "sends", "", "recvs",
-           "", "hops", "", "volume", "modelled", "plan", "set", "");
-    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %9s %7s %8s\n", "strategy", "waves", "max",
-           "avg", "max", "avg", "max", "avg", "factor", "us", "ms", "max", "avg");
+    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", "", "", "sends", "",
+           "recvs", "", "hops", "", "volume", "modelled", "chain", "plan", "set", "");
+    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", "strategy", "waves",
+           "max", "avg", "max", "avg", "max", "avg", "factor", "us", "us", "ms", "max", "avg");
     for (size_t k = 0; k < n; k++) {
         const struct result *r = &results[k];
         const struct cpl_metrics *m = &r->metrics;
-        printf("%-9s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %9.2f %7lld %8.2f\n",
+        printf("%-9s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %11.2f %9.2f %7lld %8.2f\n",
                r->name, m->n_waves, (long long)m->sends_max, m->sends_avg, (long long)m->recvs_max,
-               m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us, r->plan_ms,
-               (long long)m->set_max, m->set_avg);
+               m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us,
+               m->chain_us, r->plan_ms, (long long)m->set_max, m->set_avg);
         if (strcmp(r->name, r->chosen) != 0)
             printf("(auto chose %s)\n", r->chosen);
     }
+    printf("lower bounds: in two waves some rank sends or receives %lld, in any number of waves it "
+           "takes %.2f us (modelled)\n",
+           (long long)bounds->messages, bounds->us);
 }
 
 static void print_tsv(const struct result *results, size_t n)
@@ -275,25 +291,27 @@ static void print_tsv(const struct result *results, size_t n)
 static json_t *result_json(const struct result *r)
 {
     const struct cpl_metrics *m = &r->metrics;
-    return json_pack("{s:s s:s s:i s:I s:f s:I s:f s:i s:f s:f s:f s:f s:I s:f}", "strategy",
+    return json_pack("{s:s s:s s:i s:I s:f s:I s:f s:i s:f s:f s:f s:f s:f s:I s:f}", "strategy",
                      r->name, "chosen", r->chosen, "waves", m->n_waves, "sends_max",
                      (json_int_t)m->sends_max, "sends_avg", m->sends_avg, "recvs_max",
                      (json_int_t)m->recvs_max, "recvs_avg", m->recvs_avg, "hops_max", m->hops_max,
                      "hops_avg", m->hops_avg, "volume_factor", m->volume_factor, "modelled_us",
-                     m->modelled_us, "plan_ms", r->plan_ms, "set_max", (json_int_t)m->set_max,
-                     "set_avg", m->set_avg);
+                     m->modelled_us, "chain_us", m->chain_us, "plan_ms", r->plan_ms, "set_max",
+                     (json_int_t)m->set_max, "set_avg", m->set_avg);
 }
 
 static bool print_json(const struct options *options, const struct cpl_pattern *pattern,
-                       const struct cpl_machine *machine, const struct result *results, size_t n)
+                       const struct cpl_machine *machine, const struct lower_bounds *bounds,
+                       const struct result *results, size_t n)
 {
     json_t *rows = json_array();
     for (size_t k = 0; rows && k < n; k++)
         json_array_append_new(rows, result_json(&results[k]));
-    json_t *root = json_pack("{s:s s:s s:i s:I s:i s:f s:o}", "version", PACKAGE_VERSION, "file",
-                             options->file, "ranks", pattern->n_ranks, "messages",
-                             (json_int_t)pattern->n_messages, "nodes", machine->n_nodes,
-                             "unit_bytes", options->unit_bytes, "strategies", rows);
+    json_t *root = json_pack(
+        "{s:s s:s s:i s:I s:i s:f s:I s:f s:o}", "version", PACKAGE_VERSION, "file", options->file,
+        "ranks", pattern->n_ranks, "messages", (json_int_t)pattern->n_messages, "nodes",
+        machine->n_nodes, "unit_bytes", options->unit_bytes, "bound_two_waves",
+        (json_int_t)bounds->messages, "bound_us", bounds->us, "strategies", rows);
     bool done = root && json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
     putchar('\n');
     json_decref(root);
@@ -301,17 +319,17 @@ static bool print_json(const struct options *options, const struct cpl_pattern *
 }
 
 static int show(const struct options *options, const struct cpl_strategy_input *input,
-                const struct result *results, size_t n)
+                const struct lower_bounds *bounds, const struct result *results, size_t n)
 {
     bool done = true;
     if (options->dump)
         done = true; /* the plans have been printed */
     else if (options->format == FORMAT_TABLE)
-        print_table(options, input->pattern, input->machine, results, n);
+        print_table(options, input->pattern, input->machine, bounds, results, n);
     else if (options->format == FORMAT_TSV)
         print_tsv(results, n);
     else
-        done = print_json(options, input->pattern, input->machine, results, n);
+        done = print_json(options, input->pattern, input->machine, bounds, results, n);
     if (!done || fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "carpool plan: cannot write the result to standard output\n");
         return CPL_EXIT_FAILED;
@@ -332,7 +350,13 @@ static int plan_all(const struct options *options, const struct cpl_strategy_inp
                     error.text);
             return CPL_EXIT_FAILED;
         }
-    return show(options, input, results, list.n);
+    struct lower_bounds bounds;
+    if (cpl_bound_two_waves(input->pattern, &bounds.messages, &error) ||
+        cpl_bound_time(input->pattern, input->machine, input->unit_bytes, &bounds.us, &error)) {
+        fprintf(stderr, "carpool plan: %s\n", error.text);
+        return CPL_EXIT_FAILED;
+    }
+    return show(options, input, &bounds, results, list.n);
 }
 
 int cpl_command_plan(int argc, char **argv)

@@ -7,20 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cpl_costs cpl_costs_default(void)
-{
-    const struct cpl_link_cost inside = {
-        .send_us = 0.25, .recv_us = 0.25, .latency_us = 0.5, .ns_per_byte = 0.1};
-    const struct cpl_link_cost between = {
-        .send_us = 0.7, .recv_us = 0.7, .latency_us = 1.6, .ns_per_byte = 0.08};
-    return (struct cpl_costs){
-        .link =
-            {[CPL_LINK_SOCKET] = inside, [CPL_LINK_NODE] = inside, [CPL_LINK_NETWORK] = between},
-        .node_ns_per_byte = 0.04,
-        .segment_ns = 5,
-        .switch_us = 4};
-}
-
 /* A machine with its arrays all 0. */
 static enum cpl_status allocate(int32_t n_ranks, struct cpl_machine *machine,
                                 struct cpl_error *error)

@@ -1,7 +1,7 @@
 /* The machine: where ranks sit (node, socket, NUMA domain) and what a message costs between any two
  * of those.
  *
- * Order of calls: cpl_machine_init (or a describing function), optionally cpl_costs_read,
+ * Order of calls: cpl_machine_init (or a describing function), optionally cpl_costs_load,
  * then use, then cpl_machine_free. Not changed while plans are made. Thread rule: may be read by
  * any number of threads. */
 #ifndef CARPOOL_MACHINE_H
@@ -10,6 +10,7 @@
 #include "arena.h"
 #include "status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Link classes, nearest first. Two ranks are joined by the class of the smallest unit they share.
@@ -51,13 +52,18 @@ struct cpl_machine {
     struct cpl_arena arena; /* owns the arrays */
 };
 
-/* Ranks per node where nothing is said: that of the default costs' machine. */
-#define CPL_DEFAULT_RANKS_PER_NODE 32
+/* A machine that need not be described. */
+struct cpl_builtin_machine {
+    const char *name;
+    const char *doc;        /* a few words */
+    int32_t ranks_per_node; /* INT32_MAX: all ranks are on one node */
+    struct cpl_costs costs; /* the table says where they come from (machine_builtin.c) */
+};
 
-/* The default costs, of a cluster with an EDR InfiniBand network: overheads 0.7 us between and 0.25
- * us inside nodes, latencies 1.6 and 0.5 us, 0.08 ns/B per rank and 0.04 ns/B per node between
- * nodes, 0.1 ns/B inside, 5 ns a segment. They are assumptions near the published measurements of
- * such a machine (Lassen, arXiv 2010.10378), not measured here. */
+/* The table of built-in machines: *n rows. The first is the default. */
+const struct cpl_builtin_machine *cpl_builtin_machines(size_t *n);
+
+/* The costs of the default machine, a cluster with an EDR InfiniBand network. */
 struct cpl_costs cpl_costs_default(void);
 
 /* A machine of n_ranks ranks, ranks_per_node consecutive ones on each node (the last may have
@@ -104,6 +110,13 @@ int32_t cpl_machine_block_unit(int32_t i, int32_t n_local, int32_t n_units);
  * Values are finite and >= 0. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *costs
  * is then unchanged). */
 enum cpl_status cpl_costs_read(const char *file, struct cpl_costs *costs, int32_t *ranks_per_node,
+                               struct cpl_error *error);
+
+/* cpl_costs_read for a machine file or, where there is no such file, the costs (all of them) and
+ * the ranks per node of the built-in machine of that name. ranks_per_node may be NULL. Returns what
+ * cpl_costs_read returns, CPL_ERR_IO with a text that lists the built-in machines when there is
+ * neither. */
+enum cpl_status cpl_costs_load(const char *name, struct cpl_costs *costs, int32_t *ranks_per_node,
                                struct cpl_error *error);
 
 /* The class of the link between two ranks. */

@@ -1,19 +1,18 @@
 /* Building plans from routes (plan.h).
  *
- * Each bundle's routes are reduced to hops (wave, from, to, bundle); the hops, sorted by counting,
- * are the segments, and runs of equal (wave, from, to) the edges. */
+ * Each bundle's routes are reduced to hops, which make the edges (plan_hops.h): a message of its
+ * own takes its path without loops, the messages of one payload a tree. */
 #include "plan.h"
 
 #include "hash.h"
+#include "plan_hops.h"
 #include "plan_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct hop {
-    int32_t wave, from, to, bundle;
-};
+#define BIT_OF(rank) (UINT64_C(1) << ((rank)&63))
 
 struct builder {
     const struct cpl_pattern *pattern;
@@ -22,9 +21,9 @@ struct builder {
     struct cpl_arena scratch;
     struct cpl_error *error;
     int32_t *bundle_of; /* message -> bundle */
-    int64_t n_hops;
-    int64_t max_hops;
-    struct hop *hops;
+    int32_t *next_of;   /* message -> the next one with the same bundle, in numbers of messages from
+                           it; 0: none; NULL when no two have the same */
+    struct cpl_hops hops;
     /* The tree of the bundle under construction: what is known of each rank it touches. */
     int32_t *arrival; /* rank -> wave of arrival, -1: not reached */
     int32_t *parent;  /* rank -> rank it came from */
@@ -55,7 +54,8 @@ static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
     if (!p->payload_class)
         return CPL_OK;
     struct keyed *row = CPL_ARENA_ARRAY(&b->scratch, struct keyed, p->n_ranks);
-    if (!row)
+    b->next_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages);
+    if (!row || !b->next_of)
         return cpl_fail_memory(b->error, "payload classes");
     for (int32_t i = 0; i < p->n_ranks; i++) {
         size_t n = 0;
@@ -64,8 +64,10 @@ static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
                 row[n++] = (struct keyed){p->payload_class[m], m};
         qsort(row, n, sizeof *row, compare_keyed);
         for (size_t k = 1; k < n; k++)
-            if (row[k].class_ == row[k - 1].class_)
+            if (row[k].class_ == row[k - 1].class_) {
                 leader[row[k].message] = leader[row[k - 1].message];
+                b->next_of[row[k - 1].message] = (int32_t)(row[k].message - row[k - 1].message);
+            }
     }
     return CPL_OK;
 }
@@ -107,22 +109,6 @@ static enum cpl_status make_bundles(struct builder *b)
     return CPL_OK;
 }
 
-static enum cpl_status add_hop(struct builder *b, struct hop hop)
-{
-    if (b->n_hops == b->max_hops) {
-        int64_t max = b->max_hops ? 2 * b->max_hops : b->pattern->n_messages + 64;
-        struct hop *hops = (uint64_t)max > SIZE_MAX / sizeof *hops
-                               ? NULL
-                               : realloc(b->hops, (size_t)max * sizeof *hops);
-        if (!hops)
-            return cpl_fail_memory(b->error, "the plan's hops");
-        b->hops = hops;
-        b->max_hops = max;
-    }
-    b->hops[b->n_hops++] = hop;
-    return CPL_OK;
-}
-
 /* A message's path without rests and loops: path[0] is its source, arrival[k] the wave in which
  * path[k] is reached. Returns the number of ranks on it. */
 static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t src, int32_t dst,
@@ -132,8 +118,10 @@ static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t s
     int32_t n = 1;
     path[0] = src;
     arrival[0] = 0;
+    uint64_t been =
+        BIT_OF(src); /* ranks that share their bit with one on the path, or with one cut */
     for (int32_t w = 1; w <= routes->n_waves && path[n - 1] != dst; w++) {
-        int32_t k = n - 1;
+        int32_t k = been & BIT_OF(stops[w - 1]) ? n - 1 : -1;
         while (k >= 0 && path[k] != stops[w - 1])
             k--;
         if (k >= 0) {
@@ -141,6 +129,7 @@ static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t s
         } else {
             path[n] = stops[w - 1];
             arrival[n++] = w;
+            been |= BIT_OF(stops[w - 1]);
         }
     }
     return n;
@@ -151,7 +140,7 @@ static enum cpl_status add_path(struct builder *b, int32_t bundle, int32_t n, co
 {
     enum cpl_status status = CPL_OK;
     for (int32_t k = 1; k < n && !status; k++)
-        status = add_hop(b, (struct hop){arrival[k], path[k - 1], path[k], bundle});
+        status = cpl_hops_add(&b->hops, arrival[k], path[k - 1], path[k], bundle);
     return status;
 }
 
@@ -201,7 +190,7 @@ static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
     for (int32_t k = 0; k < b->n_touched; k++) {
         int32_t rank = b->touched[k];
         if (b->arrival[rank] > 0 && !status)
-            status = add_hop(b, (struct hop){b->arrival[rank], b->parent[rank], rank, bundle});
+            status = cpl_hops_add(&b->hops, b->arrival[rank], b->parent[rank], rank, bundle);
         b->arrival[rank] = -1;
     }
     b->arrival[b->plan->bundles[bundle].owner] = -1;
@@ -209,17 +198,18 @@ static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
     return status;
 }
 
-/* Hops of a bundle with several destinations, led by message lead of rank; its other messages come
- * later in the rank's row. */
+/* Hops of a bundle with several destinations, led by message lead of rank. */
 static enum cpl_status route_shared(struct builder *b, int32_t rank, int64_t lead, int32_t *path,
                                     int32_t *arrival, int32_t *n_children)
 {
     const struct cpl_pattern *p = b->pattern;
     int32_t bundle = b->bundle_of[lead];
     b->arrival[rank] = 0;
-    for (int64_t m = lead; m < p->first[rank + 1]; m++)
-        if (b->bundle_of[m] == bundle)
-            join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path, arrival);
+    int32_t step = 1;
+    for (int64_t m = lead; step > 0; m += step) {
+        join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path, arrival);
+        step = b->next_of[m];
+    }
     prune_tree(b, &b->plan->bundles[bundle], n_children);
     return emit_tree(b, bundle);
 }
@@ -255,96 +245,10 @@ static enum cpl_status make_hops(struct builder *b)
         return cpl_fail_memory(b->error, "the plan's routes");
     for (int32_t i = 0; i < n_ranks; i++)
         b->arrival[i] = -1;
-    enum cpl_status status = CPL_OK;
+    enum cpl_status status = cpl_hops_init(&b->hops, b->routes->n_waves);
     for (int32_t i = 0; i < n_ranks && !status; i++)
         status = route_rank(b, i, path, arrival, n_children);
-    return status;
-}
-
-/* Numbers the waves that have hops 1, 2, ... without gaps. */
-static enum cpl_status drop_empty_waves(struct builder *b)
-{
-    int32_t *number = CPL_ARENA_ARRAY(&b->scratch, int32_t, b->routes->n_waves + 1);
-    if (!number)
-        return cpl_fail_memory(b->error, "the plan's waves");
-    for (int64_t h = 0; h < b->n_hops; h++)
-        number[b->hops[h].wave] = 1;
-    for (int32_t w = 1; w <= b->routes->n_waves; w++)
-        number[w] = number[w] ? ++b->plan->n_waves : 0;
-    for (int64_t h = 0; h < b->n_hops; h++)
-        b->hops[h].wave = number[b->hops[h].wave];
-    return CPL_OK;
-}
-
-/* Stable counting sorts of the hops, by receiver and then by wave and sender; count has room for
- * one more than the number of keys. */
-static void sort_by_receiver(const struct hop *in, struct hop *out, int64_t n, int32_t n_ranks,
-                             int64_t *count)
-{
-    for (int64_t h = 0; h < n; h++)
-        count[in[h].to + 1]++;
-    for (int32_t k = 0; k < n_ranks; k++)
-        count[k + 1] += count[k];
-    for (int64_t h = 0; h < n; h++)
-        out[count[in[h].to]++] = in[h];
-}
-
-static void sort_by_wave_and_sender(const struct hop *in, struct hop *out, int64_t n,
-                                    int32_t n_ranks, int32_t n_waves, int64_t *count)
-{
-    int64_t n_keys = (int64_t)n_ranks * n_waves;
-    for (int64_t h = 0; h < n; h++)
-        count[(int64_t)(in[h].wave - 1) * n_ranks + in[h].from + 1]++;
-    for (int64_t k = 0; k < n_keys; k++)
-        count[k + 1] += count[k];
-    for (int64_t h = 0; h < n; h++)
-        out[count[(int64_t)(in[h].wave - 1) * n_ranks + in[h].from]++] = in[h];
-}
-
-static enum cpl_status order_hops(struct builder *b)
-{
-    int32_t n_ranks = b->pattern->n_ranks, n_waves = b->plan->n_waves;
-    size_t n_keys = (size_t)n_ranks * (size_t)n_waves + 1;
-    int64_t *by_receiver = CPL_ARENA_ARRAY(&b->scratch, int64_t, (size_t)n_ranks + 1);
-    int64_t *by_sender = CPL_ARENA_ARRAY(&b->scratch, int64_t, n_keys);
-    struct hop *other = malloc(((size_t)b->n_hops + 1) * sizeof *other);
-    if (!by_receiver || !by_sender || !other) {
-        free(other);
-        return cpl_fail_memory(b->error, "sorting the plan");
-    }
-    sort_by_receiver(b->hops, other, b->n_hops, n_ranks, by_receiver);
-    sort_by_wave_and_sender(other, b->hops, b->n_hops, n_ranks, n_waves, by_sender);
-    free(other);
-    return CPL_OK;
-}
-
-static bool same_edge(const struct hop *a, const struct hop *b)
-{
-    return a->wave == b->wave && a->from == b->from && a->to == b->to;
-}
-
-static enum cpl_status make_edges(struct builder *b)
-{
-    struct cpl_plan *plan = b->plan;
-    int64_t n_edges = 0;
-    for (int64_t h = 0; h < b->n_hops; h++)
-        n_edges += h == 0 || !same_edge(&b->hops[h], &b->hops[h - 1]);
-    plan->edges = CPL_ARENA_ARRAY(&plan->arena, struct cpl_edge, n_edges);
-    plan->segments = CPL_ARENA_ARRAY(&plan->arena, int32_t, b->n_hops);
-    if (!plan->edges || !plan->segments)
-        return cpl_fail_memory(b->error, "the plan's edges");
-    plan->n_segments = b->n_hops;
-    for (int64_t h = 0; h < b->n_hops; h++) {
-        const struct hop *hop = &b->hops[h];
-        if (h == 0 || !same_edge(hop, hop - 1))
-            plan->edges[plan->n_edges++] = (struct cpl_edge){
-                .from = hop->from, .to = hop->to, .wave = hop->wave, .first_segment = h};
-        struct cpl_edge *edge = &plan->edges[plan->n_edges - 1];
-        edge->n_segments++;
-        edge->volume += plan->bundles[hop->bundle].volume;
-        plan->segments[h] = hop->bundle;
-    }
-    return CPL_OK;
+    return status ? cpl_fail_memory(b->error, "the plan's hops") : CPL_OK;
 }
 
 uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan)
@@ -401,14 +305,10 @@ enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct c
         status = make_bundles(&b);
     if (!status)
         status = make_hops(&b);
-    if (!status)
-        status = drop_empty_waves(&b);
-    if (!status)
-        status = order_hops(&b);
-    if (!status)
-        status = make_edges(&b);
     cpl_arena_free(&b.scratch);
-    free(b.hops);
+    if (!status)
+        status = cpl_hops_make_edges(&b.hops, &built, error);
+    cpl_hops_free(&b.hops);
     if (status) {
         cpl_plan_free(&built);
         return status;

@@ -46,9 +46,10 @@ struct cpl_plan {
     int64_t n_segments;
     struct cpl_bundle *bundles; /* sorted by owner, then message */
     int32_t *dests;
-    struct cpl_edge
-        *edges; /* sorted by wave, from, then the order in which from sends them (to, ascending) */
-    int32_t *segments; /* bundle numbers */
+    struct cpl_edge *edges; /* sorted by wave, from, then the order in which from sends them: by
+                             * descending number of edges that `to` sends in later waves, of equal
+                             * numbers by `to` (order.h) */
+    int32_t *segments;      /* bundle numbers */
     uint64_t pattern_fingerprint;
     uint64_t fingerprint;   /* of the plan itself: equal plans, equal fingerprints */
     struct cpl_arena arena; /* owns the arrays */
@@ -67,9 +68,10 @@ enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct c
  *  3 complete   every message of the pattern is a destination of exactly one bundle of its source,
  * every destination is reached, and whoever is reached without being one forwards (nothing is
  * carried in vain); 4 combined   at most one edge per (from, to, wave), from != to, wave in range,
- * none empty; 5 canonical  edges, segments and destinations in order, volumes and both fingerprints
- * as computed anew. (Invariant 6, equal fingerprints on all ranks, is the shim's.) Returns CPL_OK,
- * CPL_ERR_BROKEN with a text naming the invariant and the edge or bundle, CPL_ERR_NOMEM. */
+ * none empty; 5 canonical  edges (in the order of sending), segments and destinations in order,
+ * volumes and both fingerprints as computed anew. (Invariant 6, equal fingerprints on all ranks, is
+ * the shim's.) Returns CPL_OK, CPL_ERR_BROKEN with a text naming the invariant and the edge or
+ * bundle, CPL_ERR_NOMEM. */
 enum cpl_status cpl_plan_check(const struct cpl_plan *plan, const struct cpl_pattern *pattern,
                                struct cpl_error *error);
 
@@ -86,6 +88,7 @@ struct cpl_metrics {
     double volume_factor; /* volume carried over all edges / volume of all messages; 1 when there is
                              none */
     double modelled_us;   /* by cpl_plan_cost */
+    double chain_us;      /* by cpl_plan_chain_cost */
     int64_t set_max;
     double set_avg;
 };
@@ -101,6 +104,15 @@ enum cpl_status cpl_plan_measure(const struct cpl_plan *plan, const struct cpl_m
  * together; waves add up. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. */
 enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
                               double unit_bytes, double *microseconds, struct cpl_error *error);
+
+/* The same by the chain model, without a barrier between waves: each rank sends in the plan's
+ * order, each edge as soon as its bundles are at the sender, and receives in the order of arrival;
+ * overheads follow each other at both ends, bytes on the way. The time at which the last rank is
+ * done. plan_chain.c says what is an approximation. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM.
+ * O(segments + edges log edges). */
+enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                                    double unit_bytes, double *microseconds,
+                                    struct cpl_error *error);
 
 /* Writes the plan as text: a header, then a line per edge in canonical order, `WAVE FROM -> TO:
  * OWNER>DEST[,DEST...] ...`. The same plan gives the same bytes. Returns CPL_OK or CPL_ERR_IO. */

@@ -45,13 +45,14 @@ static enum cpl_status broken_bundle(struct checker *c, const struct cpl_bundle 
                     what, bundle->owner, (long long)bundle->message, rank);
 }
 
-static bool ordered(const struct cpl_edge *a, const struct cpl_edge *b)
+/* Whether the two edges are in this order by wave and sender; of the same ones, whether they
+ * differ. The order of a rank's sends is checked last (check_sends), for it depends on all that
+ * follows. */
+static bool in_order(const struct cpl_edge *a, const struct cpl_edge *b)
 {
     if (a->wave != b->wave)
         return a->wave < b->wave;
-    if (a->from != b->from)
-        return a->from < b->from;
-    return a->to < b->to;
+    return a->from < b->from || (a->from == b->from && a->to != b->to);
 }
 
 static enum cpl_status check_segments(struct checker *c, const struct cpl_edge *edge)
@@ -79,7 +80,7 @@ static enum cpl_status check_edges(struct checker *c)
             edge->to < 0 || edge->to >= plan->n_ranks || edge->wave < 1 ||
             edge->wave > plan->n_waves || edge->n_segments < 1)
             return broken_edge(c, edge, "combined: not a combined message between two ranks");
-        if (e > 0 && !ordered(edge - 1, edge))
+        if (e > 0 && !in_order(edge - 1, edge))
             return broken_edge(c, edge, "combined: doubled or out of order");
         if (edge->first_segment != n_segments || edge->n_segments > plan->n_segments - n_segments)
             return broken_edge(c, edge, "canonical: segments do not follow each other");
@@ -90,6 +91,34 @@ static enum cpl_status check_edges(struct checker *c)
     }
     if (n_segments != plan->n_segments)
         return cpl_fail(c->error, CPL_ERR_BROKEN, "canonical: segments without an edge");
+    return CPL_OK;
+}
+
+/* Whether a sender sends a before b: to the rank with more combined messages left first. */
+static bool sent_before(const struct cpl_edge *a, const struct cpl_edge *b, const int64_t *left)
+{
+    return left[a->to] != left[b->to] ? left[a->to] > left[b->to] : a->to < b->to;
+}
+
+/* The order of sending (order.h), of edges that passed check_edges. left: what each rank has to
+ * send in later waves. */
+static enum cpl_status check_sends(struct checker *c)
+{
+    const struct cpl_plan *plan = c->plan;
+    const struct cpl_edge *edges = plan->edges;
+    int64_t *left = CPL_ARENA_ARRAY(&c->scratch, int64_t, plan->n_ranks);
+    if (!left)
+        return cpl_fail_memory(c->error, "checking the plan");
+    for (int64_t e = 0; e < plan->n_edges; e++)
+        left[edges[e].from]++;
+    for (int64_t e = 0, counted = 0; e < plan->n_edges; e++) {
+        for (; counted < plan->n_edges && edges[counted].wave == edges[e].wave; counted++)
+            left[edges[counted].from]--;
+        bool same_sender =
+            e > 0 && edges[e - 1].wave == edges[e].wave && edges[e - 1].from == edges[e].from;
+        if (same_sender && !sent_before(&edges[e - 1], &edges[e], left))
+            return broken_edge(c, &edges[e], "canonical: not in the order of sending");
+    }
     return CPL_OK;
 }
 
@@ -238,6 +267,8 @@ enum cpl_status cpl_plan_check(const struct cpl_plan *plan, const struct cpl_pat
         status = check_bundles(&c);
     if (!status)
         status = check_rides(&c);
+    if (!status)
+        status = check_sends(&c);
     if (!status)
         status = check_fingerprints(&c);
     cpl_arena_free(&c.scratch);

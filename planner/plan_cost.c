@@ -4,8 +4,9 @@
  * of its sends and receives, its bytes inside the node at each end, and between nodes the larger of
  * what it sends and receives, but not less than its node's share of the network interface. Where
  * the ranks of a node share fewer cores, they need together the sum of their overheads and a switch
- * for each of them, divided by the cores: more waves are then dear. Waves add up: an upper bound of
- * the chain, since a wave is no barrier in execution. O(edges + ranks x waves). */
+ * for each of them, divided by the cores: more waves are then dear. Waves add up, as if there
+ * were a barrier after each; the chain model does without (plan_chain.c). O(edges + ranks x waves).
+ */
 #include "plan.h"
 
 /* What one rank does in one wave. */

@@ -14,7 +14,8 @@
 
 #include <stdint.h>
 
-/* The slice of one rank, as pointers into its block. Edges are in the plan's canonical order. */
+/* The slice of one rank, as pointers into its block. Edges are in the plan's canonical order: those
+ * to send in the order of sending, those to receive by wave and sender. */
 struct cpl_rank_plan {
     int32_t rank;
     int32_t n_ranks;

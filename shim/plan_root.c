@@ -71,7 +71,7 @@ static void apply_costs(struct cpl_machine *machine)
         cache->costs_known = true;
         cache->costs = cpl_costs_default();
         if (cpl_context.settings.machine[0] &&
-            cpl_costs_read(cpl_context.settings.machine, &cache->costs, NULL, &error))
+            cpl_costs_load(cpl_context.settings.machine, &cache->costs, NULL, &error))
             cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; the built-in costs hold",
                     error.text);
     }

@@ -107,6 +107,7 @@ bad "zero-based.mtx" "3: " '%%MatrixMarket matrix coordinate pattern general\n2 
 
 # --- carpool plan: output
 expect "plan: table" 0 out "8 ranks, 14 messages" plan "$hub"
+expect "plan: lower bounds" 0 out "in two waves some rank sends or receives 3" plan "$hub"
 run plan --format tsv "$hub"
 printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max hops_avg \
     volume_factor modelled_us plan_ms set_max set_avg | sed 's/\t$//' >"$tmp/header"
@@ -129,10 +130,15 @@ json_is_valid() { # file; 77 when nothing is there to tell
     if command -v python3 >/dev/null 2>&1 && python3 -c '' 2>/dev/null; then
         python3 -c 'import json, sys
 j = json.load(open(sys.argv[1]))
-sys.exit(0 if j["ranks"] == 8 and len(j["strategies"]) == 6 else 1)' "$1"
+s = j["strategies"]
+sys.exit(0 if j["ranks"] == 8 and len(s) == 6 and all(
+    x["chain_us"] > 0 and x["modelled_us"] >= j["bound_us"] > 0 for x in s)
+    and j["bound_two_waves"] == 3 else 1)' "$1"
     elif command -v node >/dev/null 2>&1; then
         node -e 'const j = JSON.parse(require("fs").readFileSync(process.argv[1]));
-process.exit(j.ranks === 8 && j.strategies.length === 6 ? 0 : 1)' "$1"
+process.exit(j.ranks === 8 && j.strategies.length === 6 &&
+    j.bound_two_waves === 3 &&
+    j.strategies.every(s => s.chain_us > 0 && s.modelled_us >= j.bound_us) ? 0 : 1)' "$1"
     else
         return 77
     fi
@@ -163,7 +169,20 @@ fails "plan: --machine with an unknown key" "$tmp/key.machine:2: unknown key" \
     plan --machine "$tmp/key.machine" "$hub"
 fails "plan: --machine with a wrong value" "$tmp/value.machine:1: " \
     plan --machine "$tmp/value.machine" "$hub"
-fails "plan: --machine without a file" "$tmp/none" plan --machine "$tmp/none" "$hub"
+fails "plan: --machine that is neither file nor name" \
+    "$tmp/none: no such file, and no such machine; built-in ones are edr, torus, node" \
+    plan --machine "$tmp/none" "$hub"
+expect "plan: --machine node: all ranks on one" 0 out ", 1 nodes" plan --machine node "$hub"
+expect "plan: --machine node, but on two" 0 out ", 2 nodes" \
+    plan --machine node --ranks-per-node 4 "$hub"
+time_of() { # machine; the modelled time of the direct plan, rank by rank a node
+    run plan --format tsv --strategy direct --ranks-per-node 1 --machine "$1" "$hub"
+    sed 1d "$tmp/out" | cut -f 10
+}
+run plan --format tsv --strategy direct --ranks-per-node 1 "$hub"
+usual=$(sed 1d "$tmp/out" | cut -f 10)
+check "plan: --machine edr is the default" test "$(time_of edr)" = "$usual"
+check "plan: --machine torus is another" test "$(time_of torus)" != "$usual"
 expect "plan: --topology gives the ranks of a node" 0 out ", 2 nodes" \
     plan --topology "pack:2 core:2 pu:1" "$hub"
 expect "plan: --ranks-per-node wins over --topology" 0 out ", 1 nodes" \

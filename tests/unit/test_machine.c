@@ -350,6 +350,48 @@ static void test_wrong_costs_files(void **state)
     assert_int_equal(cpl_costs_read("/no/such/file", &costs, NULL, NULL), CPL_ERR_IO);
 }
 
+/* Every built-in machine is found by its name. */
+static void test_builtin_machines(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct cpl_builtin_machine *machines = cpl_builtin_machines(&n);
+    assert_true(n >= 3);
+    for (size_t k = 0; k < n; k++) {
+        struct cpl_costs costs = {0};
+        int32_t ranks_per_node = 0;
+        assert_int_equal(cpl_costs_load(machines[k].name, &costs, &ranks_per_node, NULL), CPL_OK);
+        assert_memory_equal(&costs, &machines[k].costs, sizeof costs);
+        assert_int_equal(ranks_per_node, machines[k].ranks_per_node);
+        assert_true(ranks_per_node >= 1);
+        for (int link = 0; link < CPL_N_LINKS; link++) {
+            assert_true(costs.link[link].send_us > 0 && costs.link[link].recv_us > 0);
+            assert_true(costs.link[link].latency_us > 0 && costs.link[link].ns_per_byte > 0);
+        }
+    }
+    const struct cpl_costs usual = cpl_costs_default();
+    assert_string_equal(machines[0].name, "edr");
+    assert_memory_equal(&usual, &machines[0].costs, sizeof usual);
+}
+
+static void test_load_costs(void **state)
+{
+    const char *file = temp_dir_text(*state, "torus", "segment_ns 7\n");
+    struct cpl_costs costs = cpl_costs_default();
+    struct cpl_error error = {""};
+    int32_t ranks_per_node = 5;
+    assert_int_equal(cpl_costs_load("torus", &costs, NULL, NULL), CPL_OK);
+    assert_int_equal(cpl_costs_load(file, &costs, &ranks_per_node, NULL), CPL_OK);
+    assert_true(costs.segment_ns == 7);
+    assert_int_equal(ranks_per_node, 5);
+    assert_int_equal(cpl_costs_load("magic", &costs, NULL, &error), CPL_ERR_IO);
+    assert_string_equal(error.text, "magic: no such file, and no such machine; built-in ones are "
+                                    "edr, torus, node");
+    struct temp_dir *dir = *state;
+    assert_int_equal(cpl_costs_load(dir->path, &costs, NULL, &error), CPL_ERR_IO);
+    assert_null(strstr(error.text, "no such machine"));
+}
+
 #define TEST_WITH_FILES(function) cmocka_unit_test_setup_teardown(function, make_dir, remove_dir)
 
 int main(void)
@@ -357,6 +399,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_init),
         cmocka_unit_test(test_default_costs),
+        cmocka_unit_test(test_builtin_machines),
+        TEST_WITH_FILES(test_load_costs),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_wrong_places),
         cmocka_unit_test(test_block_rule),

@@ -62,6 +62,21 @@ static void test_direct(void **state)
     cpl_pattern_free(&pattern);
 }
 
+/* Rank 0 sends first to 3, which has to send on twice, then to 2, which does once, then to 1 and 4,
+ * which are done: in the order of sending, not of ranks. */
+static void test_order_of_sending(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {
+        MESSAGE(0, 1, 1), MESSAGE(0, 2, 1), MESSAGE(0, 3, 1), MESSAGE(0, 4, 1),
+        MESSAGE(0, 5, 1), MESSAGE(0, 6, 1), MESSAGE(0, 7, 1)};
+    const int32_t stops[] = {1, 1, /* */ 2, 2,       /* */ 3, 3,       /* */ 4,
+                             4, 2, 5,       /* */ 3, 6,       /* */ 3, 7};
+    check_example(8, entries, N_OF(entries), 2, stops, 2,
+                  "1 0 -> 3: 0>3 0>6 0>7\n1 0 -> 2: 0>2 0>5\n1 0 -> 1: 0>1\n1 0 -> 4: 0>4\n"
+                  "2 2 -> 5: 0>5\n2 3 -> 6: 0>6\n2 3 -> 7: 0>7\n");
+}
+
 /* m01 rides with m02 and then with m21: two combined messages instead of three. */
 static void test_shared_route(void **state)
 {
@@ -276,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_messages),
         cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_order_of_sending),
         cmocka_unit_test(test_shared_route),
         cmocka_unit_test(test_loops_are_cut),
         cmocka_unit_test(test_early_arrival),

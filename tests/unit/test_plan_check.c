@@ -19,8 +19,8 @@
  *
  *   edge 0: 1 0 -> 1: 0>1,2,3       bundles 0: 0>1,2,3 (class)   dests 1 2 3
  *   edge 1: 1 4 -> 1: 4>0 4>1               1: 1>2                     2
- *   edge 2: 2 1 -> 0: 4>0                   2: 4>0                     0
- *   edge 3: 2 1 -> 2: 0>1,2,3 1>2           3: 4>1                     1
+ *   edge 2: 2 1 -> 2: 0>1,2,3 1>2           2: 4>0                     0
+ *   edge 3: 2 1 -> 0: 4>0                   3: 4>1                     1
  *   edge 4: 3 2 -> 3: 0>1,2,3 */
 static void make_base(struct cpl_pattern *pattern, struct cpl_plan *plan)
 {
@@ -39,8 +39,8 @@ static void test_base(void **state)
     struct cpl_pattern pattern;
     struct cpl_plan plan;
     make_base(&pattern, &plan);
-    assert_edges(&plan, "1 0 -> 1: 0>1,2,3\n1 4 -> 1: 4>0 4>1\n2 1 -> 0: 4>0\n"
-                        "2 1 -> 2: 0>1,2,3 1>2\n3 2 -> 3: 0>1,2,3\n");
+    assert_edges(&plan, "1 0 -> 1: 0>1,2,3\n1 4 -> 1: 4>0 4>1\n2 1 -> 2: 0>1,2,3 1>2\n"
+                        "2 1 -> 0: 4>0\n3 2 -> 3: 0>1,2,3\n");
     cpl_plan_free(&plan);
     cpl_pattern_free(&pattern);
 }
@@ -134,7 +134,7 @@ static void deliver_twice(struct cpl_plan *plan)
     plan->bundles[3].message = 6;
     plan->dests[4] = 1;
     plan->edges[1].volume = 14;
-    plan->edges[2].volume = 7;
+    plan->edges[3].volume = 7;
 }
 
 static void leave_out_a_destination(struct cpl_plan *plan)
@@ -206,7 +206,7 @@ static void test_in_vain(void **state)
 
 static void double_an_edge(struct cpl_plan *plan)
 {
-    plan->edges[3].to = 0;
+    plan->edges[3].to = 2;
 }
 
 static void swap_edges(struct cpl_plan *plan)
@@ -247,10 +247,22 @@ static void empty_an_edge(struct cpl_plan *plan)
     plan->n_segments--;
 }
 
+/* 1 sends to 0, which has nothing left to send, before 2, which has to send on to 3. */
+static void swap_sends(struct cpl_plan *plan)
+{
+    static const int32_t segments[] = {2, 0, 1};
+    struct cpl_edge first = plan->edges[2];
+    plan->edges[2] = plan->edges[3];
+    plan->edges[3] = first;
+    plan->edges[2].first_segment = 3;
+    plan->edges[3].first_segment = 4;
+    memcpy(plan->segments + 3, segments, sizeof segments);
+}
+
 static void test_combined(void **state)
 {
     (void)state;
-    check_refused(double_an_edge, "combined: doubled or out of order: edge 1 -> 0 in wave 2");
+    check_refused(double_an_edge, "combined: doubled or out of order: edge 1 -> 2 in wave 2");
     check_refused(swap_edges, "combined: doubled or out of order: edge 0 -> 1 in wave 1");
     static change *const invalid[] = {send_to_oneself,   wave_zero,       wave_beyond,
                                       send_from_nowhere, send_to_nowhere, empty_an_edge};
@@ -283,7 +295,7 @@ static void wrong_bundle_volume(struct cpl_plan *plan)
 {
     plan->bundles[2].volume++;
     plan->edges[1].volume++;
-    plan->edges[2].volume++;
+    plan->edges[3].volume++;
 }
 
 static void wrong_message(struct cpl_plan *plan)
@@ -337,6 +349,7 @@ static void test_canonical(void **state)
     check_refused(wrong_edge_volume, "canonical: wrong volume: edge 4 -> 1 in wave 1");
     check_refused(wrong_bundle_volume, "canonical: wrong message or volume");
     check_refused(wrong_message, "canonical: wrong message or volume");
+    check_refused(swap_sends, "canonical: not in the order of sending: edge 1 -> 2 in wave 2");
     check_refused(gap_in_segments, "canonical: segments do not follow each other");
     check_refused(too_many_segments, "canonical: segments do not follow each other");
     check_refused(segments_left_over, "canonical: segments without an edge");

@@ -1,7 +1,9 @@
-/* Tests of a plan's figures and modelled time (plan.h, cpl_plan_measure and cpl_plan_cost),
- * computed by hand. The costs are powers of two and halves, so that sums are exact. */
+/* Tests of a plan's figures and modelled times (plan.h, cpl_plan_measure, cpl_plan_cost and
+ * cpl_plan_chain_cost), computed by hand. The costs are powers of two and halves, so that sums are
+ * exact. */
 #include "plan.h"
 #include "plans.h"
+#include "random_pattern.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,10 +209,258 @@ static void test_other_machine(void **state)
     assert_int_equal(cpl_plan_cost(&plan, &machine, 1, &us, &error), CPL_ERR_ARG);
     assert_string_equal(error.text, "a machine of 4 ranks for a plan of 3");
     assert_true(us == -7);
+    assert_int_equal(cpl_plan_chain_cost(&plan, &machine, 1, &us, &error), CPL_ERR_ARG);
+    assert_true(us == -7);
     assert_int_equal(cpl_plan_measure(&plan, &machine, 1, &metrics, &error), CPL_ERR_ARG);
     assert_int_equal(metrics.n_waves, -7);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
+}
+
+/* The plan's time by the chain model with units of one byte is exactly us. */
+static void check_chain(const struct cpl_plan *plan, const struct cpl_machine *machine, double us)
+{
+    double got = -1;
+    struct cpl_error error = {""};
+    assert_int_equal(cpl_plan_chain_cost(plan, machine, 1, &got, &error), CPL_OK);
+    if (got < us || got > us)
+        fail_msg("%.10g us instead of %.10g", got, us);
+}
+
+/* Sending, the way, receiving; inside a node both ends copy the bytes. */
+static void test_chain_links(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 6)};
+    const int64_t one_node[] = {0, 0};
+    const int32_t sockets[] = {0, 1};
+    struct cpl_plan plan = plan_direct(2, entries, 1);
+    struct cpl_machine machine = make_machine(2, 2);
+    check_chain(&plan, &machine, (1 + 0.5 + 6) + 16 + (2 + 0.5 + 6));
+    cpl_machine_free(&machine);
+    assert_int_equal(cpl_machine_from_places(2, one_node, sockets, NULL, 0, &machine, NULL),
+                     CPL_OK);
+    machine.costs = plain_costs;
+    check_chain(&plan, &machine, (4 + 0.5 + 12) + 32 + (8 + 0.5 + 12));
+    cpl_machine_free(&machine);
+    machine = make_machine(2, 1);
+    check_chain(&plan, &machine, 64.5 + 24 + 256 + 128.5);
+    machine.costs.node_ns_per_byte = 100000; /* the node's interface is the slower one */
+    check_chain(&plan, &machine, 256 + 600);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* 0 -> 2 with 2 segments of 8 bytes, then 2 -> 1 with 2 segments of 10 bytes. */
+static void test_chain_of_two(void **state)
+{
+    (void)state;
+    struct cpl_plan plan = plan_shared();
+    struct cpl_machine machine = make_machine(3, 3);
+    struct cpl_metrics metrics;
+    check_chain(&plan, &machine, (1 + 1 + 8) + 16 + (2 + 1 + 8) + (1 + 1 + 10) + 16 + (2 + 1 + 10));
+    assert_int_equal(cpl_plan_measure(&plan, &machine, 1, &metrics, NULL), CPL_OK);
+    assert_true(metrics.chain_us == 78);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* 0 -> 1 in wave 2 does not wait for 2 -> 3 in wave 1. */
+static void test_chain_without_barrier(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 6), MESSAGE(2, 3, 20)};
+    struct cpl_pattern pattern = make_pattern(4, entries, N_OF(entries));
+    struct cpl_plan plan = make_plan(&pattern, 2, (const int32_t[]){0, 1, /* */ 3, 3});
+    struct cpl_machine machine = make_machine(4, 4);
+    check_cost(&plan, &machine, (16 + 2.5 + 20) + (16 + 2.5 + 6));
+    check_chain(&plan, &machine, 21.5 + 16 + 22.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+    cpl_pattern_free(&pattern);
+}
+
+/* 1 sends on what comes from 0 before its own message to 3, which could leave at once but is later
+ * in the plan; when it is in the first wave, it leaves at once. */
+static void test_chain_keeps_order(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 2, 0), MESSAGE(1, 3, 0)};
+    struct cpl_pattern pattern = make_pattern(4, entries, N_OF(entries));
+    struct cpl_plan plan = make_plan(&pattern, 2, (const int32_t[]){1, 2, /* */ 1, 3});
+    struct cpl_machine machine = make_machine(4, 4);
+    check_chain(&plan, &machine, (1.5 + 16 + 2.5) + 1.5 + 1.5 + 16 + 2.5);
+    cpl_plan_free(&plan);
+    plan = make_plan(&pattern, 2, (const int32_t[]){1, 2, /* */ 3, 3});
+    check_chain(&plan, &machine, (1.5 + 16 + 2.5) + 1.5 + 16 + 2.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+    cpl_pattern_free(&pattern);
+}
+
+/* Two messages arrive at the same time, one is taken in after the other. */
+static void test_chain_receives_in_turn(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 2, 0), MESSAGE(1, 2, 0)};
+    struct cpl_plan plan = plan_direct(3, entries, N_OF(entries));
+    struct cpl_machine machine = make_machine(3, 3);
+    check_chain(&plan, &machine, 1.5 + 16 + 2.5 + 2.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* Between nodes bytes follow each other out of a rank and into a rank. */
+static void test_chain_on_the_wire(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry out[] = {MESSAGE(0, 1, 50), MESSAGE(0, 2, 60)};
+    const struct cpl_pattern_entry in[] = {MESSAGE(0, 2, 50), MESSAGE(1, 2, 50)};
+    struct cpl_machine machine = make_machine(3, 1);
+    struct cpl_plan plan = plan_direct(3, out, N_OF(out));
+    check_chain(&plan, &machine, 64.5 + 200 + 240 + 256 + 128.5);
+    cpl_plan_free(&plan);
+    plan = plan_direct(3, in, N_OF(in));
+    check_chain(&plan, &machine, 64.5 + 200 + 256 + 200 + 128.5);
+    cpl_plan_free(&plan);
+    cpl_machine_free(&machine);
+}
+
+/* A ring of 4 on one node, as in test_shared_cores. Each rank has to wait, and is switched to. */
+static void test_chain_shares_cores(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 0), MESSAGE(1, 2, 0),
+                                                MESSAGE(2, 3, 0), MESSAGE(3, 0, 0)};
+    struct cpl_plan plan = plan_direct(4, entries, N_OF(entries));
+    struct cpl_machine machine = make_machine(4, 4);
+    machine.cores_per_node = 1;
+    check_chain(&plan, &machine, 1.5 + 16 + 2.5);
+    machine.costs.link[CPL_LINK_SOCKET].latency_us = 1;
+    check_chain(&plan, &machine, 4 * (1.5 + 2.5));
+    machine.cores_per_node = 2;
+    machine.costs.switch_us = 10;
+    check_chain(&plan, &machine, 4 * (1.5 + 10 + 2.5) / 2);
+    machine.cores_per_node = 4;
+    check_chain(&plan, &machine, 1.5 + 1 + 10 + 2.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+#define NAIVE_RANKS 12
+
+/* The chain model again for ranks with a core each, in the simplest way: everything is looked for
+ * everywhere. */
+struct naive {
+    const struct cpl_plan *plan;
+    const struct cpl_machine *machine;
+    double clock[NAIVE_RANKS], out[NAIVE_RANKS], in[NAIVE_RANKS];
+    double arrival[4000]; /* of each edge; -1: not sent yet, -2: taken in */
+};
+
+static double naive_end(const struct naive *n, const struct cpl_edge *edge, double overhead)
+{
+    enum cpl_link_class link = cpl_machine_link(n->machine, edge->from, edge->to);
+    double bytes = link == CPL_LINK_NETWORK ? 0 : (double)edge->volume;
+    return overhead + edge->n_segments * 0.5 + bytes * plain_costs.link[link].ns_per_byte / 1000;
+}
+
+/* Whether the sender has the bundle at the time when edge e is its next one. */
+static int naive_holds(const struct naive *n, int64_t e, int32_t bundle)
+{
+    int32_t from = n->plan->edges[e].from;
+    for (int64_t k = 0; k < e; k++)
+        for (int32_t s = 0; s < n->plan->edges[k].n_segments; s++)
+            if (n->plan->edges[k].to == from && n->arrival[k] == -2 &&
+                n->plan->segments[n->plan->edges[k].first_segment + s] == bundle)
+                return 1;
+    return n->plan->bundles[bundle].owner == from;
+}
+
+static int naive_ready(const struct naive *n, int64_t e)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    for (int32_t s = 0; s < edge->n_segments; s++)
+        if (!naive_holds(n, e, n->plan->segments[edge->first_segment + s]))
+            return 0;
+    return 1;
+}
+
+static void naive_send(struct naive *n, int32_t rank)
+{
+    for (int64_t e = 0; e < n->plan->n_edges; e++) {
+        const struct cpl_edge *edge = &n->plan->edges[e];
+        if (edge->from != rank || n->arrival[e] != -1)
+            continue;
+        if (!naive_ready(n, e))
+            return;
+        enum cpl_link_class link = cpl_machine_link(n->machine, rank, edge->to);
+        double left = n->clock[rank] += naive_end(n, edge, plain_costs.link[link].send_us);
+        if (link == CPL_LINK_NETWORK) {
+            left = (left > n->out[rank] ? left : n->out[rank]) + (double)edge->volume * 4;
+            n->out[rank] = left;
+        }
+        n->arrival[e] = left + plain_costs.link[link].latency_us;
+    }
+}
+
+static void naive_receive(struct naive *n, int64_t e)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    enum cpl_link_class link = cpl_machine_link(n->machine, edge->from, edge->to);
+    double there = n->arrival[e];
+    if (link == CPL_LINK_NETWORK) {
+        double free = n->in[edge->to] + (double)edge->volume * 4;
+        n->in[edge->to] = there = there > free ? there : free;
+    }
+    if (there > n->clock[edge->to])
+        n->clock[edge->to] = there;
+    n->clock[edge->to] += naive_end(n, edge, plain_costs.link[link].recv_us);
+    n->arrival[e] = -2;
+}
+
+static double naive_chain(const struct cpl_plan *plan, const struct cpl_machine *machine)
+{
+    static struct naive n;
+    n = (struct naive){.plan = plan, .machine = machine};
+    assert_true(plan->n_ranks <= NAIVE_RANKS && plan->n_edges <= 4000);
+    for (int64_t e = 0; e < plan->n_edges; e++)
+        n.arrival[e] = -1;
+    for (int32_t i = 0; i < plan->n_ranks; i++)
+        naive_send(&n, i);
+    for (int64_t taken = 0; taken < plan->n_edges; taken++) {
+        int64_t first = -1;
+        for (int64_t e = 0; e < plan->n_edges; e++)
+            if (n.arrival[e] >= 0 && (first < 0 || n.arrival[e] < n.arrival[first]))
+                first = e;
+        assert_true(first >= 0);
+        naive_receive(&n, first);
+        naive_send(&n, plan->edges[first].to);
+    }
+    double last = 0;
+    for (int32_t i = 0; i < plan->n_ranks; i++)
+        last = n.clock[i] > last ? n.clock[i] : last;
+    return last;
+}
+
+static void test_chain_of_random_plans(void **state)
+{
+    (void)state;
+    int n_with_messages = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct cpl_pattern pattern = random_pattern(seed, NAIVE_RANKS);
+        struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 4), seed);
+        struct cpl_machine machine = make_machine(plan.n_ranks, 1 + (int32_t)(seed % 5));
+        double us = 0;
+        machine.costs.node_ns_per_byte = 0;
+        check_chain(&plan, &machine, naive_chain(&plan, &machine));
+        assert_int_equal(cpl_plan_chain_cost(&plan, &machine, 0, &us, NULL), CPL_OK);
+        n_with_messages += us > 0;
+        cpl_machine_free(&machine);
+        cpl_plan_free(&plan);
+        cpl_pattern_free(&pattern);
+    }
+    assert_true(n_with_messages > 100);
 }
 
 static struct cpl_metrics measure(const struct cpl_plan *plan)
@@ -287,6 +537,7 @@ static void test_metrics_of_nothing(void **state)
     assert_int_equal(metrics.sends_max, 0);
     assert_int_equal(metrics.hops_max, 0);
     assert_true(metrics.hops_avg == 0 && metrics.volume_factor == 1 && metrics.modelled_us == 0);
+    assert_true(metrics.chain_us == 0);
     cpl_plan_free(&plan);
     plan = plan_direct(2, empty, 1);
     metrics = measure(&plan);
@@ -298,13 +549,28 @@ static void test_metrics_of_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_edges),          cmocka_unit_test(test_link_classes),
-        cmocka_unit_test(test_unit_bytes),        cmocka_unit_test(test_waves_add_up),
-        cmocka_unit_test(test_busiest_rank),      cmocka_unit_test(test_both_directions),
-        cmocka_unit_test(test_shared_interface),  cmocka_unit_test(test_shared_cores),
-        cmocka_unit_test(test_idle_ranks),        cmocka_unit_test(test_other_machine),
-        cmocka_unit_test(test_metrics),           cmocka_unit_test(test_sets_are_not_sends),
-        cmocka_unit_test(test_metrics_of_copies), cmocka_unit_test(test_metrics_of_nothing),
+        cmocka_unit_test(test_no_edges),
+        cmocka_unit_test(test_link_classes),
+        cmocka_unit_test(test_unit_bytes),
+        cmocka_unit_test(test_waves_add_up),
+        cmocka_unit_test(test_busiest_rank),
+        cmocka_unit_test(test_both_directions),
+        cmocka_unit_test(test_shared_interface),
+        cmocka_unit_test(test_shared_cores),
+        cmocka_unit_test(test_idle_ranks),
+        cmocka_unit_test(test_other_machine),
+        cmocka_unit_test(test_chain_links),
+        cmocka_unit_test(test_chain_of_two),
+        cmocka_unit_test(test_chain_without_barrier),
+        cmocka_unit_test(test_chain_keeps_order),
+        cmocka_unit_test(test_chain_receives_in_turn),
+        cmocka_unit_test(test_chain_on_the_wire),
+        cmocka_unit_test(test_chain_shares_cores),
+        cmocka_unit_test(test_chain_of_random_plans),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_sets_are_not_sends),
+        cmocka_unit_test(test_metrics_of_copies),
+        cmocka_unit_test(test_metrics_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,25 @@
+/* Lower bounds: what no plan of a pattern can beat, to tell how far a plan is from the best.
+ *
+ * Cost: below a second for thousands of ranks. Thread rule: no state. */
+#ifndef CARPOOL_LOWER_BOUND_H
+#define CARPOOL_LOWER_BOUND_H
+
+#include "machine.h"
+#include "pattern.h"
+#include "status.h"
+
+#include <stdint.h>
+
+/* The least M such that a plan of at most two waves might exist in which no rank sends or receives
+ * more than M combined messages: every such plan has a rank with at least *messages. 0 for a
+ * pattern without messages. Returns CPL_OK, CPL_ERR_NOMEM. lower_bound.c has the argument. */
+enum cpl_status cpl_bound_two_waves(const struct cpl_pattern *pattern, int64_t *messages,
+                                    struct cpl_error *error);
+
+/* A time that cpl_plan_cost exceeds or equals for every plan of the pattern on the machine, of any
+ * number of waves, with unit_bytes bytes a unit of volume. Returns CPL_OK, CPL_ERR_ARG (ranks
+ * differ), CPL_ERR_NOMEM. lower_bound.c has the argument. */
+enum cpl_status cpl_bound_time(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
+                               double unit_bytes, double *microseconds, struct cpl_error *error);
+
+#endif

@@ -1,0 +1,340 @@
+/* The bound on the modelled time (lower_bound.h, cpl_bound_time; the model is cpl_plan_cost's: a
+ * wave takes as long as its busiest rank, waves add up). The largest of four bounds:
+ *
+ * Rank. All bundles of a rank leave it, all that are for it come to it, whatever the waves: a
+ * latency, an overhead for sending and for receiving, a segment each, and, of what goes and what
+ * comes the larger, the bytes at the cheapest link's price.
+ *
+ * Node. Bundles for other nodes leave the node, bundles from other nodes come in, at least once
+ * each: one of its ranks has the latency and an overhead of the network, and the bytes take what
+ * the node's interface needs, or its ranks if they shared them evenly.
+ *
+ * Reach. In a wave that takes t a rank sends at most a(t) = (t - l) / o messages, l and o being the
+ * smallest latency and overhead (with a segment), so the ranks that know something of a source
+ * become at most 1 + a(t) times as many. In the end destinations + 1 ranks must know something.
+ * The product of 1 + a(t) over n waves of a given sum is largest when they are equal.
+ *
+ * Remote reach. In the same wave a rank sends at most b(t) = (t - L) / O messages to other nodes,
+ * by the network's L and O. Let h of the ranks of the source's node know something of it, and r
+ * others: after the wave these are at most h (1 + a) and r (1 + a) + h b, so that r / h grows by at
+ * most b / (1 + a), which is concave in t. In the end r is at most the product of 1 + a over all
+ * waves, times the sum of b / (1 + a) over the waves with network messages; with m of these and n
+ * others it is largest when each kind has equal times: m b (1 + a)^(m - 1) times (1 + a)^n. For
+ * each m and n the least time is found by bisection, the best division between the kinds by
+ * narrowing, which the function permits since its logarithm is concave.
+ *
+ * Both reaches look at up to 24 waves of a kind. That is enough: a wave that adds a rank takes at
+ * least l + o (L + O), hence has 1 + a >= 2 (b >= 1), so that of any longer plan one wave with
+ * network messages and 24 others, were they the only ones, would permit 2^24 ranks, which is the
+ * largest number there may be, in less time. Both hold for receiving too, with time reversed. */
+#include "lower_bound.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define MOST_WAVES 24
+#define STEPS      60   /* of a bisection */
+#define ROUNDING   1e-9 /* what narrowing may miss, relatively */
+
+/* Smallest prices in the machine, and those of the network. */
+struct prices {
+    double latency_us;
+    double send_us; /* with a segment */
+    double recv_us;
+    double us_per_byte;
+    double segment_us;
+};
+
+/* What has to leave and come in, of one rank or node; a payload for several destinations counts
+ * once for its owner and once for each node. */
+struct traffic {
+    int64_t n_out, n_in; /* bundles */
+    double out, in;      /* their units of volume */
+};
+
+struct bounds {
+    const struct cpl_pattern *pattern;
+    const struct cpl_machine *machine;
+    double unit_bytes;
+    struct prices any;
+    struct prices network;
+    struct traffic *rank;
+    struct traffic *node;
+    int32_t *n_on_node;
+    int64_t *out_remote; /* rank -> destinations on other nodes */
+    int64_t *in_remote;
+    int64_t *seen; /* node -> the last payload that was found to be for it */
+    int64_t n_payloads;
+};
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static struct prices prices_of(const struct cpl_machine *machine, enum cpl_link_class class_)
+{
+    const struct cpl_link_cost *link = &machine->costs.link[class_];
+    double segment_us = machine->costs.segment_ns * 1e-3;
+    return (struct prices){.latency_us = link->latency_us,
+                           .send_us = link->send_us + segment_us,
+                           .recv_us = link->recv_us + segment_us,
+                           .us_per_byte = link->ns_per_byte * 1e-3,
+                           .segment_us = segment_us};
+}
+
+static struct prices cheapest(struct prices a, struct prices b)
+{
+    return (struct prices){.latency_us = smaller(a.latency_us, b.latency_us),
+                           .send_us = smaller(a.send_us, b.send_us),
+                           .recv_us = smaller(a.recv_us, b.recv_us),
+                           .us_per_byte = smaller(a.us_per_byte, b.us_per_byte),
+                           .segment_us = a.segment_us};
+}
+
+/* Only links that there are count: inside nodes when one has two ranks, between when there are two.
+ */
+static void find_prices(struct bounds *b)
+{
+    const struct cpl_machine *machine = b->machine;
+    b->network = prices_of(machine, CPL_LINK_NETWORK);
+    b->any = cheapest(prices_of(machine, CPL_LINK_SOCKET), prices_of(machine, CPL_LINK_NODE));
+    if (machine->n_nodes == machine->n_ranks)
+        b->any = b->network;
+    else if (machine->n_nodes > 1)
+        b->any = cheapest(b->any, b->network);
+}
+
+/* One payload of rank i with the volume, for the destinations of n messages. */
+static void add_payload(struct bounds *b, int32_t i, const int64_t *messages, size_t n,
+                        int64_t volume)
+{
+    const int32_t *node = b->machine->node;
+    bool leaves = false;
+    b->n_payloads++;
+    b->rank[i].n_out++;
+    b->rank[i].out += (double)volume;
+    for (size_t k = 0; k < n; k++) {
+        int32_t dst = b->pattern->dst[messages[k]];
+        b->rank[dst].n_in++;
+        b->rank[dst].in += (double)volume;
+        if (node[dst] == node[i])
+            continue;
+        leaves = true;
+        b->out_remote[i]++;
+        b->in_remote[dst]++;
+        if (b->seen[node[dst]] != b->n_payloads) {
+            b->seen[node[dst]] = b->n_payloads;
+            b->node[node[dst]].n_in++;
+            b->node[node[dst]].in += (double)volume;
+        }
+    }
+    b->node[node[i]].n_out += leaves;
+    b->node[node[i]].out += leaves ? (double)volume : 0;
+}
+
+struct classed {
+    int32_t class_;
+    int64_t message;
+};
+
+static int compare_classed(const void *a, const void *b)
+{
+    const struct classed *x = a, *y = b;
+    if (x->class_ != y->class_)
+        return x->class_ < y->class_ ? -1 : 1;
+    return (x->message > y->message) - (x->message < y->message);
+}
+
+/* Adds rank i's payloads. row and messages have room for all of its messages. */
+static void add_rank(struct bounds *b, int32_t i, struct classed *row, int64_t *messages)
+{
+    const struct cpl_pattern *p = b->pattern;
+    size_t n = 0;
+    for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
+        if (p->payload_class && p->payload_class[m] >= 0)
+            row[n++] = (struct classed){p->payload_class[m], m};
+        else
+            add_payload(b, i, &m, 1, p->volume[m]);
+    qsort(row, n, sizeof *row, compare_classed);
+    for (size_t k = 0; k < n; k++)
+        messages[k] = row[k].message;
+    for (size_t k = 0, end; k < n; k = end) {
+        for (end = k + 1; end < n && row[end].class_ == row[k].class_; end++)
+            ;
+        add_payload(b, i, messages + k, end - k, p->volume[messages[k]]);
+    }
+}
+
+static enum cpl_status count_traffic(struct bounds *b, struct cpl_arena *arena)
+{
+    int32_t n_ranks = b->pattern->n_ranks, n_nodes = b->machine->n_nodes;
+    struct classed *row = CPL_ARENA_ARRAY(arena, struct classed, n_ranks);
+    int64_t *messages = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
+    b->rank = CPL_ARENA_ARRAY(arena, struct traffic, n_ranks);
+    b->out_remote = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
+    b->in_remote = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
+    b->node = CPL_ARENA_ARRAY(arena, struct traffic, n_nodes);
+    b->n_on_node = CPL_ARENA_ARRAY(arena, int32_t, n_nodes);
+    b->seen = CPL_ARENA_ARRAY(arena, int64_t, n_nodes);
+    if (!row || !messages || !b->rank || !b->out_remote || !b->in_remote || !b->node ||
+        !b->n_on_node || !b->seen)
+        return CPL_ERR_NOMEM;
+    for (int32_t i = 0; i < n_ranks; i++) {
+        b->n_on_node[b->machine->node[i]]++;
+        add_rank(b, i, row, messages);
+    }
+    return CPL_OK;
+}
+
+static double rank_us(const struct bounds *b, const struct traffic *t)
+{
+    double us = larger(t->out, t->in) * b->unit_bytes * b->any.us_per_byte;
+    if (t->n_out + t->n_in == 0)
+        return 0;
+    if (t->n_out > 0)
+        us += b->any.send_us + (double)(t->n_out - 1) * b->any.segment_us;
+    if (t->n_in > 0)
+        us += b->any.recv_us + (double)(t->n_in - 1) * b->any.segment_us;
+    return us + b->any.latency_us;
+}
+
+static double node_us(const struct bounds *b, const struct traffic *t, int32_t n_ranks)
+{
+    double us_per_byte =
+        larger(b->machine->costs.node_ns_per_byte * 1e-3, b->network.us_per_byte / n_ranks);
+    double out = b->network.latency_us + b->network.send_us + t->out * b->unit_bytes * us_per_byte;
+    double in = b->network.latency_us + b->network.recv_us + t->in * b->unit_bytes * us_per_byte;
+    return larger(t->n_out > 0 ? out : 0, t->n_in > 0 ? in : 0);
+}
+
+/* 1 + a(us): by how much the ranks that know something can grow in a wave. */
+static double growth(double us, double latency_us, double overhead_us)
+{
+    return us > latency_us ? 1 + (us - latency_us) / overhead_us : 1;
+}
+
+/* The least time in which one rank can let n others know, all links being the cheapest. */
+static double reach_us(double latency_us, double overhead_us, int64_t n)
+{
+    double least = INFINITY;
+    for (int waves = 1; waves <= MOST_WAVES && n > 0; waves++) {
+        double ranks = pow((double)n + 1, 1.0 / waves);
+        least = smaller(least, waves * (latency_us + (ranks - 1) * overhead_us));
+    }
+    return n > 0 ? least : 0;
+}
+
+/* Links as one end of them sees it. */
+struct ends {
+    double latency_us, overhead_us;         /* the cheapest */
+    double network_us, network_overhead_us; /* of the network */
+};
+
+/* Most ranks of other nodes that can know when m waves with network messages take far_us together
+ * and n without take near_us. */
+static double most_remote(const struct ends *e, int m, int n, double far_us, double near_us)
+{
+    double far = growth(far_us / m, e->latency_us, e->overhead_us);
+    double near = n > 0 ? growth(near_us / n, e->latency_us, e->overhead_us) : 1;
+    double sent = growth(far_us / m, e->network_us, e->network_overhead_us) - 1;
+    return m * sent * pow(far, m - 1) * pow(near, n);
+}
+
+/* The same for the best division of us. */
+static double most_remote_in(const struct ends *e, int m, int n, double us)
+{
+    double low = m * e->network_us, high = us - n * e->latency_us;
+    if (low >= high)
+        return 0;
+    for (int step = 0; step < STEPS && n > 0; step++) {
+        double a = low + (high - low) / 3, b = high - (high - low) / 3;
+        if (most_remote(e, m, n, a, us - a) < most_remote(e, m, n, b, us - b))
+            low = a;
+        else
+            high = b;
+    }
+    return most_remote(e, m, n, high, us - high);
+}
+
+/* The least time, not beyond `enough`, in which n ranks of other nodes can know. */
+static double remote_reach_us(const struct ends *e, int m, int n_near, int64_t n, double enough)
+{
+    double low = 0, high = enough;
+    if (most_remote_in(e, m, n_near, high) < (double)n)
+        return enough;
+    for (int step = 0; step < STEPS; step++) {
+        double us = (low + high) / 2;
+        if (most_remote_in(e, m, n_near, us) < (double)n)
+            low = us;
+        else
+            high = us;
+    }
+    return low;
+}
+
+static double all_reach_us(const struct ends *e, int64_t n, int64_t n_remote)
+{
+    if (!(e->overhead_us > 0) || !(e->network_overhead_us > 0))
+        return 0; /* any number of messages at once */
+    double us = reach_us(e->latency_us, e->overhead_us, n);
+    if (n_remote == 0)
+        return us;
+    /* A time that suffices: all by the network in one wave. */
+    double least = e->network_us + (double)n_remote * e->network_overhead_us;
+    for (int m = 1; m <= MOST_WAVES && m * e->network_us < least; m++)
+        for (int n_near = 0; n_near <= MOST_WAVES; n_near++) {
+            if (m * e->network_us + n_near * e->latency_us >= least)
+                break;
+            least = remote_reach_us(e, m, n_near, n_remote, least);
+        }
+    return larger(us, least * (1 - ROUNDING));
+}
+
+static double reach_bound(const struct bounds *b)
+{
+    const struct prices *any = &b->any, *network = &b->network;
+    const struct ends sending = {any->latency_us, any->send_us, network->latency_us,
+                                 network->send_us};
+    const struct ends receiving = {any->latency_us, any->recv_us, network->latency_us,
+                                   network->recv_us};
+    int64_t n_out = 0, n_in = 0, out_remote = 0, in_remote = 0;
+    for (int32_t i = 0; i < b->pattern->n_ranks; i++) {
+        int64_t n = cpl_pattern_sends(b->pattern, i);
+        n_out = n > n_out ? n : n_out;
+        n_in = b->rank[i].n_in > n_in ? b->rank[i].n_in : n_in;
+        out_remote = b->out_remote[i] > out_remote ? b->out_remote[i] : out_remote;
+        in_remote = b->in_remote[i] > in_remote ? b->in_remote[i] : in_remote;
+    }
+    return larger(all_reach_us(&sending, n_out, out_remote),
+                  all_reach_us(&receiving, n_in, in_remote));
+}
+
+enum cpl_status cpl_bound_time(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
+                               double unit_bytes, double *microseconds, struct cpl_error *error)
+{
+    if (machine->n_ranks != pattern->n_ranks)
+        return cpl_fail(error, CPL_ERR_ARG, "a machine of %d ranks for a pattern of %d",
+                        machine->n_ranks, pattern->n_ranks);
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct bounds b = {.pattern = pattern, .machine = machine, .unit_bytes = unit_bytes};
+    if (count_traffic(&b, &arena)) {
+        cpl_arena_free(&arena);
+        return cpl_fail_memory(error, "the lower bound");
+    }
+    find_prices(&b);
+    double us = reach_bound(&b);
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        us = larger(us, rank_us(&b, &b.rank[i]));
+    for (int32_t k = 0; k < machine->n_nodes; k++)
+        us = larger(us, node_us(&b, &b.node[k], b.n_on_node[k]));
+    cpl_arena_free(&arena);
+    *microseconds = us;
+    return CPL_OK;
+}

@@ -1,0 +1,40 @@
+/* The order in which ranks send: first to those that have most to send afterwards.
+ *
+ * Of two exchanges one after the other, the second must wait for the first on every rank. When
+ * sending takes a unit of time and receiving none, the last rank is done as early as possible if
+ * every rank sends the first exchange's messages in descending order of how many messages their
+ * receivers send in the second (Uçar and Aykanat, A message ordering problem in parallel programs,
+ * theorem 1). The order of the second exchange's own messages does not matter. Plans use it from
+ * wave to wave (plan.h), cpl_order_between gives it for two exchanges of a program.
+ *
+ * Cost: sorting by counting. Thread rule: no state. */
+#ifndef CARPOOL_ORDER_H
+#define CARPOOL_ORDER_H
+
+#include "pattern.h"
+#include "status.h"
+
+#include <stdint.h>
+
+/* Sorts ranks by descending key, those of equal keys by rank: place[i] is the position, from 0, of
+ * rank i. key and place have n_ranks entries; keys are >= 0. Returns CPL_OK, or CPL_ERR_NOMEM.
+ * O(n_ranks + largest key), or O(n_ranks log n_ranks) where keys are larger than a few times
+ * n_ranks. */
+enum cpl_status cpl_order_by_key(int32_t n_ranks, const int64_t *key, int32_t *place,
+                                 struct cpl_error *error);
+
+/* Sorts send lists: rank i sends messages first[i] .. first[i + 1] - 1, message m to rank to[m];
+ * order[first[i]] .. are the same numbers in the order in which i should send them: by descending
+ * key of the receiver, of equal keys by the receiver's rank, of the same receiver by number. first
+ * has n_ranks + 1 entries from 0 on, to and order first[n_ranks], key (>= 0) n_ranks. Returns
+ * CPL_OK, CPL_ERR_NOMEM. O(messages + what cpl_order_by_key costs). */
+enum cpl_status cpl_order_sends(int32_t n_ranks, const int64_t *first, const int32_t *to,
+                                const int64_t *key, int64_t *order, struct cpl_error *error);
+
+/* The order of the messages of pattern pre when exchange post follows: cpl_order_sends with the
+ * numbers of messages that the ranks send in post. order has pre->n_messages entries. Returns
+ * CPL_OK, CPL_ERR_ARG (patterns of different numbers of ranks), CPL_ERR_NOMEM. */
+enum cpl_status cpl_order_between(const struct cpl_pattern *pre, const struct cpl_pattern *post,
+                                  int64_t *order, struct cpl_error *error);
+
+#endif
