@@ -11,6 +11,7 @@ static const struct cpl_strategy *const table[] = {
     &cpl_strategy_direct,
     &cpl_strategy_share,
     &cpl_strategy_vpt,
+    &cpl_strategy_grid,
 };
 
 #define N_STRATEGIES (sizeof table / sizeof table[0])
@@ -27,8 +28,8 @@ static void list_names(char *text, size_t size)
     size_t used = 0;
     for (size_t k = 0; k < N_STRATEGIES && used < size; k++) {
         const struct cpl_strategy *s = table[k];
-        int n = snprintf(text + used, size - used, "%s%s, ", s->name,
-                         s->parameter ? s->parameter : "");
+        int n =
+            snprintf(text + used, size - used, "%s%s, ", s->name, s->parameter ? s->parameter : "");
         used += n > 0 ? (size_t)n : 0;
     }
     if (used < size)
@@ -95,7 +96,7 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
             *choice = parsed;
         return status;
     }
-    char names[160];
+    char names[240];
     list_names(names, sizeof names);
     return cpl_fail(error, CPL_ERR_ARG, "no strategy '%s'; there are %s", text, names);
 }
@@ -107,7 +108,7 @@ void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL
     if (s)
         s->format(&choice->numbers, parameter);
     snprintf(text, CPL_STRATEGY_TEXT, "%s%s%.*s", s ? s->name : "auto", parameter[0] ? ":" : "",
-             CPL_STRATEGY_TEXT - 20, parameter);
+             CPL_STRATEGY_TEXT - 12, parameter);
 }
 
 void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,

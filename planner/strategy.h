@@ -18,16 +18,16 @@ struct cpl_strategy_input {
     const struct cpl_pattern *pattern;
     const struct cpl_machine *machine; /* same number of ranks */
     double unit_bytes;                 /* bytes of a unit of volume */
-    double budget_ms;                  /* for searching, in nominal milliseconds: turned into a number
-                                          of steps, so that the same input gives the same plan on
-                                          every machine, however fast. Of the strategies in the table
-                                          only those that search (balance) spend it; auto too */
+    double budget_ms; /* for searching, in nominal milliseconds: turned into a number
+                         of steps, so that the same input gives the same plan on
+                         every machine, however fast. Of the strategies in the table
+                         only those that search (balance) spend it; auto too */
 };
 
 /* The budget where nothing is said. */
 #define CPL_DEFAULT_BUDGET_MS 500
 
-#define CPL_MAX_NUMBERS 26 /* CPL_MAX_DIMENSIONS of grid.h and two more */
+#define CPL_MAX_NUMBERS 27 /* CPL_MAX_DIMENSIONS of grid.h and three more */
 
 /* The part of a strategy's text after ':', as numbers whose meaning is the strategy's own. */
 struct cpl_strategy_numbers {
@@ -35,7 +35,7 @@ struct cpl_strategy_numbers {
     int32_t at[CPL_MAX_NUMBERS];
 };
 
-#define CPL_STRATEGY_TEXT 64 /* bytes that hold any choice as text */
+#define CPL_STRATEGY_TEXT 80 /* bytes that hold any choice as text */
 
 struct cpl_strategy;
 struct cpl_strategy_list;
@@ -107,7 +107,8 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_error *error);
 
 /* The table's rows; each is defined in a file of its own, which says what it does. */
-extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt;
+extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt,
+    cpl_strategy_grid;
 
 /* For rows without a parameter: parse and format. */
 enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,

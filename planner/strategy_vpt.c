@@ -20,7 +20,8 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     enum cpl_status status = cpl_grid_even_sizes(input->pattern->n_ranks, n_dims, size, error);
     if (!status)
         status = cpl_grid_init(&grid, input->pattern->n_ranks, n_dims, size, error);
-    return status ? status : cpl_grid_route(input->pattern, &grid, routes, error);
+    return status ? status
+                  : cpl_grid_route(input->pattern, &grid, CPL_GRID_NEAR_FIRST, routes, error);
 }
 
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,

@@ -84,6 +84,9 @@ misused "plan: strategy without its parameter" "as in vpt:2" plan --strategy vpt
 misused "plan: empty strategy" "no strategy ''" plan --strategy direct, "$hub"
 fails "plan: strategy that does not fit" "8 ranks fit 1 to 3 dimensions, not 4" \
     plan --strategy vpt:4 "$hub"
+fails "plan: grid that does not fit" "a grid of 4 points does not hold 8 ranks; grid:4x2 fits" \
+    plan --strategy grid:2x2 "$hub"
+misused "plan: no grid" "as in grid:8x64" plan --strategy grid "$hub"
 
 # --- carpool plan: files that are no patterns
 bad() { # name, what the message says after FILE:, contents
@@ -112,8 +115,10 @@ printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max ho
     volume_factor modelled_us plan_ms set_max set_avg | sed 's/\t$//' >"$tmp/header"
 check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
 strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
+n_strategies=$(sed 1d "$tmp/out" | wc -l)
 check "plan: a tsv line for each strategy" \
-    test "$strategies" = "direct share:1 share vpt:2 vpt:3 auto"
+    test "${strategies#direct share:1 share vpt:2 vpt:3 grid:}" != "$strategies"
+check "plan: auto comes last" test "${strategies% auto}" != "$strategies"
 none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 13' "$tmp/out")"
 none "plan: tsv holds numbers only" \
     "$(sed 1d "$tmp/out" | cut -f 2- | grep -Ev '^[0-9.]+(	[0-9.]+)*$')"
@@ -129,10 +134,12 @@ json_is_valid() { # file; 77 when nothing is there to tell
     if command -v python3 >/dev/null 2>&1 && python3 -c '' 2>/dev/null; then
         python3 -c 'import json, sys
 j = json.load(open(sys.argv[1]))
-sys.exit(0 if j["ranks"] == 8 and len(j["strategies"]) == 6 else 1)' "$1"
+sys.exit(0 if j["ranks"] == 8 and len(j["strategies"]) == int(sys.argv[2]) else 1)' \
+            "$1" "$n_strategies"
     elif command -v node >/dev/null 2>&1; then
         node -e 'const j = JSON.parse(require("fs").readFileSync(process.argv[1]));
-process.exit(j.ranks === 8 && j.strategies.length === 6 ? 0 : 1)' "$1"
+process.exit(j.ranks === 8 && j.strategies.length === Number(process.argv[2]) ? 0 : 1)' \
+            "$1" "$n_strategies"
     else
         return 77
     fi
