@@ -108,7 +108,7 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
 
 /* The table's rows; each is defined in a file of its own, which says what it does. */
 extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt,
-    cpl_strategy_grid;
+    cpl_strategy_grid, cpl_strategy_node, cpl_strategy_node_grid;
 
 /* For rows without a parameter: parse and format. */
 enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,

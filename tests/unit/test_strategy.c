@@ -54,6 +54,12 @@ static void test_names(void **state)
     check_format("grid:equal", "grid:equal");
     check_format("grid:inverse-hourglass:24", "grid:inverse-hourglass:24");
     check_format("grid:far:locality", "grid:far:locality");
+    check_format("node", "node");
+    check_format("node:1", "node");
+    check_format("node:2", "node:2");
+    check_format("node:spread", "node:spread");
+    check_format("node:partner", "node:partner");
+    check_format("node-grid:0:24:1", "node-grid:0:24:1");
     check_format("grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216",
                  "grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216");
     assert_null(parse("auto").strategy);
@@ -108,6 +114,19 @@ static void test_wrong_names(void **state)
     check_refused("grid:equal:25", "from 1 to 24");
     check_refused("grid:hypercube:3", "not 'hypercube:3'");
     check_refused("grid:locality:3", "not 'locality:3'");
+    check_refused("node:0", "a whole number from 1, or spread or partner after ':', not '0'");
+    check_refused("node:", "not ''");
+    check_refused("node:spreads", "not 'spreads'");
+    check_refused("node:16777217", "not '16777217'");
+    check_refused("node-grid", "as in node-grid:1:2:1, not ''");
+    check_refused("node-grid:1:1", "not '1:1'");
+    check_refused("node-grid:1:1:", "not '1:1:'");
+    check_refused("node-grid:1:1:1:1", "not '1:1:1:1'");
+    check_refused("node-grid:1:1:1:", "not '1:1:1:'");
+    check_refused("node-grid:1:0:1", "not '1:0:1'");
+    check_refused("node-grid:1:1:0", "not '1:1:0'");
+    check_refused("node-grid:25:1:1", "not '25:1:1'");
+    check_refused("node-grid:1: 1:1", "not '1: 1:1'");
     check_refused("auto:1", "no strategy 'auto:1'");
 }
 
@@ -144,7 +163,8 @@ static void test_candidates(void **state)
     check_candidates(15, 5,
                      "direct share:1 share vpt:2 vpt:3 grid:far:equal grid:equal "
                      "grid:far:hypercube grid:hypercube grid:locality grid:far:equal:3 "
-                     "grid:equal:3");
+                     "grid:equal:3 node node:spread node:4 node:partner node-grid:0:1:2 "
+                     "node-grid:1:1:1 node-grid:2:1:2");
     check_candidates(16, 16,
                      "direct share:1 share vpt:2 vpt:3 vpt:4 grid:far:equal grid:far:hypercube "
                      "grid:far:equal:3");
@@ -239,6 +259,10 @@ static int32_t hops_bound(const struct cpl_strategy_choice *choice,
         return 2 * choice->numbers.at[0];
     if (strcmp(text_of(choice), "grid:locality") == 0)
         return cpl_grid_log2(machine->n_nodes) + 1;
+    if (strcmp(choice->strategy->name, "node") == 0)
+        return strcmp(text_of(choice), "node:partner") == 0 ? 2 : 3;
+    if (strcmp(choice->strategy->name, "node-grid") == 0)
+        return choice->numbers.at[0] + choice->numbers.at[1] + choice->numbers.at[2];
     assert_string_equal(choice->strategy->name, "direct");
     return 1;
 }
@@ -312,15 +336,31 @@ static void check_auto(const struct trial *trial, const struct cpl_strategy_choi
     cpl_plan_free(&plan);
 }
 
+/* Ranks dealt to nodes and sockets at random. */
+static void scatter_ranks(struct cpl_machine *machine, int32_t n_ranks, uint64_t *random)
+{
+    int64_t node[RANDOM_PATTERN_MOST_RANKS];
+    int32_t socket[RANDOM_PATTERN_MOST_RANKS], n_nodes = 1 + random_below(random, n_ranks);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        node[i] = random_below(random, 1 + random_below(random, n_nodes));
+        socket[i] = random_below(random, 2);
+    }
+    assert_int_equal(cpl_machine_from_places(n_ranks, node, socket, NULL, 0, machine, NULL),
+                     CPL_OK);
+}
+
 static void set_up_trial(struct trial *trial, uint64_t seed)
 {
     uint64_t random = seed;
     trial->seed = seed;
     trial->pattern = random_pattern(seed, seed % 16 ? 80 : RANDOM_PATTERN_MOST_RANKS);
     int32_t n_ranks = trial->pattern.n_ranks;
-    assert_int_equal(
-        cpl_machine_init(n_ranks, 1 + random_below(&random, n_ranks), &trial->machine, NULL),
-        CPL_OK);
+    if (seed % 3 == 0)
+        scatter_ranks(&trial->machine, n_ranks, &random);
+    else
+        assert_int_equal(
+            cpl_machine_init(n_ranks, 1 + random_below(&random, n_ranks), &trial->machine, NULL),
+            CPL_OK);
     trial->machine.cores_per_node = random_below(&random, 3);
     trial->input = (struct cpl_strategy_input){&trial->pattern, &trial->machine, 8, 1};
 }
