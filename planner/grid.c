@@ -167,20 +167,44 @@ int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest,
     return at < full_ranks ? at : at % layer + at % layer % (full_ranks / layer) * layer;
 }
 
-enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
-                               enum cpl_grid_order order, struct cpl_routes *routes,
-                               struct cpl_error *error)
+/* Walks from a point to another; stops are points. */
+static void walk(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at, int32_t dest,
+                 int32_t n_steps, int32_t *stops)
 {
-    int32_t n_steps = cpl_grid_n_steps(grid, order);
-    enum cpl_status status = cpl_routes_init(pattern, n_steps, routes, error);
-    if (status)
-        return status;
+    for (int32_t s = 0; s < n_steps; s++)
+        stops[s] = at = order == CPL_GRID_FAR_FIRST ? cpl_grid_far_step(grid, at, dest, s)
+                                                    : cpl_grid_step(grid, at, dest, s);
+}
+
+static void walk_mapped(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                        enum cpl_grid_order order, const int32_t *position, const int32_t *rank_at,
+                        struct cpl_routes *routes)
+{
     for (int32_t i = 0; i < pattern->n_ranks; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
-            int32_t *stops = cpl_routes_of(routes, m), at = i, dest = pattern->dst[m];
-            for (int32_t s = 0; s < n_steps; s++)
-                stops[s] = at = order == CPL_GRID_FAR_FIRST ? cpl_grid_far_step(grid, at, dest, s)
-                                                            : cpl_grid_step(grid, at, dest, s);
+            int32_t *stops = cpl_routes_of(routes, m);
+            walk(grid, order, position[i], position[pattern->dst[m]], routes->n_waves, stops);
+            for (int32_t s = 0; s < routes->n_waves; s++)
+                stops[s] = rank_at[stops[s]];
         }
-    return CPL_OK;
+}
+
+enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                               enum cpl_grid_order order, const int32_t *position,
+                               struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    int32_t *rank_at = position ? CPL_ARENA_ARRAY(&scratch, int32_t, grid->n_ranks) : NULL;
+    if (position && !rank_at)
+        return cpl_fail_memory(error, "the routes");
+    enum cpl_status status = cpl_routes_init(pattern, cpl_grid_n_steps(grid, order), routes, error);
+    for (int32_t i = 0; i < grid->n_ranks && position; i++)
+        rank_at[position[i]] = i;
+    if (!status && position)
+        walk_mapped(pattern, grid, order, position, rank_at, routes);
+    for (int32_t i = 0; i < pattern->n_ranks && !status && !position; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
+            walk(grid, order, i, pattern->dst[m], routes->n_waves, cpl_routes_of(routes, m));
+    cpl_arena_free(&scratch);
+    return status;
 }

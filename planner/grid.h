@@ -63,10 +63,11 @@ int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order)
  * messages. */
 int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t step);
 
-/* Routes of a pattern's messages over a grid of as many ranks: a wave per step. Returns CPL_OK,
+/* Routes of a pattern's messages over a grid of as many ranks: a wave per step. position[i] is the
+ * point that rank i plays (a permutation, map.h); NULL: rank i is point i. Returns CPL_OK,
  * CPL_ERR_NOMEM. The caller frees *routes. O(messages x dimensions). */
 enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
-                               enum cpl_grid_order order, struct cpl_routes *routes,
-                               struct cpl_error *error);
+                               enum cpl_grid_order order, const int32_t *position,
+                               struct cpl_routes *routes, struct cpl_error *error);
 
 #endif

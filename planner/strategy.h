@@ -35,7 +35,7 @@ struct cpl_strategy_numbers {
     int32_t at[CPL_MAX_NUMBERS];
 };
 
-#define CPL_STRATEGY_TEXT 80 /* bytes that hold any choice as text */
+#define CPL_STRATEGY_TEXT 96 /* bytes that hold any choice as text */
 
 struct cpl_strategy;
 struct cpl_strategy_list;

@@ -9,8 +9,10 @@
  *
  * Shapes: equal, hypercube, increase, decrease, hourglass, inverse-hourglass (grid_shape.h), and
  * locality: a hypercube whose points are the nodes, then one step inside the destination's node
- * (node_grid.h). O(messages x steps). */
+ * (node_grid.h). A suffix +MAP (not of locality) assigns the ranks to the points in another way
+ * where that is modelled faster (grid_mapped.h). O(messages x steps), and what the map takes. */
 #include "grid.h"
+#include "grid_mapped.h"
 #include "grid_shape.h"
 #include "node_grid.h"
 #include "strategy.h"
@@ -21,7 +23,7 @@
 #include <string.h>
 
 /* Meaning of the numbers. After them come sizes, or the dimensions of a shape if given. */
-enum { AT_SHAPE, AT_ORDER, N_FIXED };
+enum { AT_SHAPE, AT_ORDER, AT_MAP, N_FIXED };
 
 /* What grid_shape.h does not have. */
 enum { SHAPE_LOCALITY = CPL_N_SHAPES, SHAPE_SIZES, N_SHAPES = SHAPE_SIZES };
@@ -92,7 +94,9 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     }
     struct cpl_grid grid;
     enum cpl_status status = make_grid(numbers, input->pattern->n_ranks, &grid, error);
-    return status ? status : cpl_grid_route(input->pattern, &grid, order, routes, error);
+    return status ? status
+                  : cpl_grid_mapped_route(input, &grid, order, (enum cpl_map)numbers->at[AT_MAP],
+                                          routes, error);
 }
 
 static enum cpl_status fail_parse(const char *text, struct cpl_error *error)
@@ -141,23 +145,38 @@ static bool parse_shape(const char *text, struct cpl_strategy_numbers *numbers)
     return true;
 }
 
+/* Parses what is left of the text without order and map. */
+static enum cpl_status parse_steps(const struct cpl_strategy *strategy, const char *left,
+                                   const char *text, struct cpl_strategy_numbers *numbers,
+                                   struct cpl_error *error)
+{
+    if (!parse_shape(left, numbers))
+        return parse_sizes(left, numbers) ? CPL_OK : fail_parse(text ? text : "", error);
+    const char *colon = strchr(left, ':');
+    return colon ? cpl_strategy_parse_number(strategy, colon + 1, 1, CPL_MAX_DIMENSIONS,
+                                             &numbers->at[numbers->n++], error)
+                 : CPL_OK;
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
     struct cpl_strategy_numbers parsed = {N_FIXED, {SHAPE_SIZES, CPL_GRID_NEAR_FIRST}};
-    const char *rest = text ? text : "";
+    char front[CPL_STRATEGY_TEXT];
+    const char *rest = front;
+    enum cpl_map map;
+    if (cpl_grid_mapped_parse(strategy, text, front, &map, error))
+        return CPL_ERR_ARG;
+    parsed.at[AT_MAP] = (int32_t)map;
     if (strncmp(rest, far_prefix, strlen(far_prefix)) == 0) {
         parsed.at[AT_ORDER] = CPL_GRID_FAR_FIRST;
         rest += strlen(far_prefix);
     }
-    if (parse_shape(rest, &parsed)) {
-        const char *colon = strchr(rest, ':');
-        if (colon && cpl_strategy_parse_number(strategy, colon + 1, 1, CPL_MAX_DIMENSIONS,
-                                               &parsed.at[parsed.n++], error))
-            return CPL_ERR_ARG;
-    } else if (!parse_sizes(rest, &parsed)) {
-        return fail_parse(text ? text : "", error);
-    }
+    if (parse_steps(strategy, rest, text, &parsed, error))
+        return CPL_ERR_ARG;
+    if (parsed.at[AT_SHAPE] == SHAPE_LOCALITY && map != CPL_MAP_NONE)
+        return cpl_fail(error, CPL_ERR_ARG, "strategy grid:locality takes no +%s",
+                        cpl_map_name(map));
     *numbers = parsed;
     return CPL_OK;
 }
@@ -174,6 +193,7 @@ static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STR
                                  : k > N_FIXED        ? "x"
                                                       : "",
                                  (int)numbers->at[k]);
+    cpl_grid_mapped_format((enum cpl_map)numbers->at[AT_MAP], text);
 }
 
 /* Grids that are in the list of candidates already. */
@@ -239,18 +259,18 @@ static void candidates(const struct cpl_strategy *strategy, const struct cpl_str
     if (input->machine->n_nodes > 1 && input->machine->n_nodes < n_ranks)
         cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){N_FIXED, {SHAPE_LOCALITY}});
     offer(strategy, n_ranks, &known,
-          (struct cpl_strategy_numbers){N_FIXED + 1, {CPL_SHAPE_EQUAL, 0, 3}}, list);
+          (struct cpl_strategy_numbers){N_FIXED + 1, {CPL_SHAPE_EQUAL, 0, CPL_MAP_NONE, 3}}, list);
     for (int32_t a = 2; a <= log2 - 2; a++)
         if (abs(log2 - 2 * a) <= 6)
             offer(strategy, n_ranks, &known,
-                  (struct cpl_strategy_numbers){N_FIXED + 2,
-                                                {SHAPE_SIZES, 0, 1 << a, 1 << (log2 - a)}},
+                  (struct cpl_strategy_numbers){
+                      N_FIXED + 2, {SHAPE_SIZES, 0, CPL_MAP_NONE, 1 << a, 1 << (log2 - a)}},
                   list);
 }
 
 const struct cpl_strategy cpl_strategy_grid = {
     .name = "grid",
-    .parameter = ":[far:]SIZExSIZE...|SHAPE[:DIMENSIONS]",
+    .parameter = ":[far:]SIZExSIZE...|SHAPE[:DIMENSIONS][+MAP]",
     .doc = "store-and-forward on a grid with steps of the given sizes, from neighbouring ranks to "
            "far ones or (far:) the other way round, or of a shape: equal, hypercube, increase, "
            "decrease, hourglass, inverse-hourglass, locality; Peters 2024",

@@ -117,7 +117,7 @@ check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
 strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
 n_strategies=$(sed 1d "$tmp/out" | wc -l)
 check "plan: a tsv line for each strategy" \
-    test "${strategies#direct share:1 share vpt:2 vpt:3 grid:}" != "$strategies"
+    test "${strategies#direct share:1 share vpt:2 vpt:3 vpt:2+klr }" != "$strategies"
 check "plan: auto comes last" test "${strategies% auto}" != "$strategies"
 none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 13' "$tmp/out")"
 none "plan: tsv holds numbers only" \

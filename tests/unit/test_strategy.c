@@ -54,14 +54,18 @@ static void test_names(void **state)
     check_format("grid:equal", "grid:equal");
     check_format("grid:inverse-hourglass:24", "grid:inverse-hourglass:24");
     check_format("grid:far:locality", "grid:far:locality");
+    check_format("vpt:3+klf", "vpt:3+klf");
+    check_format("vpt:3+klr", "vpt:3+klr");
+    check_format("grid:far:equal:2+near", "grid:far:equal:2+near");
+    check_format("grid:2x2+doubling", "grid:2x2+doubling");
     check_format("node", "node");
     check_format("node:1", "node");
     check_format("node:2", "node:2");
     check_format("node:spread", "node:spread");
     check_format("node:partner", "node:partner");
     check_format("node-grid:0:24:1", "node-grid:0:24:1");
-    check_format("grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216",
-                 "grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216");
+    check_format("grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216+doubling",
+                 "grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216+doubling");
     assert_null(parse("auto").strategy);
     assert_string_equal(parse("vpt:3").strategy->name, "vpt");
     assert_int_equal(parse("vpt:3").numbers.at[0], 3);
@@ -114,6 +118,16 @@ static void test_wrong_names(void **state)
     check_refused("grid:equal:25", "from 1 to 24");
     check_refused("grid:hypercube:3", "not 'hypercube:3'");
     check_refused("grid:locality:3", "not 'locality:3'");
+    check_refused("vpt:3+",
+                  "strategy vpt takes +klf, +klr, +near or +doubling at its end, not '+'");
+    check_refused("vpt:3+KLF", "not '+KLF'");
+    check_refused("vpt:3+klf+klr", "not '+klf+klr'");
+    check_refused("vpt:+klf", "not ''");
+    check_refused("grid:+klf", "not '+klf'");
+    check_refused("grid:locality+klf", "strategy grid:locality takes no +klf");
+    check_refused("grid:00000000000000000000000000000000000000000000000000000000000000000000000000"
+                  "0000000004x2",
+                  "is too long");
     check_refused("node:0", "a whole number from 1, or spread or partner after ':', not '0'");
     check_refused("node:", "not ''");
     check_refused("node:spreads", "not 'spreads'");
@@ -159,14 +173,16 @@ static void test_candidates(void **state)
     check_candidates(1, 1, "direct share:1 share");
     check_candidates(2, 1, "direct share:1 share");
     check_candidates(3, 3, "direct share:1 share");
-    check_candidates(4, 4, "direct share:1 share vpt:2 grid:far:equal");
-    check_candidates(15, 5,
-                     "direct share:1 share vpt:2 vpt:3 grid:far:equal grid:equal "
-                     "grid:far:hypercube grid:hypercube grid:locality grid:far:equal:3 "
-                     "grid:equal:3 node node:spread node:4 node:partner node-grid:0:1:2 "
-                     "node-grid:1:1:1 node-grid:2:1:2");
+    check_candidates(4, 4, "direct share:1 share vpt:2 vpt:2+klr grid:far:equal");
+    check_candidates(
+        15, 5,
+        "direct share:1 share vpt:2 vpt:3 vpt:2+klr vpt:3+klr grid:far:equal grid:equal "
+        "grid:far:hypercube grid:hypercube grid:locality grid:far:equal:3 "
+        "grid:equal:3 node node:spread node:4 node:partner node-grid:0:1:2 "
+        "node-grid:1:1:1 node-grid:2:1:2");
     check_candidates(16, 16,
-                     "direct share:1 share vpt:2 vpt:3 vpt:4 grid:far:equal grid:far:hypercube "
+                     "direct share:1 share vpt:2 vpt:3 vpt:4 vpt:2+klr vpt:3+klr vpt:4+klr "
+                     "grid:far:equal grid:far:hypercube "
                      "grid:far:equal:3");
 }
 
