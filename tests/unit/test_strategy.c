@@ -126,7 +126,7 @@ static void test_wrong_names(void **state)
     check_refused("grid:+klf", "not '+klf'");
     check_refused("grid:locality+klf", "strategy grid:locality takes no +klf");
     check_refused("grid:00000000000000000000000000000000000000000000000000000000000000000000000000"
-                  "0000000004x2",
+                  "00000000000000000000000000000000000004x2",
                   "is too long");
     check_refused("node:0", "a whole number from 1, or spread or partner after ':', not '0'");
     check_refused("node:", "not ''");
