@@ -249,21 +249,33 @@ static enum cpl_status try_choice(const struct options *options,
     return status;
 }
 
+static int name_width(const struct result *results, size_t n)
+{
+    size_t width = 9;
+    for (size_t k = 0; k < n; k++)
+        if (strlen(results[k].name) > width)
+            width = strlen(results[k].name);
+    return (int)width;
+}
+
 static void print_table(const struct options *options, const struct cpl_pattern *pattern,
                         const struct cpl_machine *machine, const struct lower_bounds *bounds,
                         const struct result *results, size_t n)
 {
+    int width = name_width(results, n);
     printf("%s: %d ranks, %lld messages (%.2f a rank), %d nodes, %g bytes a unit\n", options->file,
            pattern->n_ranks, (long long)pattern->n_messages,
            (double)pattern->n_messages / pattern->n_ranks, machine->n_nodes, options->unit_bytes);
-    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", "", "", "sends", "",
-           "recvs", "", "hops", "", "volume", "modelled", "chain", "plan", "set", "");
-    printf("%-9s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", "strategy", "waves",
-           "max", "avg", "max", "avg", "max", "avg", "factor", "us", "us", "ms", "max", "avg");
+    printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "", "", "sends",
+           "", "recvs", "", "hops", "", "volume", "modelled", "chain", "plan", "set", "");
+    printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "strategy",
+           "waves", "max", "avg", "max", "avg", "max", "avg", "factor", "us", "us", "ms", "max",
+           "avg");
     for (size_t k = 0; k < n; k++) {
         const struct result *r = &results[k];
         const struct cpl_metrics *m = &r->metrics;
-        printf("%-9s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %11.2f %9.2f %7lld %8.2f\n",
+        printf("%-*s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %11.2f %9.2f %7lld %8.2f\n",
+               width,
                r->name, m->n_waves, (long long)m->sends_max, m->sends_avg, (long long)m->recvs_max,
                m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us,
                m->chain_us, r->plan_ms, (long long)m->set_max, m->set_avg);

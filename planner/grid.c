@@ -96,13 +96,18 @@ static void even_with_holes(int32_t n_ranks, int32_t n_dims, int32_t *size)
     }
 }
 
+int32_t cpl_grid_most_dimensions(int32_t n_ranks)
+{
+    int32_t log2 = 0;
+    while (n_ranks >> (log2 + 1))
+        log2++;
+    return log2 > 1 ? log2 : 1;
+}
+
 enum cpl_status cpl_grid_even_sizes(int32_t n_ranks, int32_t n_dims, int32_t *size,
                                     struct cpl_error *error)
 {
-    int32_t log2 = 0;
-    while (log2 < 30 && (INT32_C(2) << log2) <= n_ranks)
-        log2++;
-    int32_t max_dims = log2 > 1 ? log2 : 1;
+    int32_t max_dims = cpl_grid_most_dimensions(n_ranks);
     if (n_dims < 1 || n_dims > max_dims || n_dims > CPL_MAX_DIMENSIONS)
         return cpl_fail(error, CPL_ERR_UNFIT, "%d ranks fit 1 to %d dimensions, not %d", n_ranks,
                         max_dims, n_dims);
@@ -131,18 +136,75 @@ int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int
     return (int32_t)(point % layer) + at % full_layers * layer;
 }
 
-enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
-                               struct cpl_routes *routes, struct cpl_error *error)
+int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order)
 {
-    enum cpl_status status = cpl_routes_init(pattern, grid->n_dims, routes, error);
-    if (status)
-        return status;
+    int32_t layer = grid->stride[grid->n_dims - 1];
+    return grid->n_dims + (order == CPL_GRID_FAR_FIRST && grid->n_ranks % layer != 0);
+}
+
+/* Why this never meets a hole: let the last layer be partial. Step 0 ends in a full layer, whatever
+ * dest: a message for a full layer goes to its destination's, one for the partial layer stays where
+ * it is or, coming from there, goes to some full layer. Steps 1 .. n_dims - 1 change coordinates
+ * inside that layer, where every point is a rank, to those of dest. The last step changes the layer
+ * to that of dest, and the point is dest itself.
+ *
+ * Why no rank has more partners than the sum of (size - 1): with F full layers size - 1 of the last
+ * dimension is F. In step 0 a rank of a full layer exchanges messages with F - 1 others at most, in
+ * the last step with one of the partial layer; a rank of the partial layer with F at most, in step
+ * 0 as sender, in the last step as receiver. */
+int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t step)
+{
+    int32_t last = grid->n_dims - 1, layer = grid->stride[last];
+    int32_t full_ranks = grid->n_ranks - grid->n_ranks % layer;
+    if (at == dest || step > last)
+        return dest;
+    if (step > 0) {
+        int32_t stride = grid->stride[last - step], size = grid->size[last - step];
+        return at + (dest / stride % size - at / stride % size) * stride;
+    }
+    if (dest < full_ranks)
+        return dest / layer * layer + at % layer;
+    return at < full_ranks ? at : at % layer + at % layer % (full_ranks / layer) * layer;
+}
+
+/* Walks from a point to another; stops are points. */
+static void walk(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at, int32_t dest,
+                 int32_t n_steps, int32_t *stops)
+{
+    for (int32_t s = 0; s < n_steps; s++)
+        stops[s] = at = order == CPL_GRID_FAR_FIRST ? cpl_grid_far_step(grid, at, dest, s)
+                                                    : cpl_grid_step(grid, at, dest, s);
+}
+
+static void walk_mapped(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                        enum cpl_grid_order order, const int32_t *position, const int32_t *rank_at,
+                        struct cpl_routes *routes)
+{
     for (int32_t i = 0; i < pattern->n_ranks; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
             int32_t *stops = cpl_routes_of(routes, m);
-            int32_t at = i;
-            for (int32_t d = 0; d < grid->n_dims; d++)
-                stops[d] = at = cpl_grid_step(grid, at, pattern->dst[m], d);
+            walk(grid, order, position[i], position[pattern->dst[m]], routes->n_waves, stops);
+            for (int32_t s = 0; s < routes->n_waves; s++)
+                stops[s] = rank_at[stops[s]];
         }
-    return CPL_OK;
+}
+
+enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                               enum cpl_grid_order order, const int32_t *position,
+                               struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    int32_t *rank_at = position ? CPL_ARENA_ARRAY(&scratch, int32_t, grid->n_ranks) : NULL;
+    if (position && !rank_at)
+        return cpl_fail_memory(error, "the routes");
+    enum cpl_status status = cpl_routes_init(pattern, cpl_grid_n_steps(grid, order), routes, error);
+    for (int32_t i = 0; i < grid->n_ranks && position; i++)
+        rank_at[position[i]] = i;
+    if (!status && position)
+        walk_mapped(pattern, grid, order, position, rank_at, routes);
+    for (int32_t i = 0; i < pattern->n_ranks && !status && !position; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
+            walk(grid, order, i, pattern->dst[m], routes->n_waves, cpl_routes_of(routes, m));
+    cpl_arena_free(&scratch);
+    return status;
 }

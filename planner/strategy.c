@@ -8,10 +8,8 @@
 #include <string.h>
 
 static const struct cpl_strategy *const table[] = {
-    &cpl_strategy_direct,
-    &cpl_strategy_share,
-    &cpl_strategy_vpt,
-    &cpl_strategy_balance,
+    &cpl_strategy_direct, &cpl_strategy_share,     &cpl_strategy_vpt,     &cpl_strategy_grid,
+    &cpl_strategy_node,   &cpl_strategy_node_grid, &cpl_strategy_balance,
 };
 
 #define N_STRATEGIES (sizeof table / sizeof table[0])
@@ -96,7 +94,7 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
             *choice = parsed;
         return status;
     }
-    char names[160];
+    char names[320];
     list_names(names, sizeof names);
     return cpl_fail(error, CPL_ERR_ARG, "no strategy '%s'; there are %s", text, names);
 }
@@ -108,7 +106,7 @@ void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL
     if (s)
         s->format(&choice->numbers, parameter);
     snprintf(text, CPL_STRATEGY_TEXT, "%s%s%.*s", s ? s->name : "auto", parameter[0] ? ":" : "",
-             CPL_STRATEGY_TEXT - 20, parameter);
+             CPL_STRATEGY_TEXT - 12, parameter);
 }
 
 void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,

@@ -28,7 +28,7 @@ struct cpl_strategy_input {
 /* The budget where nothing is said. */
 #define CPL_DEFAULT_BUDGET_MS 500
 
-#define CPL_MAX_NUMBERS 26 /* CPL_MAX_DIMENSIONS of grid.h and two more */
+#define CPL_MAX_NUMBERS 27 /* CPL_MAX_DIMENSIONS of grid.h and three more */
 
 /* The part of a strategy's text after ':', as numbers whose meaning is the strategy's own. */
 struct cpl_strategy_numbers {
@@ -36,7 +36,7 @@ struct cpl_strategy_numbers {
     int32_t at[CPL_MAX_NUMBERS];
 };
 
-#define CPL_STRATEGY_TEXT 64 /* bytes that hold any choice as text */
+#define CPL_STRATEGY_TEXT 96 /* bytes that hold any choice as text */
 
 struct cpl_strategy;
 struct cpl_strategy_list;
@@ -111,7 +111,7 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
 
 /* The table's rows; each is defined in a file of its own, which says what it does. */
 extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt,
-    cpl_strategy_balance;
+    cpl_strategy_grid, cpl_strategy_node, cpl_strategy_node_grid, cpl_strategy_balance;
 
 /* For rows without a parameter: parse and format. */
 enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,

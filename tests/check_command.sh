@@ -84,6 +84,9 @@ misused "plan: strategy without its parameter" "as in vpt:2" plan --strategy vpt
 misused "plan: empty strategy" "no strategy ''" plan --strategy direct, "$hub"
 fails "plan: strategy that does not fit" "8 ranks fit 1 to 3 dimensions, not 4" \
     plan --strategy vpt:4 "$hub"
+fails "plan: grid that does not fit" "a grid of 4 points does not hold 8 ranks; grid:4x2 fits" \
+    plan --strategy grid:2x2 "$hub"
+misused "plan: no grid" "as in grid:8x64" plan --strategy grid "$hub"
 
 # --- carpool plan: files that are no patterns
 bad() { # name, what the message says after FILE:, contents
@@ -113,8 +116,10 @@ printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max ho
     volume_factor modelled_us plan_ms set_max set_avg | sed 's/\t$//' >"$tmp/header"
 check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
 strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
+n_strategies=$(sed 1d "$tmp/out" | wc -l)
 check "plan: a tsv line for each strategy" \
-    test "$strategies" = "direct share:1 share vpt:2 vpt:3 auto"
+    test "${strategies#direct share:1 share vpt:2 vpt:3 vpt:2+klr }" != "$strategies"
+check "plan: auto comes last" test "${strategies% auto}" != "$strategies"
 none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 13' "$tmp/out")"
 none "plan: tsv holds numbers only" \
     "$(sed 1d "$tmp/out" | cut -f 2- | grep -Ev '^[0-9.]+(	[0-9.]+)*$')"
@@ -131,14 +136,14 @@ json_is_valid() { # file; 77 when nothing is there to tell
         python3 -c 'import json, sys
 j = json.load(open(sys.argv[1]))
 s = j["strategies"]
-sys.exit(0 if j["ranks"] == 8 and len(s) == 6 and all(
+sys.exit(0 if j["ranks"] == 8 and len(s) == int(sys.argv[2]) and all(
     x["chain_us"] > 0 and x["modelled_us"] >= j["bound_us"] > 0 for x in s)
-    and j["bound_two_waves"] == 3 else 1)' "$1"
+    and j["bound_two_waves"] == 3 else 1)' "$1" "$n_strategies"
     elif command -v node >/dev/null 2>&1; then
         node -e 'const j = JSON.parse(require("fs").readFileSync(process.argv[1]));
-process.exit(j.ranks === 8 && j.strategies.length === 6 &&
+process.exit(j.ranks === 8 && j.strategies.length === Number(process.argv[2]) &&
     j.bound_two_waves === 3 &&
-    j.strategies.every(s => s.chain_us > 0 && s.modelled_us >= j.bound_us) ? 0 : 1)' "$1"
+    j.strategies.every(s => s.chain_us > 0 && s.modelled_us >= j.bound_us) ? 0 : 1)' "$1" "$n_strategies"
     else
         return 77
     fi

@@ -1,5 +1,6 @@
 /* Tests of virtual grids (grid.h): sizes, and that steps through all dimensions lead anywhere. */
 #include "grid.h"
+#include "grid_shape.h"
 #include "random_pattern.h"
 
 #include <setjmp.h>
@@ -143,9 +144,52 @@ static void test_steps_around_holes(void **state)
     assert_int_equal(cpl_grid_step(&grid, 2, 5, 1), 5);
 }
 
+/* The same from far to near. Ranks 0 .. 2, 3 .. 5 are full layers, 6 is left first and entered
+ * last.
+ */
+static void test_far_steps_around_holes(void **state)
+{
+    (void)state;
+    struct cpl_grid grid;
+    assert_int_equal(cpl_grid_init(&grid, 7, 2, (const int32_t[]){3, 3}, NULL), CPL_OK);
+    assert_int_equal(cpl_grid_n_steps(&grid, CPL_GRID_NEAR_FIRST), 2);
+    assert_int_equal(cpl_grid_n_steps(&grid, CPL_GRID_FAR_FIRST), 3);
+    assert_int_equal(cpl_grid_far_step(&grid, 0, 5, 0), 3); /* (0,0) -> (0,1) */
+    assert_int_equal(cpl_grid_far_step(&grid, 3, 5, 1), 5); /* (0,1) -> (2,1) */
+    assert_int_equal(cpl_grid_far_step(&grid, 5, 5, 2), 5); /* rests */
+    assert_int_equal(cpl_grid_far_step(&grid, 4, 6, 0), 4); /* does not enter yet */
+    assert_int_equal(cpl_grid_far_step(&grid, 4, 6, 1), 3); /* (1,1) -> (0,1) */
+    assert_int_equal(cpl_grid_far_step(&grid, 3, 6, 2), 6); /* enters */
+    assert_int_equal(cpl_grid_far_step(&grid, 6, 5, 0), 3); /* leaves */
+    assert_int_equal(cpl_grid_init(&grid, 8, 2, (const int32_t[]){3, 3}, NULL), CPL_OK);
+    assert_int_equal(cpl_grid_far_step(&grid, 7, 6, 0),
+                     4); /* (1,2) -> (1,1), not along the layer */
+    assert_int_equal(cpl_grid_far_step(&grid, 4, 6, 1), 3);
+    assert_int_equal(cpl_grid_far_step(&grid, 3, 6, 2), 6);
+    assert_int_equal(cpl_grid_init(&grid, 9, 2, (const int32_t[]){3, 3}, NULL), CPL_OK);
+    assert_int_equal(cpl_grid_n_steps(&grid, CPL_GRID_FAR_FIRST), 2);
+    assert_int_equal(cpl_grid_far_step(&grid, 0, 7, 0), 6);
+    assert_int_equal(cpl_grid_far_step(&grid, 6, 7, 1), 7);
+}
+
+static void check_far_walk(const struct cpl_grid *grid, int32_t src, int32_t dest)
+{
+    int32_t at = src;
+    for (int32_t s = 0; s < cpl_grid_n_steps(grid, CPL_GRID_FAR_FIRST); s++) {
+        at = cpl_grid_far_step(grid, at, dest, s);
+        if (at < 0 || at >= grid->n_ranks)
+            fail_msg("%d -> %d of %d ranks, %d dimensions: far over %d", src, dest, grid->n_ranks,
+                     grid->n_dims, at);
+    }
+    if (at != dest)
+        fail_msg("%d -> %d of %d ranks, %d dimensions: far ends at %d", src, dest, grid->n_ranks,
+                 grid->n_dims, at);
+}
+
 static void check_walk(const struct cpl_grid *grid, int32_t src, int32_t dest)
 {
     int32_t at = src;
+    check_far_walk(grid, src, dest);
     for (int32_t d = 0; d < grid->n_dims; d++) {
         at = cpl_grid_step(grid, at, dest, d);
         if (at < 0 || at >= grid->n_ranks)
@@ -236,6 +280,87 @@ static void test_many_sizes(void **state)
         }
 }
 
+static void check_shape(enum cpl_grid_shape shape, int32_t n_ranks, int32_t n_dims,
+                        int32_t n_expected, const int32_t *expected)
+{
+    int32_t n = -1, size[CPL_MAX_DIMENSIONS];
+    assert_int_equal(cpl_grid_shape_sizes(shape, n_ranks, n_dims, &n, size, NULL), CPL_OK);
+    assert_int_equal(n, n_expected);
+    for (int32_t d = 0; d < n; d++)
+        if (size[d] != expected[d])
+            fail_msg("%s of %d: size %d is %d, not %d", cpl_grid_shape_name(shape), n_ranks, d,
+                     size[d], expected[d]);
+}
+
+/* The shapes of Peters 2024, 5.2.1, for 4096 ranks. */
+static void test_shapes_of_4096(void **state)
+{
+    (void)state;
+    check_shape(CPL_SHAPE_EQUAL, 4096, 0, 6, (const int32_t[]){4, 4, 4, 4, 4, 4});
+    check_shape(CPL_SHAPE_HYPERCUBE, 4096, 0, 12,
+                (const int32_t[]){2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
+    check_shape(CPL_SHAPE_INCREASE, 4096, 0, 6, (const int32_t[]){2, 2, 2, 4, 8, 16});
+    check_shape(CPL_SHAPE_DECREASE, 4096, 0, 6, (const int32_t[]){16, 8, 4, 2, 2, 2});
+    check_shape(CPL_SHAPE_HOURGLASS, 4096, 0, 6, (const int32_t[]){8, 4, 2, 2, 4, 8});
+    check_shape(CPL_SHAPE_INVERSE_HOURGLASS, 4096, 0, 6, (const int32_t[]){2, 4, 8, 8, 4, 2});
+}
+
+/* Bits beyond and below what the staircase takes, few ranks, ranks that are no power of two. */
+static void test_other_shapes(void **state)
+{
+    (void)state;
+    check_shape(CPL_SHAPE_INCREASE, 8192, 6, 6, (const int32_t[]){2, 2, 4, 4, 8, 16});
+    check_shape(CPL_SHAPE_INCREASE, 2048, 2, 2, (const int32_t[]){32, 64});
+    check_shape(CPL_SHAPE_INCREASE, 4096, 2, 2, (const int32_t[]){64, 64});
+    check_shape(CPL_SHAPE_DECREASE, 4096, 12, 12,
+                (const int32_t[]){2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
+    check_shape(CPL_SHAPE_DECREASE, 512, 0, 5, (const int32_t[]){8, 4, 4, 2, 2});
+    check_shape(CPL_SHAPE_HOURGLASS, 512, 5, 5, (const int32_t[]){4, 4, 2, 4, 4});
+    check_shape(CPL_SHAPE_EQUAL, 100, 3, 3, (const int32_t[]){8, 4, 4});
+    check_shape(CPL_SHAPE_EQUAL, 3, 0, 2, (const int32_t[]){2, 2});
+    check_shape(CPL_SHAPE_INCREASE, 2, 0, 1, (const int32_t[]){2});
+    check_shape(CPL_SHAPE_HOURGLASS, 1, 0, 1, (const int32_t[]){1});
+    check_shape(CPL_SHAPE_HYPERCUBE, 1, 0, 1, (const int32_t[]){1});
+    check_shape(CPL_SHAPE_EQUAL, (1 << 24) - 3, 2, 2, (const int32_t[]){4096, 4096});
+}
+
+/* Whatever the shape: the product is the power of two that holds the ranks, neighbours differ by a
+ * factor of two at most, and the grid can be made in both orders. */
+static void test_many_shapes(void **state)
+{
+    (void)state;
+    for (int32_t n_ranks = 1; n_ranks <= 3000; n_ranks += 1 + n_ranks / 7)
+        for (int shape = 0; shape < CPL_N_SHAPES; shape++)
+            for (int32_t n_dims = 1; n_dims <= cpl_grid_log2(n_ranks); n_dims++) {
+                int32_t n = 0, size[CPL_MAX_DIMENSIONS], reversed[CPL_MAX_DIMENSIONS];
+                int64_t points = 1;
+                struct cpl_grid grid;
+                assert_int_equal(cpl_grid_shape_sizes((enum cpl_grid_shape)shape, n_ranks, n_dims,
+                                                      &n, size, NULL),
+                                 CPL_OK);
+                for (int32_t d = 0; d < n; d++) {
+                    points *= size[d];
+                    reversed[n - 1 - d] = size[d];
+                    assert_true(d == 0 ||
+                                (size[d] <= 2 * size[d - 1] && size[d - 1] <= 2 * size[d]));
+                }
+                assert_true(points >= n_ranks && points < 2 * n_ranks);
+                assert_int_equal(cpl_grid_init(&grid, n_ranks, n, size, NULL), CPL_OK);
+                assert_int_equal(cpl_grid_init(&grid, n_ranks, n, reversed, NULL), CPL_OK);
+            }
+}
+
+static void test_unfit_shapes(void **state)
+{
+    (void)state;
+    int32_t n, size[CPL_MAX_DIMENSIONS];
+    struct cpl_error error = {""};
+    assert_int_equal(cpl_grid_shape_sizes(CPL_SHAPE_EQUAL, 9, 5, &n, size, &error), CPL_ERR_UNFIT);
+    assert_string_equal(error.text, "9 ranks fit equal shapes of 1 to 4 dimensions, not 5");
+    assert_int_equal(cpl_grid_shape_sizes(CPL_SHAPE_EQUAL, 1, 2, &n, size, NULL), CPL_ERR_UNFIT);
+    assert_int_equal(cpl_grid_shape_sizes(CPL_SHAPE_EQUAL, 9, -1, &n, size, NULL), CPL_ERR_UNFIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,10 +371,15 @@ int main(void)
         cmocka_unit_test(test_init),
         cmocka_unit_test(test_unfit_grids),
         cmocka_unit_test(test_steps_around_holes),
+        cmocka_unit_test(test_far_steps_around_holes),
         cmocka_unit_test(test_all_walks),
         cmocka_unit_test(test_random_walks),
         cmocka_unit_test(test_uneven_walks),
         cmocka_unit_test(test_many_sizes),
+        cmocka_unit_test(test_shapes_of_4096),
+        cmocka_unit_test(test_other_shapes),
+        cmocka_unit_test(test_many_shapes),
+        cmocka_unit_test(test_unfit_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

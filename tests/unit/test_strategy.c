@@ -1,6 +1,7 @@
 /* Tests of strategies (strategy.h): names, candidates, and what every strategy promises, on random
  * patterns. */
 #include "grid.h"
+#include "grid_shape.h"
 #include "plan.h"
 #include "plans.h"
 #include "random_pattern.h"
@@ -12,12 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #define N_PATTERNS   1000
-#define SEARCH_EVERY 8 /* patterns: searching takes long */
+#define SEARCH_EVERY 20 /* patterns: searching takes long */
 #define BALANCE_HOPS 5 /* more are not promised for a search for time */
 
 static struct cpl_strategy_choice parse(const char *text)
@@ -47,6 +49,25 @@ static void test_names(void **state)
     check_format("share:2", "share");
     check_format("vpt:1", "vpt:1");
     check_format("vpt:24", "vpt:24");
+    check_format("grid:8x64", "grid:8x64");
+    check_format("grid:far:08x64x1", "grid:far:8x64x1");
+    check_format("grid:7", "grid:7");
+    check_format("grid:16777216x16777216", "grid:16777216x16777216");
+    check_format("grid:equal", "grid:equal");
+    check_format("grid:inverse-hourglass:24", "grid:inverse-hourglass:24");
+    check_format("grid:far:locality", "grid:far:locality");
+    check_format("vpt:3+klf", "vpt:3+klf");
+    check_format("vpt:3+klr", "vpt:3+klr");
+    check_format("grid:far:equal:2+near", "grid:far:equal:2+near");
+    check_format("grid:2x2+doubling", "grid:2x2+doubling");
+    check_format("node", "node");
+    check_format("node:1", "node");
+    check_format("node:2", "node:2");
+    check_format("node:spread", "node:spread");
+    check_format("node:partner", "node:partner");
+    check_format("node-grid:0:24:1", "node-grid:0:24:1");
+    check_format("grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216+doubling",
+                 "grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216+doubling");
     check_format("balance", "balance");
     check_format("balance:hops=2", "balance:hops=2");
     assert_null(parse("auto").strategy);
@@ -82,19 +103,64 @@ static void test_wrong_names(void **state)
     check_refused("vpt:2x", "not '2x'");
     check_refused("vpt:99999999999999999999", "from 1 to 24");
     check_refused("share:3", "strategy share takes a whole number from 1 to 2");
+    check_refused("grid", "strategy grid takes 1 to 24 sizes");
+    check_refused("grid:", "one of equal, hypercube, increase, decrease, hourglass, "
+                           "inverse-hourglass, locality, not ''");
+    check_refused("grid:far:", "not 'far:'");
+    check_refused("grid:far:far:2x2", "not 'far:far:2x2'");
+    check_refused("grid:0x4", "not '0x4'");
+    check_refused("grid:-2x4", "not '-2x4'");
+    check_refused("grid:4x", "not '4x'");
+    check_refused("grid:4xx4", "not '4xx4'");
+    check_refused("grid: 4x4", "not ' 4x4'");
+    check_refused("grid:4X4", "not '4X4'");
+    check_refused("grid:16777217", "not '16777217'");
+    check_refused("grid:16777216x2x2", "not '16777216x2x2'");
+    check_refused("grid:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1", "1 to 24 sizes");
+    check_refused("grid:equa", "not 'equa'");
+    check_refused("grid:equal:", "strategy grid takes a whole number from 1 to 24 after ':'");
+    check_refused("grid:equal:25", "from 1 to 24");
+    check_refused("grid:hypercube:3", "not 'hypercube:3'");
+    check_refused("grid:locality:3", "not 'locality:3'");
+    check_refused("vpt:3+",
+                  "strategy vpt takes +klf, +klr, +near or +doubling at its end, not '+'");
+    check_refused("vpt:3+KLF", "not '+KLF'");
+    check_refused("vpt:3+klf+klr", "not '+klf+klr'");
+    check_refused("vpt:+klf", "not ''");
+    check_refused("grid:+klf", "not '+klf'");
+    check_refused("grid:locality+klf", "strategy grid:locality takes no +klf");
+    check_refused("grid:00000000000000000000000000000000000000000000000000000000000000000000000000"
+                  "00000000000000000000000000000000000004x2",
+                  "is too long");
+    check_refused("node:0", "a whole number from 1, or spread or partner after ':', not '0'");
+    check_refused("node:", "not ''");
+    check_refused("node:spreads", "not 'spreads'");
+    check_refused("node:16777217", "not '16777217'");
+    check_refused("node-grid", "as in node-grid:1:2:1, not ''");
+    check_refused("node-grid:1:1", "not '1:1'");
+    check_refused("node-grid:1:1:", "not '1:1:'");
+    check_refused("node-grid:1:1:1:1", "not '1:1:1:1'");
+    check_refused("node-grid:1:1:1:", "not '1:1:1:'");
+    check_refused("node-grid:1:0:1", "not '1:0:1'");
+    check_refused("node-grid:1:1:0", "not '1:1:0'");
+    check_refused("node-grid:25:1:1", "not '25:1:1'");
+    check_refused("node-grid:1: 1:1", "not '1: 1:1'");
     check_refused("auto:1", "no strategy 'auto:1'");
     check_refused("balance:2", "takes hops=2 or hops=3 after ':', not '2'");
     check_refused("balance:hops=4", "from 2 to 3");
     check_refused("balance:hops=", "from 2 to 3");
 }
 
-/* What the candidates of some rank counts are called, and that the names lead back to them. */
-static void check_candidates(int32_t n_ranks, const char *expected)
+/* What the candidates for ranks on nodes of some size are called, and that the names lead back to
+ * them. */
+static void check_candidates(int32_t n_ranks, int32_t ranks_per_node, const char *expected)
 {
     struct cpl_strategy_list list;
     struct cpl_pattern pattern = make_pattern(n_ranks, NULL, 0);
-    struct cpl_strategy_input input = {.pattern = &pattern};
+    struct cpl_machine machine;
+    struct cpl_strategy_input input = {&pattern, &machine, 8, 1};
     char text[CPL_MAX_CANDIDATES * CPL_STRATEGY_TEXT] = "", one[CPL_STRATEGY_TEXT];
+    assert_int_equal(cpl_machine_init(n_ranks, ranks_per_node, &machine, NULL), CPL_OK);
     cpl_strategy_candidates(&input, &list);
     for (size_t k = 0; k < list.n; k++) {
         cpl_strategy_format(&list.choice[k], one);
@@ -104,18 +170,48 @@ static void check_candidates(int32_t n_ranks, const char *expected)
         assert_memory_equal(&again.numbers, &list.choice[k].numbers, sizeof again.numbers);
     }
     assert_string_equal(text, expected);
+    cpl_machine_free(&machine);
     cpl_pattern_free(&pattern);
 }
 
 static void test_candidates(void **state)
 {
     (void)state;
-    check_candidates(1, "direct share:1 share balance");
-    check_candidates(3, "direct share:1 share balance");
-    check_candidates(4, "direct share:1 share vpt:2 balance:hops=2 balance");
-    check_candidates(15, "direct share:1 share vpt:2 vpt:3 balance:hops=2 balance:hops=3 balance");
-    check_candidates(16, "direct share:1 share vpt:2 vpt:3 vpt:4 balance:hops=2 balance:hops=3 "
-                         "balance");
+    check_candidates(1, 1, "direct share:1 share balance");
+    check_candidates(2, 1, "direct share:1 share balance");
+    check_candidates(3, 3, "direct share:1 share balance");
+    check_candidates(4, 4,
+                     "direct share:1 share vpt:2 vpt:2+klr grid:far:equal "
+                     "balance:hops=2 balance");
+    check_candidates(
+        15, 5,
+        "direct share:1 share vpt:2 vpt:3 vpt:2+klr vpt:3+klr grid:far:equal grid:equal "
+        "grid:far:hypercube grid:hypercube grid:locality grid:far:equal:3 "
+        "grid:equal:3 node node:spread node:4 node:partner node-grid:0:1:2 "
+        "node-grid:1:1:1 node-grid:2:1:2 balance:hops=2 balance:hops=3 balance");
+    check_candidates(16, 16,
+                     "direct share:1 share vpt:2 vpt:3 vpt:4 vpt:2+klr vpt:3+klr vpt:4+klr "
+                     "grid:far:equal grid:far:hypercube "
+                     "grid:far:equal:3 balance:hops=2 balance:hops=3 balance");
+}
+
+/* The whole list has room for the largest inputs. */
+static void test_candidates_fit(void **state)
+{
+    (void)state;
+    static const int32_t n_ranks[] = {512, 1000, 4096, 100000, 1 << 20, (1 << 24) - 3, 1 << 24};
+    for (size_t k = 0; k < sizeof n_ranks / sizeof *n_ranks; k++) {
+        struct cpl_strategy_list list;
+        struct cpl_pattern pattern = {.n_ranks = n_ranks[k]};
+        struct cpl_machine machine = {.n_ranks = n_ranks[k], .n_nodes = n_ranks[k] / 32};
+        struct cpl_strategy_input input = {&pattern, &machine, 8, 1};
+        int n_grids = 0;
+        cpl_strategy_candidates(&input, &list);
+        assert_true(list.n < CPL_MAX_CANDIDATES);
+        for (size_t c = 0; c < list.n; c++)
+            n_grids += strcmp(list.choice[c].strategy->name, "grid") == 0;
+        assert_in_range(n_grids, 20, 30);
+    }
 }
 
 static void test_table(void **state)
@@ -129,30 +225,88 @@ static void test_table(void **state)
         assert_non_null(table[k]->doc);
 }
 
-/* The most combined messages that a message may ride in. */
-static int32_t hops_bound(const struct cpl_strategy_choice *choice)
+static const char *text_of(const struct cpl_strategy_choice *choice)
 {
-    if (strcmp(choice->strategy->name, "share") == 0)
-        return 2 * choice->numbers.at[0];
-    if (strcmp(choice->strategy->name, "balance") == 0)
-        return choice->numbers.at[0] ? choice->numbers.at[0] : BALANCE_HOPS;
-    return strcmp(choice->strategy->name, "vpt") == 0 ? choice->numbers.at[0] : 1;
+    static char text[CPL_STRATEGY_TEXT];
+    cpl_strategy_format(choice, text);
+    return text;
 }
 
-/* The most that a rank may send: of a grid without holes the sum of its sizes less one, else any
- * number. */
+/* The sizes of a grid strategy's steps, from what follows "grid:" and "far:" in its name. Returns
+ * how many; 0 for locality. */
+static int32_t steps_of(const char *text, int32_t n_ranks, int32_t *step)
+{
+    int32_t n = 0;
+    char *end;
+    for (int shape = 0; shape < CPL_N_SHAPES; shape++) {
+        const char *name = cpl_grid_shape_name((enum cpl_grid_shape)shape);
+        size_t length = strlen(name);
+        if (strncmp(text, name, length) != 0)
+            continue;
+        int32_t n_dims = text[length] ? (int32_t)strtol(text + length + 1, NULL, 10) : 0;
+        assert_int_equal(
+            cpl_grid_shape_sizes((enum cpl_grid_shape)shape, n_ranks, n_dims, &n, step, NULL),
+            CPL_OK);
+        return n;
+    }
+    for (step[0] = (int32_t)strtol(text, &end, 10); step[n] > 0 && ++n && *end == 'x';)
+        step[n] = (int32_t)strtol(end + 1, &end, 10);
+    return n;
+}
+
+/* The grid of a vpt or grid strategy; false for others. */
+static bool grid_of(const struct cpl_strategy_choice *choice, int32_t n_ranks,
+                    struct cpl_grid *grid, enum cpl_grid_order *order)
+{
+    const char *text = text_of(choice);
+    int32_t n = 0, step[CPL_MAX_DIMENSIONS], size[CPL_MAX_DIMENSIONS];
+    *order = strstr(text, ":far:") ? CPL_GRID_FAR_FIRST : CPL_GRID_NEAR_FIRST;
+    if (strcmp(choice->strategy->name, "vpt") == 0) {
+        n = choice->numbers.at[0];
+        assert_int_equal(cpl_grid_even_sizes(n_ranks, n, step, NULL), CPL_OK);
+    } else if (strcmp(choice->strategy->name, "grid") == 0) {
+        n = steps_of(text + (*order == CPL_GRID_FAR_FIRST ? 9 : 5), n_ranks, step);
+    }
+    for (int32_t d = 0; d < n; d++)
+        size[d] = step[*order == CPL_GRID_FAR_FIRST ? n - 1 - d : d];
+    return n > 0 && !cpl_grid_init(grid, n_ranks, n, size, NULL);
+}
+
+/* The most combined messages that a message may ride in. */
+static int32_t hops_bound(const struct cpl_strategy_choice *choice,
+                          const struct cpl_machine *machine)
+{
+    struct cpl_grid grid;
+    enum cpl_grid_order order;
+    if (grid_of(choice, machine->n_ranks, &grid, &order))
+        return cpl_grid_n_steps(&grid, order);
+    if (strcmp(choice->strategy->name, "share") == 0)
+        return 2 * choice->numbers.at[0];
+    if (strcmp(text_of(choice), "grid:locality") == 0)
+        return cpl_grid_log2(machine->n_nodes) + 1;
+    if (strcmp(choice->strategy->name, "node") == 0)
+        return strcmp(text_of(choice), "node:partner") == 0 ? 2 : 3;
+    if (strcmp(choice->strategy->name, "node-grid") == 0)
+        return choice->numbers.at[0] + choice->numbers.at[1] + choice->numbers.at[2];
+    if (strcmp(choice->strategy->name, "balance") == 0)
+        return choice->numbers.at[0] ? choice->numbers.at[0] : BALANCE_HOPS;
+    assert_string_equal(choice->strategy->name, "direct");
+    return 1;
+}
+
+/* The most that a rank may send: on a grid without holes, or walked from far to near, the sum of
+ * its sizes less one; else any number. */
 static int64_t sends_bound(const struct cpl_strategy_choice *choice, int32_t n_ranks)
 {
-    int32_t size[CPL_MAX_DIMENSIONS];
-    int64_t sum = 0, points = 1;
-    if (strcmp(choice->strategy->name, "vpt") != 0)
+    struct cpl_grid grid;
+    enum cpl_grid_order order;
+    int64_t sum = 0;
+    if (!grid_of(choice, n_ranks, &grid, &order))
         return INT64_MAX;
-    assert_int_equal(cpl_grid_even_sizes(n_ranks, choice->numbers.at[0], size, NULL), CPL_OK);
-    for (int32_t d = 0; d < choice->numbers.at[0]; d++) {
-        sum += size[d] - 1;
-        points *= size[d];
-    }
-    return points == n_ranks ? sum : INT64_MAX;
+    for (int32_t d = 0; d < grid.n_dims; d++)
+        sum += grid.size[d] - 1;
+    bool has_holes = n_ranks % grid.stride[grid.n_dims - 1] != 0;
+    return has_holes && order == CPL_GRID_NEAR_FIRST ? INT64_MAX : sum;
 }
 
 struct trial {
@@ -161,13 +315,6 @@ struct trial {
     struct cpl_machine machine;
     struct cpl_pattern pattern;
 };
-
-static const char *text_of(const struct cpl_strategy_choice *choice)
-{
-    static char text[CPL_STRATEGY_TEXT];
-    cpl_strategy_format(choice, text);
-    return text;
-}
 
 static struct cpl_plan plan_by(const struct trial *trial, const struct cpl_strategy_choice *choice)
 {
@@ -187,8 +334,10 @@ static uint64_t check_choice(const struct trial *trial, const struct cpl_strateg
     struct cpl_plan plan = plan_by(trial, choice), again = plan_by(trial, choice);
     uint64_t fingerprint = plan.fingerprint;
     assert_int_equal(cpl_plan_measure(&plan, &trial->machine, 8, &metrics, NULL), CPL_OK);
-    if (fingerprint != again.fingerprint || metrics.hops_max > hops_bound(choice) ||
+    if (fingerprint != again.fingerprint ||
+        metrics.hops_max > hops_bound(choice, &trial->machine) ||
         metrics.sends_max > sends_bound(choice, plan.n_ranks) ||
+        metrics.recvs_max > sends_bound(choice, plan.n_ranks) ||
         metrics.set_max > metrics.sends_max)
         fail_msg("seed %d, %s: %d hops, %d sends", (int)trial->seed, text_of(choice),
                  metrics.hops_max, (int)metrics.sends_max);
@@ -221,15 +370,31 @@ static double budget_ms(const struct cpl_pattern *pattern)
     return 2 + 0.03 * (double)pattern->n_messages;
 }
 
+/* Ranks dealt to nodes and sockets at random. */
+static void scatter_ranks(struct cpl_machine *machine, int32_t n_ranks, uint64_t *random)
+{
+    int64_t node[RANDOM_PATTERN_MOST_RANKS];
+    int32_t socket[RANDOM_PATTERN_MOST_RANKS], n_nodes = 1 + random_below(random, n_ranks);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        node[i] = random_below(random, 1 + random_below(random, n_nodes));
+        socket[i] = random_below(random, 2);
+    }
+    assert_int_equal(cpl_machine_from_places(n_ranks, node, socket, NULL, 0, machine, NULL),
+                     CPL_OK);
+}
+
 static void set_up_trial(struct trial *trial, uint64_t seed)
 {
     uint64_t random = seed;
     trial->seed = seed;
     trial->pattern = random_pattern(seed, seed % 16 ? 80 : RANDOM_PATTERN_MOST_RANKS);
     int32_t n_ranks = trial->pattern.n_ranks;
-    assert_int_equal(
-        cpl_machine_init(n_ranks, 1 + random_below(&random, n_ranks), &trial->machine, NULL),
-        CPL_OK);
+    if (seed % 3 == 0)
+        scatter_ranks(&trial->machine, n_ranks, &random);
+    else
+        assert_int_equal(
+            cpl_machine_init(n_ranks, 1 + random_below(&random, n_ranks), &trial->machine, NULL),
+            CPL_OK);
     trial->machine.cores_per_node = random_below(&random, 3);
     trial->input = (struct cpl_strategy_input){&trial->pattern, &trial->machine, 8,
                                                budget_ms(&trial->pattern)};
@@ -267,27 +432,40 @@ static void test_promises(void **state)
     }
 }
 
-/* A grid of more dimensions than the ranks have is refused, with the remedy. */
+static void check_unfit(const struct cpl_strategy_input *input, const char *text,
+                        const char *expected)
+{
+    struct cpl_plan plan;
+    struct cpl_error error = {""};
+    struct cpl_strategy_choice choice = parse(text);
+    assert_int_equal(cpl_strategy_plan(input, &choice, &plan, &error), CPL_ERR_UNFIT);
+    assert_string_equal(error.text, expected);
+    assert_int_equal(cpl_strategy_plan(input, &choice, &plan, NULL), CPL_ERR_UNFIT);
+}
+
+/* What the ranks do not fit is refused, with the remedy. */
 static void test_unfit(void **state)
 {
     (void)state;
-    struct trial trial;
-    struct cpl_plan plan;
-    struct cpl_error error = {""};
-    struct cpl_strategy_choice choice = parse("vpt:4");
-    trial.pattern = make_pattern(8, NULL, 0);
-    trial.input = (struct cpl_strategy_input){&trial.pattern, NULL, 8, 1};
-    assert_int_equal(cpl_strategy_plan(&trial.input, &choice, &plan, &error), CPL_ERR_UNFIT);
-    assert_string_equal(error.text, "8 ranks fit 1 to 3 dimensions, not 4");
-    cpl_pattern_free(&trial.pattern);
+    struct cpl_pattern pattern = make_pattern(8, NULL, 0);
+    struct cpl_strategy_input input = {&pattern, NULL, 8, 1};
+    check_unfit(&input, "vpt:4", "8 ranks fit 1 to 3 dimensions, not 4");
+    check_unfit(&input, "grid:7", "a grid of 7 points does not hold 8 ranks; grid:4x2 fits");
+    check_unfit(&input, "grid:far:2x3", "a grid of 6 points does not hold 8 ranks; grid:4x2 fits");
+    check_unfit(&input, "grid:9x1",
+                "a grid with 1 points in dimension 2 is not one for 8 ranks; grid:4x2 fits");
+    check_unfit(&input, "grid:decrease:4",
+                "8 ranks fit decrease shapes of 1 to 3 dimensions, not 4");
+    cpl_pattern_free(&pattern);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_wrong_names),
-        cmocka_unit_test(test_table),    cmocka_unit_test(test_candidates),
-        cmocka_unit_test(test_promises), cmocka_unit_test(test_unfit),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_wrong_names),
+        cmocka_unit_test(test_table),          cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_candidates_fit), cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_unfit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
