@@ -20,6 +20,9 @@
 #define COVER_STEPS_PER_MS   120000
 #define IMPROVE_STEPS_PER_MS 100000
 
+/* Nominal milliseconds to begin an improvement, per message and wave. */
+#define BEGIN_MS_PER_RIDE 1e-4
+
 /* More effort than this many steps for each message has not been seen to help. */
 #define MOST_STEPS_PER_MESSAGE 20000
 
@@ -270,14 +273,24 @@ static enum cpl_status begin_covered(const struct cpl_strategy_input *input, dou
     return status == CPL_ERR_UNFIT ? CPL_OK : status;
 }
 
-/* The starts: of each number of waves the best ranked choice, and the first one's cover. */
+/* As many starts as can begin in half of the effort. */
+static int32_t most_starts(const struct cpl_strategy_input *input, double ms)
+{
+    double begin_ms = (double)input->pattern->n_messages * FEWEST_WAVES * BEGIN_MS_PER_RIDE;
+    int32_t most = 1;
+    while (most < MOST_STARTS && (most + 1) * begin_ms < ms / 2)
+        most++;
+    return most;
+}
+
+/* The starts: of each number of waves the best ranked choice, and the cover of one. */
 static enum cpl_status begin_all(const struct cpl_strategy_input *input,
-                                 const struct cpl_ranking *ranking, double ms, struct start *starts,
-                                 int32_t *n, struct cpl_error *error)
+                                 const struct cpl_ranking *ranking, double ms, int32_t most,
+                                 struct start *starts, int32_t *n, struct cpl_error *error)
 {
     bool taken[MOST_WAVES + 1] = {false};
     enum cpl_status status = CPL_OK;
-    for (size_t k = 0; k < ranking->n && *n < MOST_STARTS - 1 && !status; k++) {
+    for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
         const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
         int32_t n_waves = ranked->n_waves > FEWEST_WAVES ? ranked->n_waves : FEWEST_WAVES;
         if (n_waves > MOST_WAVES || taken[n_waves] ||
@@ -288,7 +301,8 @@ static enum cpl_status begin_all(const struct cpl_strategy_input *input,
         if (status)
             continue;
         ++*n;
-        status = begin_covered(input, ms, &starts[*n - 1], &starts[*n], n, error);
+        if (*n < most)
+            status = begin_covered(input, ms, &starts[*n - 1], &starts[*n], n, error);
     }
     return status;
 }
@@ -299,9 +313,11 @@ enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
 {
     struct start starts[MOST_STARTS];
     int32_t n = 0, best = 0;
-    double ms = effort_ms(input), share = ms / (2 * MOST_STARTS);
-    enum cpl_status status = begin_all(input, ranking, share, starts, &n, error);
-    for (int32_t k = 0; k < n && !status; k++) {
+    double ms = effort_ms(input);
+    int32_t most = most_starts(input, ms);
+    double share = ms / (2 * most);
+    enum cpl_status status = begin_all(input, ranking, share, most, starts, &n, error);
+    for (int32_t k = 0; k < n && n > 1 && !status; k++) {
         status = improve(input, share, &starts[k], error);
         best = starts[k].us < starts[best].us ? k : best;
     }
