@@ -286,8 +286,15 @@ static void test_reach(void **state)
     double us = bound_us(&pattern, &machine);
     assert_true(us > 15 - 1e-9 && us < 15 + 1e-9);
     cpl_machine_free(&machine);
-    /* Each on a node of its own: the same by the network. With nodes of 8 a message between nodes
-     * costs more, and 56 of the ranks need one or are behind one. */
+    /* Each on a node of its own: the same by the network. */
+    assert_int_equal(cpl_machine_init(64, 1, &machine, NULL), CPL_OK);
+    machine.costs.segment_ns = 0;
+    machine.costs.link[CPL_LINK_NETWORK] = (struct cpl_link_cost){1, 0, 2, 0};
+    double alone_us = bound_us(&pattern, &machine);
+    assert_true(alone_us > 15 - 1e-9 && alone_us < 15 + 1e-9);
+    cpl_machine_free(&machine);
+    /* With nodes of 8 a message between nodes costs more, and 56 of the ranks need one or are
+     * behind one. */
     assert_int_equal(cpl_machine_init(64, 8, &machine, NULL), CPL_OK);
     machine.costs.segment_ns = 0;
     machine.costs.link[CPL_LINK_SOCKET] = (struct cpl_link_cost){1, 0, 2, 0};
