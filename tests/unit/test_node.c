@@ -190,6 +190,7 @@ static void test_leaders(void **state)
     check_load(load_of(make_even_machine(24, 8), "node:spread"), 24, 1, 1);
     check_load(load_of(make_even_machine(16, 8), "node:100"), 16, 1, 1);
     check_load(load_of(make_even_machine(16, 4), "node:partner"), 48, 3, 3);
+    check_load(load_of(make_even_machine(16, 4), "node-grid:1:1:1"), 12, 1, 1);
     check_load(load_of(make_machine(7, (const int64_t[]){1, 1, 2, 1, 1, 2, 1}), "node:4"), 4, 1, 1);
 }
 
