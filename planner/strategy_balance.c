@@ -307,25 +307,39 @@ static enum cpl_status begin_all(const struct cpl_strategy_input *input,
     return status;
 }
 
+/* Improves the starts a little each, and the best one with what is left. *best is its number. */
+static enum cpl_status improve_all(const struct cpl_strategy_input *input, double ms, double share,
+                                   struct start *starts, int32_t n, int32_t *best,
+                                   struct cpl_error *error)
+{
+    enum cpl_status status = CPL_OK;
+    for (int32_t k = 0; k < n && n > 1 && !status; k++)
+        status = improve(input, share, &starts[k], error);
+    for (int32_t k = 0; k < n; k++)
+        *best = starts[k].us < starts[*best].us ? k : *best;
+    return n == 0 || status ? status : improve(input, ms - (n + 1) * share, &starts[*best], error);
+}
+
 enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
                                   const struct cpl_ranking *ranking, struct cpl_routes *routes,
                                   struct cpl_error *error)
 {
     struct start starts[MOST_STARTS];
+    const struct cpl_ranked_choice *first = &ranking->ranked[0];
     int32_t n = 0, best = 0;
     double ms = effort_ms(input);
     int32_t most = most_starts(input, ms);
     double share = ms / (2 * most);
     enum cpl_status status = begin_all(input, ranking, share, most, starts, &n, error);
-    for (int32_t k = 0; k < n && n > 1 && !status; k++) {
-        status = improve(input, share, &starts[k], error);
-        best = starts[k].us < starts[best].us ? k : best;
-    }
     if (!status)
-        status = improve(input, ms - (n + 1) * share, &starts[best], error);
+        status = improve_all(input, ms, share, starts, n, &best, error);
+    /* The fastest other plan may have too many waves to start from. */
+    bool other = n == 0 || starts[best].us > first->us;
     for (int32_t k = 0; k < n; k++)
-        if (status || k != best)
+        if (status || k != best || other)
             cpl_routes_free(&starts[k].routes);
+    if (!status && other)
+        return first->choice.strategy->route(input, &first->choice.numbers, routes, error);
     if (!status)
         *routes = starts[best].routes;
     return status;

@@ -3,11 +3,14 @@
 
 #include <string.h>
 
-/* Nominal cost of planning: per message and wave of the routes. */
-#define PLAN_MS_PER_RIDE 1.2e-4
+/* Nominal cost of planning by one choice, per message. */
+#define PLAN_MS_PER_MESSAGE 1e-4
 
 /* Planned whatever the budget. */
 #define FIRST_CANDIDATES 6
+
+/* Of the budget: what ranking may take; searching takes the budget once more. */
+#define RANKING_SHARE 2
 
 /* Inserts a choice behind all that are not slower. */
 static void insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
@@ -57,19 +60,17 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
     struct cpl_strategy_list list;
     struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
     enum cpl_status status = CPL_OK;
-    double spent_ms = 0;
+    double each_ms = (double)input->pattern->n_messages * PLAN_MS_PER_MESSAGE;
     size_t n_tried = 0;
     ranking->n = 0;
     cpl_strategy_candidates(input, &list);
     for (size_t k = 0; k < list.n && !status; k++) {
-        if (list.choice[k].strategy->searches ||
-            (n_tried >= FIRST_CANDIDATES && spent_ms > input->budget_ms / 2))
+        bool affordable = n_tried < FIRST_CANDIDATES ||
+                          (double)n_tried * each_ms < RANKING_SHARE * input->budget_ms;
+        if (list.choice[k].strategy->searches || !affordable)
             continue;
-        size_t before = ranking->n;
         status = try_choice(input, &list.choice[k], ranking, best ? &fastest : NULL, error);
         n_tried++;
-        if (ranking->n > before)
-            spent_ms += (double)input->pattern->n_messages * 3 * PLAN_MS_PER_RIDE;
     }
     if (status)
         cpl_plan_free(&fastest);

@@ -20,7 +20,7 @@
 
 #define N_PATTERNS   1000
 #define SEARCH_EVERY 20 /* patterns: searching takes long */
-#define BALANCE_HOPS 5 /* more are not promised for a search for time */
+#define BALANCE_HOPS CPL_MAX_DIMENSIONS /* a search for time may keep any other plan */
 
 static struct cpl_strategy_choice parse(const char *text)
 {
@@ -367,7 +367,7 @@ static void check_searches(const struct trial *trial, double fastest_us)
 /* Enough for auto to try every candidate. */
 static double budget_ms(const struct cpl_pattern *pattern)
 {
-    return 2 + 0.03 * (double)pattern->n_messages;
+    return 2 + 0.004 * (double)pattern->n_messages;
 }
 
 /* Ranks dealt to nodes and sockets at random. */
