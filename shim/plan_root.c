@@ -190,6 +190,16 @@ static void log_plan(const struct cpl_plan_summary *s)
         s->decided ? "rerouted from now on" : "left to MPI");
 }
 
+/* Small patterns are not worth the whole budget: programs make communicators by the hundred. */
+#define BUDGET_MS_PER_MESSAGE 0.02
+
+static double budget_ms(const struct cpl_pattern *pattern)
+{
+    double enough = BUDGET_MS_PER_MESSAGE * (double)pattern->n_messages;
+    return enough < (double)cpl_context.settings.budget ? enough
+                                                        : (double)cpl_context.settings.budget;
+}
+
 bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summary *summary,
                    struct cpl_pattern *pattern, struct cpl_plan *plan)
 {
@@ -203,8 +213,7 @@ bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summa
         if (!status) {
             apply_topology(&machine);
             apply_costs(&machine);
-            struct cpl_strategy_input input = {pattern, &machine, 1,
-                                               (double)cpl_context.settings.budget};
+            struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
             status = plan_pattern(&input, request->needed, summary, plan, &error);
             cpl_machine_free(&machine);
         }
