@@ -9,7 +9,7 @@
 # the launcher. Writes TAP; exits with 1 when a test failed.
 #
 # A run passes when it exits with 0, prints what the reference printed, and nothing on stderr. Where
-# a strategy cannot apply to so few ranks, warnings of the library are allowed and no plan is
+# a strategy cannot apply to so few ranks (or nodes: planning takes them to be of three ranks each), warnings of the library are allowed and no plan is
 # demanded: such exchanges are left to MPI.
 set -uf
 # shellcheck disable=SC3045  # known to the shells in use; without it there may be core files
@@ -18,7 +18,7 @@ ulimit -c 0 2>/dev/null
 [ $# -ge 3 ] || { echo "usage: $0 BUILDDIR LIBCARPOOL YIELDLIB [FILTER]" >&2; exit 2; }
 build=$1 library=$2 yield=$3 filter=${4:-.}
 list=${TEST_LIST:-$(dirname "$0")/testlist}
-all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,auto}
+all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,grid:far:increase,node:partner,node-grid:1:1:1,balance:hops=3,auto}
 limit=${TEST_TIMEOUT:-60}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Z_0-9]*\)=.*/\1/p'); do unset "$name"; done
@@ -108,7 +108,7 @@ under_strategy() { # strategy
         return
     fi
     run now "$library:$yield" -genv CARPOOL_MODE force -genv CARPOOL_STRATEGY "$1" \
-        -genv CARPOOL_REPORT "$tmp/report.json"
+        -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
     case $flags in *planned*) may_warn "$1" || must_plan=yes ;; esac
