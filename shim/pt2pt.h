@@ -1,0 +1,40 @@
+/* Point-to-point messages (doc/point-to-point.md): what the wrappers ask.
+ *
+ * Two questions: is a communicator managed, so that its messages are the shim's; and is anything
+ * managed at all, so that every call that may wait must poll. Thread rule: one thread. */
+#ifndef CARPOOL_PT2PT_H
+#define CARPOOL_PT2PT_H
+
+#include "context.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* Whether any communicator is managed: calls that may wait must then poll. */
+static inline bool cpl_pt2pt_any_managed(void)
+{
+    return cpl_context.n_managed > 0;
+}
+
+/* Receives what has come, forwards, delivers, looks at hold times; gives way to others when there
+ * was nothing to do. Never waits. */
+void cpl_pt2pt_poll(void);
+
+/* A blocking collective on comm is about to be entered (comm may be any handle): batches leave, and
+ * at the 4th, 8th, 16th ... one the ranks of comm may agree on managing it. Collective. */
+void cpl_pt2pt_before_collective(MPI_Comm comm);
+
+/* A call that may wait is about to be entered: batches leave. Local. */
+void cpl_pt2pt_leave(void);
+
+/* Waits for an MPI request while polling. Returns the request's MPI error code. */
+int cpl_pt2pt_wait(MPI_Request *request, MPI_Status *status);
+
+/* Enters a collective whose nonblocking form must not be used: waits, while polling, until all
+ * ranks of comm have come here. */
+void cpl_pt2pt_gather_ranks(MPI_Comm comm);
+
+/* comm is about to be freed or disconnected: drains it if it is managed. Collective. */
+void cpl_pt2pt_before_free(MPI_Comm comm);
+
+#endif
