@@ -37,7 +37,10 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     state->private_comm = MPI_COMM_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);
-    state->watched = state->size > 1 && cpl_adjacency_exists(comm);
+    int inter = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    state->inter = inter;
+    state->watched = !inter && state->size > 1 && cpl_adjacency_exists(comm);
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         state->exchanges[k].kind = (enum cpl_neighbor_kind)k;
@@ -54,16 +57,21 @@ struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
 {
     void *state;
     int found;
+    if (comm == cpl_context.latest_comm && cpl_context.latest_state)
+        return cpl_context.latest_state;
     if (comm == MPI_COMM_NULL ||
         PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
-    return found ? state : make_state(comm);
+    cpl_context.latest_comm = comm;
+    cpl_context.latest_state = found ? state : make_state(comm);
+    return cpl_context.latest_state;
 }
 
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
 {
     (void)comm, (void)keyval, (void)extra;
     struct cpl_comm_state *state = attribute;
+    cpl_pt2pt_end(state);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         cpl_exchange_end(&state->exchanges[k], state);
     if (state->private_comm != MPI_COMM_NULL) {
@@ -72,6 +80,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     }
     cpl_adjacency_free(&state->adjacency);
     unlink_state(state);
+    cpl_context.latest_state = NULL;
     free(state);
     return MPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 #include "adjacency.h"
 #include "exchange.h"
+#include "pt2pt_internal.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -23,6 +24,8 @@ struct cpl_comm_state {
     bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
     struct cpl_adjacency adjacency;
     struct cpl_exchange exchanges[CPL_N_NEIGHBOR_KINDS];
+    bool inter; /* an intercommunicator: left alone */
+    struct cpl_pt2pt pt2pt;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
 

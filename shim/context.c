@@ -3,6 +3,8 @@
 
 #include "comm_state.h"
 #include "log.h"
+#include "pt2pt_messages.h"
+#include "pt2pt_persistent.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -66,11 +68,15 @@ void cpl_context_finish(void)
 {
     if (!cpl_context.active)
         return;
+    while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
+        cpl_comm_state_release(cpl_context.first_managed);
     cpl_context.active = false;
     while (cpl_context.first_state)
         cpl_comm_state_release(cpl_context.first_state);
     if (cpl_context.settings.report[0])
         cpl_report_write();
     cpl_report_free();
+    cpl_persistent_end();
+    cpl_pt2pt_free_messages();
     PMPI_Comm_free_keyval(&cpl_context.keyval);
 }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 
 struct cpl_comm_state;
+struct cpl_persistent;
+struct cpl_taken_message;
 struct cpl_record_node;
 
 /* The machine as far as one process finds it out, once, when it first plans. */
@@ -31,7 +33,16 @@ struct cpl_context {
     struct cpl_comm_state
         *first_state; /* communicators with state, in the order in which they got it */
     struct cpl_comm_state *last_state;
+    MPI_Comm latest_comm; /* asked for last, and its state; NULL: none */
+    struct cpl_comm_state *latest_state;
     int n_planned; /* communicators that hold a private communicator now */
+    /* Point-to-point messages (pt2pt.h): */
+    int n_managed;      /* communicators that are managed now */
+    int n_open_batches; /* communicators with messages that have not left */
+    struct cpl_comm_state *first_managed;
+    struct cpl_persistent *persistent; /* the program's persistent requests, by handle */
+    int n_active_persistent;           /* of these, started on managed communicators */
+    struct cpl_taken_message *taken_messages;
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
 };

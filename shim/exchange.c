@@ -7,12 +7,13 @@
 
 const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
 {
-    static const char *const names[CPL_N_NEIGHBOR_KINDS] = {
+    static const char *const names[CPL_N_NEIGHBOR_KINDS + 1] = {
         [CPL_NEIGHBOR_ALLTOALL] = "Neighbor_alltoall",
         [CPL_NEIGHBOR_ALLTOALLV] = "Neighbor_alltoallv",
         [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
         [CPL_NEIGHBOR_ALLGATHER] = "Neighbor_allgather",
         [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
+        [CPL_KIND_PT2PT] = "pt2pt",
     };
     return names[kind];
 }

@@ -24,6 +24,9 @@ enum cpl_neighbor_kind {
     CPL_N_NEIGHBOR_KINDS
 };
 
+/* The kind of a record of point-to-point messages. */
+#define CPL_KIND_PT2PT CPL_N_NEIGHBOR_KINDS
+
 enum cpl_exchange_phase {
     CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
     CPL_PHASE_DIRECT,   /* decided: MPI carries it */

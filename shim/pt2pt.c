@@ -1,0 +1,82 @@
+/* Polling, waiting, and where managing begins and ends (pt2pt.h). */
+#include "pt2pt.h"
+
+#include "comm_state.h"
+#include "pt2pt_internal.h"
+
+#include <sched.h>
+
+#define FIRST_AGREEMENT 4
+#define IDLE_POLLS      64 /* in a row before the processor is given to others */
+
+void cpl_pt2pt_poll(void)
+{
+    static _Thread_local int n_idle;
+    bool any = false;
+    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
+        any |= cpl_rides_poll(&s->pt2pt.rides);
+        if (s->pt2pt.match.straight)
+            any |= cpl_match_poll(&s->pt2pt.match) > 0;
+    }
+    n_idle = any ? 0 : n_idle + 1;
+    if (n_idle >= IDLE_POLLS) {
+        n_idle = 0;
+        sched_yield();
+    }
+}
+
+void cpl_pt2pt_leave(void)
+{
+    for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
+         s = s->next) {
+        if (s->pt2pt.batch.n == 0)
+            continue;
+        if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
+            cpl_pt2pt_flush(s);
+        else
+            cpl_pt2pt_close_batch(&s->pt2pt);
+    }
+}
+
+int cpl_pt2pt_wait(MPI_Request *request, MPI_Status *status)
+{
+    int flag = 0;
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+    for (;;) {
+        int result = PMPI_Test(request, &flag, status);
+        if (result != MPI_SUCCESS || flag)
+            return result;
+        cpl_pt2pt_poll();
+    }
+}
+
+void cpl_pt2pt_gather_ranks(MPI_Comm comm)
+{
+    MPI_Request request;
+    if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS)
+        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+}
+
+void cpl_pt2pt_before_collective(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+    if (!state || state->inter || state->size < 2 || state->pt2pt.phase != CPL_PT2PT_LEARNING)
+        return;
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->next_agreement == 0)
+        p->next_agreement = FIRST_AGREEMENT;
+    if (++p->n_collectives < p->next_agreement)
+        return;
+    p->next_agreement *= 2;
+    cpl_pt2pt_agree(state);
+}
+
+void cpl_pt2pt_before_free(MPI_Comm comm)
+{
+    (void)comm; /* the state's attribute is deleted by the call, which drains */
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+}

@@ -1,0 +1,191 @@
+/* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
+ * on one rank is followed by one in which all learn of it. */
+#include "comm_state.h"
+#include "log.h"
+#include "pt2pt_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_TIMES 3 /* a signature that was seen so often recurs */
+
+/* The name of an exchange, the same on all ranks: its tag and ordinal. */
+struct key {
+    int32_t tag, ordinal;
+};
+
+static bool recurs(const struct cpl_signature *s)
+{
+    return s->times >= LEAST_TIMES && s->plan == CPL_NO_PLAN;
+}
+
+/* Whether all ranks are able, and any has something to combine. */
+static bool all_able(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    int most = 0;
+    for (int k = 0; k < p->n_signatures; k++)
+        if (recurs(&p->signature[k]) && p->signature[k].n_dests > most)
+            most = p->signature[k].n_dests;
+    bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    int mine[2] = {!p->blind && room, -most}, all[2] = {0, 0};
+    if (PMPI_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
+        return false;
+    return all[0] && all[1] <= -2;
+}
+
+/* Whether every message that was started has its receive. */
+static bool everything_fits(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    size_t n = (size_t)state->size;
+    struct cpl_pair_count *came = calloc(n, sizeof *came);
+    bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
+    if (ready) {
+        fits = PMPI_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T, state->comm) ==
+               MPI_SUCCESS;
+        for (size_t k = 0; k < n; k++)
+            fits &= came[k].n == p->received[k].n && came[k].hash == p->received[k].hash;
+        fits = cpl_agree_all(state->comm, fits);
+    }
+    free(came);
+    return fits;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct key *x = a, *y = b;
+    if (x->tag != y->tag)
+        return x->tag < y->tag ? -1 : 1;
+    return x->ordinal - y->ordinal;
+}
+
+/* The exchanges that recur on any rank, in an order that is the same on all; at most
+ * CPL_MAX_RIDE_PLANS. Returns how many; -1 when memory ran out somewhere. */
+static int list_keys(struct cpl_comm_state *state, struct key *keys)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct key mine[CPL_MAX_RIDE_PLANS];
+    int n = 0, n_all = state->size * CPL_MAX_RIDE_PLANS;
+    for (int k = 0; k < CPL_MAX_RIDE_PLANS; k++)
+        mine[k] = (struct key){INT32_MAX, INT32_MAX};
+    for (int k = 0; k < p->n_signatures && n < CPL_MAX_RIDE_PLANS; k++)
+        if (recurs(&p->signature[k]))
+            mine[n++] = (struct key){p->signature[k].tag, p->signature[k].ordinal};
+    struct key *all = calloc((size_t)n_all, sizeof *all);
+    if (!cpl_agree_all(state->comm, all)) {
+        free(all);
+        return -1;
+    }
+    PMPI_Allgather(mine, 2 * CPL_MAX_RIDE_PLANS, MPI_INT32_T, all, 2 * CPL_MAX_RIDE_PLANS,
+                   MPI_INT32_T, state->comm);
+    qsort(all, (size_t)n_all, sizeof *all, compare_keys);
+    n = 0;
+    for (int k = 0; k < n_all && n < CPL_MAX_RIDE_PLANS && all[k].tag != INT32_MAX; k++)
+        if (n == 0 || compare_keys(&all[k], &keys[n - 1]) != 0)
+            keys[n++] = all[k];
+    free(all);
+    return n;
+}
+
+static struct cpl_signature *find_key(struct cpl_pt2pt *p, const struct key *key)
+{
+    for (int k = 0; k < p->n_signatures; k++)
+        if (p->signature[k].tag == key->tag && p->signature[k].ordinal == key->ordinal &&
+            recurs(&p->signature[k]))
+            return &p->signature[k];
+    return NULL;
+}
+
+/* Slices of the plans that pay. */
+struct slices {
+    int n;
+    struct key key[CPL_MAX_RIDE_PLANS];
+    int32_t *words[CPL_MAX_RIDE_PLANS];
+    int32_t n_words[CPL_MAX_RIDE_PLANS];
+    struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
+};
+
+/* Messages of a rank to itself need no plan. */
+static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
+{
+    struct cpl_signature *s = find_key(&state->pt2pt, key);
+    struct cpl_agree_input input = {.able = true};
+    struct cpl_plan_summary *summary = &slices->summary[slices->n];
+    int n = s ? s->n_dests : 0;
+    int *dst = calloc((size_t)n + 1, sizeof *dst);
+    int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
+    input.able = dst && bytes;
+    for (int k = 0; k < n && input.able; k++) {
+        if (s->dest[k] == state->rank)
+            continue;
+        dst[input.n_messages] = s->dest[k];
+        bytes[input.n_messages++] = s->bytes[k];
+    }
+    input.dst = dst;
+    input.bytes = bytes;
+    int32_t *words = NULL, n_words = 0;
+    bool agreed =
+        cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
+    free(dst);
+    free(bytes);
+    if (!agreed || !summary->decided) {
+        free(words);
+        return;
+    }
+    slices->key[slices->n] = *key;
+    slices->words[slices->n] = words;
+    slices->n_words[slices->n++] = n_words;
+}
+
+/* From here on all ranks manage the communicator, or none. */
+static void manage(struct cpl_comm_state *state, struct slices *slices)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    bool ready = cpl_pt2pt_manage(state);
+    p->summary = calloc((size_t)slices->n, sizeof *p->summary);
+    ready = ready && p->summary;
+    for (int k = 0; k < slices->n; k++) {
+        int plan = CPL_NO_PLAN;
+        if (ready)
+            plan = cpl_rides_add_plan(&p->rides, slices->words[k], slices->n_words[k]);
+        else
+            free(slices->words[k]);
+        ready = ready && plan == k;
+        struct cpl_signature *s = find_key(p, &slices->key[k]);
+        if (s)
+            s->plan = plan;
+        if (p->summary)
+            p->summary[k] = slices->summary[k];
+    }
+    p->n_plans = slices->n;
+    if (cpl_agree_all(state->private_comm, ready)) {
+        p->phase = CPL_PT2PT_MANAGED;
+        p->next_agreement = 0;
+        state->pt2pt.next_managed = cpl_context.first_managed;
+        cpl_context.first_managed = state;
+        cpl_context.n_managed++;
+        return;
+    }
+    if (ready)
+        cpl_rides_free(&p->rides);
+    for (int k = 0; k < p->n_signatures; k++)
+        p->signature[k].plan = CPL_NO_PLAN;
+    p->phase = CPL_PT2PT_ALONE;
+}
+
+void cpl_pt2pt_agree(struct cpl_comm_state *state)
+{
+    struct key keys[CPL_MAX_RIDE_PLANS];
+    struct slices slices = {.n = 0};
+    if (!all_able(state) || !everything_fits(state))
+        return;
+    int n = list_keys(state, keys);
+    for (int k = 0; k < n; k++)
+        plan_key(state, &keys[k], &slices);
+    if (slices.n > 0)
+        manage(state, &slices);
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
+                state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+}

@@ -1,0 +1,106 @@
+/* What the files that implement point-to-point management share (doc/point-to-point.md). */
+#ifndef CARPOOL_PT2PT_INTERNAL_H
+#define CARPOOL_PT2PT_INTERNAL_H
+
+#include "agree.h"
+#include "match.h"
+#include "pt2pt.h"
+#include "rides.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+
+#define CPL_MAX_SIGNATURES 32 /* that a rank keeps of a communicator */
+
+/* What a rank started with one peer while learning. */
+struct cpl_pair_count {
+    uint64_t n;
+    uint64_t hash; /* sum over its messages */
+};
+
+/* A batch's destinations, which recur. */
+struct cpl_signature {
+    uint64_t hash; /* sum over (destination, tag): the order does not matter */
+    int n;         /* messages */
+    int tag;       /* the first one's */
+    int ordinal;   /* among the signatures with that tag, in order of first appearance */
+    int64_t times;
+    int n_dests;    /* different destinations, ascending */
+    int *dest;
+    int64_t *bytes; /* to each, the last time */
+    int plan;       /* CPL_NO_PLAN: none */
+};
+
+/* The messages that have not left. While learning only who they go to is kept; managed, segments as
+ * they will travel. */
+struct cpl_batch {
+    int n, capacity;
+    int *dest;
+    int64_t *bytes;
+    uint64_t hash;
+    int first_tag;
+    unsigned char *segments; /* managed */
+    size_t used, room;
+};
+
+enum cpl_pt2pt_phase { CPL_PT2PT_LEARNING, CPL_PT2PT_MANAGED, CPL_PT2PT_ALONE };
+
+/* Point-to-point messages of a communicator. */
+struct cpl_pt2pt {
+    enum cpl_pt2pt_phase phase;
+    bool started;          /* there has been a message: the arrays below are there */
+    bool blind;            /* it cannot be known what was received: never able */
+    int64_t n_collectives; /* blocking ones so far; alike on all ranks */
+    int64_t next_agreement;
+    struct cpl_pair_count *sent;     /* per rank */
+    struct cpl_pair_count *received; /* per rank */
+    struct cpl_batch batch;
+    int n_signatures;
+    struct cpl_signature signature[CPL_MAX_SIGNATURES];
+    int64_t n_batches, n_batches_planned; /* since managed */
+    int64_t n_learned;                    /* batches while learning */
+    /* Managed: */
+    struct cpl_match match;
+    struct cpl_rides rides;
+    uint32_t *next_number; /* per rank: of the next message to it */
+    int next_straight;
+    int n_plans;
+    struct cpl_plan_summary *summary; /* per plan */
+    struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
+    struct cpl_comm_state *next_managed; /* in cpl_context.first_managed */
+};
+
+/* A send that is complete when its message has been matched. */
+struct cpl_synchronous {
+    struct cpl_synchronous *prev, *next;
+    int dest;
+    uint32_t number;
+    bool done;
+    bool abandoned;      /* nobody waits for it */
+    MPI_Request request; /* generalized; MPI_REQUEST_NULL: a blocking call waits */
+};
+
+/* pt2pt_learn.c */
+bool cpl_pt2pt_start(struct cpl_comm_state *state);
+void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
+void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag);
+void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
+bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
+struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
+uint64_t cpl_pt2pt_hash(int a, int b);
+void cpl_pt2pt_free(struct cpl_comm_state *state);
+
+/* pt2pt_agree.c: tries to manage the communicator. Collective. */
+void cpl_pt2pt_agree(struct cpl_comm_state *state);
+
+/* pt2pt_manage.c */
+bool cpl_pt2pt_manage(struct cpl_comm_state *state);
+void cpl_pt2pt_flush(struct cpl_comm_state *state);
+void cpl_pt2pt_drain(struct cpl_comm_state *state);
+void cpl_pt2pt_end(struct cpl_comm_state *state);
+
+#endif

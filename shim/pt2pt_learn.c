@@ -1,0 +1,182 @@
+/* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature. */
+#include "comm_state.h"
+#include "log.h"
+#include "planner/hash.h"
+#include "pt2pt_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_MESSAGES 16
+#define MOST_MESSAGES  4096 /* in one batch; what comes after them is another batch */
+
+uint64_t cpl_pt2pt_hash(int a, int b)
+{
+    return cpl_hash_mix((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
+}
+
+bool cpl_pt2pt_start(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->started)
+        return true;
+    p->sent = calloc((size_t)state->size, sizeof *p->sent);
+    p->received = calloc((size_t)state->size, sizeof *p->received);
+    p->started = p->sent && p->received;
+    if (!p->started) {
+        free(p->sent);
+        free(p->received);
+        p->sent = p->received = NULL;
+        p->blind = true;
+    }
+    return p->started;
+}
+
+static bool grow(struct cpl_batch *batch)
+{
+    int capacity = batch->capacity ? 2 * batch->capacity : FIRST_MESSAGES;
+    int *dest = realloc(batch->dest, (size_t)capacity * sizeof *dest);
+    if (dest)
+        batch->dest = dest;
+    int64_t *bytes = realloc(batch->bytes, (size_t)capacity * sizeof *bytes);
+    if (bytes)
+        batch->bytes = bytes;
+    if (!dest || !bytes)
+        return false;
+    batch->capacity = capacity;
+    return true;
+}
+
+bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes)
+{
+    if (batch->n == batch->capacity && !grow(batch))
+        return false;
+    if (batch->n == 0) {
+        batch->first_tag = tag;
+        batch->hash = 0;
+    }
+    batch->dest[batch->n] = dest;
+    batch->bytes[batch->n++] = bytes;
+    batch->hash += cpl_pt2pt_hash(dest, tag);
+    return true;
+}
+
+void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
+        return;
+    p->sent[dest].n++;
+    p->sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
+    if (p->batch.n == 0)
+        cpl_context.n_open_batches++;
+    if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
+        cpl_pt2pt_close_batch(p);
+}
+
+void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
+        return;
+    if (source < 0 || source >= state->size || tag < 0) {
+        p->blind = true; /* a wildcard: what it receives is not known */
+        return;
+    }
+    p->received[source].n++;
+    p->received[source].hash += cpl_pt2pt_hash(source, tag);
+}
+
+struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n)
+{
+    for (int k = 0; k < p->n_signatures; k++)
+        if (p->signature[k].hash == hash && p->signature[k].n == n)
+            return &p->signature[k];
+    return NULL;
+}
+
+struct message {
+    int dest;
+    int64_t bytes;
+};
+
+static int compare_messages(const void *a, const void *b)
+{
+    return ((const struct message *)a)->dest - ((const struct message *)b)->dest;
+}
+
+/* The batch's destinations in ascending order, each once. */
+static bool list_destinations(const struct cpl_batch *batch, struct cpl_signature *s)
+{
+    struct message *message = malloc((size_t)batch->n * sizeof *message);
+    if (!message)
+        return false;
+    for (int k = 0; k < batch->n; k++)
+        message[k] = (struct message){batch->dest[k], batch->bytes[k]};
+    qsort(message, (size_t)batch->n, sizeof *message, compare_messages);
+    s->n_dests = 0;
+    for (int k = 0; k < batch->n; k++) {
+        if (k == 0 || message[k].dest != message[k - 1].dest) {
+            s->dest[s->n_dests] = message[k].dest;
+            s->bytes[s->n_dests++] = 0;
+        }
+        s->bytes[s->n_dests - 1] += message[k].bytes;
+    }
+    free(message);
+    return true;
+}
+
+static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
+{
+    const struct cpl_batch *batch = &p->batch;
+    if (p->n_signatures == CPL_MAX_SIGNATURES)
+        return NULL;
+    struct cpl_signature *s = &p->signature[p->n_signatures];
+    *s = (struct cpl_signature){.hash = batch->hash,
+                                .n = batch->n,
+                                .tag = batch->first_tag,
+                                .plan = CPL_NO_PLAN,
+                                .dest = calloc((size_t)batch->n, sizeof(int)),
+                                .bytes = calloc((size_t)batch->n, sizeof(int64_t))};
+    if (!s->dest || !s->bytes || !list_destinations(batch, s)) {
+        free(s->dest);
+        free(s->bytes);
+        return NULL;
+    }
+    for (int k = 0; k < p->n_signatures; k++)
+        s->ordinal += p->signature[k].tag == s->tag;
+    p->n_signatures++;
+    return s;
+}
+
+void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
+{
+    if (p->batch.n == 0)
+        return;
+    struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    if (!s)
+        s = add_signature(p);
+    if (s)
+        s->times++;
+    p->n_learned++;
+    p->batch.n = 0;
+    cpl_context.n_open_batches--;
+}
+
+void cpl_pt2pt_free(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->phase == CPL_PT2PT_LEARNING && p->batch.n > 0)
+        cpl_context.n_open_batches--;
+    for (int k = 0; k < p->n_signatures; k++) {
+        free(p->signature[k].dest);
+        free(p->signature[k].bytes);
+    }
+    free(p->sent);
+    free(p->received);
+    free(p->batch.dest);
+    free(p->batch.bytes);
+    free(p->batch.segments);
+    free(p->next_number);
+    free(p->summary);
+}

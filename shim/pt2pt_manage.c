@@ -1,0 +1,202 @@
+/* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
+#include "comm_state.h"
+#include "log.h"
+#include "pt2pt_internal.h"
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* The send whose message has been matched is complete. */
+static void acknowledged(struct cpl_pt2pt *p, int dest, uint32_t number)
+{
+    struct cpl_synchronous *s, *next;
+    DL_FOREACH_SAFE(p->synchronous, s, next)
+    {
+        if (s->dest != dest || s->number != number)
+            continue;
+        DL_DELETE(p->synchronous, s);
+        s->done = true;
+        if (s->request != MPI_REQUEST_NULL)
+            PMPI_Grequest_complete(s->request);
+        else if (s->abandoned)
+            free(s);
+        return;
+    }
+}
+
+static void acknowledge(void *context, const struct cpl_segment *segment)
+{
+    struct cpl_comm_state *state = context;
+    struct cpl_segment answer = {.source = state->rank,
+                                 .dest = segment->source,
+                                 .number = segment->number,
+                                 .flags = CPL_SEGMENT_ACKNOWLEDGES,
+                                 .slot = CPL_NO_SLOT};
+    if (segment->source == state->rank)
+        acknowledged(&state->pt2pt, state->rank, segment->number);
+    else
+        cpl_rides_send(&state->pt2pt.rides, answer.dest, (const unsigned char *)&answer,
+                       sizeof answer, 1);
+}
+
+static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
+{
+    struct cpl_comm_state *state = context;
+    if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
+        acknowledged(&state->pt2pt, segment->source, segment->number);
+    else
+        cpl_match_deliver(&state->pt2pt.match, segment, payload);
+}
+
+bool cpl_pt2pt_manage(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (state->private_comm == MPI_COMM_NULL ||
+        !cpl_match_init(&p->match, state->size, state->comm, state->private_comm))
+        return false;
+    p->match.acknowledge = acknowledge;
+    p->match.context = state;
+    p->rides.deliver = deliver;
+    p->rides.context = state;
+    p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
+    return p->next_number && cpl_rides_init(&p->rides, state->private_comm,
+                                            (double)cpl_context.settings.hold * 1e-6);
+}
+
+/* The place of a destination among a signature's, without the rank itself. */
+static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
+{
+    int low = 0, high = s->n_dests;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->dest[middle] < dest)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    int self = 0;
+    for (int k = 0; k < s->n_dests && s->dest[k] <= rank; k++)
+        self = s->dest[k] == rank ? 1 : 0;
+    return low - (self && dest > rank ? 1 : 0);
+}
+
+static void flush_planned(struct cpl_comm_state *state, const struct cpl_signature *s)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    cpl_rides_begin(&p->rides, s->plan);
+    for (size_t at = 0; at < p->batch.used;) {
+        struct cpl_segment segment;
+        memcpy(&segment, p->batch.segments + at, sizeof segment);
+        cpl_rides_put(&p->rides, s->plan, payload_of(s, state->rank, segment.dest), &segment,
+                      p->batch.segments + at + sizeof segment);
+        at += cpl_segment_bytes(&segment);
+    }
+    cpl_rides_end(&p->rides, s->plan);
+    p->n_batches_planned++;
+}
+
+/* Each message to its destination; messages to the same one that follow each other together. */
+static void flush_alone(struct cpl_pt2pt *p)
+{
+    size_t begin = 0, at = 0;
+    uint32_t n = 0;
+    int dest = -1;
+    while (at < p->batch.used) {
+        struct cpl_segment segment;
+        memcpy(&segment, p->batch.segments + at, sizeof segment);
+        if (n > 0 && segment.dest != dest) {
+            cpl_rides_send(&p->rides, dest, p->batch.segments + begin, at - begin, n);
+            begin = at;
+            n = 0;
+        }
+        dest = segment.dest;
+        n++;
+        at += cpl_segment_bytes(&segment);
+    }
+    if (n > 0)
+        cpl_rides_send(&p->rides, dest, p->batch.segments + begin, at - begin, n);
+}
+
+void cpl_pt2pt_flush(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->batch.n == 0)
+        return;
+    const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    if (s && s->plan != CPL_NO_PLAN)
+        flush_planned(state, s);
+    else
+        flush_alone(p);
+    p->n_batches++;
+    p->batch.n = 0;
+    p->batch.used = 0;
+    cpl_context.n_open_batches--;
+}
+
+/* Waits until no ride is under way any more. Collective. */
+void cpl_pt2pt_drain(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    int64_t before[2] = {-1, -1}, all[2] = {0, 0};
+    bool quiet = false;
+    cpl_pt2pt_flush(state);
+    while (!quiet) {
+        MPI_Request request;
+        cpl_rides_release(&p->rides);
+        while (cpl_rides_poll(&p->rides))
+            cpl_rides_release(&p->rides);
+        int64_t mine[2] = {p->rides.sent, p->rides.received};
+        if (PMPI_Iallreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm, &request) !=
+            MPI_SUCCESS)
+            return;
+        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
+        memcpy(before, all, sizeof before);
+    }
+}
+
+static void report(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    int64_t mine[3] = {p->rides.forwarded, p->n_batches, p->n_batches_planned}, all[3] = {0};
+    PMPI_Reduce(mine, all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
+    if (state->rank != 0)
+        return;
+    for (int k = 0; k < p->n_plans; k++) {
+        struct cpl_record r = {.kind = CPL_KIND_PT2PT,
+                               .n_ranks = state->size,
+                               .n_communicators = 1,
+                               .calls = all[1],
+                               .calls_planned = all[2],
+                               .forwarded_bytes = all[0],
+                               .summary = p->summary[k]};
+        cpl_report_add(&r);
+    }
+}
+
+static void unlink_managed(struct cpl_comm_state *state)
+{
+    struct cpl_comm_state **at = &cpl_context.first_managed;
+    while (*at && *at != state)
+        at = &(*at)->pt2pt.next_managed;
+    if (*at)
+        *at = state->pt2pt.next_managed;
+    cpl_context.n_managed--;
+}
+
+void cpl_pt2pt_end(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->phase == CPL_PT2PT_MANAGED) {
+        cpl_pt2pt_drain(state);
+        if (cpl_context.settings.report[0])
+            report(state);
+        unlink_managed(state);
+        p->phase = CPL_PT2PT_ALONE;
+        cpl_rides_free(&p->rides);
+        cpl_match_free(&p->match);
+    }
+    cpl_pt2pt_free(state);
+}

@@ -1,0 +1,539 @@
+/* Rides (rides.h). */
+#include "rides.h"
+
+#include "log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define RIDE_TAG      1000
+#define RIDE_BYTES    (48 << 10) /* the most that one ride carries, with its header */
+#define N_RECEIVES    8
+#define N_INSTANCES   8 /* of a plan that can be under way at once, a power of two */
+#define MOST_FLIGHTS  4096
+#define FLIGHT_BYTES  1024 /* smallest buffer of a ride */
+
+struct header {
+    int32_t plan;
+    uint32_t instance;
+    int32_t wave;
+    uint32_t n_segments;
+};
+
+/* A ride that is being filled or sent. */
+struct cpl_flight {
+    struct cpl_flight *prev, *next;
+    MPI_Request request;
+    size_t used, room;
+    uint32_t n_segments;
+    unsigned char *bytes; /* begins with room for the header */
+};
+
+/* An out-edge of an instance. */
+struct edge {
+    struct cpl_flight *flight; /* what it holds; NULL: nothing */
+    int32_t missing;           /* in-edges that have not come */
+    bool own_missing;          /* own segments have not come */
+    bool left;
+};
+
+struct instance {
+    bool used;
+    uint32_t number;
+    double since; /* when it began to hold; 0: it holds nothing */
+    int32_t n_left;
+    struct edge *edge; /* n_out */
+    bool *came;        /* n_in */
+};
+
+struct cpl_ride_plan {
+    struct cpl_rank_plan slice;
+    int32_t *words;
+    uint32_t mine; /* instances that this rank has begun */
+    struct instance instance[N_INSTANCES];
+    int32_t *next_edge; /* per in-segment: the out-edge it goes on by, -1: none */
+    int32_t *next_slot;
+    int32_t *own_edge; /* per own payload */
+    int32_t *own_slot;
+    bool *has_own; /* per out-edge */
+    int32_t n_own;
+};
+
+static void free_flight(struct cpl_flight *flight)
+{
+    if (flight)
+        free(flight->bytes);
+    free(flight);
+}
+
+static struct cpl_flight *make_flight(size_t room)
+{
+    struct cpl_flight *flight = calloc(1, sizeof *flight);
+    if (!flight)
+        return NULL;
+    flight->room = room < FLIGHT_BYTES ? FLIGHT_BYTES : room;
+    flight->used = sizeof(struct header);
+    flight->bytes = malloc(flight->room);
+    if (!flight->bytes) {
+        free(flight);
+        return NULL;
+    }
+    return flight;
+}
+
+/* Appends segments as they lie in memory. */
+static bool load(struct cpl_flight *flight, const void *segment, size_t head, const void *payload,
+                 size_t bytes)
+{
+    size_t padded = (bytes + 7) / 8 * 8, need = flight->used + head + padded;
+    if (need > flight->room) {
+        unsigned char *larger = realloc(flight->bytes, 2 * need);
+        if (!larger)
+            return false;
+        flight->bytes = larger;
+        flight->room = 2 * need;
+    }
+    memcpy(flight->bytes + flight->used, segment, head);
+    if (bytes)
+        memcpy(flight->bytes + flight->used + head, payload, bytes);
+    memset(flight->bytes + flight->used + head + bytes, 0, padded - bytes);
+    flight->used = need;
+    return true;
+}
+
+/* Frees rides that have been sent. */
+static void reap(struct cpl_rides *rides)
+{
+    struct cpl_flight *flight, *next;
+    DL_FOREACH_SAFE(rides->flights, flight, next)
+    {
+        int flag = 0;
+        PMPI_Test(&flight->request, &flag, MPI_STATUS_IGNORE);
+        if (!flag)
+            break; /* mostly sent in order */
+        DL_DELETE(rides->flights, flight);
+        rides->n_flights--;
+        free_flight(flight);
+    }
+}
+
+/* Gives a ride to MPI. */
+static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
+                     struct header header)
+{
+    header.n_segments = flight->n_segments;
+    memcpy(flight->bytes, &header, sizeof header);
+    int error = PMPI_Isend(flight->bytes, (int)flight->used, MPI_BYTE, dest, RIDE_TAG, rides->comm,
+                           &flight->request);
+    if (error != MPI_SUCCESS) {
+        cpl_log(CPL_LOG_ERROR, "rides", "a ride to rank %d cannot be sent", dest);
+        free_flight(flight);
+        return;
+    }
+    rides->sent++;
+    DL_APPEND(rides->flights, flight);
+    if (++rides->n_flights > MOST_FLIGHTS / 2)
+        reap(rides);
+}
+
+static struct header no_plan(void)
+{
+    return (struct header){.plan = CPL_NO_PLAN};
+}
+
+/* Segments in memory, as many at a time as a ride carries. */
+void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
+                    uint32_t n)
+{
+    while (n > 0) {
+        size_t part = 0;
+        uint32_t n_part = 0;
+        while (n_part < n) {
+            struct cpl_segment segment;
+            memcpy(&segment, segments + part, sizeof segment);
+            size_t more = cpl_segment_bytes(&segment);
+            if (n_part > 0 && sizeof(struct header) + part + more > RIDE_BYTES)
+                break;
+            part += more;
+            n_part++;
+        }
+        struct cpl_flight *flight = make_flight(sizeof(struct header) + part);
+        if (!flight || !load(flight, segments, part, NULL, 0)) {
+            cpl_log(CPL_LOG_ERROR, "rides", "no memory for a ride of %zu bytes", part);
+            free_flight(flight);
+            return;
+        }
+        flight->n_segments = n_part;
+        take_off(rides, flight, dest, no_plan());
+        segments += part;
+        bytes -= part;
+        n -= n_part;
+    }
+}
+
+/* One segment straight to its destination. */
+static void send_alone(struct cpl_rides *rides, const struct cpl_segment *segment,
+                       const unsigned char *payload)
+{
+    struct cpl_segment alone = *segment;
+    struct cpl_flight *flight = make_flight(sizeof(struct header) + cpl_segment_bytes(segment));
+    alone.slot = CPL_NO_SLOT;
+    if (!flight || !load(flight, &alone, sizeof alone, payload, alone.ride_bytes)) {
+        cpl_log(CPL_LOG_ERROR, "rides", "no memory for a message of %u bytes", alone.ride_bytes);
+        free_flight(flight);
+        return;
+    }
+    flight->n_segments = 1;
+    take_off(rides, flight, alone.dest, no_plan());
+}
+
+/* Lets an out-edge go with what it holds. */
+static void leave(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+{
+    struct cpl_ride_plan *plan = rides->plan[p];
+    struct edge *edge = &instance->edge[e];
+    struct cpl_flight *flight = edge->flight ? edge->flight : make_flight(0);
+    if (edge->flight)
+        rides->n_holding--;
+    edge->flight = NULL;
+    edge->left = true;
+    if (flight)
+        take_off(rides, flight, plan->slice.out_to[e],
+                 (struct header){p, instance->number, plan->slice.out_wave[e], 0});
+    if (++instance->n_left == plan->slice.n_out)
+        instance->used = false;
+}
+
+static void leave_if_ready(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+{
+    struct edge *edge = &instance->edge[e];
+    if (edge->left || edge->missing > 0 || edge->own_missing)
+        return;
+    rides->in_time++;
+    leave(rides, p, instance, e);
+}
+
+/* Lets everything go that an instance holds; edges that hold nothing leave without a ride. */
+static void release(struct cpl_rides *rides, int p, struct instance *instance)
+{
+    int32_t n_out = rides->plan[p]->slice.n_out;
+    for (int32_t e = 0; e < n_out && instance->used; e++) {
+        struct edge *edge = &instance->edge[e];
+        if (edge->left)
+            continue;
+        if (edge->flight) {
+            rides->late++;
+            leave(rides, p, instance, e);
+        } else {
+            edge->left = true;
+            instance->n_left++;
+        }
+    }
+    instance->used = false;
+}
+
+/* The instance of a number; NULL when it is over. */
+static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number)
+{
+    struct cpl_ride_plan *plan = rides->plan[p];
+    struct instance *instance = &plan->instance[number % N_INSTANCES];
+    if (instance->used && instance->number == number)
+        return instance;
+    if ((int32_t)(number - instance->number) <= 0)
+        return NULL; /* it has been here; numbers begin with 1 */
+    if (instance->used)
+        release(rides, p, instance);
+    instance->used = plan->slice.n_out > 0;
+    instance->number = number;
+    instance->since = 0;
+    instance->n_left = 0;
+    for (int32_t e = 0; e < plan->slice.n_out; e++)
+        instance->edge[e] = (struct edge){.missing = plan->slice.out_waits[e],
+                                          .own_missing = plan->has_own[e]};
+    if (plan->slice.n_in)
+        memset(instance->came, 0, (size_t)plan->slice.n_in * sizeof *instance->came);
+    return instance->used ? instance : NULL;
+}
+
+/* Puts a segment into an out-edge; straight to its destination when that has left. */
+static void put(struct cpl_rides *rides, struct instance *instance, int32_t e, int32_t slot,
+                const struct cpl_segment *segment, const unsigned char *payload)
+{
+    struct edge *edge = instance ? &instance->edge[e] : NULL;
+    struct cpl_segment riding = *segment;
+    riding.slot = slot;
+    if (!edge || edge->left ||
+        (edge->flight && edge->flight->used + cpl_segment_bytes(segment) > RIDE_BYTES)) {
+        send_alone(rides, segment, payload);
+        return;
+    }
+    if (!edge->flight) {
+        edge->flight = make_flight(0);
+        rides->n_holding += edge->flight != NULL;
+        if (instance->since <= 0)
+            instance->since = PMPI_Wtime();
+    }
+    if (!edge->flight || !load(edge->flight, &riding, sizeof riding, payload, riding.ride_bytes)) {
+        send_alone(rides, segment, payload);
+        return;
+    }
+    edge->flight->n_segments++;
+}
+
+void cpl_rides_begin(struct cpl_rides *rides, int plan)
+{
+    rides->plan[plan]->mine++;
+}
+
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, struct cpl_segment *segment,
+                   const unsigned char *payload)
+{
+    struct cpl_ride_plan *p = rides->plan[plan];
+    if (k >= p->n_own || p->own_edge[k] < 0)
+        send_alone(rides, segment, payload);
+    else
+        put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,
+            payload);
+}
+
+void cpl_rides_end(struct cpl_rides *rides, int plan)
+{
+    struct cpl_ride_plan *p = rides->plan[plan];
+    struct instance *instance = find_instance(rides, plan, p->mine);
+    for (int32_t e = 0; instance && e < p->slice.n_out && instance->used; e++) {
+        instance->edge[e].own_missing = false;
+        leave_if_ready(rides, plan, instance, e);
+    }
+}
+
+static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave)
+{
+    for (int32_t e = 0; e < slice->n_in; e++)
+        if (slice->in_from[e] == from && slice->in_wave[e] == wave)
+            return e;
+    return -1;
+}
+
+/* A segment of a ride: delivered, forwarded by the plan, or sent straight to its destination. */
+static void handle_segment(struct cpl_rides *rides, const struct header *header,
+                           struct instance *instance, int32_t in_edge,
+                           const struct cpl_segment *segment, const unsigned char *payload)
+{
+    if (segment->dest == rides->rank) {
+        rides->deliver(rides->context, segment, payload);
+        return;
+    }
+    rides->forwarded += segment->ride_bytes;
+    const struct cpl_ride_plan *plan = in_edge >= 0 ? rides->plan[header->plan] : NULL;
+    int32_t s = plan && segment->slot >= 0 ? plan->slice.in_first[in_edge] + segment->slot : -1;
+    bool known = s >= 0 && s < plan->slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;
+    if (known)
+        put(rides, instance, plan->next_edge[s], plan->next_slot[s], segment, payload);
+    else
+        send_alone(rides, segment, payload);
+}
+
+/* Out-edges that waited for in-edge e of an instance. */
+static void in_edge_came(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+{
+    const struct cpl_rank_plan *slice = &rides->plan[p]->slice;
+    if (!instance->used || instance->came[e])
+        return;
+    instance->came[e] = true;
+    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1]; k++)
+        instance->edge[slice->in_feed[k]].missing--;
+    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1] && instance->used; k++)
+        leave_if_ready(rides, p, instance, slice->in_feed[k]);
+}
+
+static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *bytes, size_t n)
+{
+    struct header header;
+    struct instance *instance = NULL;
+    int32_t in_edge = -1;
+    memcpy(&header, bytes, sizeof header);
+    if (header.plan >= 0 && header.plan < rides->n_plans) {
+        in_edge = find_in_edge(&rides->plan[header.plan]->slice, from, header.wave);
+        if (in_edge >= 0)
+            instance = find_instance(rides, header.plan, header.instance);
+    }
+    size_t at = sizeof header;
+    for (uint32_t k = 0; k < header.n_segments && at + sizeof(struct cpl_segment) <= n; k++) {
+        struct cpl_segment segment;
+        memcpy(&segment, bytes + at, sizeof segment);
+        handle_segment(rides, &header, instance, in_edge, &segment, bytes + at + sizeof segment);
+        at += cpl_segment_bytes(&segment);
+    }
+    if (instance)
+        in_edge_came(rides, header.plan, instance, in_edge);
+}
+
+static void post_receive(struct cpl_rides *rides, int k)
+{
+    PMPI_Irecv(rides->buffer + (size_t)k * RIDE_BYTES, RIDE_BYTES, MPI_BYTE, MPI_ANY_SOURCE,
+               RIDE_TAG, rides->comm, &rides->receive[k]);
+}
+
+static void release_old(struct cpl_rides *rides)
+{
+    double now = PMPI_Wtime();
+    for (int p = 0; p < rides->n_plans; p++)
+        for (int k = 0; k < N_INSTANCES; k++) {
+            struct instance *instance = &rides->plan[p]->instance[k];
+            if (instance->used && instance->since > 0 &&
+                now - instance->since > rides->hold_seconds)
+                release(rides, p, instance);
+        }
+}
+
+bool cpl_rides_poll(struct cpl_rides *rides)
+{
+    bool any = false;
+    for (int k = 0; k < N_RECEIVES; k++) {
+        int flag = 0, bytes, at = rides->next_receive;
+        MPI_Status status;
+        if (PMPI_Test(&rides->receive[at], &flag, &status) != MPI_SUCCESS || !flag)
+            break;
+        rides->next_receive = (at + 1) % N_RECEIVES;
+        rides->received++;
+        PMPI_Get_count(&status, MPI_BYTE, &bytes);
+        handle_ride(rides, status.MPI_SOURCE, rides->buffer + (size_t)at * RIDE_BYTES,
+                    (size_t)bytes);
+        post_receive(rides, at);
+        any = true;
+    }
+    if (!any && rides->n_holding > 0)
+        release_old(rides);
+    if (rides->flights)
+        reap(rides);
+    return any;
+}
+
+void cpl_rides_release(struct cpl_rides *rides)
+{
+    for (int p = 0; p < rides->n_plans; p++)
+        for (int k = 0; k < N_INSTANCES; k++)
+            if (rides->plan[p]->instance[k].used)
+                release(rides, p, &rides->plan[p]->instance[k]);
+}
+
+bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
+{
+    rides->comm = comm;
+    rides->hold_seconds = hold_seconds;
+    PMPI_Comm_rank(comm, &rides->rank);
+    PMPI_Comm_size(comm, &rides->size);
+    rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
+    rides->buffer = malloc((size_t)N_RECEIVES * RIDE_BYTES);
+    if (!rides->receive || !rides->buffer) {
+        free(rides->receive);
+        free(rides->buffer);
+        rides->receive = NULL;
+        rides->buffer = NULL;
+        return false;
+    }
+    for (int k = 0; k < N_RECEIVES; k++)
+        post_receive(rides, k);
+    return true;
+}
+
+static void free_plan(struct cpl_ride_plan *plan)
+{
+    if (!plan)
+        return;
+    for (int k = 0; k < N_INSTANCES; k++) {
+        for (int32_t e = 0; plan->instance[k].edge && e < plan->slice.n_out; e++)
+            free_flight(plan->instance[k].edge[e].flight);
+        free(plan->instance[k].edge);
+        free(plan->instance[k].came);
+    }
+    free(plan->next_edge);
+    free(plan->next_slot);
+    free(plan->own_edge);
+    free(plan->own_slot);
+    free(plan->has_own);
+    free(plan->words);
+    free(plan);
+}
+
+/* Where in-segments and own payloads go on. */
+static void find_ways(struct cpl_ride_plan *plan)
+{
+    const struct cpl_rank_plan *slice = &plan->slice;
+    for (int32_t s = 0; s < slice->n_in_segments; s++)
+        plan->next_edge[s] = -1;
+    for (int32_t k = 0; k < plan->n_own; k++)
+        plan->own_edge[k] = -1;
+    for (int32_t e = 0; e < slice->n_out; e++)
+        for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++) {
+            int32_t source = slice->out_source[s], slot = s - slice->out_first[e];
+            if (source >= 0) {
+                plan->next_edge[source] = e;
+                plan->next_slot[source] = slot;
+            } else {
+                plan->own_edge[-1 - source] = e;
+                plan->own_slot[-1 - source] = slot;
+                plan->has_own[e] = true;
+            }
+        }
+}
+
+static bool allocate_plan(struct cpl_ride_plan *plan)
+{
+    const struct cpl_rank_plan *slice = &plan->slice;
+    size_t n_in = (size_t)slice->n_in_segments + 1, n_out = (size_t)slice->n_out + 1;
+    for (int32_t s = 0; s < slice->n_out_segments; s++)
+        if (-slice->out_source[s] > plan->n_own)
+            plan->n_own = -slice->out_source[s];
+    plan->next_edge = calloc(n_in, sizeof *plan->next_edge);
+    plan->next_slot = calloc(n_in, sizeof *plan->next_slot);
+    plan->own_edge = calloc((size_t)plan->n_own + 1, sizeof *plan->own_edge);
+    plan->own_slot = calloc((size_t)plan->n_own + 1, sizeof *plan->own_slot);
+    plan->has_own = calloc(n_out, sizeof *plan->has_own);
+    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot &&
+                plan->has_own;
+    for (int k = 0; k < N_INSTANCES && done; k++) {
+        plan->instance[k].edge = calloc(n_out, sizeof(struct edge));
+        plan->instance[k].came = calloc((size_t)slice->n_in + 1, sizeof(bool));
+        done = plan->instance[k].edge && plan->instance[k].came;
+    }
+    return done;
+}
+
+int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
+{
+    struct cpl_error error = {""};
+    struct cpl_ride_plan *plan = calloc(1, sizeof *plan);
+    if (!plan || rides->n_plans == CPL_MAX_RIDE_PLANS ||
+        cpl_rank_plan_view(words, n_words, &plan->slice, &error)) {
+        if (error.text[0])
+            cpl_log(CPL_LOG_ERROR, "rides", "%s", error.text);
+        free(plan);
+        free(words);
+        return CPL_NO_PLAN;
+    }
+    plan->words = words;
+    if (!allocate_plan(plan)) {
+        free_plan(plan);
+        return CPL_NO_PLAN;
+    }
+    find_ways(plan);
+    rides->plan[rides->n_plans] = plan;
+    return rides->n_plans++;
+}
+
+void cpl_rides_free(struct cpl_rides *rides)
+{
+    for (int k = 0; rides->receive && k < N_RECEIVES; k++) {
+        PMPI_Cancel(&rides->receive[k]);
+        PMPI_Wait(&rides->receive[k], MPI_STATUS_IGNORE);
+    }
+    while (rides->flights)
+        reap(rides);
+    for (int p = 0; p < rides->n_plans; p++)
+        free_plan(rides->plan[p]);
+    free(rides->receive);
+    free(rides->buffer);
+    rides->receive = NULL;
+}

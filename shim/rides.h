@@ -1,0 +1,80 @@
+/* Rides: segments on their way on a managed communicator's private communicator, combined and
+ * forwarded by plans (doc/point-to-point.md).
+ *
+ * A ride is one MPI message: a header (plan, instance, wave), then segments. A plan is only policy:
+ * an intermediate holds segments while the plan says that more are coming, and for a bounded time;
+ * what is unexpected goes straight to its destination. Thread rule: one thread. */
+#ifndef CARPOOL_RIDES_H
+#define CARPOOL_RIDES_H
+
+#include "match.h"
+#include "planner/rank_plan.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPL_MAX_RIDE_PLANS 8
+#define CPL_NO_PLAN        (-1)
+
+struct cpl_flight;
+struct cpl_ride_plan;
+
+struct cpl_rides {
+    MPI_Comm comm; /* the private communicator */
+    int rank, size;
+    double hold_seconds;
+    int n_plans;
+    struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
+    struct cpl_flight *flights; /* rides that MPI is sending */
+    int n_flights;
+    int64_t sent, received; /* rides, for draining */
+    int64_t forwarded;      /* bytes of payload forwarded for others */
+    int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
+    int n_holding;          /* out-edges that hold segments */
+    MPI_Request *receive;   /* posted receives of rides, N_RECEIVES */
+    unsigned char *buffer;  /* theirs */
+    int next_receive;
+    /* Called for segments that have come for this rank. */
+    void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
+    void *context;
+};
+
+/* Starts receiving rides on a private communicator; deliver and context are set by the caller
+ * before. Returns false when memory ran out. */
+bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds);
+
+/* Takes over a slice's words (freed with the rides). Returns its number, the same on all ranks when
+ * all add in the same order; CPL_NO_PLAN when memory ran out. */
+int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
+
+/* Whether segments for a plan's payload k (the k-th destination of this rank) can be put into a
+ * ride: begins the plan's next instance. Then put each segment, then end. */
+void cpl_rides_begin(struct cpl_rides *rides, int plan);
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, struct cpl_segment *segment,
+                   const unsigned char *payload);
+void cpl_rides_end(struct cpl_rides *rides, int plan);
+
+/* Sends segments straight to their common destination, as they lie in memory (each with its payload
+ * padded to 8 bytes). */
+void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
+                    uint32_t n);
+
+/* Receives, forwards, delivers, sends what has been held too long. Returns whether anything
+ * happened. */
+bool cpl_rides_poll(struct cpl_rides *rides);
+
+/* Sends everything that is held. */
+void cpl_rides_release(struct cpl_rides *rides);
+
+/* Stops receiving; nothing may be under way any more. */
+void cpl_rides_free(struct cpl_rides *rides);
+
+/* Bytes that a segment takes in a ride. */
+static inline size_t cpl_segment_bytes(const struct cpl_segment *segment)
+{
+    return sizeof *segment + (segment->ride_bytes + 7) / 8 * 8;
+}
+
+#endif
