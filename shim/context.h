@@ -31,7 +31,10 @@ struct cpl_context {
     struct cpl_comm_state
         *first_state; /* communicators with state, in the order in which they got it */
     struct cpl_comm_state *last_state;
-    int n_planned; /* communicators that hold a private communicator now */
+    int n_planned;   /* communicators that hold a private communicator now */
+    int n_managed;   /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
+                        between two collective calls, see collective.h */
+    bool met_others; /* communicators may have processes of another MPI_COMM_WORLD */
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
 };
