@@ -4,6 +4,7 @@
  * anything is sent by a plan: a rank that fell back alone would leave the others waiting. */
 #include "agree.h"
 
+#include "collective.h"
 #include "context.h"
 #include "log.h"
 #include "plan_root.h"
@@ -38,7 +39,7 @@ static bool at_root(const struct desk *desk)
 bool cpl_agree_all(MPI_Comm comm, bool yes)
 {
     int mine = yes, all = 0;
-    return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
+    return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
 /* A communicator of the same ranks in the same order, with no attributes or topology of the
@@ -52,7 +53,7 @@ static bool make_private(MPI_Comm comm, MPI_Comm *private_comm)
     /* Communicators may run out: that is ours to know, not the program's error handler's. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    int result = PMPI_Comm_split(comm, 0, rank, &made);
+    int result = cpl_collective_Comm_split(comm, 0, rank, &made);
     bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
     PMPI_Comm_set_errhandler(comm, handler);
     PMPI_Errhandler_free(&handler);
@@ -77,9 +78,10 @@ static int64_t find_node(MPI_Comm comm)
         return cpl_context.rank / cpl_context.settings.ranks_per_node;
     PMPI_Comm_rank(comm, &rank);
     first = rank;
-    if (PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+    if (cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) !=
+        MPI_SUCCESS)
         return rank;
-    PMPI_Bcast(&first, 1, MPI_INT, 0, node);
+    cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
     PMPI_Comm_free(&node);
     return first;
 }
@@ -156,12 +158,12 @@ static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct de
         pairs[2 * m] = input->dst[m];
         pairs[2 * m + 1] = input->bytes[m];
     }
-    PMPI_Gather(header, HEADER_WORDS, MPI_INT64_T, desk->headers, HEADER_WORDS, MPI_INT64_T,
-                desk->root, comm);
+    cpl_collective_Gather(header, HEADER_WORDS, MPI_INT64_T, desk->headers, HEADER_WORDS,
+                          MPI_INT64_T, desk->root, comm);
     bool done = cpl_agree_all(comm, !at_root(desk) || expect_pairs(desk));
     if (done)
-        PMPI_Gatherv(pairs, 2 * input->n_messages, MPI_INT64_T, desk->pairs, desk->counts,
-                     desk->displs, MPI_INT64_T, desk->root, comm);
+        cpl_collective_Gatherv(pairs, 2 * input->n_messages, MPI_INT64_T, desk->pairs, desk->counts,
+                               desk->displs, MPI_INT64_T, desk->root, comm);
     free(pairs);
     return done;
 }
@@ -192,14 +194,14 @@ static bool spread(MPI_Comm comm, struct desk *desk, int32_t **words, int32_t *n
     if (!cpl_agree_all(comm, !at_root(desk) || cut(desk)))
         return false;
     int n = 0;
-    PMPI_Scatter(desk->counts, 1, MPI_INT, &n, 1, MPI_INT, desk->root, comm);
+    cpl_collective_Scatter(desk->counts, 1, MPI_INT, &n, 1, MPI_INT, desk->root, comm);
     int32_t *mine = calloc((size_t)n + 1, sizeof *mine);
     if (!cpl_agree_all(comm, mine)) {
         free(mine);
         return false;
     }
-    PMPI_Scatterv(desk->words, desk->counts, desk->displs, MPI_INT32_T, mine, n, MPI_INT32_T,
-                  desk->root, comm);
+    cpl_collective_Scatterv(desk->words, desk->counts, desk->displs, MPI_INT32_T, mine, n,
+                            MPI_INT32_T, desk->root, comm);
     *words = mine;
     *n_words = n;
     return true;
@@ -224,7 +226,7 @@ static int choose_root(MPI_Comm comm, int rank)
     struct {
         int world_rank, rank;
     } mine = {cpl_context.rank, rank}, first = mine;
-    PMPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, comm);
+    cpl_collective_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, comm);
     return first.rank;
 }
 
@@ -244,7 +246,7 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
     if (done) {
         if (at_root(&desk))
             plan_at_root(&desk, input, summary);
-        PMPI_Bcast(summary, sizeof *summary, MPI_BYTE, desk.root, *private_comm);
+        cpl_collective_Bcast(summary, sizeof *summary, MPI_BYTE, desk.root, *private_comm);
         done = summary->known;
     }
     if (done && summary->decided)

@@ -61,6 +61,9 @@ void cpl_context_start(void)
     if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted, &cpl_context.keyval,
                                 NULL) != MPI_SUCCESS)
         return;
+    MPI_Comm parent;
+    PMPI_Comm_get_parent(&parent);
+    cpl_context.met_others = parent != MPI_COMM_NULL;
     cpl_context.active = true;
 }
 

@@ -37,7 +37,9 @@ struct cpl_context {
     struct cpl_comm_state *latest_state;
     int n_planned; /* communicators that hold a private communicator now */
     /* Point-to-point messages (pt2pt.h): */
-    int n_managed;      /* communicators that are managed now */
+    int n_managed;   /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
+                        between two collective calls, see collective.h */
+    bool met_others; /* communicators may have processes of another MPI_COMM_WORLD */
     int n_open_batches; /* communicators with messages that have not left */
     struct cpl_comm_state *first_managed;
     struct cpl_persistent *persistent; /* the program's persistent requests, by handle */

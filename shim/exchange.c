@@ -1,6 +1,7 @@
 /* The end of an exchange (exchange.h). */
 #include "exchange.h"
 
+#include "collective.h"
 #include "comm_state.h"
 #include "context.h"
 #include "report.h"
@@ -28,8 +29,9 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
     slowest[0] = seconds[0];
     slowest[1] = seconds[1];
     if (state->private_comm != MPI_COMM_NULL) {
-        PMPI_Reduce(seconds, slowest, 2, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
-        PMPI_Reduce(&forwarded, &all_forwarded, 1, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
+        cpl_collective_Reduce(seconds, slowest, 2, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
+        cpl_collective_Reduce(&forwarded, &all_forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
+                              state->private_comm);
     }
     if (state->rank != 0)
         return;

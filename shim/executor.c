@@ -1,6 +1,7 @@
 /* The executor (executor.h). */
 #include "executor.h"
 
+#include "collective.h"
 #include "log.h"
 #include "planner/arena.h"
 #include "planner/rank_plan.h"
@@ -406,7 +407,7 @@ static int32_t receive_some(struct run *run)
     struct cpl_executor *x = run->x;
     int n = 0;
     int32_t completed = 0;
-    int code = PMPI_Waitsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
+    int code = cpl_collective_waitsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
     if (n == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
         note_error(run, code == MPI_SUCCESS ? MPI_ERR_INTERN : code);
         return -1;
@@ -445,6 +446,6 @@ int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *p
             break;
         open -= completed;
     }
-    note_error(&run, PMPI_Waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));
+    note_error(&run, cpl_collective_waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));
     return run.result;
 }

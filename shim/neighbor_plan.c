@@ -5,6 +5,7 @@
  * them in order in alltoallv and in reverse in alltoall). So the ranks ask: each sends along every
  * edge, by the very call that is to be replaced, the edge's number among its parallel ones. The
  * same tokens tell receivers which messages are too large to share and always go straight. */
+#include "collective.h"
 #include "context.h"
 #include "log.h"
 #include "neighbor_internal.h"
@@ -87,7 +88,8 @@ static bool exchange_tokens(const struct cpl_neighbor_call *call, int n_in, int 
                             const int *out, int *in)
 {
     if (call->kind == CPL_NEIGHBOR_ALLTOALL)
-        return PMPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, call->comm) == MPI_SUCCESS;
+        return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, call->comm) ==
+               MPI_SUCCESS;
     int n = n_in > n_out ? n_in : n_out;
     int *ones = zeroed(n, sizeof *ones), *displs = zeroed(n, sizeof *displs);
     bool ready = cpl_agree_all(call->comm, ones && displs), done = false;
@@ -96,8 +98,8 @@ static bool exchange_tokens(const struct cpl_neighbor_call *call, int n_in, int 
             ones[k] = 1;
             displs[k] = k;
         }
-        done = PMPI_Neighbor_alltoallv(out, ones, displs, MPI_INT, in, ones, displs, MPI_INT,
-                                       call->comm) == MPI_SUCCESS;
+        done = cpl_collective_Neighbor_alltoallv(out, ones, displs, MPI_INT, in, ones, displs,
+                                                 MPI_INT, call->comm) == MPI_SUCCESS;
     }
     free(ones);
     free(displs);

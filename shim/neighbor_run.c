@@ -1,4 +1,5 @@
 /* Carrying a planned neighborhood collective: between the program's buffers and the executor. */
+#include "collective.h"
 #include "context.h"
 #include "neighbor_internal.h"
 
@@ -174,7 +175,7 @@ static int first_error(int code, const MPI_Status *statuses, int n)
 static int finish_straight(const struct ride *ride)
 {
     struct cpl_exchange *x = ride->x;
-    return first_error(PMPI_Waitall(x->n_requests, x->requests, x->statuses), x->statuses,
+    return first_error(cpl_collective_waitall(x->n_requests, x->requests, x->statuses), x->statuses,
                        x->n_requests);
 }
 

@@ -58,12 +58,20 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
         cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
+ * managed, and so which form of a collective they use (collective.h). */
+static bool may_be_managed(const struct cpl_comm_state *state)
+{
+    return !state->inter && state->size > 1 && state->size == cpl_context.size &&
+           !cpl_context.met_others && state->pt2pt.phase == CPL_PT2PT_LEARNING;
+}
+
 void cpl_pt2pt_before_collective(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
-    if (!state || state->inter || state->size < 2 || state->pt2pt.phase != CPL_PT2PT_LEARNING)
+    if (!state || !may_be_managed(state))
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->next_agreement == 0)

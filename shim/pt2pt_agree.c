@@ -1,5 +1,6 @@
 /* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
  * on one rank is followed by one in which all learn of it. */
+#include "collective.h"
 #include "comm_state.h"
 #include "log.h"
 #include "pt2pt_internal.h"
@@ -29,7 +30,7 @@ static bool all_able(const struct cpl_comm_state *state)
             most = p->signature[k].n_dests;
     bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
     int mine[2] = {!p->blind && room, -most}, all[2] = {0, 0};
-    if (PMPI_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
+    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
     return all[0] && all[1] <= -2;
 }
@@ -42,7 +43,7 @@ static bool everything_fits(struct cpl_comm_state *state)
     struct cpl_pair_count *came = calloc(n, sizeof *came);
     bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
     if (ready) {
-        fits = PMPI_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T, state->comm) ==
+        fits = cpl_collective_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T, state->comm) ==
                MPI_SUCCESS;
         for (size_t k = 0; k < n; k++)
             fits &= came[k].n == p->received[k].n && came[k].hash == p->received[k].hash;
@@ -77,7 +78,7 @@ static int list_keys(struct cpl_comm_state *state, struct key *keys)
         free(all);
         return -1;
     }
-    PMPI_Allgather(mine, 2 * CPL_MAX_RIDE_PLANS, MPI_INT32_T, all, 2 * CPL_MAX_RIDE_PLANS,
+    cpl_collective_Allgather(mine, 2 * CPL_MAX_RIDE_PLANS, MPI_INT32_T, all, 2 * CPL_MAX_RIDE_PLANS,
                    MPI_INT32_T, state->comm);
     qsort(all, (size_t)n_all, sizeof *all, compare_keys);
     n = 0;

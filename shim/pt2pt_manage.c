@@ -1,4 +1,5 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
+#include "collective.h"
 #include "comm_state.h"
 #include "log.h"
 #include "pt2pt_internal.h"
@@ -161,7 +162,7 @@ static void report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     int64_t mine[3] = {p->rides.forwarded, p->n_batches, p->n_batches_planned}, all[3] = {0};
-    PMPI_Reduce(mine, all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
+    cpl_collective_Reduce(mine, all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
     if (state->rank != 0)
         return;
     for (int k = 0; k < p->n_plans; k++) {

@@ -1,7 +1,10 @@
-/* The intercepted calls. Each fills a descriptor and asks the shim; what the shim does not carry
- * goes to MPI unchanged. Switched off, a call costs one branch. */
+/* The intercepted calls. Each asks the shim; what the shim does not carry goes to MPI unchanged,
+ * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
+ * costs one branch. */
+#include "collective.h"
 #include "context.h"
 #include "neighbor.h"
+#include "pt2pt.h"
 
 #include <mpi.h>
 #include <stdint.h>
@@ -30,17 +33,44 @@ EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-#define NEIGHBOR(name, parameters, arguments, ...)                                                 \
+#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
+        cpl_pt2pt_before_collective(comm);                                                         \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         if (cpl_neighbor_carry(&call, &result))                                                    \
             return result;                                                                         \
-        result = PMPI_##name arguments;                                                            \
+        result = cpl_collective_##name arguments;                                                  \
         cpl_neighbor_passed(&call);                                                                \
         return result;                                                                             \
     }
 #include "calls.def"
+
+#define ENTERS(name, over, parameters, arguments)                                                  \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        cpl_pt2pt_before_collective(over);                                                         \
+        return cpl_collective_##name arguments;                                                    \
+    }
+#define JOINS                                           ENTERS
+#define MOVES(name, nonblocking, parameters, arguments) ENTERS(name, comm, parameters, arguments)
+#define FREES(name, parameters, arguments)                                                         \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (cpl_context.active && comm && *comm != MPI_COMM_NULL)                                  \
+            cpl_pt2pt_before_free(*comm);                                                          \
+        return PMPI_##name arguments;                                                              \
+    }
+#define WAITS(name, parameters, arguments)                                                         \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (cpl_context.active)                                                                    \
+            cpl_collective_before_wait();                                                          \
+        return PMPI_##name arguments;                                                              \
+    }
+#include "collectives.def"

@@ -1,0 +1,36 @@
+/* Blocking collectives that poll: while any communicator is managed (pt2pt.h), a rank that waits in
+ * a collective must go on forwarding, since others may wait for what it has to forward. Calls that
+ * only move data run as their nonblocking form; the others are entered when all ranks have come, so
+ * that they wait for nobody who waits for this rank.
+ *
+ * A blocking collective does not match a nonblocking one, so all ranks of a communicator must
+ * choose alike. They do because n_managed changes alike on all ranks of MPI_COMM_WORLD, and only in
+ * collectives over all of them; communicators with processes of another world never poll. Cost
+ * while nothing is managed: a branch. Thread rule: one thread. */
+#ifndef CARPOOL_COLLECTIVE_H
+#define CARPOOL_COLLECTIVE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* cpl_collective_NAME, for every row of a call that communicates over a communicator: PMPI_NAME,
+ * polling when that is needed. For the shim's own calls and the wrappers. Same arguments and return
+ * value as MPI_NAME, and collective as it is; any handle is passed on. */
+#define MOVES(name, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
+#define ENTERS(name, comm, parameters, arguments)       int cpl_collective_##name parameters;
+#define JOINS                                           ENTERS
+#include "collectives.def"
+#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+    int cpl_collective_##name parameters;
+#include "calls.def"
+
+/* A call that may wait, on no communicator at hand (windows, files), is about to be entered:
+ * batches leave, and what has come is dealt with once. Local. */
+void cpl_collective_before_wait(void);
+
+/* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[]);
+int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[]);
+
+#endif
