@@ -17,7 +17,9 @@ export LC_ALL
 variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
-calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/calls.def")
+tables="$top_srcdir/shim/calls.def $top_srcdir/shim/collectives.def"
+# shellcheck disable=SC2086
+calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' $tables)
 options=$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 
 # The text of documents: roff's \- and \(aq and font changes are taken out.
@@ -54,6 +56,11 @@ for document in README.md doc/carpool.1 doc/carpool.7 doc/architecture.md bench/
 done
 listed "every setting is in the manual" "$variables" doc/carpool.7
 listed "every intercepted call is in the manual" "$calls" doc/carpool.7
+none "every call that is named in the manual exists" "$(
+    for call in $(text_of doc/carpool.7 | grep -Eo 'MPI_[A-Z][a-z]+[A-Za-z_]*[a-z]' | sort -u); do
+        printf '%s\n' "$calls" MPI_Init MPI_Init_thread MPI_Finalize | grep -qx "$call" ||
+            echo "$call is not intercepted"
+    done)"
 listed "every strategy is in the manual" "$strategies" doc/carpool.1 doc/carpool.7
 listed "every strategy is in the README" "$strategies" README.md
 listed "every command is in the manual" "$commands" doc/carpool.1
