@@ -28,7 +28,7 @@ struct cpl_segment {
     int32_t tag;
     uint32_t number; /* of the source's messages to dest on this communicator */
     uint32_t flags;
-    int32_t slot;       /* place in the ride's edge; CPL_NO_SLOT: it does not go by a plan */
+    int32_t slot;        /* place in the ride's edge; CPL_NO_SLOT: it does not go by a plan */
     uint32_t ride_bytes; /* of payload that ride with it */
     int32_t straight_tag;
     int64_t bytes; /* of the whole message */
@@ -58,9 +58,9 @@ struct cpl_arrival {
 
 struct cpl_match {
     int size;
-    MPI_Comm comm;         /* the program's, for its error handler */
-    MPI_Comm private_comm; /* straight payloads come here */
-    uint32_t *expected;    /* per source: number of its next message */
+    MPI_Comm comm;              /* the program's, for its error handler */
+    MPI_Comm private_comm;      /* straight payloads come here */
+    uint32_t *expected;         /* per source: number of its next message */
     struct cpl_arrival **early; /* per source: messages that came before their turn */
     struct cpl_receive *posted;
     struct cpl_receive *straight; /* matched, payload under way */

@@ -60,10 +60,10 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
 
 /* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
  * managed, and so which form of a collective they use (collective.h). */
-static bool may_be_managed(const struct cpl_comm_state *state)
+static bool is_looked_at(const struct cpl_comm_state *state)
 {
     return !state->inter && state->size > 1 && state->size == cpl_context.size &&
-           !cpl_context.met_others && state->pt2pt.phase == CPL_PT2PT_LEARNING;
+           !cpl_context.met_others && state->pt2pt.phase != CPL_PT2PT_ALONE;
 }
 
 void cpl_pt2pt_before_collective(MPI_Comm comm)
@@ -71,15 +71,18 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
-    if (!state || !may_be_managed(state))
+    if (!state || !is_looked_at(state))
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->next_agreement == 0)
-        p->next_agreement = FIRST_AGREEMENT;
+        p->next_agreement = p->n_collectives + FIRST_AGREEMENT;
     if (++p->n_collectives < p->next_agreement)
         return;
     p->next_agreement *= 2;
-    cpl_pt2pt_agree(state);
+    if (p->phase == CPL_PT2PT_LEARNING)
+        cpl_pt2pt_agree(state);
+    else
+        cpl_pt2pt_review(state);
 }
 
 void cpl_pt2pt_before_free(MPI_Comm comm)

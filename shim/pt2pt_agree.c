@@ -43,8 +43,8 @@ static bool everything_fits(struct cpl_comm_state *state)
     struct cpl_pair_count *came = calloc(n, sizeof *came);
     bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
     if (ready) {
-        fits = cpl_collective_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T, state->comm) ==
-               MPI_SUCCESS;
+        fits = cpl_collective_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T,
+                                       state->comm) == MPI_SUCCESS;
         for (size_t k = 0; k < n; k++)
             fits &= came[k].n == p->received[k].n && came[k].hash == p->received[k].hash;
         fits = cpl_agree_all(state->comm, fits);
@@ -79,7 +79,7 @@ static int list_keys(struct cpl_comm_state *state, struct key *keys)
         return -1;
     }
     cpl_collective_Allgather(mine, 2 * CPL_MAX_RIDE_PLANS, MPI_INT32_T, all, 2 * CPL_MAX_RIDE_PLANS,
-                   MPI_INT32_T, state->comm);
+                             MPI_INT32_T, state->comm);
     qsort(all, (size_t)n_all, sizeof *all, compare_keys);
     n = 0;
     for (int k = 0; k < n_all && n < CPL_MAX_RIDE_PLANS && all[k].tag != INT32_MAX; k++)
@@ -126,8 +126,7 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     input.dst = dst;
     input.bytes = bytes;
     int32_t *words = NULL, n_words = 0;
-    bool agreed =
-        cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
+    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
     free(dst);
     free(bytes);
     if (!agreed || !summary->decided) {
@@ -189,4 +188,43 @@ void cpl_pt2pt_agree(struct cpl_comm_state *state)
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
                 state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+}
+
+/* What the ranks bring to a review of a managed communicator; sums. */
+enum { REVIEW_LATE, REVIEW_IN_TIME, REVIEW_BUSY, REVIEW_UNDER_WAY, REVIEW_WORDS };
+
+/* More than one in so many out-edges that left late: the plans do not fit what the program does. */
+#define LATE_SHARE 8
+
+static bool is_busy(const struct cpl_pt2pt *p)
+{
+    bool early = false;
+    for (int k = 0; k < p->match.size; k++)
+        early |= p->match.early[k] != NULL;
+    return early || p->match.posted || p->match.straight || p->match.unexpected || p->synchronous ||
+           p->batch.n > 0 || p->rides.n_holding > 0 || cpl_context.n_active_persistent > 0;
+}
+
+void cpl_pt2pt_review(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    int64_t mine[REVIEW_WORDS] = {p->rides.late, p->rides.in_time, is_busy(p),
+                                  p->rides.sent - p->rides.received};
+    int64_t all[REVIEW_WORDS];
+    if (cpl_collective_Allreduce(mine, all, REVIEW_WORDS, MPI_INT64_T, MPI_SUM, state->comm) !=
+        MPI_SUCCESS)
+        return;
+    if (!p->given_up && all[REVIEW_LATE] * LATE_SHARE <= all[REVIEW_IN_TIME])
+        return;
+    if (!p->given_up && state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt",
+                "%d ranks: the exchanges do not recur as they did; no longer "
+                "rerouted",
+                state->size);
+    p->given_up = true;
+    for (int k = 0; k < p->n_signatures; k++)
+        p->signature[k].plan = CPL_NO_PLAN;
+    /* MPI takes the communicator back as soon as a review finds nothing under way. */
+    if (all[REVIEW_BUSY] == 0 && all[REVIEW_UNDER_WAY] == 0)
+        cpl_pt2pt_unmanage(state);
 }

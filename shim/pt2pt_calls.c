@@ -165,7 +165,8 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
                                   .bytes = bytes};
     int result = MPI_SUCCESS;
     *sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
-    if (bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES) && !(self && bytes < INT_MAX))
+    if (bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES) &&
+        !(self && bytes < INT_MAX))
         result = send_straight(state, span, &segment, sending);
     else
         segment.ride_bytes = (uint32_t)bytes;
@@ -231,11 +232,12 @@ int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sen
     }
     if (!s) /* complete: any completed request of MPI's will do */
         return PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, state->comm, request);
-    /* Matched implies that a straight payload is being received: its own request need not be seen. */
+    /* Matched implies that a straight payload is being received: its own request need not be seen.
+     */
     if (sending->inner != MPI_REQUEST_NULL)
         PMPI_Request_free(&sending->inner);
-    int result = PMPI_Grequest_start(query_synchronous, free_synchronous, refuse_cancel, s,
-                                     &s->request);
+    int result =
+        PMPI_Grequest_start(query_synchronous, free_synchronous, refuse_cancel, s, &s->request);
     *request = s->request;
     if (result == MPI_SUCCESS && s->done)
         result = PMPI_Grequest_complete(s->request);
@@ -299,10 +301,8 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
     struct cpl_receive *receive = malloc(sizeof *receive);
     if (!receive)
         return refuse_memory(state);
-    *receive = (struct cpl_receive){.source = source,
-                                    .tag = tag,
-                                    .span = *span,
-                                    .inner = MPI_REQUEST_NULL};
+    *receive = (struct cpl_receive){
+        .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
     int result = PMPI_Grequest_start(query_receive, free_receive, cancel_receive, receive,
                                      &receive->request);
     if (result != MPI_SUCCESS) {
@@ -360,8 +360,7 @@ int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Statu
     int source, tag;
     if (!cpl_pt2pt_forget_message(*message, &source, &tag))
         return MPI_ERR_REQUEST;
-    int result =
-        PMPI_Imrecv(span->address, span->count, span->type.handle, message, &request);
+    int result = PMPI_Imrecv(span->address, span->count, span->type.handle, message, &request);
     if (result == MPI_SUCCESS)
         result = cpl_pt2pt_wait(&request, &own);
     if (result == MPI_SUCCESS)
@@ -370,21 +369,26 @@ int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Statu
     return result;
 }
 
-int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
+int cpl_pt2pt_completed(const MPI_Status *status, MPI_Request *request)
 {
     struct cpl_receive *receive = calloc(1, sizeof *receive);
-    MPI_Status status;
+    MPI_Count bytes = 0;
     if (!receive)
         return MPI_ERR_NO_MEM;
-    receive->error = cpl_pt2pt_mrecv(span, message, &status);
-    receive->from = status.MPI_SOURCE;
-    receive->from_tag = status.MPI_TAG;
-    MPI_Count bytes = 0;
-    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    receive->from = status->MPI_SOURCE;
+    receive->from_tag = status->MPI_TAG;
     receive->bytes = bytes;
     receive->done = true;
     int result = PMPI_Grequest_start(query_receive, free_receive, cancel_receive, receive,
                                      &receive->request);
     *request = receive->request;
     return result == MPI_SUCCESS ? PMPI_Grequest_complete(receive->request) : result;
+}
+
+int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
+{
+    MPI_Status status;
+    int result = cpl_pt2pt_mrecv(span, message, &status);
+    return result == MPI_SUCCESS ? cpl_pt2pt_completed(&status, request) : result;
 }

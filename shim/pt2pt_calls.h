@@ -7,8 +7,8 @@
 
 enum cpl_send_mode { CPL_SEND_STANDARD, CPL_SEND_SYNCHRONOUS };
 
-/* What a send still waits for: an MPI request (payload on its way, straight), or an acknowledgement,
- * or neither. */
+/* What a send still waits for: an MPI request (payload on its way, straight), or an
+ * acknowledgement, or neither. */
 struct cpl_sending {
     MPI_Request inner;
     struct cpl_synchronous *synchronous;
@@ -51,5 +51,8 @@ int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *fla
 /* Receives a message that a matched probe gave a handle for: forwards MPI's own. */
 int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status);
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request);
+
+/* Makes a completed request with a receive's status. */
+int cpl_pt2pt_completed(const MPI_Status *status, MPI_Request *request);
 
 #endif

@@ -29,7 +29,7 @@ struct cpl_signature {
     int tag;       /* the first one's */
     int ordinal;   /* among the signatures with that tag, in order of first appearance */
     int64_t times;
-    int n_dests;    /* different destinations, ascending */
+    int n_dests; /* different destinations, ascending */
     int *dest;
     int64_t *bytes; /* to each, the last time */
     int plan;       /* CPL_NO_PLAN: none */
@@ -53,6 +53,7 @@ enum cpl_pt2pt_phase { CPL_PT2PT_LEARNING, CPL_PT2PT_MANAGED, CPL_PT2PT_ALONE };
 struct cpl_pt2pt {
     enum cpl_pt2pt_phase phase;
     bool started;          /* there has been a message: the arrays below are there */
+    bool given_up;         /* managed, but nothing is rerouted any more */
     bool blind;            /* it cannot be known what was received: never able */
     int64_t n_collectives; /* blocking ones so far; alike on all ranks */
     int64_t next_agreement;
@@ -69,7 +70,7 @@ struct cpl_pt2pt {
     uint32_t *next_number; /* per rank: of the next message to it */
     int next_straight;
     int n_plans;
-    struct cpl_plan_summary *summary; /* per plan */
+    struct cpl_plan_summary *summary;    /* per plan */
     struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
     struct cpl_comm_state *next_managed; /* in cpl_context.first_managed */
 };
@@ -94,13 +95,16 @@ struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t has
 uint64_t cpl_pt2pt_hash(int a, int b);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
 
-/* pt2pt_agree.c: tries to manage the communicator. Collective. */
+/* pt2pt_agree.c: tries to manage the communicator; looks whether that still pays, and gives it back
+ * to MPI when not. Collective. */
 void cpl_pt2pt_agree(struct cpl_comm_state *state);
+void cpl_pt2pt_review(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
 void cpl_pt2pt_drain(struct cpl_comm_state *state);
+void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */
 void cpl_pt2pt_end(struct cpl_comm_state *state);
 
 #endif

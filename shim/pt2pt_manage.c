@@ -62,8 +62,8 @@ bool cpl_pt2pt_manage(struct cpl_comm_state *state)
     p->rides.deliver = deliver;
     p->rides.context = state;
     p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
-    return p->next_number && cpl_rides_init(&p->rides, state->private_comm,
-                                            (double)cpl_context.settings.hold * 1e-6);
+    return p->next_number &&
+           cpl_rides_init(&p->rides, state->private_comm, (double)cpl_context.settings.hold * 1e-6);
 }
 
 /* The place of a destination among a signature's, without the rank itself. */
@@ -187,17 +187,22 @@ static void unlink_managed(struct cpl_comm_state *state)
     cpl_context.n_managed--;
 }
 
-void cpl_pt2pt_end(struct cpl_comm_state *state)
+void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->phase == CPL_PT2PT_MANAGED) {
+    if (cpl_context.settings.report[0])
+        report(state);
+    unlink_managed(state);
+    p->phase = CPL_PT2PT_ALONE;
+    cpl_rides_free(&p->rides);
+    cpl_match_free(&p->match);
+}
+
+void cpl_pt2pt_end(struct cpl_comm_state *state)
+{
+    if (state->pt2pt.phase == CPL_PT2PT_MANAGED) {
         cpl_pt2pt_drain(state);
-        if (cpl_context.settings.report[0])
-            report(state);
-        unlink_managed(state);
-        p->phase = CPL_PT2PT_ALONE;
-        cpl_rides_free(&p->rides);
-        cpl_match_free(&p->match);
+        cpl_pt2pt_unmanage(state);
     }
     cpl_pt2pt_free(state);
 }

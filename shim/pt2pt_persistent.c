@@ -74,9 +74,9 @@ int cpl_persistent_start(MPI_Request *request)
     if (!p)
         return PMPI_Start(request);
     const struct cpl_persistent_call *call = &p->call;
-    struct cpl_comm_state *state = cpl_pt2pt_managed(call->comm, call->buffer, call->count,
-                                                     call->type, call->peer, call->tag,
-                                                     call->receives, &span);
+    struct cpl_comm_state *state =
+        cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,
+                          call->receives, &span);
     if (state)
         return start_managed(p, state, &span);
     learn(call);
@@ -280,8 +280,8 @@ static int add_done(int n, const MPI_Request *requests, int *n_done, int *indice
     return result;
 }
 
-int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices,
-                      MPI_Status *statuses, bool waits)
+int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
+                      bool waits)
 {
     cpl_pt2pt_leave();
     for (bool looked = false;; looked = true) {

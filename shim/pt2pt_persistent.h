@@ -37,8 +37,8 @@ bool cpl_persistent_get_status(MPI_Request request, int *flag, MPI_Status *statu
 int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status);
 int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);
 int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
-int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices,
-                      MPI_Status *statuses, bool waits);
+int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
+                      bool waits);
 
 /* Forgets all persistent requests. */
 void cpl_persistent_end(void);

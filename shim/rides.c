@@ -7,12 +7,12 @@
 #include <string.h>
 #include <utlist.h>
 
-#define RIDE_TAG      1000
-#define RIDE_BYTES    (48 << 10) /* the most that one ride carries, with its header */
-#define N_RECEIVES    8
-#define N_INSTANCES   8 /* of a plan that can be under way at once, a power of two */
-#define MOST_FLIGHTS  4096
-#define FLIGHT_BYTES  1024 /* smallest buffer of a ride */
+#define RIDE_TAG     1000
+#define RIDE_BYTES   (48 << 10) /* the most that one ride carries, with its header */
+#define N_RECEIVES   8
+#define N_INSTANCES  8 /* of a plan that can be under way at once, a power of two */
+#define MOST_FLIGHTS 4096
+#define FLIGHT_BYTES 1024 /* smallest buffer of a ride */
 
 struct header {
     int32_t plan;
@@ -249,8 +249,8 @@ static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t n
     instance->since = 0;
     instance->n_left = 0;
     for (int32_t e = 0; e < plan->slice.n_out; e++)
-        instance->edge[e] = (struct edge){.missing = plan->slice.out_waits[e],
-                                          .own_missing = plan->has_own[e]};
+        instance->edge[e] =
+            (struct edge){.missing = plan->slice.out_waits[e], .own_missing = plan->has_own[e]};
     if (plan->slice.n_in)
         memset(instance->came, 0, (size_t)plan->slice.n_in * sizeof *instance->came);
     return instance->used ? instance : NULL;
@@ -343,7 +343,8 @@ static void in_edge_came(struct cpl_rides *rides, int p, struct instance *instan
     instance->came[e] = true;
     for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1]; k++)
         instance->edge[slice->in_feed[k]].missing--;
-    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1] && instance->used; k++)
+    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1] && instance->used;
+         k++)
         leave_if_ready(rides, p, instance, slice->in_feed[k]);
 }
 
@@ -491,8 +492,8 @@ static bool allocate_plan(struct cpl_ride_plan *plan)
     plan->own_edge = calloc((size_t)plan->n_own + 1, sizeof *plan->own_edge);
     plan->own_slot = calloc((size_t)plan->n_own + 1, sizeof *plan->own_slot);
     plan->has_own = calloc(n_out, sizeof *plan->has_own);
-    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot &&
-                plan->has_own;
+    bool done =
+        plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot && plan->has_own;
     for (int k = 0; k < N_INSTANCES && done; k++) {
         plan->instance[k].edge = calloc(n_out, sizeof(struct edge));
         plan->instance[k].came = calloc((size_t)slice->n_in + 1, sizeof(bool));

@@ -93,8 +93,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         MPI_Request request;                                                                       \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
-        struct cpl_comm_state *state =                                                             \
-            managed(comm, buf, count, type, dest, tag, false, &span);                              \
+        struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);   \
         if (state)                                                                                 \
             return send(state, &span, dest, tag, mode);                                            \
         note_send(comm, count, type, dest, tag);                                                   \
@@ -115,8 +114,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         struct cpl_span span;                                                                      \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
-        struct cpl_comm_state *state =                                                             \
-            managed(comm, buf, count, type, dest, tag, false, &span);                              \
+        struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);   \
         if (state)                                                                                 \
             return isend(state, &span, dest, tag, mode, request);                                  \
         note_send(comm, count, type, dest, tag);                                                   \
@@ -154,8 +152,7 @@ static void note_received(MPI_Comm comm, int source, int tag, int result, const 
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         leave();                                                                                   \
-        struct cpl_comm_state *state =                                                             \
-            managed(comm, buf, count, type, source, tag, true, &span);                             \
+        struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
             return recv(state, &span, source, tag, status);                                        \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
@@ -180,8 +177,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
         struct cpl_span span;                                                                      \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
-        struct cpl_comm_state *state =                                                             \
-            managed(comm, buf, count, type, source, tag, true, &span);                             \
+        struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
             return cpl_pt2pt_irecv(state, &span, source, tag, request);                            \
         note_receive(comm, source, tag);                                                           \
@@ -230,24 +226,88 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
 SENDRECV_FORM(Sendrecv, int)
 SENDRECV_FORM(Sendrecv_c, MPI_Count)
 
+static bool is_managed(MPI_Comm comm)
+{
+    struct cpl_span none;
+    return managed(comm, NULL, 0, MPI_BYTE, 0, 0, false, &none) != NULL;
+}
+
+/* What goes by a communicator is not all seen: it stays MPI's. */
+static void blind(MPI_Comm comm)
+{
+    if (cpl_context.active)
+        note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
+}
+
+/* Data in packed form, to be freed; NULL with *result set when that fails. */
+static unsigned char *pack(const void *buf, MPI_Count count, MPI_Datatype type, MPI_Comm comm,
+                           MPI_Count *bytes, int *result)
+{
+    MPI_Count room = 0;
+    *bytes = 0;
+    *result = PMPI_Pack_size_c(count, type, comm, &room);
+    if (*result != MPI_SUCCESS)
+        return NULL;
+    unsigned char *copy = malloc((size_t)room + 1);
+    if (!copy) {
+        *result = MPI_ERR_NO_MEM;
+        PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+        return NULL;
+    }
+    *result = PMPI_Pack_c(buf, count, type, copy, room, bytes, comm);
+    return copy;
+}
+
 /* The data to be sent is packed first: the buffer is received into. */
 static int replace(void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
                    int recvtag, MPI_Comm comm, MPI_Status *status)
 {
-    MPI_Count bytes = 0, at = 0;
-    int result = PMPI_Pack_size_c(count, type, comm, &bytes);
-    unsigned char *copy = result == MPI_SUCCESS ? malloc((size_t)bytes + 1) : NULL;
-    if (!copy) {
-        if (result == MPI_SUCCESS)
-            PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
-        return result == MPI_SUCCESS ? MPI_ERR_NO_MEM : result;
-    }
-    result = PMPI_Pack_c(buf, count, type, copy, bytes, &at, comm);
+    MPI_Count bytes;
+    int result;
+    unsigned char *copy = pack(buf, count, type, comm, &bytes, &result);
     if (result == MPI_SUCCESS)
-        result = sendrecv(copy, at, MPI_PACKED, dest, sendtag, buf, count, type, source, recvtag,
+        result = sendrecv(copy, bytes, MPI_PACKED, dest, sendtag, buf, count, type, source, recvtag,
                           comm, status);
     free(copy);
     return result;
+}
+
+/* Starts both halves; returns when the send is complete. */
+static int isendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+                     int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                     int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+{
+    MPI_Request sent = MPI_REQUEST_NULL;
+    int result = MPI_Irecv_c(recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+    if (result == MPI_SUCCESS)
+        result = MPI_Isend_c(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
+    return result == MPI_SUCCESS ? cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE) : result;
+}
+
+static int ireplace(void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag,
+                    int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+{
+    MPI_Count bytes;
+    int result;
+    unsigned char *copy = pack(buf, count, type, comm, &bytes, &result);
+    if (result == MPI_SUCCESS)
+        result = isendrecv(copy, bytes, MPI_PACKED, dest, sendtag, buf, count, type, source,
+                           recvtag, comm, request);
+    free(copy);
+    return result;
+}
+
+static bool is_managed(MPI_Comm comm)
+{
+    struct cpl_span none;
+    return managed(comm, NULL, 0, MPI_BYTE, 0, 0, false, &none) != NULL;
+}
+
+/* What goes by a communicator is not all seen: it stays MPI's. */
+static void blind(MPI_Comm comm)
+{
+    if (cpl_context.active)
+        note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
 }
 
 #define REPLACE_FORM(name, count_t)                                                                \
@@ -270,6 +330,35 @@ static int replace(void *buf, MPI_Count count, MPI_Datatype type, int dest, int 
     }
 REPLACE_FORM(Sendrecv_replace, int)
 REPLACE_FORM(Sendrecv_replace_c, MPI_Count)
+
+/* Rare: a communicator on which they are used is not managed; on one that is, the send is waited
+ * for, after the receive has been posted. */
+#define ISENDRECV_FORM(name, count_t)                                                              \
+    EXPORT int MPI_##name(const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest, \
+                          int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype,    \
+                          int source, int recvtag, MPI_Comm comm, MPI_Request *request)            \
+    {                                                                                              \
+        if (cpl_context.active && is_managed(comm))                                                \
+            return isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,      \
+                             recvtype, source, recvtag, comm, request);                            \
+        blind(comm);                                                                               \
+        return PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,        \
+                           recvtype, source, recvtag, comm, request);                              \
+    }
+ISENDRECV_FORM(Isendrecv, int)
+ISENDRECV_FORM(Isendrecv_c, MPI_Count)
+
+#define ISENDRECV_REPLACE_FORM(name, count_t)                                                      \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int dest, int sendtag,      \
+                          int source, int recvtag, MPI_Comm comm, MPI_Request *request)            \
+    {                                                                                              \
+        if (cpl_context.active && is_managed(comm))                                                \
+            return ireplace(buf, count, type, dest, sendtag, source, recvtag, comm, request);      \
+        blind(comm);                                                                               \
+        return PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, request);       \
+    }
+ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
+ISENDRECV_REPLACE_FORM(Isendrecv_replace_c, MPI_Count)
 
 /* Whether probes on a communicator are the shim's. */
 static struct cpl_comm_state *managed_probe(MPI_Comm comm, int source, int tag)
