@@ -226,19 +226,6 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
 SENDRECV_FORM(Sendrecv, int)
 SENDRECV_FORM(Sendrecv_c, MPI_Count)
 
-static bool is_managed(MPI_Comm comm)
-{
-    struct cpl_span none;
-    return managed(comm, NULL, 0, MPI_BYTE, 0, 0, false, &none) != NULL;
-}
-
-/* What goes by a communicator is not all seen: it stays MPI's. */
-static void blind(MPI_Comm comm)
-{
-    if (cpl_context.active)
-        note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
-}
-
 /* Data in packed form, to be freed; NULL with *result set when that fails. */
 static unsigned char *pack(const void *buf, MPI_Count count, MPI_Datatype type, MPI_Comm comm,
                            MPI_Count *bytes, int *result)
@@ -536,71 +523,4 @@ EXPORT int MPI_Cancel(MPI_Request *request)
     if (cpl_context.active && cpl_persistent_cancel(*request))
         return MPI_SUCCESS;
     return PMPI_Cancel(request);
-}
-
-/* Whether a completion call has to poll; batches leave in any case. */
-static bool polls(void)
-{
-    if (!cpl_context.active)
-        return false;
-    leave();
-    return cpl_pt2pt_any_managed();
-}
-
-EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
-{
-    if (polls()) {
-        cpl_pt2pt_poll();
-        if (cpl_persistent_get_status(request, flag, status))
-            return MPI_SUCCESS;
-    }
-    return PMPI_Request_get_status(request, flag, status);
-}
-
-EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
-{
-    return polls() ? cpl_complete_one(request, NULL, status) : PMPI_Wait(request, status);
-}
-
-EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
-    return polls() ? cpl_complete_one(request, flag, status) : PMPI_Test(request, flag, status);
-}
-
-EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_all(count, requests, NULL, statuses)
-                   : PMPI_Waitall(count, requests, statuses);
-}
-
-EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_all(count, requests, flag, statuses)
-                   : PMPI_Testall(count, requests, flag, statuses);
-}
-
-EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
-{
-    return polls() ? cpl_complete_any(count, requests, index, NULL, status)
-                   : PMPI_Waitany(count, requests, index, status);
-}
-
-EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
-{
-    return polls() ? cpl_complete_any(count, requests, index, flag, status)
-                   : PMPI_Testany(count, requests, index, flag, status);
-}
-
-EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *n_done, int indices[],
-                        MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_some(count, requests, n_done, indices, statuses, true)
-                   : PMPI_Waitsome(count, requests, n_done, indices, statuses);
-}
-
-EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *n_done, int indices[],
-                        MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_some(count, requests, n_done, indices, statuses, false)
-                   : PMPI_Testsome(count, requests, n_done, indices, statuses);
 }
