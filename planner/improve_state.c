@@ -22,10 +22,7 @@ static enum cpl_status find_leaders(struct cpl_improve_state *state)
     const struct cpl_pattern *p = state->pattern;
     if (!p->payload_class)
         return CPL_OK;
-    int64_t longest = 0;
-    for (int32_t i = 0; i < p->n_ranks; i++)
-        longest = cpl_pattern_sends(p, i) > longest ? cpl_pattern_sends(p, i) : longest;
-    struct keyed *row = CPL_ARENA_ARRAY(state->arena, struct keyed, longest);
+    struct keyed *row = CPL_ARENA_ARRAY(state->arena, struct keyed, cpl_pattern_most_sends(p));
     state->leader = CPL_ARENA_ARRAY(state->arena, int32_t, p->n_messages);
     if (!row || !state->leader || cpl_pair_map_init(&state->classes, state->arena))
         return CPL_ERR_NOMEM;

@@ -53,7 +53,7 @@ static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
         leader[m] = m;
     if (!p->payload_class)
         return CPL_OK;
-    struct keyed *row = CPL_ARENA_ARRAY(&b->scratch, struct keyed, p->n_ranks);
+    struct keyed *row = CPL_ARENA_ARRAY(&b->scratch, struct keyed, cpl_pattern_most_sends(p));
     b->next_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages);
     if (!row || !b->next_of)
         return cpl_fail_memory(b->error, "payload classes");
