@@ -1,44 +1,22 @@
 /* The state of a search over routes (improve_state.h). */
 #include "improve_state.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-struct keyed {
-    int32_t class_;
-    int32_t message;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-    const struct keyed *x = a, *y = b;
-    if (x->class_ != y->class_)
-        return x->class_ < y->class_ ? -1 : 1;
-    return (x->message > y->message) - (x->message < y->message);
-}
 
 static enum cpl_status find_leaders(struct cpl_improve_state *state)
 {
     const struct cpl_pattern *p = state->pattern;
     if (!p->payload_class)
         return CPL_OK;
-    struct keyed *row = CPL_ARENA_ARRAY(state->arena, struct keyed, cpl_pattern_most_sends(p));
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    int64_t *leader = CPL_ARENA_ARRAY(&scratch, int64_t, p->n_messages);
     state->leader = CPL_ARENA_ARRAY(state->arena, int32_t, p->n_messages);
-    if (!row || !state->leader || cpl_pair_map_init(&state->classes, state->arena))
-        return CPL_ERR_NOMEM;
-    for (int32_t i = 0; i < p->n_ranks; i++) {
-        size_t n = 0;
-        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
-            state->leader[m] = (int32_t)m;
-            if (p->payload_class[m] >= 0)
-                row[n++] = (struct keyed){p->payload_class[m], (int32_t)m};
-        }
-        qsort(row, n, sizeof *row, compare_keyed);
-        for (size_t k = 1; k < n; k++)
-            if (row[k].class_ == row[k - 1].class_)
-                state->leader[row[k].message] = state->leader[row[k - 1].message];
-    }
-    return CPL_OK;
+    bool done = leader && state->leader && !cpl_pattern_leaders(p, leader) &&
+                !cpl_pair_map_init(&state->classes, state->arena);
+    for (int64_t m = 0; m < p->n_messages && done; m++)
+        state->leader[m] = (int32_t)leader[m];
+    cpl_arena_free(&scratch);
+    return done ? CPL_OK : CPL_ERR_NOMEM;
 }
 
 static enum cpl_status allocate(struct cpl_improve_state *state, const struct cpl_machine *machine)
@@ -55,6 +33,8 @@ static enum cpl_status allocate(struct cpl_improve_state *state, const struct cp
     if (cpl_layers_init(&state->layers, state->pattern->n_ranks, state->n_waves, arena) ||
         cpl_time_loads_init(&state->loads, machine, state->n_waves, arena))
         return CPL_ERR_NOMEM;
+    if (state->pattern->pairs)
+        cpl_time_loads_list_items(&state->loads, state->unit_bytes);
     return find_leaders(state);
 }
 

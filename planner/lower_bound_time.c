@@ -54,6 +54,7 @@ struct prices {
 struct traffic {
     int64_t n_out, n_in; /* bundles */
     double out, in;      /* their units of volume */
+    double items_us;     /* what packing and unpacking lists of items takes a rank */
 };
 
 struct bounds {
@@ -82,10 +83,12 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-static struct prices prices_of(const struct cpl_machine *machine, enum cpl_link_class class_)
+/* Segments that are lists of items are priced one by one. */
+static struct prices prices_of(const struct bounds *b, enum cpl_link_class class_)
 {
+    const struct cpl_machine *machine = b->machine;
     const struct cpl_link_cost *link = &machine->costs.link[class_];
-    double segment_us = machine->costs.segment_ns * 1e-3;
+    double segment_us = b->pattern->pairs ? 0 : machine->costs.segment_ns * 1e-3;
     return (struct prices){.latency_us = link->latency_us,
                            .send_us = link->send_us + segment_us,
                            .recv_us = link->recv_us + segment_us,
@@ -107,8 +110,8 @@ static struct prices cheapest(struct prices a, struct prices b)
 static void find_prices(struct bounds *b)
 {
     const struct cpl_machine *machine = b->machine;
-    b->network = prices_of(machine, CPL_LINK_NETWORK);
-    b->any = cheapest(prices_of(machine, CPL_LINK_SOCKET), prices_of(machine, CPL_LINK_NODE));
+    b->network = prices_of(b, CPL_LINK_NETWORK);
+    b->any = cheapest(prices_of(b, CPL_LINK_SOCKET), prices_of(b, CPL_LINK_NODE));
     if (machine->n_nodes == machine->n_ranks)
         b->any = b->network;
     else if (machine->n_nodes > 1)
@@ -121,13 +124,17 @@ static void add_payload(struct bounds *b, int32_t i, const int64_t *messages, si
 {
     const int32_t *node = b->machine->node;
     bool leaves = false;
+    double items_us =
+        b->pattern->pairs ? cpl_segment_us(&b->machine->costs, true, (double)volume) : 0;
     b->n_payloads++;
+    b->rank[i].items_us += items_us;
     b->rank[i].n_out++;
     b->rank[i].out += (double)volume;
     for (size_t k = 0; k < n; k++) {
         int32_t dst = b->pattern->dst[messages[k]];
         b->rank[dst].n_in++;
         b->rank[dst].in += (double)volume;
+        b->rank[dst].items_us += items_us;
         if (node[dst] == node[i])
             continue;
         leaves = true;
@@ -221,7 +228,7 @@ static double rank_us(const struct bounds *b, const struct traffic *t)
         us += b->any.send_us + (double)(t->n_out - 1) * b->any.segment_us;
     if (t->n_in > 0)
         us += b->any.recv_us + (double)(t->n_in - 1) * b->any.segment_us;
-    return us + b->any.latency_us;
+    return us + t->items_us + b->any.latency_us;
 }
 
 static double node_us(const struct bounds *b, const struct traffic *t, int32_t n_ranks)

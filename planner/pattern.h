@@ -97,6 +97,11 @@ static inline int64_t cpl_pattern_sends(const struct cpl_pattern *pattern, int32
     return pattern->first[rank + 1] - pattern->first[rank];
 }
 
+/* leader[m] (n_messages entries) becomes the first message of the same rank and payload class as
+ * message m, m itself for a payload of its own. Returns CPL_OK, CPL_ERR_NOMEM. O(messages), or with
+ * very large class numbers O(messages log messages). */
+enum cpl_status cpl_pattern_leaders(const struct cpl_pattern *pattern, int64_t *leader);
+
 /* A 64-bit fingerprint of ranks, destinations, volumes and classes: equal patterns have equal
  * fingerprints on every machine and compiler. */
 uint64_t cpl_pattern_fingerprint(const struct cpl_pattern *pattern);

@@ -286,6 +286,8 @@ enum cpl_status cpl_plan_check(const struct cpl_plan *plan, const struct cpl_pat
     if (plan->n_ranks != pattern->n_ranks)
         status = cpl_fail(error, CPL_ERR_BROKEN, "a plan of %d ranks for a pattern of %d",
                           plan->n_ranks, pattern->n_ranks);
+    if (!status && plan->has_parts != (pattern->pairs != NULL))
+        status = cpl_fail(error, CPL_ERR_BROKEN, "canonical: parts are mistaken for messages");
     if (!status)
         status = check_edges(&c);
     if (!status)
