@@ -11,10 +11,18 @@ static enum cpl_status find_leaders(struct cpl_improve_state *state)
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     int64_t *leader = CPL_ARENA_ARRAY(&scratch, int64_t, p->n_messages);
     state->leader = CPL_ARENA_ARRAY(state->arena, int32_t, p->n_messages);
-    bool done = leader && state->leader && !cpl_pattern_leaders(p, leader) &&
+    state->next_of_class = CPL_ARENA_ARRAY(state->arena, int32_t, p->n_messages);
+    bool done = leader && state->leader && state->next_of_class &&
+                !cpl_pattern_leaders(p, leader) &&
                 !cpl_pair_map_init(&state->classes, state->arena);
-    for (int64_t m = 0; m < p->n_messages && done; m++)
+    for (int64_t m = 0; m < p->n_messages && done; m++) {
         state->leader[m] = (int32_t)leader[m];
+        state->next_of_class[m] = (int32_t)m;
+        if (leader[m] != m) {
+            state->next_of_class[m] = state->next_of_class[leader[m]];
+            state->next_of_class[leader[m]] = (int32_t)m;
+        }
+    }
     cpl_arena_free(&scratch);
     return done ? CPL_OK : CPL_ERR_NOMEM;
 }
@@ -73,12 +81,24 @@ static bool reserve_riders(struct cpl_improve_state *state)
     return true;
 }
 
-bool cpl_improve_rides_free(const struct cpl_improve_state *state, int32_t edge, int32_t m)
+int64_t cpl_improve_mark_free(struct cpl_improve_state *state, int32_t m)
 {
+    int64_t work = 0;
+    state->marking++;
     if (!state->leader)
-        return false;
-    const uint64_t *n = cpl_pair_map_find(&state->classes, edge, state->leader[m]);
-    return n && *n > 0;
+        return 0;
+    for (int32_t other = state->next_of_class[m]; other != m; other = state->next_of_class[other]) {
+        const int32_t *stops = cpl_improve_stops(state, other);
+        int32_t at = state->source[other];
+        for (int32_t w = 0; w < state->n_waves; at = stops[w++]) {
+            int32_t edge = stops[w] == at ? 0 : cpl_layers_find(&state->layers, w, at, stops[w]);
+            /* The other may be off its way at the moment, and others of the class on it. */
+            if (edge && cpl_pair_map_find(&state->classes, edge, state->leader[m]))
+                state->riders[edge].free_for = state->marking;
+        }
+        work += state->n_waves;
+    }
+    return work;
 }
 
 /* One rider of m's payload class more or less. Returns whether it is the first to come or the last
@@ -108,7 +128,7 @@ static void ride(struct cpl_improve_state *state, int32_t m, int32_t wave, int32
             state->failed = true;
             return;
         }
-        state->riders[edge] = (struct cpl_riders){0, -1};
+        state->riders[edge] = (struct cpl_riders){0, -1, 0};
         cpl_time_loads_edge(&state->loads, wave, from, to, 1);
     }
     struct cpl_riders *riders = &state->riders[edge];
