@@ -167,7 +167,9 @@ void cpl_path_find(struct cpl_path_finder *finder, int32_t m, double bytes,
     struct cpl_improve_state *state = finder->state;
     int32_t n_waves = state->n_waves;
     struct junction best = {.price = 1e300};
-    finder->work += cpl_improve_mark_free(state, m) / 4;
+    int64_t marking = cpl_improve_mark_free(state, m);
+    /* Without parts it was never counted; plans are to stay what they are. */
+    finder->work += state->pattern->pairs ? marking / 4 : 0;
     finder->cargo = cpl_time_loads_cargo(&state->loads, bytes);
     finder->forward[0].n = finder->backward[n_waves].n = 1;
     finder->forward[0].node[0] = (struct cpl_path_node){state->source[m], 0, 0};
