@@ -21,6 +21,7 @@ struct spmv_options {
     int64_t seed;
     const char *pattern; /* the file to write the pattern to, NULL: multiply */
     int n_parts;         /* of that pattern */
+    int lists_items;     /* in it: which items, not how many */
     int compares;        /* time the library's own PMPI_Neighbor_alltoallv beside the call */
     int is_json, wants_help;
 };

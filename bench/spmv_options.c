@@ -24,6 +24,7 @@ const char spmv_usage[] =
     "                          preloaded library, the speedup in one run\n"
     "  --pattern FILE --parts N\n"
     "                          write who sends how much to whom with N ranks, and stop\n"
+    "  --items                 in it list the entries of x that are sent (row form)\n"
     "  --json                  print one JSON object on one line\n"
     "  --help                  print this\n";
 
@@ -35,6 +36,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, 's'},
     {"pattern", required_argument, NULL, 'o'},
     {"parts", required_argument, NULL, 'n'},
+    {"items", no_argument, NULL, 'l'},
     {"compare", no_argument, NULL, 'c'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
@@ -83,6 +85,9 @@ static int read_option(int letter, char **arguments, struct spmv_options *option
         return 0;
     case 'n':
         return read_count("--parts", optarg, 1, &options->n_parts, error);
+    case 'l':
+        options->lists_items = 1;
+        return 0;
     case 'c':
         options->compares = 1;
         return 0;
@@ -115,6 +120,9 @@ int spmv_options_read(int n_arguments, char **arguments, struct spmv_options *ou
                                                        : "more than one matrix given; name one");
     if (!options.pattern != !options.n_parts)
         return bench_fail(error, "--pattern FILE and --parts N go together");
+    if (options.lists_items && (!options.pattern || options.form != SPMV_ROW))
+        return bench_fail(error, "--items goes with --pattern FILE and --form row: partial sums "
+                                 "have one destination each");
     options.matrix = options.wants_help ? NULL : arguments[optind];
     *out = options;
     return 0;

@@ -54,7 +54,9 @@ static void usage(FILE *out)
         "usage: carpool plan FILE [OPTION...]\n\n"
         "Plans the communication pattern in FILE (Matrix Market coordinate, or text: P, then "
         "lines\n"
-        "`src dst volume`; may be gzipped) and prints each strategy's figures.\n\n"
+        "`src dst volume` or `src dst : item item ...`; may be gzipped) and prints each "
+        "strategy's\n"
+        "figures.\n\n"
         "  --strategy NAME[,NAME...]|all   strategies to try (`carpool strategies`); default all\n"
         "  --ranks-per-node N              consecutive ranks on a node; default: the cores of\n"
         "                                  --topology, or what --machine says, or 32\n"
@@ -263,9 +265,12 @@ static void print_table(const struct options *options, const struct cpl_pattern 
                         const struct result *results, size_t n)
 {
     int width = name_width(results, n);
-    printf("%s: %d ranks, %lld messages (%.2f a rank), %d nodes, %g bytes a unit\n", options->file,
-           pattern->n_ranks, (long long)pattern->n_messages,
-           (double)pattern->n_messages / pattern->n_ranks, machine->n_nodes, options->unit_bytes);
+    int64_t n_messages = cpl_pattern_pairs(pattern)->n_messages;
+    printf("%s: %d ranks, %lld messages (%.2f a rank)", options->file, pattern->n_ranks,
+           (long long)n_messages, (double)n_messages / pattern->n_ranks);
+    if (pattern->pairs)
+        printf(" in %lld parts", (long long)pattern->n_messages);
+    printf(", %d nodes, %g bytes a unit\n", machine->n_nodes, options->unit_bytes);
     printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "", "", "sends",
            "", "recvs", "", "hops", "", "volume", "modelled", "chain", "plan", "set", "");
     printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "strategy",
@@ -275,10 +280,9 @@ static void print_table(const struct options *options, const struct cpl_pattern 
         const struct result *r = &results[k];
         const struct cpl_metrics *m = &r->metrics;
         printf("%-*s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %11.2f %9.2f %7lld %8.2f\n",
-               width,
-               r->name, m->n_waves, (long long)m->sends_max, m->sends_avg, (long long)m->recvs_max,
-               m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us,
-               m->chain_us, r->plan_ms, (long long)m->set_max, m->set_avg);
+               width, r->name, m->n_waves, (long long)m->sends_max, m->sends_avg,
+               (long long)m->recvs_max, m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor,
+               m->modelled_us, m->chain_us, r->plan_ms, (long long)m->set_max, m->set_avg);
         if (strcmp(r->name, r->chosen) != 0)
             printf("(auto chose %s)\n", r->chosen);
     }
@@ -319,11 +323,13 @@ static bool print_json(const struct options *options, const struct cpl_pattern *
     json_t *rows = json_array();
     for (size_t k = 0; rows && k < n; k++)
         json_array_append_new(rows, result_json(&results[k]));
-    json_t *root = json_pack(
-        "{s:s s:s s:i s:I s:i s:f s:I s:f s:o}", "version", PACKAGE_VERSION, "file", options->file,
-        "ranks", pattern->n_ranks, "messages", (json_int_t)pattern->n_messages, "nodes",
-        machine->n_nodes, "unit_bytes", options->unit_bytes, "bound_two_waves",
-        (json_int_t)bounds->messages, "bound_us", bounds->us, "strategies", rows);
+    json_t *root =
+        json_pack("{s:s s:s s:i s:I s:I s:i s:f s:I s:f s:o}", "version", PACKAGE_VERSION, "file",
+                  options->file, "ranks", pattern->n_ranks, "messages",
+                  (json_int_t)cpl_pattern_pairs(pattern)->n_messages, "parts",
+                  (json_int_t)pattern->n_messages, "nodes", machine->n_nodes, "unit_bytes",
+                  options->unit_bytes, "bound_two_waves", (json_int_t)bounds->messages, "bound_us",
+                  bounds->us, "strategies", rows);
     bool done = root && json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
     putchar('\n');
     json_decref(root);

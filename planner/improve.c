@@ -5,17 +5,22 @@
 #include "improve_paths.h"
 #include "improve_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_TOGETHER 48 /* riders of a combined message that move together */
-#define SHARPENINGS  48
+#define MAX_TOGETHER       48  /* riders of a combined message that move together */
+#define MAX_PARTS_TOGETHER 192 /* the same where riders are parts */
+#define SHARPENINGS        48
+#define JOINED             3 /* of four moves: those that keep the parts of a pair together */
 
 struct search {
     struct cpl_improve_state state;
     struct cpl_path_finder finder;
     uint64_t random;
     double heat;
-    int32_t mover[MAX_TOGETHER];
+    int32_t mover[MAX_PARTS_TOGETHER];
+    int32_t most_together;
+    bool joined;         /* this time parts of a pair that move stay together: one search for all */
     int32_t *old_stops;  /* of the movers */
     int32_t *best_stops; /* of all messages */
     double best_us;
@@ -25,6 +30,30 @@ static int32_t random_below(struct search *s, int32_t n)
 {
     s->random += UINT64_C(0x9e3779b97f4a7c15);
     return (int32_t)((cpl_hash_mix(s->random) >> 32) * (uint64_t)n >> 32);
+}
+
+/* Whether two messages are parts of the same pair; a comes before b. */
+static bool same_pair(const struct cpl_improve_state *state, int32_t a, int32_t b)
+{
+    return state->source[a] == state->source[b] && state->pattern->dst[a] == state->pattern->dst[b];
+}
+
+/* Finds a way for mover k. Of joined parts the first one's way, found for all their bytes, is taken
+ * by the others. */
+static void find_way(struct search *s, int32_t k, int32_t n, const struct cpl_banned_edge *banned)
+{
+    struct cpl_improve_state *state = &s->state;
+    int32_t m = s->mover[k];
+    double bytes = cpl_improve_bytes(state, m);
+    if (s->joined && k > 0 && same_pair(state, s->mover[k - 1], m)) {
+        memcpy(cpl_improve_stops(state, m), cpl_improve_stops(state, s->mover[k - 1]),
+               (size_t)state->n_waves * sizeof(int32_t));
+        s->finder.work += state->n_waves;
+        return;
+    }
+    for (int32_t j = k + 1; s->joined && j < n && same_pair(state, m, s->mover[j]); j++)
+        bytes += cpl_improve_bytes(state, s->mover[j]);
+    cpl_path_find(&s->finder, m, bytes, banned, cpl_improve_stops(state, m));
 }
 
 /* Moves n messages, s->mover, to the cheapest ways that avoid an edge; the objective may rise by at
@@ -43,9 +72,8 @@ static void move_together(struct search *s, int32_t n, const struct cpl_banned_e
     }
     bool good = true;
     while (n_put < n && good && !state->failed) {
-        int32_t m = s->mover[n_put++];
-        cpl_path_find(&s->finder, m, banned, cpl_improve_stops(state, m));
-        cpl_improve_put(state, m);
+        find_way(s, n_put, n, banned);
+        cpl_improve_put(state, s->mover[n_put++]);
         good = cpl_time_loads_rise(&state->loads) <= allowed;
     }
     if (good)
@@ -91,13 +119,43 @@ static int32_t choose_edge(struct search *s, int32_t wave, int32_t rank)
     return chosen;
 }
 
-/* The movers: all riders of an edge, or one of them. Returns how many; 0 when they are too many. */
+/* Whether message m rides on an edge. */
+static bool rides_on(const struct cpl_improve_state *state, int32_t m, int32_t edge)
+{
+    const struct cpl_layer_edge *e = &state->layers.edge[edge];
+    const int32_t *stops = cpl_improve_stops(state, m);
+    int32_t from = e->wave > 0 ? stops[e->wave - 1] : state->source[m];
+    return from == e->from && stops[e->wave] == e->to;
+}
+
+/* Adds to the only mover, m, the other parts of its pair that ride on the edge, as far as there is
+ * room. Returns how many there are then. */
+static int32_t add_parts(struct search *s, int32_t edge, int32_t m)
+{
+    const struct cpl_improve_state *state = &s->state;
+    int32_t n = 0, first = m, end = (int32_t)state->pattern->n_messages;
+    while (first > 0 && same_pair(state, first - 1, m))
+        first--;
+    for (int32_t part = first; part < end && same_pair(state, m, part); part++)
+        if (n < s->most_together && rides_on(state, part, edge))
+            s->mover[n++] = part;
+    return n;
+}
+
+static int compare_messages(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The movers: all riders of an edge, or one of them, with the other parts of its pair if these are
+ * joined. Returns how many; 0 when they are too many. */
 static int32_t choose_movers(struct search *s, int32_t edge, bool all)
 {
     const struct cpl_improve_state *state = &s->state;
     int32_t n = state->riders[edge].n, wave = state->layers.edge[edge].wave;
     int32_t m = state->riders[edge].first;
-    if (all && n > MAX_TOGETHER)
+    if (all && n > s->most_together)
         return 0;
     for (int32_t skip = all ? 0 : random_below(s, n < 64 ? n : 64); skip > 0; skip--)
         m = state->next[(size_t)m * (size_t)state->n_waves + (size_t)wave];
@@ -105,6 +163,10 @@ static int32_t choose_movers(struct search *s, int32_t edge, bool all)
         s->mover[k] = m;
         m = state->next[(size_t)m * (size_t)state->n_waves + (size_t)wave];
     }
+    if (s->joined && all)
+        qsort(s->mover, (size_t)n, sizeof *s->mover, compare_messages);
+    if (s->joined && !all)
+        return add_parts(s, edge, s->mover[0]);
     return all ? n : 1;
 }
 
@@ -124,6 +186,7 @@ static void move(struct search *s)
     if (!edge)
         return;
     struct cpl_layer_edge e = s->state.layers.edge[edge];
+    s->joined = s->state.pattern->pairs && random_below(s, 4) < JOINED;
     bool all = s->state.riders[edge].n == 1 || random_below(s, 8) < 5;
     int32_t n = choose_movers(s, edge, all);
     if (!n)
@@ -147,7 +210,7 @@ static enum cpl_status prepare(struct search *s, const struct cpl_strategy_input
                                const struct cpl_routes *routes, struct cpl_arena *arena)
 {
     size_t n_stops = (size_t)routes->n_messages * (size_t)routes->n_waves;
-    s->old_stops = CPL_ARENA_ARRAY(arena, int32_t, MAX_TOGETHER * (size_t)routes->n_waves);
+    s->old_stops = CPL_ARENA_ARRAY(arena, int32_t, MAX_PARTS_TOGETHER * (size_t)routes->n_waves);
     s->best_stops = CPL_ARENA_ARRAY(arena, int32_t, n_stops);
     if (!s->old_stops || !s->best_stops || cpl_improve_init(&s->state, input, routes, arena) ||
         cpl_path_finder_init(&s->finder, &s->state, arena))
@@ -172,7 +235,8 @@ enum cpl_status cpl_improve_routes(const struct cpl_strategy_input *input,
                                    struct cpl_routes *routes, struct cpl_error *error)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
-    struct search s = {.random = schedule->seed};
+    struct search s = {.random = schedule->seed,
+                       .most_together = input->pattern->pairs ? MAX_PARTS_TOGETHER : MAX_TOGETHER};
     if (routes->n_waves > CPL_MAX_LAYERS || routes->n_messages > INT32_MAX / CPL_MAX_LAYERS)
         return cpl_fail(error, CPL_ERR_UNFIT, "a search takes at most %d waves", CPL_MAX_LAYERS);
     enum cpl_status status = prepare(&s, input, routes, &arena);

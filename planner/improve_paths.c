@@ -55,8 +55,7 @@ static void reach(struct cpl_path_finder *finder, struct cpl_path_nodes *nodes, 
 /* The ranks one wave on from a list: those of the list, and over their edges. Forward the edges of
  * wave `wave` that leave them, backward those that reach them. */
 static void spread(struct cpl_path_finder *finder, const struct cpl_path_nodes *from, int32_t wave,
-                   bool forward, int32_t m, const struct cpl_banned_edge *banned,
-                   struct cpl_path_nodes *to)
+                   bool forward, const struct cpl_banned_edge *banned, struct cpl_path_nodes *to)
 {
     const struct cpl_improve_state *state = finder->state;
     finder->search++;
@@ -73,7 +72,7 @@ static void spread(struct cpl_path_finder *finder, const struct cpl_path_nodes *
             if (is_banned(banned, wave, sender, receiver))
                 continue;
             double price = from->node[k].price;
-            if (!cpl_improve_rides_free(state, links->link[j].edge, m))
+            if (!cpl_improve_rides_free(state, links->link[j].edge))
                 price += ride_price(finder, wave, sender, receiver);
             reach(finder, to, peer, k, price);
         }
@@ -162,20 +161,23 @@ static void write_stops(const struct cpl_path_finder *finder, const struct junct
     }
 }
 
-void cpl_path_find(struct cpl_path_finder *finder, int32_t m, const struct cpl_banned_edge *banned,
-                   int32_t *stops)
+void cpl_path_find(struct cpl_path_finder *finder, int32_t m, double bytes,
+                   const struct cpl_banned_edge *banned, int32_t *stops)
 {
-    const struct cpl_improve_state *state = finder->state;
+    struct cpl_improve_state *state = finder->state;
     int32_t n_waves = state->n_waves;
     struct junction best = {.price = 1e300};
-    finder->cargo = cpl_time_loads_cargo(&state->loads, cpl_improve_bytes(state, m));
+    int64_t marking = cpl_improve_mark_free(state, m);
+    /* Without parts it was never counted; plans are to stay what they are. */
+    finder->work += state->pattern->pairs ? marking / 4 : 0;
+    finder->cargo = cpl_time_loads_cargo(&state->loads, bytes);
     finder->forward[0].n = finder->backward[n_waves].n = 1;
     finder->forward[0].node[0] = (struct cpl_path_node){state->source[m], 0, 0};
     finder->backward[n_waves].node[0] = (struct cpl_path_node){state->pattern->dst[m], 0, 0};
     for (int32_t w = 0; w < n_waves - 1; w++)
-        spread(finder, &finder->forward[w], w, true, m, banned, &finder->forward[w + 1]);
+        spread(finder, &finder->forward[w], w, true, banned, &finder->forward[w + 1]);
     for (int32_t w = n_waves - 1; w >= 1; w--)
-        spread(finder, &finder->backward[w + 1], w, false, m, banned, &finder->backward[w]);
+        spread(finder, &finder->backward[w + 1], w, false, banned, &finder->backward[w]);
     if (n_waves > 1)
         join_present(finder, n_waves / 2, &best);
     for (int32_t w = 0; w < n_waves; w++)

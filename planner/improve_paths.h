@@ -40,10 +40,11 @@ struct cpl_banned_edge {
 enum cpl_status cpl_path_finder_init(struct cpl_path_finder *finder,
                                      struct cpl_improve_state *state, struct cpl_arena *arena);
 
-/* Finds the cheapest way of message m, which must ride nowhere at the moment, and writes its stops.
+/* Finds the cheapest way of message m, which must ride nowhere at the moment, as if it had so many
+ * bytes, and writes its stops.
  * The source and destination are always reached: at worst by a new edge between them. O(edges of
  * the ranks on its ways + pairs of them). */
-void cpl_path_find(struct cpl_path_finder *finder, int32_t m, const struct cpl_banned_edge *banned,
-                   int32_t *stops);
+void cpl_path_find(struct cpl_path_finder *finder, int32_t m, double bytes,
+                   const struct cpl_banned_edge *banned, int32_t *stops);
 
 #endif

@@ -1,47 +1,30 @@
 /* The state of a search over routes (improve_state.h). */
 #include "improve_state.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-struct keyed {
-    int32_t class_;
-    int32_t message;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-    const struct keyed *x = a, *y = b;
-    if (x->class_ != y->class_)
-        return x->class_ < y->class_ ? -1 : 1;
-    return (x->message > y->message) - (x->message < y->message);
-}
 
 static enum cpl_status find_leaders(struct cpl_improve_state *state)
 {
     const struct cpl_pattern *p = state->pattern;
     if (!p->payload_class)
         return CPL_OK;
-    int64_t longest = 0;
-    for (int32_t i = 0; i < p->n_ranks; i++)
-        longest = cpl_pattern_sends(p, i) > longest ? cpl_pattern_sends(p, i) : longest;
-    struct keyed *row = CPL_ARENA_ARRAY(state->arena, struct keyed, longest);
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    int64_t *leader = CPL_ARENA_ARRAY(&scratch, int64_t, p->n_messages);
     state->leader = CPL_ARENA_ARRAY(state->arena, int32_t, p->n_messages);
-    if (!row || !state->leader || cpl_pair_map_init(&state->classes, state->arena))
-        return CPL_ERR_NOMEM;
-    for (int32_t i = 0; i < p->n_ranks; i++) {
-        size_t n = 0;
-        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
-            state->leader[m] = (int32_t)m;
-            if (p->payload_class[m] >= 0)
-                row[n++] = (struct keyed){p->payload_class[m], (int32_t)m};
+    state->next_of_class = CPL_ARENA_ARRAY(state->arena, int32_t, p->n_messages);
+    bool done = leader && state->leader && state->next_of_class &&
+                !cpl_pattern_leaders(p, leader) &&
+                !cpl_pair_map_init(&state->classes, state->arena);
+    for (int64_t m = 0; m < p->n_messages && done; m++) {
+        state->leader[m] = (int32_t)leader[m];
+        state->next_of_class[m] = (int32_t)m;
+        if (leader[m] != m) {
+            state->next_of_class[m] = state->next_of_class[leader[m]];
+            state->next_of_class[leader[m]] = (int32_t)m;
         }
-        qsort(row, n, sizeof *row, compare_keyed);
-        for (size_t k = 1; k < n; k++)
-            if (row[k].class_ == row[k - 1].class_)
-                state->leader[row[k].message] = state->leader[row[k - 1].message];
     }
-    return CPL_OK;
+    cpl_arena_free(&scratch);
+    return done ? CPL_OK : CPL_ERR_NOMEM;
 }
 
 static enum cpl_status allocate(struct cpl_improve_state *state, const struct cpl_machine *machine)
@@ -58,6 +41,8 @@ static enum cpl_status allocate(struct cpl_improve_state *state, const struct cp
     if (cpl_layers_init(&state->layers, state->pattern->n_ranks, state->n_waves, arena) ||
         cpl_time_loads_init(&state->loads, machine, state->n_waves, arena))
         return CPL_ERR_NOMEM;
+    if (state->pattern->pairs)
+        cpl_time_loads_list_items(&state->loads, state->unit_bytes);
     return find_leaders(state);
 }
 
@@ -96,12 +81,24 @@ static bool reserve_riders(struct cpl_improve_state *state)
     return true;
 }
 
-bool cpl_improve_rides_free(const struct cpl_improve_state *state, int32_t edge, int32_t m)
+int64_t cpl_improve_mark_free(struct cpl_improve_state *state, int32_t m)
 {
+    int64_t work = 0;
+    state->marking++;
     if (!state->leader)
-        return false;
-    const uint64_t *n = cpl_pair_map_find(&state->classes, edge, state->leader[m]);
-    return n && *n > 0;
+        return 0;
+    for (int32_t other = state->next_of_class[m]; other != m; other = state->next_of_class[other]) {
+        const int32_t *stops = cpl_improve_stops(state, other);
+        int32_t at = state->source[other];
+        for (int32_t w = 0; w < state->n_waves; at = stops[w++]) {
+            int32_t edge = stops[w] == at ? 0 : cpl_layers_find(&state->layers, w, at, stops[w]);
+            /* The other may be off its way at the moment, and others of the class on it. */
+            if (edge && cpl_pair_map_find(&state->classes, edge, state->leader[m]))
+                state->riders[edge].free_for = state->marking;
+        }
+        work += state->n_waves;
+    }
+    return work;
 }
 
 /* One rider of m's payload class more or less. Returns whether it is the first to come or the last
@@ -131,7 +128,7 @@ static void ride(struct cpl_improve_state *state, int32_t m, int32_t wave, int32
             state->failed = true;
             return;
         }
-        state->riders[edge] = (struct cpl_riders){0, -1};
+        state->riders[edge] = (struct cpl_riders){0, -1, 0};
         cpl_time_loads_edge(&state->loads, wave, from, to, 1);
     }
     struct cpl_riders *riders = &state->riders[edge];

@@ -15,7 +15,8 @@
 /* The riders of an edge: a list through next/previous, by message and wave. */
 struct cpl_riders {
     int32_t n;
-    int32_t first; /* message; -1: none */
+    int32_t first;     /* message; -1: none */
+    uint32_t free_for; /* the last marking of free rides that it was in */
 };
 
 struct cpl_improve_state {
@@ -32,6 +33,8 @@ struct cpl_improve_state {
     struct cpl_time_loads loads;
     int32_t *leader;             /* NULL: every message has a payload of its own; else the first
                                     message of the same rank and payload class, itself if alone */
+    int32_t *next_of_class;      /* ring of the messages with the same leader; NULL as leader */
+    uint32_t marking;            /* number of the present marking of free rides */
     struct cpl_pair_map classes; /* (edge, leader) -> riders with that leader */
     struct cpl_arena *arena;
     bool failed; /* memory ran out */
@@ -46,8 +49,16 @@ enum cpl_status cpl_improve_init(struct cpl_improve_state *state,
 void cpl_improve_put(struct cpl_improve_state *state, int32_t m);
 void cpl_improve_take(struct cpl_improve_state *state, int32_t m);
 
-/* Whether a message of m's payload class rides on an edge: m then rides for nothing. */
-bool cpl_improve_rides_free(const struct cpl_improve_state *state, int32_t edge, int32_t m);
+/* Marks the edges on which a message of m's payload class rides: m would ride there for nothing.
+ * Holds until the next put, take or marking. O(messages of the class x waves), which is returned.
+ */
+int64_t cpl_improve_mark_free(struct cpl_improve_state *state, int32_t m);
+
+/* Whether an edge is marked. */
+static inline bool cpl_improve_rides_free(const struct cpl_improve_state *state, int32_t edge)
+{
+    return state->leader && state->riders[edge].free_for == state->marking;
+}
 
 static inline double cpl_improve_bytes(const struct cpl_improve_state *state, int32_t m)
 {

@@ -151,6 +151,7 @@ static enum cpl_status prepare(struct two_waves *t, const struct cpl_pattern *pa
 enum cpl_status cpl_bound_two_waves(const struct cpl_pattern *pattern, int64_t *messages,
                                     struct cpl_error *error)
 {
+    pattern = cpl_pattern_pairs(pattern);
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct two_waves t;
     int64_t high;

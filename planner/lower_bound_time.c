@@ -9,6 +9,9 @@
  * each: one of its ranks has the latency and an overhead of the network, and the bytes take what
  * the node's interface needs, or its ranks if they shared them evenly.
  *
+ * (Of what is divided in parts each part is a bundle; who has to reach whom, below, does not depend
+ * on parts.)
+ *
  * Reach. In a wave that takes t a rank sends at most a(t) = (t - l) / o messages, l and o being the
  * smallest latency and overhead (with a segment), so the ranks that know something of a source
  * become at most 1 + a(t) times as many. In the end destinations + 1 ranks must know something.
@@ -51,6 +54,7 @@ struct prices {
 struct traffic {
     int64_t n_out, n_in; /* bundles */
     double out, in;      /* their units of volume */
+    double items_us;     /* what packing and unpacking lists of items takes a rank */
 };
 
 struct bounds {
@@ -62,6 +66,7 @@ struct bounds {
     struct traffic *rank;
     struct traffic *node;
     int32_t *n_on_node;
+    int64_t *n_in;       /* rank -> sources */
     int64_t *out_remote; /* rank -> destinations on other nodes */
     int64_t *in_remote;
     int64_t *seen; /* node -> the last payload that was found to be for it */
@@ -78,10 +83,12 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-static struct prices prices_of(const struct cpl_machine *machine, enum cpl_link_class class_)
+/* Segments that are lists of items are priced one by one. */
+static struct prices prices_of(const struct bounds *b, enum cpl_link_class class_)
 {
+    const struct cpl_machine *machine = b->machine;
     const struct cpl_link_cost *link = &machine->costs.link[class_];
-    double segment_us = machine->costs.segment_ns * 1e-3;
+    double segment_us = b->pattern->pairs ? 0 : machine->costs.segment_ns * 1e-3;
     return (struct prices){.latency_us = link->latency_us,
                            .send_us = link->send_us + segment_us,
                            .recv_us = link->recv_us + segment_us,
@@ -103,8 +110,8 @@ static struct prices cheapest(struct prices a, struct prices b)
 static void find_prices(struct bounds *b)
 {
     const struct cpl_machine *machine = b->machine;
-    b->network = prices_of(machine, CPL_LINK_NETWORK);
-    b->any = cheapest(prices_of(machine, CPL_LINK_SOCKET), prices_of(machine, CPL_LINK_NODE));
+    b->network = prices_of(b, CPL_LINK_NETWORK);
+    b->any = cheapest(prices_of(b, CPL_LINK_SOCKET), prices_of(b, CPL_LINK_NODE));
     if (machine->n_nodes == machine->n_ranks)
         b->any = b->network;
     else if (machine->n_nodes > 1)
@@ -117,18 +124,20 @@ static void add_payload(struct bounds *b, int32_t i, const int64_t *messages, si
 {
     const int32_t *node = b->machine->node;
     bool leaves = false;
+    double items_us =
+        b->pattern->pairs ? cpl_segment_us(&b->machine->costs, true, (double)volume) : 0;
     b->n_payloads++;
+    b->rank[i].items_us += items_us;
     b->rank[i].n_out++;
     b->rank[i].out += (double)volume;
     for (size_t k = 0; k < n; k++) {
         int32_t dst = b->pattern->dst[messages[k]];
         b->rank[dst].n_in++;
         b->rank[dst].in += (double)volume;
+        b->rank[dst].items_us += items_us;
         if (node[dst] == node[i])
             continue;
         leaves = true;
-        b->out_remote[i]++;
-        b->in_remote[dst]++;
         if (b->seen[node[dst]] != b->n_payloads) {
             b->seen[node[dst]] = b->n_payloads;
             b->node[node[dst]].n_in++;
@@ -172,24 +181,41 @@ static void add_rank(struct bounds *b, int32_t i, struct classed *row, int64_t *
     }
 }
 
+/* Counts who reaches whom, and whom on other nodes. */
+static void count_ends(struct bounds *b)
+{
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(b->pattern);
+    const int32_t *node = b->machine->node;
+    for (int32_t i = 0; i < pairs->n_ranks; i++)
+        for (int64_t m = pairs->first[i]; m < pairs->first[i + 1]; m++) {
+            int32_t dst = pairs->dst[m];
+            b->n_in[dst]++;
+            b->out_remote[i] += node[dst] != node[i];
+            b->in_remote[dst] += node[dst] != node[i];
+        }
+}
+
 static enum cpl_status count_traffic(struct bounds *b, struct cpl_arena *arena)
 {
     int32_t n_ranks = b->pattern->n_ranks, n_nodes = b->machine->n_nodes;
-    struct classed *row = CPL_ARENA_ARRAY(arena, struct classed, n_ranks);
-    int64_t *messages = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
+    int64_t longest = cpl_pattern_most_sends(b->pattern);
+    struct classed *row = CPL_ARENA_ARRAY(arena, struct classed, longest);
+    int64_t *messages = CPL_ARENA_ARRAY(arena, int64_t, longest);
+    b->n_in = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
     b->rank = CPL_ARENA_ARRAY(arena, struct traffic, n_ranks);
     b->out_remote = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
     b->in_remote = CPL_ARENA_ARRAY(arena, int64_t, n_ranks);
     b->node = CPL_ARENA_ARRAY(arena, struct traffic, n_nodes);
     b->n_on_node = CPL_ARENA_ARRAY(arena, int32_t, n_nodes);
     b->seen = CPL_ARENA_ARRAY(arena, int64_t, n_nodes);
-    if (!row || !messages || !b->rank || !b->out_remote || !b->in_remote || !b->node ||
+    if (!row || !messages || !b->rank || !b->n_in || !b->out_remote || !b->in_remote || !b->node ||
         !b->n_on_node || !b->seen)
         return CPL_ERR_NOMEM;
     for (int32_t i = 0; i < n_ranks; i++) {
         b->n_on_node[b->machine->node[i]]++;
         add_rank(b, i, row, messages);
     }
+    count_ends(b);
     return CPL_OK;
 }
 
@@ -202,7 +228,7 @@ static double rank_us(const struct bounds *b, const struct traffic *t)
         us += b->any.send_us + (double)(t->n_out - 1) * b->any.segment_us;
     if (t->n_in > 0)
         us += b->any.recv_us + (double)(t->n_in - 1) * b->any.segment_us;
-    return us + b->any.latency_us;
+    return us + t->items_us + b->any.latency_us;
 }
 
 static double node_us(const struct bounds *b, const struct traffic *t, int32_t n_ranks)
@@ -306,9 +332,9 @@ static double reach_bound(const struct bounds *b)
                                    network->recv_us};
     int64_t n_out = 0, n_in = 0, out_remote = 0, in_remote = 0;
     for (int32_t i = 0; i < b->pattern->n_ranks; i++) {
-        int64_t n = cpl_pattern_sends(b->pattern, i);
+        int64_t n = cpl_pattern_sends(cpl_pattern_pairs(b->pattern), i);
         n_out = n > n_out ? n : n_out;
-        n_in = b->rank[i].n_in > n_in ? b->rank[i].n_in : n_in;
+        n_in = b->n_in[i] > n_in ? b->n_in[i] : n_in;
         out_remote = b->out_remote[i] > out_remote ? b->out_remote[i] : out_remote;
         in_remote = b->in_remote[i] > in_remote ? b->in_remote[i] : in_remote;
     }

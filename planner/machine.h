@@ -10,6 +10,7 @@
 #include "arena.h"
 #include "status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,8 @@ struct cpl_costs {
     double node_ns_per_byte; /* per byte that a node sends to or receives from other nodes (its
                                 network interface) */
     double segment_ns; /* per segment of a combined message, at each end (packing, unpacking) */
+    double item_ns;    /* the same per item of a segment that is a list of items, up to segment_ns:
+                        * few items are copied by a loop, more by a call */
     double switch_us;  /* to give a core to another rank, where ranks share cores; once a wave and
                           rank */
 };
@@ -99,6 +102,14 @@ enum cpl_status cpl_node_shape_load(const char *topology, struct cpl_node_shape 
  * more ranks than cores. */
 void cpl_machine_apply_shape(struct cpl_machine *machine, const struct cpl_node_shape *shape);
 
+/* What a segment of so many units of volume takes at each end, in microseconds; of_items: units are
+ * items, at fixed places. */
+static inline double cpl_segment_us(const struct cpl_costs *costs, bool of_items, double volume)
+{
+    double items_ns = costs->item_ns * volume;
+    return (of_items && items_ns < costs->segment_ns ? items_ns : costs->segment_ns) * 1e-3;
+}
+
 /* The socket (or NUMA domain) of local rank i of n_local when n_units of them are filled in equal
  * consecutive blocks. */
 int32_t cpl_machine_block_unit(int32_t i, int32_t n_local, int32_t n_units);
@@ -106,9 +117,9 @@ int32_t cpl_machine_block_unit(int32_t i, int32_t n_local, int32_t n_units);
 /* Reads costs from a machine file into *costs: lines "KEY VALUE", `#` starts a comment; keys not
  * named keep the value that *costs has. Keys:
  * {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte}, network.node_ns_per_byte,
- * segment_ns, switch_us, and ranks_per_node, stored in *ranks_per_node when that is not NULL.
- * Values are finite and >= 0. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *costs
- * is then unchanged). */
+ * segment_ns, item_ns, switch_us, and ranks_per_node, stored in *ranks_per_node when that is not
+ * NULL. Values are finite and >= 0. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ...";
+ * *costs is then unchanged). */
 enum cpl_status cpl_costs_read(const char *file, struct cpl_costs *costs, int32_t *ranks_per_node,
                                struct cpl_error *error);
 

@@ -29,6 +29,7 @@ static const struct cost_key cost_keys[] = {
     {"network.ns_per_byte", LINK(CPL_LINK_NETWORK, ns_per_byte)},
     {"network.node_ns_per_byte", offsetof(struct cpl_costs, node_ns_per_byte)},
     {"segment_ns", offsetof(struct cpl_costs, segment_ns)},
+    {"item_ns", offsetof(struct cpl_costs, item_ns)},
     {"switch_us", offsetof(struct cpl_costs, switch_us)},
     {"ranks_per_node", NOT_A_COST},
 };
@@ -55,8 +56,8 @@ static enum cpl_status find_key(struct cpl_text_reader *reader, struct cpl_text_
     return cpl_text_fail(
         reader, error,
         "unknown key \"%s\"; expected {socket,node,network}.{send_us,recv_us,latency_us,"
-        "ns_per_byte}, network.node_ns_per_byte, segment_ns, switch_us or "
-        "ranks_per_node",
+        "ns_per_byte}, network.node_ns_per_byte, segment_ns, item_ns, switch_us "
+        "or ranks_per_node",
         cpl_text_quote(word, quote));
 }
 

@@ -117,7 +117,7 @@ enum cpl_status cpl_order_between(const struct cpl_pattern *pre, const struct cp
     if (!key)
         status = cpl_fail_memory(error, "ordering sends");
     for (int32_t i = 0; i < pre->n_ranks && !status; i++)
-        key[i] = cpl_pattern_sends(post, i);
+        key[i] = cpl_pattern_sends(cpl_pattern_pairs(post), i);
     if (!status)
         status = cpl_order_sends(pre->n_ranks, pre->first, pre->dst, key, order, error);
     cpl_arena_free(&scratch);

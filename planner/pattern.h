@@ -16,21 +16,29 @@
 #define CPL_MAX_RANKS (1 << 24)
 
 /* The messages of one exchange. Message m of rank i (first[i] <= m < first[i + 1]) goes to dst[m].
- * Destinations of a rank ascend, none is the rank itself, none occurs twice. */
+ * Destinations of a rank ascend, none is the rank itself.
+ *
+ * What a rank sends to another may be divided in parts of different payload classes, so that what
+ * others get too is told apart from what they do not: every part is a message here, a destination
+ * occurs once per part, and the parts ascend by class, of which none occurs twice. `pairs` is then
+ * the same pattern undivided, for whoever asks who sends to whom and not what. */
 struct cpl_pattern {
     int32_t n_ranks;
-    int64_t n_messages;
-    int64_t *first; /* n_ranks + 1 entries */
-    int32_t *dst;   /* n_messages entries, ranks */
+    int64_t n_messages; /* parts counted each */
+    int64_t *first;     /* n_ranks + 1 entries */
+    int32_t *dst;       /* n_messages entries, ranks */
     int64_t
         *volume; /* n_messages entries, in units of the caller's choice (bytes in the shim), >= 0 */
     int32_t *
         payload_class; /* NULL, or n_messages entries: messages of one rank with the same class >= 0
                         * carry the same payload and may share one copy; -1: a payload of its own */
     int64_t n_self;    /* entries from a rank to itself that were left out: they need no message */
-    int64_t
-        n_merged; /* entries that were added to an earlier one of the same source and destination */
-    struct cpl_arena arena; /* owns the arrays */
+    int64_t n_merged;  /* entries that were added to an earlier one of the same source, destination
+                        * and class */
+    const struct cpl_pattern *pairs; /* NULL when no destination of a rank occurs twice; else the
+                                      * pattern with one message for each source and destination,
+                                      * volumes added up, without classes */
+    struct cpl_arena arena;          /* owns the arrays */
 };
 
 /* One entry as it comes from a file or from a rank's send list. */
@@ -41,11 +49,13 @@ struct cpl_pattern_entry {
     int32_t payload_class; /* -1 for none */
 };
 
-/* Builds a pattern of n_ranks ranks from n_entries entries in any order. Entries of the same source
- * and destination are merged (their volumes add up; the class survives only if equal), self entries
- * are dropped; both are counted. Returns CPL_OK, CPL_ERR_ARG (a rank out of range, a negative
- * volume, an overflowing sum, n_ranks outside 1..CPL_MAX_RANKS), CPL_ERR_NOMEM. On success the
- * caller owns *pattern and frees it with cpl_pattern_free. */
+/* Builds a pattern of n_ranks ranks from n_entries entries in any order. Entries of the same
+ * source, destination and class (-1 is one too) are merged, their volumes add up; self entries are
+ * dropped; both are counted. Entries of the same source and destination but of different classes
+ * become parts. O(entries + ranks); when classes differ, sorting the entries by class comes on top.
+ * Returns CPL_OK, CPL_ERR_ARG (a rank out of range, a negative volume, an overflowing sum, n_ranks
+ * outside 1..CPL_MAX_RANKS), CPL_ERR_NOMEM. On success the caller owns *pattern and frees it with
+ * cpl_pattern_free. */
 enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entry *entries,
                                   int64_t n_entries, struct cpl_pattern *pattern,
                                   struct cpl_error *error);
@@ -57,21 +67,40 @@ enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entr
  * files); rows and columns must agree in number, values must be whole numbers >= 0 (absolute values
  * are taken of skew-symmetric ones);
  *  - otherwise text: `#` starts a comment, the first number is P, then lines "src dst volume",
- * 0-based. Returns CPL_OK, CPL_ERR_IO (cannot be opened or read), CPL_ERR_FORMAT (text "FILE:LINE:
+ * 0-based, or "src dst : item item ...": these items of src, whole numbers >= 0 of its own choice
+ * and different from each other, go to dst, a unit of volume each. Lines of the same two ranks add
+ * up: volumes and the union of the items. Items of a rank with the same set of destinations, if
+ * these are several, make a payload class; classes of a rank are numbered from 0 by their smallest
+ * items. Returns CPL_OK, CPL_ERR_IO (cannot be opened or read), CPL_ERR_FORMAT (text "FILE:LINE:
  * what is wrong"), CPL_ERR_NOMEM. */
 enum cpl_status cpl_pattern_read(const char *file, struct cpl_pattern *pattern,
                                  struct cpl_error *error);
 
-/* Writes the pattern as a Matrix Market coordinate integer general matrix. Returns CPL_OK or
+/* Writes the pattern as a Matrix Market coordinate integer general matrix, without classes and
+ * undivided. Returns CPL_OK or
  * CPL_ERR_IO. */
 enum cpl_status cpl_pattern_write(const struct cpl_pattern *pattern, const char *file,
                                   struct cpl_error *error);
 
-/* Number of messages rank sends. */
+/* The pattern with one message for each source and destination: itself when it has no parts. */
+static inline const struct cpl_pattern *cpl_pattern_pairs(const struct cpl_pattern *pattern)
+{
+    return pattern->pairs ? pattern->pairs : pattern;
+}
+
+/* The most messages of a rank. */
+int64_t cpl_pattern_most_sends(const struct cpl_pattern *pattern);
+
+/* Number of messages rank sends, parts counted each. */
 static inline int64_t cpl_pattern_sends(const struct cpl_pattern *pattern, int32_t rank)
 {
     return pattern->first[rank + 1] - pattern->first[rank];
 }
+
+/* leader[m] (n_messages entries) becomes the first message of the same rank and payload class as
+ * message m, m itself for a payload of its own. Returns CPL_OK, CPL_ERR_NOMEM. O(messages), or with
+ * very large class numbers O(messages log messages). */
+enum cpl_status cpl_pattern_leaders(const struct cpl_pattern *pattern, int64_t *leader);
 
 /* A 64-bit fingerprint of ranks, destinations, volumes and classes: equal patterns have equal
  * fingerprints on every machine and compiler. */

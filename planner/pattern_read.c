@@ -2,13 +2,17 @@
  * 5935) and plain text. Entries are collected in a growing array, every one checked where its line
  * is known, and handed to cpl_pattern_build.
  *
- * Cost: one pass over the file, 24 bytes per entry while it is read. What a header announces is
- * checked but never believed: memory grows with the entries that are really there. */
+ * Items are collected too, and become entries of payload classes at the end (pattern_items.h).
+ *
+ * Cost: one pass over the file, 24 bytes per entry and 16 per item while it is read. What a header
+ * announces is checked but never believed: memory grows with the entries that are really there. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 
 #include "pattern_read.h"
+
+#include "pattern_items.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,12 +24,15 @@
     "\"" BANNER " matrix coordinate FIELD SYMMETRY\", FIELD one of real, integer, pattern, "       \
     "SYMMETRY one of general, symmetric, skew-symmetric"
 
-/* Entries of a file as they come. */
+/* Entries of a file as they come, and items. */
 struct entry_list {
     struct cpl_pattern_entry *entries;
     int64_t n;
     int64_t capacity;
-    int64_t volume; /* of all entries that are messages */
+    struct cpl_pattern_item *items;
+    int64_t n_items;
+    int64_t item_capacity;
+    int64_t volume; /* of all entries and items that are messages */
 };
 
 enum matrix_field { FIELD_REAL, FIELD_INTEGER, FIELD_PATTERN };
@@ -68,18 +75,44 @@ static const struct banner_word symmetry_words[] = {
     {"hermitian", 0, "is for complex values, which are no volumes; write symmetric and integer"},
     {NULL, 0, NULL}};
 
-static enum cpl_status reserve(struct entry_list *list, struct cpl_error *error)
+/* Room for one more element in a growing array, which the caller frees. */
+static enum cpl_status reserve(void **array, int64_t n, int64_t *capacity, size_t size,
+                               struct cpl_error *error)
 {
-    if (list->n < list->capacity)
+    if (n < *capacity)
         return CPL_OK;
-    int64_t capacity = list->capacity ? list->capacity * 2 : FIRST_CAPACITY;
+    int64_t larger = *capacity ? *capacity * 2 : FIRST_CAPACITY;
     void *grown = NULL;
-    if ((uint64_t)capacity <= SIZE_MAX / 2 / sizeof *list->entries)
-        grown = realloc(list->entries, (size_t)capacity * sizeof *list->entries);
+    if ((uint64_t)larger <= SIZE_MAX / 2 / size)
+        grown = realloc(*array, (size_t)larger * size);
     if (!grown)
         return cpl_fail_memory(error, "the entries of a pattern file");
-    list->entries = grown;
-    list->capacity = capacity;
+    *array = grown;
+    *capacity = larger;
+    return CPL_OK;
+}
+
+static enum cpl_status append(struct entry_list *list, struct cpl_pattern_entry entry,
+                              struct cpl_error *error)
+{
+    void *entries = list->entries;
+    enum cpl_status status =
+        reserve(&entries, list->n, &list->capacity, sizeof *list->entries, error);
+    list->entries = entries;
+    if (!status)
+        list->entries[list->n++] = entry;
+    return status;
+}
+
+static enum cpl_status add_volume(struct cpl_text_reader *reader, struct entry_list *list,
+                                  int64_t volume, struct cpl_error *error)
+{
+    if (volume > INT64_MAX - list->volume)
+        return cpl_text_fail(reader, error,
+                             "the volumes up to here add up to more than %" PRId64
+                             "; expected a unit in which they fit",
+                             INT64_MAX);
+    list->volume += volume;
     return CPL_OK;
 }
 
@@ -87,19 +120,22 @@ static enum cpl_status reserve(struct entry_list *list, struct cpl_error *error)
 static enum cpl_status add_entry(struct cpl_text_reader *reader, struct entry_list *list,
                                  int64_t src, int64_t dst, int64_t volume, struct cpl_error *error)
 {
-    enum cpl_status status = reserve(list, error);
+    enum cpl_status status =
+        append(list, (struct cpl_pattern_entry){(int32_t)src, (int32_t)dst, volume, -1}, error);
+    return status || src == dst ? status : add_volume(reader, list, volume, error);
+}
+
+static enum cpl_status add_item(struct cpl_text_reader *reader, struct entry_list *list,
+                                int64_t src, int64_t dst, int64_t item, struct cpl_error *error)
+{
+    void *items = list->items;
+    enum cpl_status status =
+        reserve(&items, list->n_items, &list->item_capacity, sizeof *list->items, error);
+    list->items = items;
     if (status)
         return status;
-    if (src != dst) {
-        if (volume > INT64_MAX - list->volume)
-            return cpl_text_fail(reader, error,
-                                 "the volumes up to here add up to more than %" PRId64
-                                 "; expected a unit in which they fit",
-                                 INT64_MAX);
-        list->volume += volume;
-    }
-    list->entries[list->n++] = (struct cpl_pattern_entry){(int32_t)src, (int32_t)dst, volume, -1};
-    return CPL_OK;
+    list->items[list->n_items++] = (struct cpl_pattern_item){(int32_t)src, (int32_t)dst, item};
+    return add_volume(reader, list, 1, error);
 }
 
 static enum cpl_status fail_early_end(struct cpl_text_reader *reader, struct cpl_error *error)
@@ -117,7 +153,7 @@ static enum cpl_status need_fields(struct cpl_text_reader *reader, struct cpl_er
     return status;
 }
 
-/* Text: the number of ranks, then lines "SRC DST VOLUME". */
+/* Text: the number of ranks, then lines "SRC DST VOLUME" or "SRC DST : ITEM ...". */
 
 static enum cpl_status read_text_ranks(struct cpl_text_reader *reader, int32_t *n_ranks,
                                        struct cpl_error *error)
@@ -135,6 +171,59 @@ static enum cpl_status read_text_ranks(struct cpl_text_reader *reader, int32_t *
     return status;
 }
 
+static int compare_items(const void *a, const void *b)
+{
+    const struct cpl_pattern_item *x = a, *y = b;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+/* The current line's items, the last n of the list, must be different. */
+static enum cpl_status check_distinct(struct cpl_text_reader *reader, struct entry_list *list,
+                                      int64_t n, struct cpl_error *error)
+{
+    struct cpl_pattern_item *items = list->items + list->n_items - n;
+    qsort(items, (size_t)n, sizeof *items, compare_items);
+    for (int64_t k = 1; k < n; k++)
+        if (items[k].item == items[k - 1].item)
+            return cpl_text_fail(reader, error,
+                                 "item %" PRId64 " is there twice; expected different items",
+                                 items[k].item);
+    return CPL_OK;
+}
+
+/* What follows the colon. The items of a rank for itself are read, checked and forgotten. */
+static enum cpl_status read_items(struct cpl_text_reader *reader, int64_t src, int64_t dst,
+                                  struct entry_list *list, struct cpl_error *error)
+{
+    int64_t volume = list->volume, n = 0;
+    enum cpl_status status = CPL_OK;
+    do {
+        int64_t item = 0;
+        status = cpl_text_take_integer(reader, "the item", 0, INT64_MAX, &item, error);
+        if (!status)
+            status = add_item(reader, list, src, dst, item, error);
+        n++;
+    } while (!status && cpl_text_has_field(reader));
+    if (!status)
+        status = check_distinct(reader, list, n, error);
+    if (status || src != dst)
+        return status;
+    list->n_items -= n;
+    list->volume = volume;
+    return add_entry(reader, list, src, dst, 0, error); /* to be counted */
+}
+
+/* Takes the colon if it comes next. */
+static bool take_colon(struct cpl_text_reader *reader)
+{
+    const char *at = reader->at;
+    struct cpl_text_word word;
+    if (cpl_text_take_word(reader, &word) && cpl_text_word_is(word, ":"))
+        return true;
+    reader->at = at;
+    return false;
+}
+
 static enum cpl_status read_text_entry(struct cpl_text_reader *reader, int32_t n_ranks,
                                        struct entry_list *list, struct cpl_error *error)
 {
@@ -145,6 +234,8 @@ static enum cpl_status read_text_entry(struct cpl_text_reader *reader, int32_t n
         cpl_text_take_integer(reader, "the source rank", 0, n_ranks - 1, &src, error);
     if (!status)
         status = cpl_text_take_integer(reader, "the destination rank", 0, n_ranks - 1, &dst, error);
+    if (!status && take_colon(reader))
+        return read_items(reader, src, dst, list, error);
     if (!status)
         status = cpl_text_take_integer(reader, "the volume", 0, INT64_MAX, &volume, error);
     if (!status)
@@ -152,19 +243,35 @@ static enum cpl_status read_text_entry(struct cpl_text_reader *reader, int32_t n
     return status ? status : add_entry(reader, list, src, dst, volume, error);
 }
 
+/* Makes entries of the items. */
+static enum cpl_status classify_items(struct entry_list *list, struct cpl_error *error)
+{
+    int64_t n_made = 0;
+    if (list->n_items == 0)
+        return CPL_OK;
+    struct cpl_pattern_entry *made = malloc((size_t)list->n_items * sizeof *made);
+    if (!made)
+        return cpl_fail_memory(error, "the entries of a pattern file");
+    enum cpl_status status = cpl_pattern_classify(list->items, list->n_items, made, &n_made, error);
+    for (int64_t e = 0; e < n_made && !status; e++)
+        status = append(list, made[e], error);
+    free(made);
+    return status;
+}
+
 static enum cpl_status read_text(struct cpl_text_reader *reader, int32_t *n_ranks,
                                  struct entry_list *list, struct cpl_error *error)
 {
     reader->comment = '#';
     enum cpl_status status = read_text_ranks(reader, n_ranks, error);
-    reader->expected = "SRC DST VOLUME";
+    reader->expected = "SRC DST VOLUME, or SRC DST : ITEM ...";
     bool found = true;
     while (!status && found) {
         status = cpl_text_next_fields(reader, &found, error);
         if (!status && found)
             status = read_text_entry(reader, *n_ranks, list, error);
     }
-    return status;
+    return status ? status : classify_items(list, error);
 }
 
 /* Matrix Market: the banner, comments, "ROWS COLUMNS ENTRIES", then the entries, 1-based. */
@@ -367,6 +474,7 @@ enum cpl_status cpl_pattern_read_text(struct cpl_text_reader *reader, struct cpl
     if (!status)
         status = cpl_pattern_build(n_ranks, list.entries, list.n, pattern, error);
     free(list.entries);
+    free(list.items);
     return status;
 }
 

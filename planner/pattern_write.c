@@ -1,5 +1,5 @@
 /* Writing patterns (pattern.h) as Matrix Market coordinate files (Boisvert, Pozo, Remington, NISTIR
- * 5935). Payload classes have no place in the format and are not written. */
+ * 5935). Payload classes have no place in the format and are not written, parts are added up. */
 #include "pattern.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ enum cpl_status cpl_pattern_write(const struct cpl_pattern *pattern, const char 
     if (!out)
         return cpl_fail(error, CPL_ERR_IO, "%.200s: cannot be created: %s", file, strerror(errno));
     errno = 0;
-    bool is_written = write_matrix(pattern, out);
+    bool is_written = write_matrix(cpl_pattern_pairs(pattern), out);
     int code = errno;
     /* Some file systems tell only here that the disk is full. */
     if (fclose(out) && is_written) {

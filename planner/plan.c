@@ -9,7 +9,6 @@
 #include "plan_internal.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define BIT_OF(rank) (UINT64_C(1) << ((rank)&63))
@@ -31,43 +30,22 @@ struct builder {
     int32_t n_touched;
 };
 
-struct keyed {
-    int32_t class_;
-    int64_t message;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-    const struct keyed *x = a, *y = b;
-    if (x->class_ != y->class_)
-        return x->class_ < y->class_ ? -1 : 1;
-    return (x->message > y->message) - (x->message < y->message);
-}
-
-/* leader[m]: the first message of the same rank and payload class; m itself for a payload of its
- * own. */
+/* leader[m]: the first message with the same payload; chains the messages with the same. */
 static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
 {
     const struct cpl_pattern *p = b->pattern;
-    for (int64_t m = 0; m < p->n_messages; m++)
-        leader[m] = m;
+    if (cpl_pattern_leaders(p, leader))
+        return cpl_fail_memory(b->error, "payload classes");
     if (!p->payload_class)
         return CPL_OK;
-    struct keyed *row = CPL_ARENA_ARRAY(&b->scratch, struct keyed, p->n_ranks);
+    int32_t *last = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages); /* of a leader, from it */
     b->next_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages);
-    if (!row || !b->next_of)
+    if (!last || !b->next_of)
         return cpl_fail_memory(b->error, "payload classes");
-    for (int32_t i = 0; i < p->n_ranks; i++) {
-        size_t n = 0;
-        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
-            if (p->payload_class[m] >= 0)
-                row[n++] = (struct keyed){p->payload_class[m], m};
-        qsort(row, n, sizeof *row, compare_keyed);
-        for (size_t k = 1; k < n; k++)
-            if (row[k].class_ == row[k - 1].class_) {
-                leader[row[k].message] = leader[row[k - 1].message];
-                b->next_of[row[k - 1].message] = (int32_t)(row[k].message - row[k - 1].message);
-            }
+    for (int64_t m = 0; m < p->n_messages; m++) {
+        int64_t before = leader[m] + last[leader[m]];
+        b->next_of[before] = (int32_t)(m - before);
+        last[leader[m]] = (int32_t)(m - leader[m]);
     }
     return CPL_OK;
 }
@@ -294,7 +272,8 @@ static enum cpl_status check_routes(const struct cpl_pattern *pattern,
 enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct cpl_routes *routes,
                                struct cpl_plan *plan, struct cpl_error *error)
 {
-    struct cpl_plan built = {.n_ranks = pattern->n_ranks, .arena = CPL_ARENA_EMPTY};
+    struct cpl_plan built = {
+        .n_ranks = pattern->n_ranks, .has_parts = pattern->pairs, .arena = CPL_ARENA_EMPTY};
     struct builder b = {.pattern = pattern,
                         .routes = routes,
                         .plan = &built,

@@ -17,6 +17,7 @@
 #include "routes.h"
 #include "status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -40,6 +41,7 @@ struct cpl_edge {
 struct cpl_plan {
     int32_t n_ranks;
     int32_t n_waves;
+    bool has_parts; /* of a pattern with parts: segments are lists of items and cost accordingly */
     int64_t n_bundles;
     int64_t n_dests;
     int64_t n_edges;

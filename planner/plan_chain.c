@@ -13,7 +13,7 @@
  * need after one latency, and no less than the processor time of a node's ranks divided by its
  * cores, where these are fewer; a rank there that had to wait for a message pays a switch.
  * O(segments + edges log edges). */
-#include "plan.h"
+#include "plan_internal.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static double bytes_us(const struct chain *c, const struct cpl_edge *edge)
 static double end_us(const struct chain *c, const struct cpl_edge *edge, double overhead_us)
 {
     double copy_us = link_class(c, edge) == CPL_LINK_NETWORK ? 0 : bytes_us(c, edge);
-    return overhead_us + edge->n_segments * c->machine->costs.segment_ns * 1e-3 + copy_us;
+    return overhead_us + cpl_plan_segments_us(c->plan, edge, &c->machine->costs) + copy_us;
 }
 
 static void work(struct rank_state *rank, double us)

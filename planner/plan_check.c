@@ -122,18 +122,42 @@ static enum cpl_status check_sends(struct checker *c)
     return CPL_OK;
 }
 
-/* The message from owner to dest, -1 when there is none: bisection in the pattern's row. */
-static int64_t find_message(const struct cpl_pattern *pattern, int32_t owner, int32_t dest)
+static int32_t class_of(const struct cpl_pattern *pattern, int64_t m)
 {
-    int64_t low = pattern->first[owner], high = pattern->first[owner + 1];
+    return pattern->payload_class ? pattern->payload_class[m] : -1;
+}
+
+/* Whether message m comes before what goes to dest with a class. */
+static bool comes_before(const struct cpl_pattern *pattern, int64_t m, int32_t dest, int32_t class_)
+{
+    return pattern->dst[m] < dest || (pattern->dst[m] == dest && class_of(pattern, m) < class_);
+}
+
+/* The message from owner to dest with a class, -1 when there is none: bisection in the pattern's
+ * row. *stranger tells whether there is none of any class. */
+static int64_t find_message(const struct cpl_pattern *pattern, int32_t owner, int32_t dest,
+                            int32_t class_, bool *stranger)
+{
+    int64_t first = pattern->first[owner], end = pattern->first[owner + 1];
+    int64_t low = first, high = end;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (pattern->dst[middle] < dest)
+        if (comes_before(pattern, middle, dest, class_))
             low = middle + 1;
         else
             high = middle;
     }
-    return low < pattern->first[owner + 1] && pattern->dst[low] == dest ? low : -1;
+    bool here = low < end && pattern->dst[low] == dest;
+    *stranger = !here && (low == first || pattern->dst[low - 1] != dest);
+    return here && class_of(pattern, low) == class_ ? low : -1;
+}
+
+/* The class of the message that a bundle names; -1 when it is none of its owner's. */
+static int32_t class_of_bundle(const struct cpl_pattern *pattern, const struct cpl_bundle *bundle)
+{
+    bool known = bundle->message >= pattern->first[bundle->owner] &&
+                 bundle->message < pattern->first[bundle->owner + 1];
+    return known ? class_of(pattern, bundle->message) : -1;
 }
 
 static enum cpl_status check_dests(struct checker *c, const struct cpl_bundle *bundle,
@@ -142,19 +166,20 @@ static enum cpl_status check_dests(struct checker *c, const struct cpl_bundle *b
     const struct cpl_pattern *p = c->pattern;
     if (bundle->n_dests < 1 || bundle->owner < 0 || bundle->owner >= p->n_ranks)
         return broken_bundle(c, bundle, "complete: a bundle without destination or owner", -1);
+    int32_t class_ = class_of_bundle(p, bundle);
     for (int32_t k = 0; k < bundle->n_dests; k++) {
         int32_t dest = c->plan->dests[bundle->first_dest + k];
         if (k > 0 && c->plan->dests[bundle->first_dest + k - 1] >= dest)
             return broken_bundle(c, bundle, "canonical: destinations out of order", dest);
-        int64_t m = find_message(p, bundle->owner, dest);
-        if (m < 0 || seen[m])
+        bool stranger;
+        int64_t m = find_message(p, bundle->owner, dest, class_, &stranger);
+        if (stranger || (m >= 0 && seen[m]))
             return broken_bundle(c, bundle, "complete: no message, or one in two bundles", dest);
-        seen[m] = 1;
-        if (k == 0 && (m != bundle->message || p->volume[m] != bundle->volume))
+        if (k == 0 && (m < 0 || m != bundle->message || p->volume[m] != bundle->volume))
             return broken_bundle(c, bundle, "canonical: wrong message or volume", dest);
-        if (k > 0 && (!p->payload_class || p->payload_class[m] < 0 ||
-                      p->payload_class[m] != p->payload_class[bundle->message]))
+        if (m < 0 || (k > 0 && class_ < 0))
             return broken_bundle(c, bundle, "complete: messages of different payload", dest);
+        seen[m] = 1;
     }
     return CPL_OK;
 }
@@ -261,6 +286,8 @@ enum cpl_status cpl_plan_check(const struct cpl_plan *plan, const struct cpl_pat
     if (plan->n_ranks != pattern->n_ranks)
         status = cpl_fail(error, CPL_ERR_BROKEN, "a plan of %d ranks for a pattern of %d",
                           plan->n_ranks, pattern->n_ranks);
+    if (!status && plan->has_parts != (pattern->pairs != NULL))
+        status = cpl_fail(error, CPL_ERR_BROKEN, "canonical: parts are mistaken for messages");
     if (!status)
         status = check_edges(&c);
     if (!status)

@@ -1,13 +1,14 @@
 /* The linear cost model (plan.h, cpl_plan_cost; machine.h has the parameters).
  *
  * A wave costs what its busiest rank needs: the latency of the farthest link it uses, the overheads
- * of its sends and receives, its bytes inside the node at each end, and between nodes the larger of
- * what it sends and receives, but not less than its node's share of the network interface. Where
- * the ranks of a node share fewer cores, they need together the sum of their overheads and a switch
- * for each of them, divided by the cores: more waves are then dear. Waves add up, as if there
- * were a barrier after each; the chain model does without (plan_chain.c). O(edges + ranks x waves).
+ * of its sends and receives, its segments, its bytes inside the node at each end, and between nodes
+ * the larger of what it sends and receives, but not less than its node's share of the network
+ * interface. Where the ranks of a node share fewer cores, they need together the sum of their
+ * overheads and a switch for each of them, divided by the cores: more waves are then dear. Waves
+ * add up, as if there were a barrier after each; the chain model does without (plan_chain.c).
+ * O(edges + segments + ranks x waves).
  */
-#include "plan.h"
+#include "plan_internal.h"
 
 /* What one rank does in one wave. */
 struct rank_load {
@@ -35,13 +36,25 @@ static void add_latency(struct rank_load *load, double latency_us)
         load->latency_us = latency_us;
 }
 
-static void add_edge(struct wave_loads *loads, const struct cpl_edge *edge, double unit_bytes)
+double cpl_plan_segments_us(const struct cpl_plan *plan, const struct cpl_edge *edge,
+                            const struct cpl_costs *costs)
+{
+    double us = 0;
+    if (!plan->has_parts)
+        return edge->n_segments * costs->segment_ns * 1e-3;
+    for (int64_t s = edge->first_segment; s < edge->first_segment + edge->n_segments; s++)
+        us += cpl_segment_us(costs, true, (double)plan->bundles[plan->segments[s]].volume);
+    return us;
+}
+
+static void add_edge(struct wave_loads *loads, const struct cpl_plan *plan,
+                     const struct cpl_edge *edge, double unit_bytes)
 {
     const struct cpl_machine *machine = loads->machine;
     enum cpl_link_class class_ = cpl_machine_link(machine, edge->from, edge->to);
     const struct cpl_link_cost *link = &machine->costs.link[class_];
     double bytes = (double)edge->volume * unit_bytes;
-    double ends_us = edge->n_segments * machine->costs.segment_ns * 1e-3;
+    double ends_us = cpl_plan_segments_us(plan, edge, &machine->costs);
     struct rank_load *from = &loads->rank[edge->from], *to = &loads->rank[edge->to];
     if (class_ == CPL_LINK_NETWORK) {
         from->net_out += bytes;
@@ -115,7 +128,7 @@ enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_mach
     for (int64_t e = 0; e < plan->n_edges; e++) {
         if (e > 0 && plan->edges[e].wave != plan->edges[e - 1].wave)
             total += finish_wave(&loads);
-        add_edge(&loads, &plan->edges[e], unit_bytes);
+        add_edge(&loads, plan, &plan->edges[e], unit_bytes);
     }
     if (plan->n_edges)
         total += finish_wave(&loads);

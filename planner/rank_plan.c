@@ -97,6 +97,9 @@ enum cpl_status cpl_slicer_init(struct cpl_slicer *slicer, const struct cpl_plan
 {
     if (plan->n_ranks != pattern->n_ranks || plan->n_dests != pattern->n_messages)
         return cpl_fail(error, CPL_ERR_ARG, "slices of a plan need the pattern it was made for");
+    if (pattern->pairs)
+        return cpl_fail(error, CPL_ERR_ARG,
+                        "slices do not tell the parts of a message apart; plan without items");
     struct cpl_slicer s = {.plan = plan, .pattern = pattern, .arena = CPL_ARENA_EMPTY};
     s.in_first = CPL_ARENA_ARRAY(&s.arena, int64_t, (size_t)plan->n_ranks + 2);
     s.out_first = CPL_ARENA_ARRAY(&s.arena, int64_t, (size_t)plan->n_ranks + 2);

@@ -63,7 +63,8 @@ struct cpl_slicer {
     struct cpl_arena arena;
 };
 
-/* Returns CPL_OK, CPL_ERR_ARG (a plan of another pattern), CPL_ERR_NOMEM. */
+/* Returns CPL_OK, CPL_ERR_ARG (a plan of another pattern, or of one with parts, which a slice has
+ * no names for), CPL_ERR_NOMEM. */
 enum cpl_status cpl_slicer_init(struct cpl_slicer *slicer, const struct cpl_plan *plan,
                                 const struct cpl_pattern *pattern, struct cpl_error *error);
 

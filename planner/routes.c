@@ -14,6 +14,7 @@
 #include "pair_map.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define BLOCK_BITS  64
 #define WAVE_BLOCKS ((INT8_MAX - 1) / BLOCK_BITS + 1)
@@ -44,6 +45,44 @@ enum cpl_status cpl_routes_init(const struct cpl_pattern *pattern, int32_t n_wav
     }
     *routes = built;
     return CPL_OK;
+}
+
+static void copy_stops(const struct cpl_routes *from, int64_t m, struct cpl_routes *to, int64_t n)
+{
+    memcpy(cpl_routes_of(to, n), cpl_routes_of(from, m), (size_t)to->n_waves * sizeof *to->stops);
+}
+
+enum cpl_status cpl_routes_of_parts(const struct cpl_pattern *pattern,
+                                    const struct cpl_routes *of_pairs, struct cpl_routes *routes,
+                                    struct cpl_error *error)
+{
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(pattern);
+    enum cpl_status status = cpl_routes_init(pattern, of_pairs->n_waves, routes, error);
+    for (int32_t i = 0; i < pattern->n_ranks && !status; i++) {
+        int64_t pair = pairs->first[i];
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
+            pair += pattern->dst[m] != pairs->dst[pair];
+            copy_stops(of_pairs, pair, routes, m);
+        }
+    }
+    return status;
+}
+
+enum cpl_status cpl_routes_of_pairs(const struct cpl_pattern *pattern,
+                                    const struct cpl_routes *of_parts, struct cpl_routes *routes,
+                                    struct cpl_error *error)
+{
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(pattern);
+    enum cpl_status status = cpl_routes_init(pairs, of_parts->n_waves, routes, error);
+    for (int32_t i = 0; i < pattern->n_ranks && !status; i++) {
+        int64_t m = pattern->first[i];
+        for (int64_t pair = pairs->first[i]; pair < pairs->first[i + 1]; pair++, m++) {
+            while (pattern->dst[m] != pairs->dst[pair])
+                m++;
+            copy_stops(of_parts, m, routes, pair);
+        }
+    }
+    return status;
 }
 
 void cpl_routes_free(struct cpl_routes *routes)

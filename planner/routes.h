@@ -43,6 +43,17 @@ enum cpl_status cpl_routes_from_paths(const struct cpl_pattern *pattern, int32_t
                                       const int32_t *path, const int8_t *n_hops,
                                       struct cpl_routes *routes, struct cpl_error *error);
 
+/* The routes of a pattern with parts from those of its pairs (cpl_pattern.pairs): each part takes
+ * the route of its pair. Returns CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. */
+enum cpl_status cpl_routes_of_parts(const struct cpl_pattern *pattern,
+                                    const struct cpl_routes *of_pairs, struct cpl_routes *routes,
+                                    struct cpl_error *error);
+
+/* The other way round: each pair takes the route of its first part. */
+enum cpl_status cpl_routes_of_pairs(const struct cpl_pattern *pattern,
+                                    const struct cpl_routes *of_parts, struct cpl_routes *routes,
+                                    struct cpl_error *error);
+
 void cpl_routes_free(struct cpl_routes *routes);
 
 #endif

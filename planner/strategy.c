@@ -123,12 +123,30 @@ void cpl_strategy_candidates(const struct cpl_strategy_input *input, struct cpl_
         table[k]->candidates(table[k], input, list);
 }
 
+enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
+                                   const struct cpl_strategy_choice *choice,
+                                   struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_strategy_input undivided = *input;
+    struct cpl_routes of_pairs;
+    if (!input->pattern->pairs || choice->strategy->searches)
+        return choice->strategy->route(input, &choice->numbers, routes, error);
+    undivided.pattern = input->pattern->pairs;
+    enum cpl_status status =
+        choice->strategy->route(&undivided, &choice->numbers, &of_pairs, error);
+    if (status)
+        return status;
+    status = cpl_routes_of_parts(input->pattern, &of_pairs, routes, error);
+    cpl_routes_free(&of_pairs);
+    return status;
+}
+
 enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
                                   const struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                   struct cpl_error *error)
 {
     struct cpl_routes routes;
-    enum cpl_status status = choice->strategy->route(input, &choice->numbers, &routes, error);
+    enum cpl_status status = cpl_strategy_route(input, choice, &routes, error);
     if (status)
         return status;
     status = cpl_plan_build(input->pattern, &routes, plan, error);

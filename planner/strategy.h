@@ -55,7 +55,8 @@ struct cpl_strategy {
     /* Adds the numbers worth trying for the input by cpl_strategy_add. */
     void (*candidates)(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
                        struct cpl_strategy_list *list);
-    /* Routes for the input's pattern. Returns CPL_OK, CPL_ERR_UNFIT with a text that says which
+    /* Routes for the input's pattern, which has no parts (pattern.h) unless the strategy searches;
+     * others call cpl_strategy_route. Returns CPL_OK, CPL_ERR_UNFIT with a text that says which
      * parameters would fit, CPL_ERR_NOMEM. */
     enum cpl_status (*route)(const struct cpl_strategy_input *input,
                              const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
@@ -94,6 +95,13 @@ void cpl_strategy_candidates(const struct cpl_strategy_input *input,
 /* For the rows' candidates functions: adds a choice, silently none when the list is full. */
 void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,
                       const struct cpl_strategy_numbers *numbers);
+
+/* Routes for the input's pattern by one choice, which must not be "auto". Strategies that do not
+ * search see the pattern undivided, all parts of a pair take its route. Returns what the route
+ * function returns. The caller frees *routes. */
+enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
+                                   const struct cpl_strategy_choice *choice,
+                                   struct cpl_routes *routes, struct cpl_error *error);
 
 /* Plans the input's pattern by one choice, which must not be "auto". Returns what the route
  * function or cpl_plan_build returns. The caller frees *plan. */

@@ -40,7 +40,8 @@ static double effort_ms(const struct cpl_strategy_input *input)
     return input->budget_ms < most ? input->budget_ms : most;
 }
 
-/* Searches a cover of the routes for fewer or cheaper combined messages and replaces them. */
+/* Searches a cover of the routes for fewer or cheaper combined messages and replaces them. The
+ * pattern must have no parts. */
 static enum cpl_status search_cover(const struct cpl_strategy_input *input, int32_t n_hops,
                                     enum cpl_cover_goal goal, double ms, struct cpl_routes *routes,
                                     struct cpl_error *error)
@@ -68,6 +69,30 @@ static enum cpl_status search_cover(const struct cpl_strategy_input *input, int3
         return status;
     cpl_routes_free(routes);
     *routes = found;
+    return CPL_OK;
+}
+
+/* The same for a pattern that may have parts; those of a pair must have the same route. */
+static enum cpl_status search_pairs(const struct cpl_strategy_input *input, int32_t n_hops,
+                                    enum cpl_cover_goal goal, double ms, struct cpl_routes *routes,
+                                    struct cpl_error *error)
+{
+    struct cpl_strategy_input undivided = *input;
+    struct cpl_routes of_pairs, of_parts;
+    if (!input->pattern->pairs)
+        return search_cover(input, n_hops, goal, ms, routes, error);
+    undivided.pattern = input->pattern->pairs;
+    enum cpl_status status = cpl_routes_of_pairs(input->pattern, routes, &of_pairs, error);
+    if (status)
+        return status;
+    status = search_cover(&undivided, n_hops, goal, ms, &of_pairs, error);
+    if (!status)
+        status = cpl_routes_of_parts(input->pattern, &of_pairs, &of_parts, error);
+    cpl_routes_free(&of_pairs);
+    if (status)
+        return status;
+    cpl_routes_free(routes);
+    *routes = of_parts;
     return CPL_OK;
 }
 
@@ -105,13 +130,13 @@ static enum cpl_status start_counts(const struct cpl_strategy_input *input, int3
 {
     struct cpl_routes other;
     struct counts other_counts;
-    struct cpl_strategy_numbers numbers = {1, {n_hops}};
+    const struct cpl_strategy_choice vpt = {&cpl_strategy_vpt, {1, {n_hops}}};
     enum cpl_status status = cpl_routes_init(input->pattern, n_hops, routes, error);
     if (status)
         return status;
     status = count(input, routes, counts, error);
     if (!status) {
-        status = cpl_strategy_vpt.route(input, &numbers, &other, error);
+        status = cpl_strategy_route(input, &vpt, &other, error);
         if (status == CPL_ERR_UNFIT)
             return CPL_OK;
     }
@@ -150,7 +175,7 @@ static enum cpl_status route_counts(const struct cpl_strategy_input *input, int3
         return status;
     status = copy_routes(input->pattern, &start, &found, error);
     if (!status) {
-        status = search_cover(input, n_hops, CPL_COVER_COUNTS, effort_ms(input), &found, error);
+        status = search_pairs(input, n_hops, CPL_COVER_COUNTS, effort_ms(input), &found, error);
         if (!status)
             status = count(input, &found, &after, error);
         if (!status && fewer(&after, &before)) {
@@ -240,8 +265,7 @@ static enum cpl_status begin(const struct cpl_strategy_input *input,
                              const struct cpl_ranked_choice *ranked, struct start *start,
                              struct cpl_error *error)
 {
-    enum cpl_status status =
-        ranked->choice.strategy->route(input, &ranked->choice.numbers, &start->routes, error);
+    enum cpl_status status = cpl_strategy_route(input, &ranked->choice, &start->routes, error);
     if (status)
         return status;
     start->us = ranked->us;
@@ -262,7 +286,7 @@ static enum cpl_status begin_covered(const struct cpl_strategy_input *input, dou
     enum cpl_status status = copy_routes(input->pattern, &from->routes, &start->routes, error);
     if (status)
         return status;
-    status = search_cover(input, 3, CPL_COVER_TIME, ms, &start->routes, error);
+    status = search_pairs(input, 3, CPL_COVER_TIME, ms, &start->routes, error);
     if (!status)
         status = cost_routes(input, &start->routes, &start->us, error);
     if (!status) {
@@ -339,7 +363,7 @@ enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
         if (status || k != best || other)
             cpl_routes_free(&starts[k].routes);
     if (!status && other)
-        return first->choice.strategy->route(input, &first->choice.numbers, routes, error);
+        return cpl_strategy_route(input, &first->choice, routes, error);
     if (!status)
         *routes = starts[best].routes;
     return status;

@@ -30,7 +30,7 @@ static enum cpl_status try_choice(const struct cpl_strategy_input *input,
     struct cpl_routes routes;
     struct cpl_plan plan;
     struct cpl_ranked_choice ranked = {.choice = *choice};
-    enum cpl_status status = choice->strategy->route(input, &choice->numbers, &routes, error);
+    enum cpl_status status = cpl_strategy_route(input, choice, &routes, error);
     if (status == CPL_ERR_UNFIT)
         return CPL_OK;
     if (status)

@@ -12,7 +12,6 @@ enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct c
         .n_waves = n_waves,
         .node_us_per_byte = costs->node_ns_per_byte * 1e-3,
         .net_us_per_byte = costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3,
-        .segment_us = costs->segment_ns * 1e-3,
         .rank = CPL_ARENA_ARRAY(arena, struct cpl_rank_load,
                                 (size_t)machine->n_ranks * (size_t)n_waves),
         .node = CPL_ARENA_ARRAY(arena, struct cpl_node_load,
@@ -22,6 +21,18 @@ enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct c
     for (int32_t r = 0; r < machine->n_ranks; r++)
         loads->class_used[CPL_LINK_NODE] |= machine->socket[r] > 0;
     return loads->rank && loads->node ? CPL_OK : CPL_ERR_NOMEM;
+}
+
+void cpl_time_loads_list_items(struct cpl_time_loads *loads, double bytes)
+{
+    loads->item_bytes = bytes;
+}
+
+static double segment_us(const struct cpl_time_loads *loads, double bytes)
+{
+    bool of_items = loads->item_bytes > 0;
+    return cpl_segment_us(&loads->machine->costs, of_items,
+                          of_items ? bytes / loads->item_bytes : 0);
 }
 
 static struct cpl_rank_load *rank_of(const struct cpl_time_loads *loads, int32_t wave, int32_t rank)
@@ -218,7 +229,7 @@ void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t 
 {
     enum cpl_link_class class_ = cpl_machine_link(loads->machine, from, to);
     struct cpl_rank_load *sender = rank_of(loads, wave, from), *receiver = rank_of(loads, wave, to);
-    double ends_us = loads->segment_us;
+    double ends_us = segment_us(loads, bytes);
     if (class_ != CPL_LINK_NETWORK)
         ends_us += bytes * loads->machine->costs.link[class_].ns_per_byte * 1e-3;
     sender->busy_us += by * ends_us;
@@ -244,7 +255,8 @@ struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double
                               .node_us = bytes * loads->node_us_per_byte};
     for (int32_t k = 0; k < CPL_N_LINKS; k++) {
         double us_per_byte = loads->machine->costs.link[k].ns_per_byte * 1e-3;
-        cargo.end_us[k] = loads->segment_us + (k == CPL_LINK_NETWORK ? 0 : bytes * us_per_byte);
+        cargo.end_us[k] =
+            segment_us(loads, bytes) + (k == CPL_LINK_NETWORK ? 0 : bytes * us_per_byte);
     }
     return cargo;
 }

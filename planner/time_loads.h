@@ -55,7 +55,7 @@ struct cpl_time_loads {
     double sharpness; /* per microsecond */
     double node_us_per_byte;
     double net_us_per_byte;
-    double segment_us;
+    double item_bytes;            /* 0: segments are no lists of items */
     bool class_used[CPL_N_LINKS]; /* some pair of ranks is joined by such a link */
     /* Factor of a rank's power when it gets an edge of a class: by the classes it has, the class,
      * and whether it sends. */
@@ -69,6 +69,9 @@ struct cpl_time_loads {
  * CPL_ERR_NOMEM. */
 enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct cpl_machine *machine,
                                     int32_t n_waves, struct cpl_arena *arena);
+
+/* From now on segments are lists of items of so many bytes (machine.h, item_ns). */
+void cpl_time_loads_list_items(struct cpl_time_loads *loads, double bytes);
 
 /* Sets the sharpness and computes everything that is derived anew. O(ranks x waves). */
 void cpl_time_loads_sharpen(struct cpl_time_loads *loads, double sharpness);

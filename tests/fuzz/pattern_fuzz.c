@@ -41,6 +41,14 @@ static void need(bool condition)
         abort();
 }
 
+/* Whether message m comes behind the one before it: by destination, by class. */
+static bool is_behind(const struct cpl_pattern *pattern, int64_t m)
+{
+    if (pattern->dst[m - 1] != pattern->dst[m])
+        return pattern->dst[m - 1] < pattern->dst[m];
+    return pattern->pairs && pattern->payload_class[m - 1] < pattern->payload_class[m];
+}
+
 static void check_pattern(const struct cpl_pattern *pattern)
 {
     need(pattern->n_ranks >= 1 && pattern->n_ranks <= CPL_MAX_RANKS);
@@ -50,7 +58,7 @@ static void check_pattern(const struct cpl_pattern *pattern)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
             need(pattern->dst[m] >= 0 && pattern->dst[m] < pattern->n_ranks);
             need(pattern->dst[m] != i && pattern->volume[m] >= 0);
-            need(m == pattern->first[i] || pattern->dst[m - 1] < pattern->dst[m]);
+            need(m == pattern->first[i] || is_behind(pattern, m));
         }
     }
 }
@@ -82,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 
 static const char *const valid_files[] = {
     "# a comment\n4\n0 1 2\n1 0 5\n1 3 3\n2 0 1\n2 3 6\n3 2 2\n",
+    "5\n0 1 : 7 3 4\n0 2 : 3 4\n0 1 5\n3 3 : 1\n1 4 : 0 9223372036854775807 # all\n0 1 : 3 9\n",
     "64\r\n0 63 9223372036854775807\r\n63 0 0\r\n5 5 1\r\n",
     BANNER "integer general\n% a comment\n4 4 3\n1 2 5\n4 1 6\n1 2 7\n",
     BANNER "real symmetric\n3 3 3\n2 1 4.0\n2 2 1e2\n3 2 12.50e+1\n",
@@ -95,6 +104,8 @@ static const char *const pieces[] = {"\n",
                                      " ",
                                      "\t",
                                      "#",
+                                     ":",
+                                     " : 1 2",
                                      "%",
                                      "-",
                                      "+",

@@ -2,6 +2,7 @@
 #include "random_pattern.h"
 
 #include "hash.h"
+#include "pattern_items.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #include <cmocka.h>
 
 enum shape { NOTHING, ALL_TO_ALL, HUB, SPARSE, BAND, POWER_LAW, BLOCKS, N_SHAPES };
-enum classes { NO_CLASSES, ONE_CLASS, MIXED_CLASSES, N_CLASSES };
+enum classes { NO_CLASSES, ONE_CLASS, MIXED_CLASSES, ITEMS, N_CLASSES };
 
 struct generator {
     uint64_t random;
@@ -24,6 +25,10 @@ struct generator {
     uint64_t percent_silent;
     uint64_t percent_zero;
     uint64_t percent_doubled;
+    uint64_t n_item_numbers; /* of ITEMS: a rank's items are 0 .. n_item_numbers - 1 */
+    struct cpl_pattern_item *items;
+    int64_t n_items;
+    int64_t max_items;
     struct cpl_pattern_entry *entries;
     int64_t n_entries;
     int64_t max_entries;
@@ -64,8 +69,31 @@ static int32_t draw_class(struct generator *g)
     }
 }
 
+static void add_item(struct generator *g, int32_t src, int32_t dst, int64_t item)
+{
+    if (g->n_items == g->max_items) {
+        g->max_items = 2 * g->max_items + 64;
+        g->items = realloc(g->items, (size_t)g->max_items * sizeof *g->items);
+        assert_non_null(g->items);
+    }
+    g->items[g->n_items++] = (struct cpl_pattern_item){src, dst, item};
+}
+
+/* Some items for a destination: those with small numbers go to most. */
+static void add_items(struct generator *g, int32_t src, int32_t dst)
+{
+    for (uint64_t k = 1 + random_draw(&g->random, 6); k > 0; k--) {
+        uint64_t below = 1 + random_draw(&g->random, g->n_item_numbers);
+        add_item(g, src, dst, (int64_t)random_draw(&g->random, below));
+    }
+}
+
 static void add_one(struct generator *g, int32_t src, int32_t dst)
 {
+    if (g->classes == ITEMS && src != dst && chance(g, 80)) {
+        add_items(g, src, dst);
+        return;
+    }
     if (g->n_entries == g->max_entries) {
         g->max_entries = 2 * g->max_entries + 64;
         g->entries = realloc(g->entries, (size_t)g->max_entries * sizeof *g->entries);
@@ -144,10 +172,42 @@ static struct generator set_up(uint64_t seed, int32_t max_ranks)
     g.percent_silent = random_draw(&g.random, 3) ? 0 : random_draw(&g.random, 90);
     g.percent_zero = random_draw(&g.random, 3) ? 0 : random_draw(&g.random, 101);
     g.percent_doubled = random_draw(&g.random, 3) ? 0 : random_draw(&g.random, 50);
+    g.n_item_numbers = 1 + random_draw(&g.random, 12);
     return g;
 }
 
-struct cpl_pattern random_pattern(uint64_t seed, int32_t max_ranks)
+/* The entries that the items make join the others. */
+static void classify(struct generator *g)
+{
+    struct cpl_pattern_entry *made = malloc((size_t)(g->n_items + 1) * sizeof *made);
+    int64_t n_made = 0;
+    assert_non_null(made);
+    assert_int_equal(cpl_pattern_classify(g->items, g->n_items, made, &n_made, NULL), CPL_OK);
+    g->entries = realloc(g->entries, (size_t)(g->n_entries + n_made + 1) * sizeof *g->entries);
+    assert_non_null(g->entries);
+    for (int64_t k = 0; k < n_made; k++)
+        g->entries[g->n_entries++] = made[k];
+    free(made);
+    free(g->items);
+}
+
+/* Keeps of the entries of the same source and destination the first. */
+static void drop_parts(struct generator *g)
+{
+    bool *seen = calloc((size_t)g->n_ranks * (size_t)g->n_ranks, sizeof *seen);
+    int64_t n_kept = 0;
+    assert_non_null(seen);
+    for (int64_t e = 0; e < g->n_entries; e++) {
+        size_t pair = (size_t)g->entries[e].src * (size_t)g->n_ranks + (size_t)g->entries[e].dst;
+        if (!seen[pair])
+            g->entries[n_kept++] = g->entries[e];
+        seen[pair] = true;
+    }
+    g->n_entries = n_kept;
+    free(seen);
+}
+
+static struct cpl_pattern draw_pattern(uint64_t seed, int32_t max_ranks, bool with_parts)
 {
     struct cpl_pattern pattern;
     struct cpl_error error = {""};
@@ -155,8 +215,21 @@ struct cpl_pattern random_pattern(uint64_t seed, int32_t max_ranks)
     for (int32_t src = 0; src < g.n_ranks; src++)
         if (!chance(&g, g.percent_silent))
             add_rank(&g, src);
+    classify(&g);
+    if (!with_parts)
+        drop_parts(&g);
     if (cpl_pattern_build(g.n_ranks, g.entries, g.n_entries, &pattern, &error))
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
     free(g.entries);
     return pattern;
+}
+
+struct cpl_pattern random_pattern(uint64_t seed, int32_t max_ranks)
+{
+    return draw_pattern(seed, max_ranks, true);
+}
+
+struct cpl_pattern random_pattern_undivided(uint64_t seed, int32_t max_ranks)
+{
+    return draw_pattern(seed, max_ranks, false);
 }

@@ -17,8 +17,13 @@ int32_t random_below(uint64_t *random, int32_t n);
 
 /* A pattern of 1 .. max_ranks ranks: nothing at all, all to all, a hub, random sparse, a band, a
  * power law, or blocks; with silent ranks, duplicate and self edges, volumes of zero and beyond 32
- * bits; without payload classes, with one class a rank (as an allgather has), or with both shared
- * and own payloads. Fails the test when it cannot be built. The caller frees it. */
+ * bits; without payload classes, with one class a rank (as an allgather has), with both shared and
+ * own payloads, or with items, of which several ranks get the same. The last two have parts. Fails
+ * the test when it cannot be built. The caller frees it. */
 struct cpl_pattern random_pattern(uint64_t seed, int32_t max_ranks);
+
+/* The same without parts: one message for each source and destination, classes as they are drawn.
+ */
+struct cpl_pattern random_pattern_undivided(uint64_t seed, int32_t max_ranks);
 
 #endif

@@ -310,7 +310,7 @@ static void test_strategies(void **state)
     for (uint64_t seed = 0; seed < 200; seed++) {
         uint64_t random = seed;
         struct cpl_machine machine;
-        struct cpl_pattern pattern = random_pattern(seed, 60);
+        struct cpl_pattern pattern = random_pattern_undivided(seed, 60);
         struct cpl_strategy_input input = {&pattern, &machine, 8, 1};
         scatter_ranks(&machine, pattern.n_ranks, &random);
         for (size_t k = 0; k < 3; k++)

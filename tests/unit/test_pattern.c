@@ -69,16 +69,40 @@ static void test_duplicates_are_merged(void **state)
     const struct cpl_pattern_entry entries[] = {{2, 0, 1, -1}, {0, 2, 10, 4}, {0, 1, 5, 4},
                                                 {0, 2, 20, 4}, {2, 0, 0, 0},  {2, 0, 7, 0},
                                                 {0, 1, 6, 5},  {1, 2, 9, 3},  {0, 1, 7, 4}};
-    const int64_t first[] = {0, 2, 3, 4};
-    const int32_t dst[] = {1, 2, 2, 0};
-    const int64_t volume[] = {18, 30, 9, 8};
-    const int32_t class[] = {-1, 4, 3, -1}; /* survives only where all were equal */
+    const int64_t first[] = {0, 3, 4, 6};
+    const int32_t dst[] = {1, 1, 2, 2, 0, 0};
+    const int64_t volume[] = {12, 6, 30, 9, 1, 7};
+    const int32_t class[] = {4, 5, 4, 3, -1, 0};
     struct cpl_pattern pattern = build(3, entries, N_OF(entries));
     assert_rows(&pattern, first, dst);
     assert_memory_equal(pattern.volume, volume, sizeof volume);
     assert_non_null(pattern.payload_class);
     assert_memory_equal(pattern.payload_class, class, sizeof class);
-    assert_int_equal(pattern.n_merged, 5);
+    assert_int_equal(pattern.n_merged, 3);
+    assert_int_equal(cpl_pattern_most_sends(&pattern), 3);
+    cpl_pattern_free(&pattern);
+}
+
+/* What is sent in parts is there undivided too; a pattern without parts has no second form. */
+static void test_pairs(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {{0, 2, 4, 1}, {2, 1, 7, -1}, {0, 1, 5, -1},
+                                                {0, 1, 2, 0}, {0, 2, 2, 0},  {0, 1, 4, 1}};
+    const int64_t first[] = {0, 5, 5, 6}, first_pair[] = {0, 2, 2, 3};
+    const int32_t dst[] = {1, 1, 1, 2, 2, 1}, dst_of_pair[] = {1, 2, 1};
+    const int64_t volume_of_pair[] = {11, 6, 7};
+    struct cpl_pattern pattern = build(3, entries, N_OF(entries));
+    assert_rows(&pattern, first, dst);
+    assert_non_null(pattern.pairs);
+    assert_ptr_equal(cpl_pattern_pairs(&pattern), pattern.pairs);
+    assert_rows(pattern.pairs, first_pair, dst_of_pair);
+    assert_memory_equal(pattern.pairs->volume, volume_of_pair, sizeof volume_of_pair);
+    assert_null(pattern.pairs->payload_class);
+    cpl_pattern_free(&pattern);
+    pattern = build(3, entries, 3);
+    assert_null(pattern.pairs);
+    assert_ptr_equal(cpl_pattern_pairs(&pattern), &pattern);
     cpl_pattern_free(&pattern);
 }
 
@@ -217,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_thesis_figure_2_2),
         cmocka_unit_test(test_thesis_figure_4_3),
         cmocka_unit_test(test_duplicates_are_merged),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_rows_are_not_merged_with_each_other),
         cmocka_unit_test(test_self_entries_are_dropped),
         cmocka_unit_test(test_empty_ranks_and_patterns),

@@ -99,6 +99,28 @@ static void test_text(void **state)
     assert_reads(state, "2\n0 0 5\n1 0 1\n1 0 002\n", "2: 1>0*3");
 }
 
+/* Items 5 and 7 go to 1 and 2, item 9 to 1 and 3, item 8 to 3 alone. */
+static void test_items(void **state)
+{
+    const char *text = "4\n0 3 : 9 8\n0 1 : 9 7\n0 1 4\n0 2 : 7 5 # two\n0 1 : 5 7\n";
+    const int32_t classes[] = {-1, 0, 1, 0, -1, 1};
+    struct cpl_pattern pattern = read_file(temp_dir_text(*state, "good", text));
+    assert_int_equal(pattern.n_messages, 6);
+    assert_memory_equal(pattern.payload_class, classes, sizeof classes);
+    assert_int_equal(cpl_pattern_pairs(&pattern)->n_messages, 3);
+    cpl_pattern_free(&pattern);
+    assert_reads(state, text, "4: 0>1*4 0>1*2 0>1*1 0>2*2 0>3*1 0>3*1");
+    assert_reads(state, "3\n0 1 : 1 2\n0 1 :  2 3\n1 1 : 1\n", "3: 0>1*3");
+    assert_reads(state, "3\n0 1 : 9223372036854775807 0\n1 2 : 0\n", "3: 0>1*2 1>2*1");
+    assert_text_fails(state, "2\n0 1 : 4 5\n1 0 : 4 5 4\n", 3, "item 4 is there twice");
+    assert_text_fails(state, "2\n0 1 :\n", 2, "the item is missing; expected SRC DST VOLUME, or");
+    assert_text_fails(state, "2\n0 1 : 3 -1\n", 2,
+                      "the item is -1; expected a whole number from 0");
+    assert_text_fails(state, "2\n0 1 : 1.5\n", 2, "the item is \"1.5\", not a whole number");
+    assert_text_fails(state, "2\n0 1 :5\n", 2, "the volume is \":5\", not a whole number");
+    assert_text_fails(state, "2\n0 1 : 5\n1 0 9223372036854775807\n", 3, "add up to more than");
+}
+
 static void test_matrix_market(void **state)
 {
     assert_reads(state, BANNER "integer general\n% c\n\n%\n3 3 2\n1 2 5\n% carry on\n3 1 6\n",
@@ -421,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_text),
+        TEST(test_items),
         TEST(test_matrix_market),
         TEST(test_whole_numbers_written_as_real),
         TEST(test_errors_of_text),

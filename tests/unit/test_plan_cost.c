@@ -62,6 +62,24 @@ static struct cpl_plan plan_shared(void)
     return plan;
 }
 
+/* Lists of 1, 2 and 2 items take 0.1 us an item at each end, one of 9 no more than a segment. */
+static void test_items(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry few[] = {MESSAGE(0, 1, 1), CLASSED(0, 1, 2, 0),
+                                            CLASSED(0, 2, 2, 0)};
+    const struct cpl_pattern_entry many[] = {MESSAGE(0, 1, 1), CLASSED(0, 1, 9, 0)};
+    struct cpl_machine machine = make_machine(3, 1);
+    machine.costs.item_ns = 100;
+    struct cpl_plan plan = plan_direct(3, few, N_OF(few));
+    check_cost(&plan, &machine, 256 + 2 * 64 + 0.5 + 5 * 4);
+    cpl_plan_free(&plan);
+    plan = plan_direct(3, many, N_OF(many));
+    check_cost(&plan, &machine, 256 + 128 + 0.6 + 10 * 4);
+    cpl_plan_free(&plan);
+    cpl_machine_free(&machine);
+}
+
 static void test_no_edges(void **state)
 {
     (void)state;
@@ -448,7 +466,7 @@ static void test_chain_of_random_plans(void **state)
     (void)state;
     int n_with_messages = 0;
     for (uint64_t seed = 0; seed < 300; seed++) {
-        struct cpl_pattern pattern = random_pattern(seed, NAIVE_RANKS);
+        struct cpl_pattern pattern = random_pattern_undivided(seed, NAIVE_RANKS);
         struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 4), seed);
         struct cpl_machine machine = make_machine(plan.n_ranks, 1 + (int32_t)(seed % 5));
         double us = 0;
@@ -549,6 +567,7 @@ static void test_metrics_of_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items),
         cmocka_unit_test(test_no_edges),
         cmocka_unit_test(test_link_classes),
         cmocka_unit_test(test_unit_bytes),

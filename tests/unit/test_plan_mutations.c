@@ -189,10 +189,14 @@ static void read_route(const struct cpl_plan *plan, int32_t n_waves, int32_t bun
     assert_int_equal(rank, plan->bundles[bundle].owner);
 }
 
-static int64_t find_message(const struct cpl_pattern *pattern, int32_t src, int32_t dst)
+/* The message to dst with the bundle's payload. */
+static int64_t find_message(const struct cpl_pattern *pattern, const struct cpl_bundle *bundle,
+                            int32_t dst)
 {
+    const int32_t *class_ = pattern->payload_class;
+    int32_t src = bundle->owner;
     for (int64_t m = pattern->first[src]; m < pattern->first[src + 1]; m++)
-        if (pattern->dst[m] == dst)
+        if (pattern->dst[m] == dst && (!class_ || class_[m] == class_[bundle->message]))
             return m;
     fail_msg("no message %d -> %d", src, dst);
     return -1;
@@ -237,7 +241,7 @@ static void prove_harmless(const struct cpl_plan *plan, const struct cpl_pattern
         const struct cpl_bundle *bundle = &plan->bundles[b];
         for (int32_t k = 0; k < bundle->n_dests; k++) {
             int32_t dest = plan->dests[bundle->first_dest + k];
-            int64_t m = find_message(pattern, bundle->owner, dest);
+            int64_t m = find_message(pattern, bundle, dest);
             read_route(plan, n_waves, (int32_t)b, dest, cpl_routes_of(&routes, m));
         }
     }

@@ -228,7 +228,7 @@ static void test_execution(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 300; seed++) {
-        struct cpl_pattern pattern = random_pattern(seed, seed % 10 ? 40 : 120);
+        struct cpl_pattern pattern = random_pattern_undivided(seed, seed % 10 ? 40 : 120);
         struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 6), seed);
         struct slice *slices = cut(&plan, &pattern);
         check_volumes(&plan, slices);
@@ -355,7 +355,7 @@ static void test_damage(void **state)
     uint64_t random = 5;
     int64_t n_refused = 0, n_tried = 0;
     for (uint64_t seed = 0; seed < 100; seed++) {
-        struct cpl_pattern pattern = random_pattern(seed, 12);
+        struct cpl_pattern pattern = random_pattern_undivided(seed, 12);
         struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 4), seed);
         struct slice *slices = cut(&plan, &pattern);
         for (int variant = 0; variant < 200; variant++, n_tried++) {

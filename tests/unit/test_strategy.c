@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #define N_PATTERNS   1000
-#define SEARCH_EVERY 20 /* patterns: searching takes long */
+#define SEARCH_EVERY 20                 /* patterns: searching takes long */
 #define BALANCE_HOPS CPL_MAX_DIMENSIONS /* a search for time may keep any other plan */
 
 static struct cpl_strategy_choice parse(const char *text)
@@ -420,6 +420,45 @@ static void check_trial(const struct trial *trial)
     assert_true(check_choice(trial, &vpt1, &us) == direct);
 }
 
+/* Ranks 5, 9 and 13 of a 4 x 4 grid get the same item from 0 over 1, 5 and 13 another one each:
+ * the first hop carries the item three times as plain volume, once as an item. */
+static void test_items(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry plain[] = {MESSAGE(0, 5, 2), MESSAGE(0, 9, 1),
+                                              MESSAGE(0, 13, 2)};
+    const struct cpl_pattern_entry items[] = {CLASSED(0, 5, 1, 0), MESSAGE(0, 5, 1),
+                                              CLASSED(0, 9, 1, 0), CLASSED(0, 13, 1, 0),
+                                              MESSAGE(0, 13, 1)};
+    struct cpl_pattern patterns[] = {make_pattern(16, plain, N_OF(plain)),
+                                     make_pattern(16, items, N_OF(items))};
+    const char *edges[] = {
+        "1 0 -> 1: 0>5 0>9 0>13\n2 1 -> 5: 0>5\n2 1 -> 9: 0>9\n2 1 -> 13: 0>13\n",
+        "1 0 -> 1: 0>5 0>5,9,13 0>13\n2 1 -> 5: 0>5 0>5,9,13\n2 1 -> 9: 0>5,9,13\n"
+        "2 1 -> 13: 0>5,9,13 0>13\n"};
+    const int64_t first_volume[] = {5, 3}, volume[] = {10, 8};
+    struct cpl_machine machine;
+    assert_int_equal(cpl_machine_init(16, 4, &machine, NULL), CPL_OK);
+    for (int k = 0; k < 2; k++) {
+        struct cpl_strategy_input input = {&patterns[k], &machine, 8, 1};
+        struct cpl_strategy_choice vpt = parse("vpt:2");
+        struct cpl_metrics metrics;
+        struct cpl_plan plan;
+        assert_int_equal(cpl_strategy_plan(&input, &vpt, &plan, NULL), CPL_OK);
+        assert_int_equal(cpl_plan_check(&plan, &patterns[k], NULL), CPL_OK);
+        assert_int_equal(cpl_plan_measure(&plan, &machine, 8, &metrics, NULL), CPL_OK);
+        assert_edges(&plan, edges[k]);
+        assert_int_equal(plan.edges[0].volume, first_volume[k]);
+        assert_true(metrics.volume_factor * 5 > (double)volume[k] - 1e-9 &&
+                    metrics.volume_factor * 5 < (double)volume[k] + 1e-9);
+        assert_int_equal(metrics.sends_max, 3);
+        assert_int_equal(metrics.hops_max, 2);
+        cpl_plan_free(&plan);
+        cpl_pattern_free(&patterns[k]);
+    }
+    cpl_machine_free(&machine);
+}
+
 static void test_promises(void **state)
 {
     (void)state;
@@ -465,7 +504,7 @@ int main(void)
         cmocka_unit_test(test_names),          cmocka_unit_test(test_wrong_names),
         cmocka_unit_test(test_table),          cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_candidates_fit), cmocka_unit_test(test_promises),
-        cmocka_unit_test(test_unfit),
+        cmocka_unit_test(test_items),          cmocka_unit_test(test_unfit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
