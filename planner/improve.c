@@ -10,6 +10,9 @@
 #define MAX_TOGETHER 48 /* riders of a combined message that move together */
 #define SHARPENINGS  48
 
+/* Steps that it takes to sharpen a wave, for each rank. */
+#define SHARPEN_STEPS 1
+
 struct search {
     struct cpl_improve_state state;
     struct cpl_path_finder finder;
@@ -35,7 +38,8 @@ static void move_together(struct search *s, int32_t n, const struct cpl_banned_e
     struct cpl_improve_state *state = &s->state;
     size_t row = (size_t)state->n_waves;
     int32_t n_put = 0;
-    cpl_time_loads_mark(&state->loads);
+    int32_t n_lost = cpl_time_loads_mark(&state->loads);
+    s->finder.work += (int64_t)n_lost * state->pattern->n_ranks * SHARPEN_STEPS;
     for (int32_t k = 0; k < n; k++) {
         memcpy(s->old_stops + (size_t)k * row, cpl_improve_stops(state, s->mover[k]),
                row * sizeof(int32_t));
