@@ -49,9 +49,11 @@ void cpl_improve_take(struct cpl_improve_state *state, int32_t m);
 /* Whether a message of m's payload class rides on an edge: m then rides for nothing. */
 bool cpl_improve_rides_free(const struct cpl_improve_state *state, int32_t edge, int32_t m);
 
+/* The bytes of m's payload: of a class, as in plans, those of its first message. */
 static inline double cpl_improve_bytes(const struct cpl_improve_state *state, int32_t m)
 {
-    return (double)state->pattern->volume[m] * state->unit_bytes;
+    int32_t first = state->leader ? state->leader[m] : m;
+    return (double)state->pattern->volume[first] * state->unit_bytes;
 }
 
 static inline int32_t *cpl_improve_stops(const struct cpl_improve_state *state, int32_t m)
