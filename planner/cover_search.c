@@ -382,7 +382,9 @@ enum cpl_status cpl_cover_search(struct cpl_cover *cover, struct cpl_cover_price
         while (cover->work < end && !cover->failed)
             move(&s);
     }
-    s.n_log = 0;
-    remove_unneeded(&s);
+    do {
+        s.n_log = 0;
+        remove_unneeded(&s);
+    } while (s.n_log > 0);
     return cover->failed ? CPL_ERR_NOMEM : CPL_OK;
 }
