@@ -117,9 +117,8 @@ static inline int64_t cpl_cover_message(const struct cpl_cover *cover, int32_t s
 bool cpl_cover_reaches(const struct cpl_cover *cover, int32_t x, int32_t d);
 bool cpl_cover_reached(const struct cpl_cover *cover, int32_t s, int32_t y);
 
-/* Writes a way of every message into routes of n_hops waves: of its ways one with the fewest hops,
- * of those the one over the lowest ranks. The caller frees *routes. Returns CPL_OK,
- * CPL_ERR_NOMEM. */
+/* Writes a way of every message, each of which must have one, into routes of n_hops waves: of its
+ * ways one with the fewest hops. The caller frees *routes. Returns CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_cover_routes(const struct cpl_cover *cover, struct cpl_routes *routes,
                                  struct cpl_error *error);
 

@@ -244,7 +244,7 @@ static void try_without(struct search *s, int32_t edge, double allowed)
     change(s, s->banned);
     list_stranded(s);
     bool good = true;
-    while (s->n_stranded > 0 && good && s->n_log < MAX_LOG - MAX_STRANDED) {
+    while (s->n_stranded > 0 && good && !s->cover->failed && s->n_log < MAX_LOG - MAX_STRANDED) {
         good = give_way(s, s->stranded[0]) && cpl_cover_price_rise(s->price) <= allowed;
         forget_helped(s);
     }
@@ -382,7 +382,9 @@ enum cpl_status cpl_cover_search(struct cpl_cover *cover, struct cpl_cover_price
         while (cover->work < end && !cover->failed)
             move(&s);
     }
-    s.n_log = 0;
-    remove_unneeded(&s);
+    do {
+        s.n_log = 0;
+        remove_unneeded(&s);
+    } while (s.n_log > 0);
     return cover->failed ? CPL_ERR_NOMEM : CPL_OK;
 }

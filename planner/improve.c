@@ -13,6 +13,9 @@
 #define SHARPENINGS        48
 #define JOINED             3 /* of four moves: those that keep the parts of a pair together */
 
+/* Steps that it takes to sharpen a wave, for each rank. */
+#define SHARPEN_STEPS 1
+
 struct search {
     struct cpl_improve_state state;
     struct cpl_path_finder finder;
@@ -64,7 +67,8 @@ static void move_together(struct search *s, int32_t n, const struct cpl_banned_e
     struct cpl_improve_state *state = &s->state;
     size_t row = (size_t)state->n_waves;
     int32_t n_put = 0;
-    cpl_time_loads_mark(&state->loads);
+    int32_t n_lost = cpl_time_loads_mark(&state->loads);
+    s->finder.work += (int64_t)n_lost * state->pattern->n_ranks * SHARPEN_STEPS;
     for (int32_t k = 0; k < n; k++) {
         memcpy(s->old_stops + (size_t)k * row, cpl_improve_stops(state, s->mover[k]),
                row * sizeof(int32_t));

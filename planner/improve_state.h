@@ -60,9 +60,11 @@ static inline bool cpl_improve_rides_free(const struct cpl_improve_state *state,
     return state->leader && state->riders[edge].free_for == state->marking;
 }
 
+/* The bytes of m's payload: of a class, as in plans, those of its first message. */
 static inline double cpl_improve_bytes(const struct cpl_improve_state *state, int32_t m)
 {
-    return (double)state->pattern->volume[m] * state->unit_bytes;
+    int32_t first = state->leader ? state->leader[m] : m;
+    return (double)state->pattern->volume[first] * state->unit_bytes;
 }
 
 static inline int32_t *cpl_improve_stops(const struct cpl_improve_state *state, int32_t m)

@@ -32,12 +32,15 @@ enum cpl_status cpl_fail(struct cpl_error *error, enum cpl_status status, const 
         va_start(args, format);
         vsnprintf(error->text, sizeof error->text, format, args);
         va_end(args);
+        /* Names of files and other things that are quoted may hold anything. */
+        for (char *at = error->text; *at; at++)
+            if ((unsigned char)*at < ' ')
+                *at = '?';
     }
     return status;
 }
 
 enum cpl_status cpl_fail_memory(struct cpl_error *error, const char *what)
 {
-    return cpl_fail(error, CPL_ERR_NOMEM, "no memory for %s",
-                    what);
+    return cpl_fail(error, CPL_ERR_NOMEM, "no memory for %s", what);
 }

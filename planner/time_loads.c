@@ -3,6 +3,9 @@
 
 #include "exponential.h"
 
+/* A sum that has been larger by this factor is not exact enough any more. */
+#define LOST_DIGITS 1e8
+
 enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct cpl_machine *machine,
                                     int32_t n_waves, struct cpl_arena *arena)
 {
@@ -86,10 +89,11 @@ double cpl_time_loads_rank_us(const struct cpl_time_loads *loads, int32_t wave, 
 {
     const struct cpl_rank_load *load = rank_of(loads, wave, rank);
     double us = latency_us(loads, load->classes) + load->busy_us;
-    if (!is_on_network(load))
+    double bytes = larger(load->net_out, load->net_in);
+    if (!is_on_network(load) || bytes <= 0)
         return us;
-    return us + larger(larger(load->net_out, load->net_in) * loads->net_us_per_byte,
-                       node_wire_us(loads, node_of(loads, wave, rank)));
+    return us +
+           larger(bytes * loads->net_us_per_byte, node_wire_us(loads, node_of(loads, wave, rank)));
 }
 
 static double slowest_us(const struct cpl_time_loads *loads, int32_t wave)
@@ -139,6 +143,7 @@ static void sharpen_wave(struct cpl_time_loads *loads, int32_t wave)
     }
     for (int32_t k = 0; k < loads->machine->n_nodes; k++)
         loads->wave[wave].sum += node[k].power * node[k].wire;
+    loads->wave[wave].largest = loads->wave[wave].sum;
     loads->wave[wave].price_factor = loads->sharpness / loads->wave[wave].sum;
 }
 
@@ -162,6 +167,12 @@ void cpl_time_loads_sharpen(struct cpl_time_loads *loads, double sharpness)
         sharpen_wave(loads, wave);
 }
 
+static void add_to_sum(struct cpl_wave_load *wave, double rise)
+{
+    wave->sum += rise;
+    wave->largest = larger(wave->largest, wave->sum);
+}
+
 /* Brings a rank's power up to date after its load changed; it was on the network before or not. */
 static void refresh(struct cpl_time_loads *loads, int32_t wave, int32_t rank, bool was_on_network)
 {
@@ -173,8 +184,8 @@ static void refresh(struct cpl_time_loads *loads, int32_t wave, int32_t rank, bo
         node->power -= before;
     if (is_on_network(load))
         node->power += load->power;
-    loads->wave[wave].sum += load->power * (is_on_network(load) ? node->wire : 1) -
-                             before * (was_on_network ? node->wire : 1);
+    add_to_sum(&loads->wave[wave], load->power * (is_on_network(load) ? node->wire : 1) -
+                                       before * (was_on_network ? node->wire : 1));
 }
 
 /* After a node's bytes changed. */
@@ -182,13 +193,22 @@ static void refresh_wire(struct cpl_time_loads *loads, int32_t wave, struct cpl_
 {
     double before = node->wire;
     node->wire = cpl_exponential(loads->sharpness * node_wire_us(loads, node));
-    loads->wave[wave].sum += node->power * (node->wire - before);
+    add_to_sum(&loads->wave[wave], node->power * (node->wire - before));
 }
 
-void cpl_time_loads_mark(struct cpl_time_loads *loads)
+int32_t cpl_time_loads_mark(struct cpl_time_loads *loads)
 {
-    for (int32_t wave = 0; wave < loads->n_waves; wave++)
-        loads->wave[wave].marked = loads->wave[wave].sum;
+    int32_t n_lost = 0;
+    for (int32_t k = 0; k < loads->n_waves; k++) {
+        struct cpl_wave_load *wave = &loads->wave[k];
+        /* Not a number is lost too. */
+        if (!(wave->sum * LOST_DIGITS > wave->largest)) {
+            sharpen_wave(loads, k);
+            n_lost++;
+        }
+        wave->marked = wave->sum;
+    }
+    return n_lost;
 }
 
 double cpl_time_loads_rise(const struct cpl_time_loads *loads)

@@ -46,6 +46,7 @@ struct cpl_wave_load {
     double sum;          /* of all ranks' powers */
     double price_factor; /* sharpness / sum */
     double marked;       /* the sum at the last mark */
+    double largest;      /* the largest sum since it was last made anew: tells lost digits */
     double peak_us;      /* the time whose power is 1 */
 };
 
@@ -85,8 +86,9 @@ void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t 
                             double bytes, int32_t by);
 
 /* Marks the present state, and the rise since then: the factor by which the product of the waves'
- * sums has grown, less one. */
-void cpl_time_loads_mark(struct cpl_time_loads *loads);
+ * sums has grown, less one. Where much heavier loads came and went since, the sums have lost their
+ * digits: such waves are sharpened first, O(ranks) each; returns how many. */
+int32_t cpl_time_loads_mark(struct cpl_time_loads *loads);
 double cpl_time_loads_rise(const struct cpl_time_loads *loads);
 
 /* The time of a rank in a wave; the times of the slowest ranks, added up over the waves:

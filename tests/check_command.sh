@@ -201,22 +201,26 @@ check "plan: larger units take longer" \
     sh -c "! cut -f 10 '$tmp/out' | cmp -s - '$tmp/8 bytes'"
 
 # --- plans as text
-golden_plan() { # pattern, strategy
+golden_plan() { # pattern, strategy, option...
     plan=$golden/$1.$(echo "$2" | tr : -).plan
-    run plan --dump --strategy "$2" "$golden/$1.txt"
+    pattern=$1 strategy=$2
+    shift 2
+    run plan --dump --strategy "$strategy" "$@" "$golden/$pattern.txt"
     if [ -n "${UPDATE_GOLDEN:-}" ]; then
         cp "$tmp/out" "$plan"
     fi
     if [ "$code" -eq 0 ] && cmp -s "$tmp/out" "$plan"; then
-        ok "plan of $1 by $2"
+        ok "plan of $pattern by $strategy"
     else
-        not_ok "plan of $1 by $2"
+        not_ok "plan of $pattern by $strategy"
         say "$(diff "$plan" "$tmp/out" 2>&1)"
     fi
 }
 for file in "$golden"/*.txt; do
-    for strategy in $(sed -n '1s/^# plans: //p' "$file"); do
-        golden_plan "$(basename "$file" .txt)" "$strategy"
+    options=$(sed -n '2s/^# options: //p' "$file")
+    for name in $(sed -n '1s/^# plans: //p' "$file"); do
+        # shellcheck disable=SC2086
+        golden_plan "$(basename "$file" .txt)" "$name" $options
     done
 done
 
@@ -241,6 +245,59 @@ for file in hub.mtx hub.txt hub.mtx.gz hub.txt.gz; do
         check "plan: the same from $file" cmp "$tmp/expected" "$tmp/out"
     fi
 done
+
+# --- carpool plan: damaged files, the same ones in every run; whatever they hold, the exit status is
+# 0 or 1, and 1 comes with one line that says why
+cat >"$tmp/mutate.awk" <<'EOF'
+# Changes `changes` characters of the file: another one, one more, one less.
+function draw(n) {
+    state = (state * 1103515245 + 12345) % 2147483648
+    return int(state / 65536) % n
+}
+BEGIN { state = seed * 7919 + 1 }
+{ text = text $0 "\n" }
+END {
+    few = "0123456789 .-#%:e\n<>\"()x"
+    for (k = 0; k < changes; k++) {
+        at = 1 + draw(length(text))
+        new = draw(4) ? substr(few, 1 + draw(length(few)), 1) : ""
+        text = substr(text, 1, at - 1) new substr(text, at + draw(3))
+    }
+    printf "%s", text
+}
+EOF
+grep -v '^#' "$golden/mixed-15.txt" >"$tmp/whole.txt"
+grep -v '^#' "$golden/mixed-15.txt" | awk '
+    NR == 1 { print "%%MatrixMarket matrix coordinate integer general"; ranks = $1; next }
+    { line[NR] = ($1 + 1) " " ($2 + 1) " " $3 }
+    END { print ranks, ranks, NR - 1; for (k = 2; k <= NR; k++) print line[k] }' >"$tmp/whole.mtx"
+printf '%s\n' 'ranks_per_node 4 # small' 'network.latency_us 1.5' 'network.send_us 0.3' \
+    'socket.ns_per_byte 0.1' 'network.node_ns_per_byte 0.04' 'segment_ns 20' \
+    'switch_us 1e0' >"$tmp/whole.machine"
+printf 'pack:2 numa:1 core:3 pu:2\n' >"$tmp/whole.topology"
+damaged() { # file of $tmp, number of runs, argument...; the damaged file's name comes last
+    what=$1 n=$2 seed=0 n_read=0 wrong=
+    shift 2
+    while [ "$seed" -lt "$n" ]; do
+        seed=$((seed + 1))
+        awk -v seed="$seed" -v changes=$((seed % 5 + 1)) -f "$tmp/mutate.awk" "$tmp/$what" \
+            >"$tmp/damaged"
+        case $what in
+            *.topology) run "$@" "$(cat "$tmp/damaged")" ;;
+            *) run "$@" "$tmp/damaged" ;;
+        esac
+        [ "$code" -eq 0 ] && n_read=$((n_read + 1)) && continue
+        [ "$code" -eq 1 ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && continue
+        wrong="$wrong $seed"
+    done
+    none "plan: $n damaged ${what#whole.} files" "$wrong"
+    check "plan: some damaged ${what#whole.} files can be read, some cannot" \
+        test "$n_read" -gt 0 -a "$n_read" -lt "$n"
+}
+damaged whole.txt 60 plan --format tsv --budget 0.01 --ranks-per-node 4
+damaged whole.mtx 60 plan --format tsv --budget 0.01 --ranks-per-node 4
+damaged whole.machine 60 plan --format tsv --budget 0.01 "$hub" --machine
+damaged whole.topology 60 plan --format tsv --budget 0.01 "$hub" --topology
 
 # --- carpool run
 misused "run without a program" "usage: " run
