@@ -25,7 +25,7 @@ static bool is_intercommunicator(MPI_Comm comm)
     return inter;
 }
 
-static bool of_this_world(MPI_Comm comm)
+bool cpl_collective_of_this_world(MPI_Comm comm)
 {
     MPI_Group group;
     if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS)
@@ -44,7 +44,7 @@ static bool of_this_world(MPI_Comm comm)
 static bool must_poll(MPI_Comm comm)
 {
     return cpl_pt2pt_any_managed() && comm != MPI_COMM_NULL &&
-           (!cpl_context.met_others || of_this_world(comm));
+           (!cpl_context.met_others || cpl_collective_of_this_world(comm));
 }
 
 /* Waits until all ranks of comm, of both groups if it has two, have come here. A barrier between
@@ -80,6 +80,7 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
+#define OPENS ENTERS
 #define JOINS(name, over, parameters, arguments)                                                   \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \

@@ -18,11 +18,16 @@
  * value as MPI_NAME, and collective as it is; any handle is passed on. */
 #define MOVES(name, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
 #define ENTERS(name, comm, parameters, arguments)       int cpl_collective_##name parameters;
+#define OPENS                                           ENTERS
 #define JOINS                                           ENTERS
 #include "collectives.def"
 #define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
     int cpl_collective_##name parameters;
 #include "calls.def"
+
+/* Whether all processes of a communicator, of both groups if it has two, are of this
+ * MPI_COMM_WORLD. Local; the same answer on all its ranks. */
+bool cpl_collective_of_this_world(MPI_Comm comm);
 
 /* A call that may wait, on no communicator at hand (windows, files), is about to be entered:
  * batches leave, and what has come is dealt with once. Local. */

@@ -39,6 +39,7 @@ struct cpl_context {
     /* Point-to-point messages (pt2pt.h): */
     int n_managed;   /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
                         between two collective calls, see collective.h */
+    bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
     bool met_others; /* communicators may have processes of another MPI_COMM_WORLD */
     int n_open_batches; /* communicators with messages that have not left */
     struct cpl_comm_state *first_managed;

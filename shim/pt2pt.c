@@ -63,7 +63,7 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
 static bool is_looked_at(const struct cpl_comm_state *state)
 {
     return !state->inter && state->size > 1 && state->size == cpl_context.size &&
-           !cpl_context.met_others && state->pt2pt.phase != CPL_PT2PT_ALONE;
+           state->pt2pt.phase != CPL_PT2PT_ALONE;
 }
 
 void cpl_pt2pt_before_collective(MPI_Comm comm)
@@ -83,6 +83,21 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
         cpl_pt2pt_agree(state);
     else
         cpl_pt2pt_review(state);
+}
+
+void cpl_pt2pt_before_open(MPI_Comm comm)
+{
+    int size = 0, inter = 1;
+    cpl_pt2pt_before_collective(comm);
+    cpl_context.waits_elsewhere = true;
+    if (cpl_context.n_managed == 0 || comm == MPI_COMM_NULL ||
+        PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter ||
+        PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size != cpl_context.size)
+        return;
+    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
+        cpl_pt2pt_give_up(&s->pt2pt);
+        cpl_pt2pt_drain(s);
+    }
 }
 
 void cpl_pt2pt_before_free(MPI_Comm comm)

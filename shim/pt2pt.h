@@ -24,6 +24,11 @@ void cpl_pt2pt_poll(void);
  * at the 4th, 8th, 16th ... one the ranks of comm may agree on managing it. Collective. */
 void cpl_pt2pt_before_collective(MPI_Comm comm);
 
+/* A window or file is about to be opened over comm: its calls wait without polling. Nothing is
+ * managed anew from then on; if comm has all ranks, what is managed is drained and no longer
+ * forwarded. Collective. */
+void cpl_pt2pt_before_open(MPI_Comm comm);
+
 /* A call that may wait is about to be entered: batches leave. Local. */
 void cpl_pt2pt_leave(void);
 

@@ -29,10 +29,12 @@ static bool all_able(const struct cpl_comm_state *state)
         if (recurs(&p->signature[k]) && p->signature[k].n_dests > most)
             most = p->signature[k].n_dests;
     bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    int mine[2] = {!p->blind && room, -most}, all[2] = {0, 0};
+    bool able = !p->blind && room && !cpl_context.met_others && !cpl_context.waits_elsewhere;
+    int mine[2] = {able, -most}, all[2] = {0, 0};
     if (cpl_collective_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
-    return all[0] && all[1] <= -2;
+    /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
+    return all[0] && all[1] <= -2 && cpl_collective_of_this_world(state->comm);
 }
 
 /* Whether every message that was started has its receive. */
@@ -205,6 +207,13 @@ static bool is_busy(const struct cpl_pt2pt *p)
            p->batch.n > 0 || p->rides.n_holding > 0 || cpl_context.n_active_persistent > 0;
 }
 
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
+{
+    p->given_up = true;
+    for (int k = 0; k < p->n_signatures; k++)
+        p->signature[k].plan = CPL_NO_PLAN;
+}
+
 void cpl_pt2pt_review(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
@@ -221,9 +230,7 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
                 "%d ranks: the exchanges do not recur as they did; no longer "
                 "rerouted",
                 state->size);
-    p->given_up = true;
-    for (int k = 0; k < p->n_signatures; k++)
-        p->signature[k].plan = CPL_NO_PLAN;
+    cpl_pt2pt_give_up(p);
     /* MPI takes the communicator back as soon as a review finds nothing under way. */
     if (all[REVIEW_BUSY] == 0 && all[REVIEW_UNDER_WAY] == 0)
         cpl_pt2pt_unmanage(state);

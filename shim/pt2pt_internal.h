@@ -99,6 +99,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
  * to MPI when not. Collective. */
 void cpl_pt2pt_agree(struct cpl_comm_state *state);
 void cpl_pt2pt_review(struct cpl_comm_state *state);
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p); /* plans are no longer used; alike on all ranks */
 
 /* pt2pt_manage.c */
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);

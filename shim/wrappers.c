@@ -57,6 +57,14 @@ EXPORT int MPI_Finalize(void)
         cpl_pt2pt_before_collective(over);                                                         \
         return cpl_collective_##name arguments;                                                    \
     }
+#define OPENS(name, over, parameters, arguments)                                                   \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        cpl_pt2pt_before_open(over);                                                               \
+        return cpl_collective_##name arguments;                                                    \
+    }
 #define JOINS                                           ENTERS
 #define MOVES(name, nonblocking, parameters, arguments) ENTERS(name, comm, parameters, arguments)
 #define FREES(name, parameters, arguments)                                                         \
