@@ -8,8 +8,6 @@
 
 #define MAX_DEGREE 6
 #define TAGS       4 /* different ones within a pattern */
-/* Plain MPICH 4.0.2 (ch4:ucx) lets messages of derived types above 60,000 bytes be overtaken. */
-#define LARGE_TYPED 20000
 
 const char *const deviation_names[N_DEVIATIONS + 1] = {
     "silent",   "double",   "larger",   "reorder", "newpeer", "self",
@@ -73,7 +71,7 @@ static int pick_size(struct test_rng *rng, const struct shape *shape)
     case 4:
         return 4090 + test_below(rng, 12); /* about the size limit */
     case 5:
-        return shape->types ? LARGE_TYPED : 60000 + test_below(rng, 12000);
+        return 60000 + test_below(rng, 12000);
     default:
         return 1 + test_below(rng, 900);
     }
@@ -192,6 +190,14 @@ static void equal_sizes(struct list *list, struct test_rng *rng)
     }
 }
 
+/* Plain MPICH 4.0.2 (ch4:ucx) loses what comes packed and is received as MPI_DOUBLE_INT, when it is
+ * so large that UCX cuts it, and cuts an element. */
+static void limit_pairs(struct message *msg)
+{
+    if (msg->base.extent != msg->base.size && message_size(msg) > 4000)
+        msg->n = 4000 / (msg->base.size * msg->unit);
+}
+
 struct list pattern_messages(const struct list *pattern, const struct shape *shape, int n_ranks,
                              unsigned deviations, uint64_t key)
 {
@@ -210,7 +216,9 @@ struct list pattern_messages(const struct list *pattern, const struct shape *sha
         list_shuffle(&list, &rng);
     if (shape->how == HOW_REPLACE)
         equal_sizes(&list, &rng);
-    for (int i = 0; i < list.n; i++)
+    for (int i = 0; i < list.n; i++) {
+        limit_pairs(&list.items[i]);
         list.items[i].key = test_key(key, 100 + i);
+    }
     return list;
 }

@@ -24,12 +24,11 @@ shapes=${STRESS_SHAPES:-waits waitall sendsfirst waitany waitsome test testall t
     one-sided skip sizes sizes-waits types types-sizes ssend bsend rsend modes}
 deviations=${STRESS_DEVIATIONS:-none none mix mix mix silent double larger reorder newpeer self \
     procnull wildcard probe freed slow barrier cancel truncate commfree die silent,double,larger \
-    wildcard,self,newpeer probe,self,sizes}
+    wildcard,self,newpeer probe,self,larger}
 strategies=${STRESS_STRATEGIES:-direct vpt:2 vpt:3 grid:far:increase share node:partner balance:hops=3 auto}
 comms=${STRESS_COMMS:-world dup split}
 limit=${STRESS_TIMEOUT:-40}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
-deviations=$(echo "$deviations" | sed 's/,sizes//')
 
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
@@ -61,10 +60,10 @@ choose() { # seed: what is run
     pick allreduce barrier mixed; collective=$picked
     pick 3 3 4 8; per_node=$picked
     draw 20
+    case $deviation-$comm in *commfree*-world) comm=dup ;; esac
     args="--shape $shape --seed $1 --comm $comm --collective $collective --iterations $((16 + drawn))"
     case $deviation in
         none) ;;
-        *commfree*) args="$args --comm dup --deviate $deviation" ;;
         *) draw 12; args="$args --deviate $deviation --at $((3 + drawn))"
            draw 3; [ "$deviation" = mix ] || args="$args --times $((1 + drawn))" ;;
     esac
