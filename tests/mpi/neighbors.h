@@ -1,7 +1,7 @@
 /*
  * The parts of the program `neighbors`: graphs (neighbors_graph.c), datatypes with their layout in
- * memory (neighbors_type.c), one call's buffers and the call itself (neighbors_call.c), the
- * sequence of calls (neighbors.c).
+ * memory (layout.h, neighbors_type.c), one call's buffers and the call itself (neighbors_call.c),
+ * the sequence of calls (neighbors.c).
  *
  * Whatever two ranks must agree on is drawn from generators seeded by keys that both can compute;
  * what concerns one rank only (types, displacements, orders) from generators keyed by the rank.
@@ -9,9 +9,7 @@
 #ifndef TESTS_MPI_NEIGHBORS_H
 #define TESTS_MPI_NEIGHBORS_H
 
-#include "common.h"
-
-#define MAX_UNIT 12 /* elements in one instance of a datatype */
+#include "layout.h"
 
 enum op { OP_ALLTOALL, OP_ALLTOALLV, OP_ALLTOALLW, OP_ALLGATHER, OP_ALLGATHERV, N_OPS };
 
@@ -32,36 +30,6 @@ enum types { TYPES_BASIC, TYPES_DERIVED, TYPES_ALL, N_TYPES };
 
 extern const char *const kind_names[N_KINDS + 1]; /* the last is NULL, as in all name lists */
 extern const char *const op_names[N_OPS + 1];
-
-/* --- datatypes --------------------------------------------------------------------------- */
-
-/* An element: `size` bytes of data at the start of every `extent` bytes. */
-struct base {
-    MPI_Datatype type;
-    int size;
-    int extent;
-};
-
-/* A datatype of `unit` elements, and where in memory they are. Every element of instance i lies
- * within [lb + i * extent, lb + (i + 1) * extent). */
-struct layout {
-    MPI_Datatype type;
-    bool derived; /* to be freed */
-    struct base base;
-    int unit;
-    MPI_Aint offset[MAX_UNIT];
-    MPI_Aint lb;
-    MPI_Aint extent;
-};
-
-struct base base_pick(struct test_rng *rng);
-struct layout layout_make(struct test_rng *rng, struct base base, int unit, bool derived);
-void layout_free(struct layout *layout);
-/* Writes the content of `key` into `count` instances; `origin` is what MPI is given. */
-void layout_put(const struct layout *layout, unsigned char *origin, int count, uint64_t key);
-/* Hashes what is in `count` instances, in the order of the signature. */
-uint64_t layout_hash(const struct layout *layout, const unsigned char *origin, int count,
-                     uint64_t h);
 
 /* --- graphs ------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
  * Datatypes for the program `neighbors`: all the constructors, each with the places of its elements
  * computed here independently of MPI. Only extents are asked from MPI.
  */
-#include "neighbors.h"
+#include "layout.h"
 
 #include <stdlib.h>
 #include <string.h>
