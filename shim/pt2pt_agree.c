@@ -192,9 +192,6 @@ void cpl_pt2pt_agree(struct cpl_comm_state *state)
                 state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
 }
 
-/* What the ranks bring to a review of a managed communicator; sums. */
-enum { REVIEW_LATE, REVIEW_IN_TIME, REVIEW_BUSY, REVIEW_UNDER_WAY, REVIEW_WORDS };
-
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define LATE_SHARE 8
 
@@ -204,7 +201,7 @@ static bool is_busy(const struct cpl_pt2pt *p)
     for (int k = 0; k < p->match.size; k++)
         early |= p->match.early[k] != NULL;
     return early || p->match.posted || p->match.straight || p->match.unexpected || p->synchronous ||
-           p->batch.n > 0 || p->rides.n_holding > 0 || cpl_context.n_active_persistent > 0;
+           p->batch.n > 0 || cpl_context.n_active_persistent > 0;
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
@@ -214,24 +211,28 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
         p->signature[k].plan = CPL_NO_PLAN;
 }
 
+/* Whether the plans still fit what the program does. The same answer on all ranks. */
+static bool plans_fit(struct cpl_comm_state *state)
+{
+    const struct cpl_rides *rides = &state->pt2pt.rides;
+    int64_t mine[2] = {rides->late, rides->in_time}, all[2] = {0, 0};
+    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->comm) != MPI_SUCCESS)
+        return true;
+    return all[0] * LATE_SHARE <= all[1];
+}
+
 void cpl_pt2pt_review(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    int64_t mine[REVIEW_WORDS] = {p->rides.late, p->rides.in_time, is_busy(p),
-                                  p->rides.sent - p->rides.received};
-    int64_t all[REVIEW_WORDS];
-    if (cpl_collective_Allreduce(mine, all, REVIEW_WORDS, MPI_INT64_T, MPI_SUM, state->comm) !=
-        MPI_SUCCESS)
-        return;
-    if (!p->given_up && all[REVIEW_LATE] * LATE_SHARE <= all[REVIEW_IN_TIME])
+    if (!p->given_up && plans_fit(state))
         return;
     if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt",
-                "%d ranks: the exchanges do not recur as they did; no longer "
-                "rerouted",
+                "%d ranks: the exchanges do not recur as they did; no longer rerouted",
                 state->size);
     cpl_pt2pt_give_up(p);
-    /* MPI takes the communicator back as soon as a review finds nothing under way. */
-    if (all[REVIEW_BUSY] == 0 && all[REVIEW_UNDER_WAY] == 0)
+    /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
+    cpl_pt2pt_drain(state);
+    if (cpl_agree_all(state->private_comm, !is_busy(p)))
         cpl_pt2pt_unmanage(state);
 }

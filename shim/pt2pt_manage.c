@@ -136,7 +136,9 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     cpl_context.n_open_batches--;
 }
 
-/* Waits until no ride is under way any more. Collective. */
+/* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
+ * received as sent, and nothing new (Mattern's four counters; one count could be taken while a ride
+ * that one rank has sent on balances one that another has not). Collective. */
 void cpl_pt2pt_drain(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;

@@ -186,15 +186,38 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
 IRECV_FORM(Irecv, int)
 IRECV_FORM(Irecv_c, MPI_Count)
 
+/* Starts a send or receive, managed or not, while something is managed. */
+static int start_send(const void *buf, MPI_Count count, MPI_Datatype type, int dest, int tag,
+                      MPI_Comm comm, MPI_Request *request)
+{
+    struct cpl_span span;
+    struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);
+    if (state)
+        return isend(state, &span, dest, tag, CPL_SEND_STANDARD, request);
+    note_send(comm, count, type, dest, tag);
+    return PMPI_Isend_c(buf, count, type, dest, tag, comm, request);
+}
+
+static int start_receive(void *buf, MPI_Count count, MPI_Datatype type, int source, int tag,
+                         MPI_Comm comm, MPI_Request *request)
+{
+    struct cpl_span span;
+    struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);
+    if (state)
+        return cpl_pt2pt_irecv(state, &span, source, tag, request);
+    note_receive(comm, source, tag);
+    return PMPI_Irecv_c(buf, count, type, source, tag, comm, request);
+}
+
 /* Both halves while something is managed; either may be MPI's (a peer that is MPI_PROC_NULL). */
 static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
                     int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
                     int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     MPI_Request receive = MPI_REQUEST_NULL, sent = MPI_REQUEST_NULL;
-    int result = MPI_Irecv_c(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive);
+    int result = start_receive(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive);
     if (result == MPI_SUCCESS)
-        result = MPI_Isend_c(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
+        result = start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
     if (result == MPI_SUCCESS)
         result = cpl_pt2pt_wait(&receive, status);
     int other = cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE);
@@ -265,9 +288,9 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
                      int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
     MPI_Request sent = MPI_REQUEST_NULL;
-    int result = MPI_Irecv_c(recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+    int result = start_receive(recvbuf, recvcount, recvtype, source, recvtag, comm, request);
     if (result == MPI_SUCCESS)
-        result = MPI_Isend_c(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
+        result = start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
     return result == MPI_SUCCESS ? cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE) : result;
 }
 

@@ -19,7 +19,9 @@ strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 tables="$top_srcdir/shim/calls.def $top_srcdir/shim/collectives.def"
 # shellcheck disable=SC2086
-calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' $tables)
+calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' $tables
+    sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
+        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/pt2pt.def" | tr ' ' '\n')
 options=$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 
 # The text of documents: roff's \- and \(aq and font changes are taken out.

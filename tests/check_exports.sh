@@ -49,6 +49,8 @@ library_symbols() { # defined | undefined
 intercepted() {
     sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' \
         "$top_srcdir/shim/calls.def" "$top_srcdir/shim/collectives.def"
+    sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
+        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/pt2pt.def" | tr ' ' '\n'
     printf '%s\n' MPI_Init MPI_Init_thread MPI_Finalize
 }
 
@@ -103,7 +105,7 @@ uses_of() { # extended regular expression, file...: lines outside comments that 
 # Blocking calls that must not be made but by collective.c; context.c and report.c run while nothing
 # is managed, at the start and at the end.
 collectives() {
-    sed -n 's/^\(NEIGHBOR\|MOVES\|ENTERS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
+    sed -n 's/^\(NEIGHBOR\|MOVES\|ENTERS\|OPENS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
         "$top_srcdir/shim/calls.def" "$top_srcdir/shim/collectives.def"
     printf '%s\n' Waitsome Waitall
 }
@@ -114,7 +116,7 @@ collectives() {
         uses_of '(secure_)?getenv *\(' $(sources planner shim array) | grep -v '/command[a-z_]*\.c:')"
     none "the shim's own collectives poll" "$(
         uses_of "PMPI_($(collectives | paste -sd '|')) *\(" $(sources shim | grep '\.c$') |
-            grep -Ev '/(collective|context|report|wrappers_pt2pt)\.c:')"
+            grep -Ev '/(collective|context|report|wrappers_pt2pt|wrappers_complete)\.c:')"
     none "no unsafe string functions" "$(
         uses_of '(sprintf|vsprintf|strcpy|strcat|gets|strtok|atoi|atol|atof) *\(' \
             $(sources planner shim array))"
