@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 struct cpl_comm_state;
+struct cpl_failure;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
@@ -46,6 +47,7 @@ struct cpl_context {
     struct cpl_persistent *persistent; /* the program's persistent requests, by handle */
     int n_active_persistent;           /* of these, started on managed communicators */
     struct cpl_taken_message *taken_messages;
+    struct cpl_failure *failures; /* managed receives that failed, to be completed */
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
 };

@@ -2,6 +2,7 @@
 #include "match.h"
 
 #include "log.h"
+#include "pt2pt_failed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,10 +46,13 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
 static void finish(struct cpl_receive *receive)
 {
     receive->done = true;
-    if (receive->request != MPI_REQUEST_NULL)
+    if (receive->request != MPI_REQUEST_NULL) {
+        if (receive->error != MPI_SUCCESS)
+            cpl_failed_add(receive->request, receive->match->comm, receive->error);
         PMPI_Grequest_complete(receive->request);
-    else if (receive->abandoned)
+    } else if (receive->abandoned) {
         free(receive);
+    }
 }
 
 /* The payload comes as a message of its own, straight into the program's buffer. */

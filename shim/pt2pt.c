@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #define FIRST_AGREEMENT 4
+#define MOST_RETRIES    3 /* at the next collectives, when messages were under way at one */
 #define IDLE_POLLS      64 /* in a row before the processor is given to others */
 
 void cpl_pt2pt_poll(void)
@@ -75,14 +76,18 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->next_agreement == 0)
-        p->next_agreement = p->n_collectives + FIRST_AGREEMENT;
+        p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
     if (++p->n_collectives < p->next_agreement)
         return;
-    p->next_agreement *= 2;
-    if (p->phase == CPL_PT2PT_LEARNING)
-        cpl_pt2pt_agree(state);
-    else
+    if (p->n_collectives == p->next_power) {
+        p->next_power *= 2;
+        p->n_retries = 0;
+    }
+    p->next_agreement = p->next_power;
+    if (p->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_review(state);
+    else if (!cpl_pt2pt_agree(state) && p->n_retries++ < MOST_RETRIES)
+        p->next_agreement = p->n_collectives + 1;
 }
 
 void cpl_pt2pt_before_open(MPI_Comm comm)

@@ -167,7 +167,6 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     if (cpl_agree_all(state->private_comm, ready)) {
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
-        p->next_agreement = 0;
         state->pt2pt.next_managed = cpl_context.first_managed;
         cpl_context.first_managed = state;
         cpl_context.n_managed++;
@@ -180,15 +179,15 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     p->phase = CPL_PT2PT_ALONE;
 }
 
-void cpl_pt2pt_agree(struct cpl_comm_state *state)
+bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 {
     struct key keys[CPL_MAX_RIDE_PLANS];
     struct slices slices = {.n = 0};
     if (!all_able(state))
-        return;
+        return true;
     state->pt2pt.reason = CPL_LEFT_UNMATCHED;
     if (!everything_fits(state))
-        return;
+        return false;
     state->pt2pt.reason = CPL_LEFT_NO_GAIN;
     int n = list_keys(state, keys);
     for (int k = 0; k < n; k++)
@@ -198,6 +197,7 @@ void cpl_pt2pt_agree(struct cpl_comm_state *state)
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
                 state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+    return true;
 }
 
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */

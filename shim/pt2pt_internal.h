@@ -56,7 +56,9 @@ struct cpl_pt2pt {
     bool given_up;         /* managed, but nothing is rerouted any more */
     bool blind;            /* it cannot be known what was received: never able */
     int64_t n_collectives; /* blocking ones so far; alike on all ranks */
-    int64_t next_agreement;
+    int64_t next_agreement; /* number of the collective at which the ranks agree or review next */
+    int64_t next_power;     /* and of the one after 4, 8, 16, ... */
+    int n_retries;
     struct cpl_pair_count *sent;     /* per rank */
     struct cpl_pair_count *received; /* per rank */
     struct cpl_batch batch;
@@ -96,9 +98,10 @@ struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t has
 uint64_t cpl_pt2pt_hash(int a, int b);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
 
-/* pt2pt_agree.c: tries to manage the communicator; looks whether that still pays, and gives it back
- * to MPI when not. Collective. */
-void cpl_pt2pt_agree(struct cpl_comm_state *state);
+/* pt2pt_agree.c: tries to manage the communicator, and returns false when that failed only because
+ * messages were under way; looks whether it still pays, and gives it back to MPI when not.
+ * Collective, the same on all ranks. */
+bool cpl_pt2pt_agree(struct cpl_comm_state *state);
 void cpl_pt2pt_review(struct cpl_comm_state *state);
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p); /* plans are no longer used; alike on all ranks */
 

@@ -3,6 +3,7 @@
 
 #include "comm_state.h"
 #include "pt2pt_calls.h"
+#include "pt2pt_failed.h"
 
 #include <stdlib.h>
 #include <uthash.h>
@@ -142,6 +143,14 @@ bool cpl_persistent_get_status(MPI_Request request, int *flag, MPI_Status *statu
     return true;
 }
 
+/* PMPI_Test, and the error that the receive may have ended with. */
+static int test_one(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    struct cpl_failed *failed = cpl_failed_find(1, request);
+    int result = PMPI_Test(request, flag, status);
+    return cpl_failed_one(failed, *flag ? 0 : MPI_UNDEFINED, result);
+}
+
 int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status)
 {
     struct cpl_persistent *p = active(*request);
@@ -152,7 +161,7 @@ int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status)
         if (p)
             done = is_done(p);
         else
-            result = PMPI_Test(request, &done, status);
+            result = test_one(request, &done, status);
         if (done && p)
             result = settle(p, status);
         if (flag)
@@ -168,7 +177,7 @@ int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status)
         *flag = 1;
         return settle(p, status);
     }
-    return p ? MPI_SUCCESS : PMPI_Test(request, flag, status);
+    return p ? MPI_SUCCESS : test_one(request, flag, status);
 }
 
 static MPI_Status *status_at(MPI_Status *statuses, int k)
@@ -202,13 +211,23 @@ static int settle_all(int n, const MPI_Request *requests, MPI_Status *statuses, 
     return result;
 }
 
+static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    struct cpl_failed *failed = cpl_failed_find(n, requests);
+    int result = PMPI_Testall(n, requests, flag, statuses);
+    if (*flag)
+        return cpl_failed_all(failed, n, statuses, result);
+    cpl_failed_forget(failed);
+    return result;
+}
+
 int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
     cpl_pt2pt_leave();
     for (bool looked = false;; looked = true) {
         int done = 0, result = MPI_SUCCESS;
         if (!any_open(n, requests))
-            result = PMPI_Testall(n, requests, &done, statuses);
+            result = test_all(n, requests, &done, statuses);
         if (done || result != MPI_SUCCESS) {
             if (flag)
                 *flag = done;
@@ -247,7 +266,9 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
                 *flag = 1;
             return settle(active(requests[k]), status);
         }
+        struct cpl_failed *failed = cpl_failed_find(n, requests);
         int result = PMPI_Testany(n, requests, index, &done, status);
+        result = cpl_failed_one(failed, done ? *index : MPI_UNDEFINED, result);
         bool nothing = done && *index == MPI_UNDEFINED && n_open > 0;
         if (result != MPI_SUCCESS || (done && !nothing)) {
             if (flag)
@@ -287,7 +308,10 @@ int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, M
     for (bool looked = false;; looked = true) {
         int n_open;
         bool managed = find_done(n, requests, &n_open) >= 0 || n_open > 0;
+        struct cpl_failed *failed = cpl_failed_find(n, requests);
         int result = PMPI_Testsome(n, requests, n_done, indices, statuses);
+        result = cpl_failed_some(failed, *n_done == MPI_UNDEFINED ? 0 : *n_done, indices, statuses,
+                                 result);
         if (managed && *n_done == MPI_UNDEFINED)
             *n_done = 0;
         if (*n_done != MPI_UNDEFINED)
