@@ -32,7 +32,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_MESSAGES = 4096, MOST_BYTES = 65536, MOST_BLOCKS = 100000, WARMUP_BLOCKS = 40 };
+enum { MOST_MESSAGES = 4096, MOST_BYTES = 65536, MOST_BLOCKS = 100000, WARMUP_BLOCKS = 80 };
 
 static const char usage[] =
     "usage: messages [options]\n"
