@@ -40,6 +40,10 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     int inter = 0;
     PMPI_Comm_test_inter(comm, &inter);
     state->inter = inter;
+    /* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
+     * managed, and so which form of a collective they use (collective.h). */
+    if (inter || state->size < 2 || state->size != cpl_context.size)
+        state->pt2pt.phase = CPL_PT2PT_ALONE;
     state->watched = !inter && state->size > 1 && cpl_adjacency_exists(comm);
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
@@ -53,12 +57,10 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     return state;
 }
 
-struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 {
     void *state;
     int found;
-    if (comm == cpl_context.latest_comm && cpl_context.latest_state)
-        return cpl_context.latest_state;
     if (comm == MPI_COMM_NULL ||
         PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
@@ -81,6 +83,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     cpl_adjacency_free(&state->adjacency);
     unlink_state(state);
     cpl_context.latest_state = NULL;
+    cpl_context.alone_comm = MPI_COMM_NULL;
     free(state);
     return MPI_SUCCESS;
 }

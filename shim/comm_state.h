@@ -5,6 +5,7 @@
 #define CARPOOL_COMM_STATE_H
 
 #include "adjacency.h"
+#include "context.h"
 #include "exchange.h"
 #include "pt2pt_internal.h"
 
@@ -31,7 +32,13 @@ struct cpl_comm_state {
 
 /* The state of a communicator, made at its first use; NULL when there is none to be had (no memory,
  * an invalid handle). Local. */
-struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm);
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm);
+static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
+{
+    if (comm == cpl_context.latest_comm && cpl_context.latest_state)
+        return cpl_context.latest_state;
+    return cpl_comm_state_find(comm);
+}
 
 /* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
  * is. */

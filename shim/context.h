@@ -4,11 +4,14 @@
 #ifndef CARPOOL_CONTEXT_H
 #define CARPOOL_CONTEXT_H
 
+#include "datatype.h"
 #include "planner/machine.h"
 #include "settings.h"
 
 #include <mpi.h>
 #include <stdbool.h>
+
+#define CPL_N_NAMED_TYPES 32
 
 struct cpl_comm_state;
 struct cpl_failure;
@@ -36,13 +39,15 @@ struct cpl_context {
     struct cpl_comm_state *last_state;
     MPI_Comm latest_comm; /* asked for last, and its state; NULL: none */
     struct cpl_comm_state *latest_state;
+    MPI_Comm alone_comm; /* nothing is managed and this one is not learned about: MPI's alone */
+    struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
     int n_planned; /* communicators that hold a private communicator now */
     /* Point-to-point messages (pt2pt.h): */
-    int n_managed;   /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
-                        between two collective calls, see collective.h */
+    int n_managed; /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
+                      between two collective calls, see collective.h */
     bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
-    bool met_others; /* communicators may have processes of another MPI_COMM_WORLD */
-    int n_open_batches; /* communicators with messages that have not left */
+    bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
+    int n_open_batches;   /* communicators with messages that have not left */
     struct cpl_comm_state *first_managed;
     struct cpl_persistent *persistent; /* the program's persistent requests, by handle */
     int n_active_persistent;           /* of these, started on managed communicators */

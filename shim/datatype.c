@@ -1,6 +1,8 @@
 /* Datatypes and the copying of typed data (datatype.h). */
 #include "datatype.h"
 
+#include "context.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -43,14 +45,48 @@ static bool is_dense(MPI_Datatype handle, int depth)
     return inner_is_dense(handle, n_integers, n_addresses, n_types, depth);
 }
 
+/* MPI's own types keep their handles and do not change: they are described once. */
+static struct cpl_type *named_type(MPI_Datatype handle)
+{
+    return &cpl_context.named_types[(size_t)handle % CPL_N_NAMED_TYPES];
+}
+
+static bool is_named(MPI_Datatype handle)
+{
+    int a, b, c, combiner;
+    return PMPI_Type_get_envelope(handle, &a, &b, &c, &combiner) == MPI_SUCCESS &&
+           combiner == MPI_COMBINER_NAMED;
+}
+
+int64_t cpl_type_size(MPI_Datatype handle)
+{
+    const struct cpl_type *known = named_type(handle);
+    struct cpl_type type = {.size = 0};
+    MPI_Count size = 0;
+    if (known->handle == handle)
+        return known->size;
+    if (handle == MPI_DATATYPE_NULL)
+        return 0;
+    if (is_named(handle))
+        return cpl_type_describe(handle, &type) ? type.size : 0;
+    return PMPI_Type_size_x(handle, &size) == MPI_SUCCESS ? (int64_t)size : 0;
+}
+
 bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
 {
+    struct cpl_type *known = named_type(handle);
+    if (known->handle == handle && known->extent > 0) {
+        *type = *known;
+        return true;
+    }
     MPI_Count size;
     MPI_Aint lower, extent;
     if (handle == MPI_DATATYPE_NULL || PMPI_Type_size_x(handle, &size) != MPI_SUCCESS ||
         PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS || size < 0)
         return false;
     *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0)};
+    if (extent > 0 && is_named(handle))
+        *known = *type;
     return true;
 }
 

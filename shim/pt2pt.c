@@ -59,20 +59,12 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
         cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
- * managed, and so which form of a collective they use (collective.h). */
-static bool is_looked_at(const struct cpl_comm_state *state)
-{
-    return !state->inter && state->size > 1 && state->size == cpl_context.size &&
-           state->pt2pt.phase != CPL_PT2PT_ALONE;
-}
-
 void cpl_pt2pt_before_collective(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
-    if (!state || !is_looked_at(state))
+    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->next_agreement == 0)

@@ -9,35 +9,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_TIMES 3 /* a signature that was seen so often recurs */
+#define MOST_VAIN 6 /* agreements that come to nothing before learning stops for good */
 
 /* The name of an exchange, the same on all ranks: its tag and ordinal. */
 struct key {
     int32_t tag, ordinal;
 };
 
-static bool recurs(const struct cpl_signature *s)
+/* From here on the communicator is MPI's alone. On all ranks. */
+static void stop_learning(struct cpl_comm_state *state)
 {
-    return s->times >= LEAST_TIMES && s->plan == CPL_NO_PLAN;
+    if (state->pt2pt.batch.n > 0)
+        cpl_pt2pt_close_batch(&state->pt2pt);
+    state->pt2pt.phase = CPL_PT2PT_ALONE;
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
-/* Whether all ranks are able, and any has something to combine. */
+/* Whether all ranks are able, and any has something to combine. Where that is out of the question
+ * for good, learning stops. */
 static bool all_able(struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = &state->pt2pt;
     int most = 0;
     for (int k = 0; k < p->n_signatures; k++)
-        if (recurs(&p->signature[k]) && p->signature[k].n_dests > most)
+        if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
             most = p->signature[k].n_dests;
     bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    bool able = !p->blind && room && !cpl_context.met_others && !cpl_context.waits_elsewhere;
-    int mine[2] = {able, -most}, all[2] = {0, 0};
-    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
+    bool able = !p->blind && !cpl_context.met_others && !cpl_context.waits_elsewhere;
+    bool exhausted = cpl_pt2pt_exhausted(p);
+    int mine[] = {able, room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
+    int all[] = {0, 0, 0, 0, 0};
+    if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
+    bool gains = all[2] <= -2;
+    bool nothing_will_recur = !gains && all[3] && all[4];
+    if (!all[0] || nothing_will_recur)
+        stop_learning(state);
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
-    bool all_are = all[0] && cpl_collective_of_this_world(state->comm);
-    state->pt2pt.reason = all_are ? CPL_LEFT_NOTHING_RECURS : CPL_LEFT_UNABLE;
-    return all_are && all[1] <= -2;
+    bool all_are = all[0] && all[1] && cpl_collective_of_this_world(state->comm);
+    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : CPL_LEFT_UNABLE;
+    return all_are && gains;
 }
 
 /* Whether every message that was started has its receive. */
@@ -76,7 +88,7 @@ static int list_keys(struct cpl_comm_state *state, struct key *keys)
     for (int k = 0; k < CPL_MAX_RIDE_PLANS; k++)
         mine[k] = (struct key){INT32_MAX, INT32_MAX};
     for (int k = 0; k < p->n_signatures && n < CPL_MAX_RIDE_PLANS; k++)
-        if (recurs(&p->signature[k]))
+        if (cpl_pt2pt_recurs(&p->signature[k]))
             mine[n++] = (struct key){p->signature[k].tag, p->signature[k].ordinal};
     struct key *all = calloc((size_t)n_all, sizeof *all);
     if (!cpl_agree_all(state->comm, all)) {
@@ -98,7 +110,7 @@ static struct cpl_signature *find_key(struct cpl_pt2pt *p, const struct key *key
 {
     for (int k = 0; k < p->n_signatures; k++)
         if (p->signature[k].tag == key->tag && p->signature[k].ordinal == key->ordinal &&
-            recurs(&p->signature[k]))
+            cpl_pt2pt_recurs(&p->signature[k]))
             return &p->signature[k];
     return NULL;
 }
@@ -170,6 +182,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
         state->pt2pt.next_managed = cpl_context.first_managed;
         cpl_context.first_managed = state;
         cpl_context.n_managed++;
+        cpl_context.alone_comm = MPI_COMM_NULL;
         return;
     }
     if (ready)
@@ -186,7 +199,10 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
     if (!all_able(state))
         return true;
     state->pt2pt.reason = CPL_LEFT_UNMATCHED;
-    if (!everything_fits(state))
+    bool fits = everything_fits(state);
+    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits)
+        stop_learning(state);
+    if (!fits)
         return false;
     state->pt2pt.reason = CPL_LEFT_NO_GAIN;
     int n = list_keys(state, keys);
@@ -194,6 +210,8 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
         plan_key(state, &keys[k], &slices);
     if (slices.n > 0)
         manage(state, &slices);
+    else if (state->pt2pt.n_vain >= MOST_VAIN)
+        stop_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
                 state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);

@@ -55,6 +55,8 @@ struct cpl_pt2pt {
     bool started;          /* there has been a message: the arrays below are there */
     bool given_up;         /* managed, but nothing is rerouted any more */
     bool blind;            /* it cannot be known what was received: never able */
+    bool counts_only;      /* batches do not recur here: they are no longer looked at */
+    int n_vain;            /* agreements that came to nothing; alike on all ranks */
     int64_t n_collectives; /* blocking ones so far; alike on all ranks */
     int64_t next_agreement; /* number of the collective at which the ranks agree or review next */
     int64_t next_power;     /* and of the one after 4, 8, 16, ... */
@@ -67,6 +69,7 @@ struct cpl_pt2pt {
     int64_t n_batches, n_batches_planned; /* since managed */
     int64_t n_learned;                    /* batches while learning */
     int reason;                           /* enum cpl_left_alone: why it is not managed */
+    int64_t n_counted;                    /* messages sent since counts_only */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;
@@ -96,6 +99,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
 uint64_t cpl_pt2pt_hash(int a, int b);
+bool cpl_pt2pt_recurs(const struct cpl_signature *s); /* and has no plan */
+bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
 
 /* pt2pt_agree.c: tries to manage the communicator, and returns false when that failed only because

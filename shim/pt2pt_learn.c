@@ -9,6 +9,13 @@
 
 #define FIRST_MESSAGES 16
 #define MOST_MESSAGES  4096 /* in one batch; what comes after them is another batch */
+#define LEAST_TIMES    3    /* a signature that was seen so often recurs */
+
+/* Batches after which nothing is expected any more to recur: with all signatures used up; with
+ * fewer, but none of several destinations. */
+#define VARIED_BATCHES 128
+#define PLAIN_BATCHES  4096
+#define MOST_COUNTED   (1 << 16) /* messages after that, then the rank is not able for good */
 
 uint64_t cpl_pt2pt_hash(int a, int b)
 {
@@ -68,6 +75,10 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
         return;
     p->sent[dest].n++;
     p->sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
+    if (p->counts_only) {
+        p->blind |= ++p->n_counted >= MOST_COUNTED;
+        return;
+    }
     if (p->batch.n == 0)
         cpl_context.n_open_batches++;
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
@@ -93,6 +104,22 @@ struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t has
         if (p->signature[k].hash == hash && p->signature[k].n == n)
             return &p->signature[k];
     return NULL;
+}
+
+bool cpl_pt2pt_recurs(const struct cpl_signature *s)
+{
+    return s->times >= LEAST_TIMES && s->plan == CPL_NO_PLAN;
+}
+
+/* Whether a rank has seen enough to say that no batch of several destinations will recur. */
+bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
+{
+    if (p->n_learned < (p->n_signatures == CPL_MAX_SIGNATURES ? VARIED_BATCHES : PLAIN_BATCHES))
+        return false;
+    for (int k = 0; k < p->n_signatures; k++)
+        if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > 1)
+            return false;
+    return true;
 }
 
 struct message {
@@ -161,6 +188,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     p->n_learned++;
     p->batch.n = 0;
     cpl_context.n_open_batches--;
+    if (p->n_learned % VARIED_BATCHES == 0)
+        p->counts_only = cpl_pt2pt_exhausted(p);
 }
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)

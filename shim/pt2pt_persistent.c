@@ -58,14 +58,12 @@ static int start_managed(struct cpl_persistent *p, struct cpl_comm_state *state,
 static void learn(const struct cpl_persistent_call *call)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    int size = 0;
-    if (!state || state->pt2pt.phase != CPL_PT2PT_LEARNING)
+    if (!state || state->pt2pt.phase != CPL_PT2PT_LEARNING || state->pt2pt.blind)
         return;
-    PMPI_Type_size(call->type, &size);
     if (call->receives)
         cpl_pt2pt_learn_receive(state, call->peer, call->tag);
     else
-        cpl_pt2pt_learn_send(state, call->peer, call->tag, (int64_t)size * call->count);
+        cpl_pt2pt_learn_send(state, call->peer, call->tag, cpl_type_size(call->type) * call->count);
 }
 
 int cpl_persistent_start(MPI_Request *request)

@@ -12,21 +12,28 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* Whether a call is MPI's without a further look. */
+static inline bool passes(MPI_Comm comm)
+{
+    return !cpl_context.active || comm == cpl_context.alone_comm;
+}
+
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && !state->inter && state->pt2pt.phase == CPL_PT2PT_LEARNING ? state : NULL;
+    if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
+        return state;
+    if (state && cpl_context.n_managed == 0)
+        cpl_context.alone_comm = comm;
+    return NULL;
 }
 
 static void note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag)
 {
     struct cpl_comm_state *state = learning(comm);
-    MPI_Count size = 0;
-    if (!state)
-        return;
-    PMPI_Type_size_x(type, &size);
-    cpl_pt2pt_learn_send(state, dest, tag, (int64_t)(size * count));
+    if (state)
+        cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
 }
 
 static void note_receive(MPI_Comm comm, int source, int tag)
@@ -91,7 +98,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
     {                                                                                              \
         struct cpl_span span;                                                                      \
         MPI_Request request;                                                                       \
-        if (!cpl_context.active)                                                                   \
+        if (passes(comm))                                                                          \
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
         struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);   \
         if (state)                                                                                 \
@@ -112,7 +119,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
                           MPI_Comm comm, MPI_Request *request)                                     \
     {                                                                                              \
         struct cpl_span span;                                                                      \
-        if (!cpl_context.active)                                                                   \
+        if (passes(comm))                                                                          \
             return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
         struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);   \
         if (state)                                                                                 \
@@ -152,6 +159,8 @@ static void note_received(MPI_Comm comm, int source, int tag, int result, const 
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         leave();                                                                                   \
+        if (comm == cpl_context.alone_comm)                                                        \
+            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
             return recv(state, &span, source, tag, status);                                        \
@@ -175,7 +184,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
                           MPI_Comm comm, MPI_Request *request)                                     \
     {                                                                                              \
         struct cpl_span span;                                                                      \
-        if (!cpl_context.active)                                                                   \
+        if (passes(comm))                                                                          \
             return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \

@@ -1,0 +1,337 @@
+/*
+ * messages: what a preloaded library adds to point-to-point messages.
+ *
+ * An ordinary MPI program. Every rank exchanges small messages with its next peers around the ring
+ * of ranks (as many as there are ranks: the last is the rank itself): MPI_Irecv of each, MPI_Isend
+ * of each, MPI_Waitall. It does so by the MPI_ names, which a preload may have wrapped, and by the
+ * PMPI_ names, which go straight to MPI, in alternating blocks; an MPI_Allreduce after each block
+ * lets Carpool agree on managing the exchange. Blocks are short, so that most see no interruption
+ * by other processes. Printed are medians over the blocks with quartiles.
+ *
+ *     messages [--peers N] [--per-peer N] [--bytes N] [--iterations N] [--blocks N]
+ *              [--traffic same|random|wildcard] [--json]
+ *
+ *   same      the same exchange in every iteration
+ *   random    other peers and tags in every iteration, the same on all ranks; nothing repeats
+ *   wildcard  the same sends, received from MPI_ANY_SOURCE with MPI_ANY_TAG
+ *
+ * The ratio is that of processor time, pair of blocks by pair of blocks, of rank 0 (with two ranks
+ * and `--peers 1` the other does the same). Without a preload it is that of two names for one
+ * function: the noise of the measurement. Exit status: 0, or 2 for bad arguments.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* getopt_long, clock_gettime */
+#endif
+#include "common.h"
+#include "report.h"
+
+#include <getopt.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_MESSAGES = 4096, MOST_BYTES = 65536, MOST_BLOCKS = 100000, WARMUP_BLOCKS = 80 };
+
+static const char usage[] =
+    "usage: messages [options]\n"
+    "  times exchanges of messages by the MPI_ names against the PMPI_ names\n"
+    "  --peers N       ranks that a rank sends to (default 2; N ranks: with itself)\n"
+    "  --per-peer N    messages to each (default 1)\n"
+    "  --bytes N       of a message (default 8)\n"
+    "  --iterations N  exchanges in a block (default 20)\n"
+    "  --blocks N      pairs of blocks (default 501)\n"
+    "  --traffic KIND  same, random or wildcard (default same)\n"
+    "  --json          print one JSON object on one line\n"
+    "  --help          print this\n";
+
+enum traffic { SAME, RANDOM, WILDCARD };
+
+static const char *const traffic_names[] = {"same", "random", "wildcard"};
+
+struct options {
+    int64_t n_peers, per_peer, n_bytes, n_iterations, n_blocks;
+    enum traffic traffic;
+    int is_json, wants_help;
+};
+
+/* The names under which a block calls MPI. */
+struct names {
+    int (*irecv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    int (*isend)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    int (*waitall)(int, MPI_Request *, MPI_Status *);
+};
+
+struct program {
+    struct options options;
+    int rank, n_ranks, n_messages;
+    char *sent, *received;
+    MPI_Request *requests;
+};
+
+struct times {
+    double wall, processor; /* seconds */
+};
+
+/* ---- arguments ---- */
+
+static int read_number(const char *name, int64_t most, int64_t *out, struct bench_error *error)
+{
+    if (bench_parse_integer(optarg, 1, most, out) == 0)
+        return 0;
+    return bench_fail(error, "--%s wants a number from 1 to %lld, not '%s'", name, (long long)most,
+                      optarg);
+}
+
+static int read_traffic(struct options *options, struct bench_error *error)
+{
+    for (int k = SAME; k <= WILDCARD; k++) {
+        if (strcmp(optarg, traffic_names[k]) != 0)
+            continue;
+        options->traffic = (enum traffic)k;
+        return 0;
+    }
+    return bench_fail(error, "--traffic wants same, random or wildcard, not '%s'", optarg);
+}
+
+static int read_option(int letter, char **arguments, struct options *options,
+                       struct bench_error *error)
+{
+    switch (letter) {
+    case 'p':
+        return read_number("peers", MOST_MESSAGES, &options->n_peers, error);
+    case 'm':
+        return read_number("per-peer", MOST_MESSAGES, &options->per_peer, error);
+    case 's':
+        return read_number("bytes", MOST_BYTES, &options->n_bytes, error);
+    case 'i':
+        return read_number("iterations", MOST_BLOCKS, &options->n_iterations, error);
+    case 'b':
+        return read_number("blocks", MOST_BLOCKS, &options->n_blocks, error);
+    case 't':
+        return read_traffic(options, error);
+    case 'j':
+        options->is_json = 1;
+        return 0;
+    case 'h':
+        options->wants_help = 1;
+        return 0;
+    case ':':
+        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
+    default:
+        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
+    }
+}
+
+static int read_options(int n_arguments, char **arguments, struct options *options,
+                        struct bench_error *error)
+{
+    static const struct option names[] = {
+        {"peers", required_argument, NULL, 'p'},
+        {"per-peer", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 's'},
+        {"iterations", required_argument, NULL, 'i'},
+        {"blocks", required_argument, NULL, 'b'},
+        {"traffic", required_argument, NULL, 't'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int letter, n_ranks;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    *options = (struct options){2, 1, 8, 20, 501, SAME, 0, 0};
+    opterr = 0; /* rank 0 alone prints */
+    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
+        if (read_option(letter, arguments, options, error) != 0)
+            return -1;
+    if (optind < n_arguments)
+        return bench_fail(error, "argument '%s' is not wanted", arguments[optind]);
+    if (options->n_peers > n_ranks && !options->wants_help)
+        return bench_fail(error, "--peers %lld is more than there are ranks, %d",
+                          (long long)options->n_peers, n_ranks);
+    if (options->n_peers * options->per_peer > MOST_MESSAGES)
+        return bench_fail(error, "more than %d messages in an exchange", MOST_MESSAGES);
+    return 0;
+}
+
+/* ---- measuring ---- */
+
+static double processor_time(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* How far around the ring message k of an iteration goes, and its tag: alike on all ranks. */
+static void choose(const struct program *p, uint64_t iteration, int k, int *distance, int *tag)
+{
+    uint64_t word = bench_hash(1, iteration, (uint64_t)k);
+
+    *distance = 1 + k % (int)p->options.n_peers;
+    *tag = k / (int)p->options.n_peers;
+    if (p->options.traffic != RANDOM)
+        return;
+    *distance = p->n_ranks > 1 ? 1 + (int)(word % (uint64_t)(p->n_ranks - 1)) : 1;
+    *tag = (int)(word >> 40 & 0xffff);
+}
+
+static void exchange(const struct program *p, const struct names *names, uint64_t iteration)
+{
+    int n = p->n_messages, n_bytes = (int)p->options.n_bytes, distance, tag;
+    int is_wild = p->options.traffic == WILDCARD;
+
+    for (int k = 0; k < n; k++) {
+        choose(p, iteration, k, &distance, &tag);
+        int source = (p->rank + p->n_ranks - distance) % p->n_ranks;
+        names->irecv(p->received + k * n_bytes, n_bytes, MPI_CHAR,
+                     is_wild ? MPI_ANY_SOURCE : source, is_wild ? MPI_ANY_TAG : tag, MPI_COMM_WORLD,
+                     &p->requests[k]);
+    }
+    for (int k = 0; k < n; k++) {
+        choose(p, iteration, k, &distance, &tag);
+        names->isend(p->sent + k * n_bytes, n_bytes, MPI_CHAR, (p->rank + distance) % p->n_ranks,
+                     tag, MPI_COMM_WORLD, &p->requests[n + k]);
+    }
+    names->waitall(2 * n, p->requests, MPI_STATUSES_IGNORE);
+}
+
+/* A block, after which all ranks meet: by the MPI_ name, so that a preload sees a collective. */
+static struct times time_block(const struct program *p, const struct names *names, uint64_t block)
+{
+    int n_iterations = (int)p->options.n_iterations, one = 1, all;
+    double processor = processor_time(), wall = MPI_Wtime();
+
+    for (int i = 0; i < n_iterations; i++)
+        exchange(p, names, block * (uint64_t)n_iterations + (uint64_t)i);
+    struct times times = {MPI_Wtime() - wall, processor_time() - processor};
+    MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return times;
+}
+
+static void time_all(const struct program *p, struct times *wrapped, struct times *plain)
+{
+    static const struct names mpi = {MPI_Irecv, MPI_Isend, MPI_Waitall};
+    static const struct names pmpi = {PMPI_Irecv, PMPI_Isend, PMPI_Waitall};
+    int64_t n_blocks = p->options.n_blocks + WARMUP_BLOCKS;
+
+    for (int64_t b = 0; b < n_blocks; b++) {
+        int64_t at = b < WARMUP_BLOCKS ? 0 : b - WARMUP_BLOCKS;
+        wrapped[at] = time_block(p, &mpi, (uint64_t)(2 * b));
+        plain[at] = time_block(p, &pmpi, (uint64_t)(2 * b + 1));
+    }
+}
+
+/* ---- results ---- */
+
+/* Median and quartiles of values, which are sorted. */
+static void report_quartiles(struct report *report, const char *name, double *values, size_t n,
+                             int digits, const char *unit)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } parts[] = {{"median", 0.5}, {"lower quartile", 0.25}, {"upper quartile", 0.75}};
+    char text[64];
+
+    bench_sort(values, n);
+    for (int k = 0; k < 3; k++) {
+        snprintf(text, sizeof text, "%s %s", name, parts[k].name);
+        report_real(report, text, bench_quantile(values, n, parts[k].q), digits, unit);
+    }
+}
+
+static void print_results(const struct program *p, const struct times *wrapped,
+                          const struct times *plain, double *values)
+{
+    const struct options *o = &p->options;
+    struct report report = report_begin(stdout, o->is_json);
+    size_t n = (size_t)o->n_blocks;
+    double per_message = 1e6 / (double)(o->n_iterations * p->n_messages);
+
+    report_text(&report, "traffic", traffic_names[o->traffic]);
+    report_integer(&report, "ranks", p->n_ranks, "");
+    report_integer(&report, "messages per exchange", p->n_messages, "");
+    report_integer(&report, "bytes", o->n_bytes, "");
+    for (size_t b = 0; b < n; b++)
+        values[b] = per_message * wrapped[b].processor;
+    report_quartiles(&report, "MPI processor", values, n, 3, "us");
+    for (size_t b = 0; b < n; b++)
+        values[b] = per_message * plain[b].processor;
+    report_quartiles(&report, "PMPI processor", values, n, 3, "us");
+    for (size_t b = 0; b < n; b++)
+        values[b] = per_message * wrapped[b].wall;
+    report_quartiles(&report, "MPI wall", values, n, 3, "us");
+    for (size_t b = 0; b < n; b++)
+        values[b] = per_message * plain[b].wall;
+    report_quartiles(&report, "PMPI wall", values, n, 3, "us");
+    for (size_t b = 0; b < n; b++)
+        values[b] = wrapped[b].processor / plain[b].processor;
+    report_quartiles(&report, "ratio", values, n, 4, "");
+    report_end(&report);
+}
+
+/* A lone rank without memory cannot leave through MPI_Finalize: abort the job. */
+static void *array(int64_t n, size_t size)
+{
+    void *made = bench_array((size_t)n, size);
+
+    if (!made) {
+        fprintf(stderr, "messages: no memory; ask for fewer --blocks or --bytes\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return made;
+}
+
+static void measure(struct program *p)
+{
+    const struct options *o = &p->options;
+    struct times *wrapped = array(o->n_blocks, sizeof *wrapped);
+    struct times *plain = array(o->n_blocks, sizeof *plain);
+    double *values = array(o->n_blocks, sizeof *values);
+
+    p->n_messages = (int)(o->n_peers * o->per_peer);
+    p->sent = array(p->n_messages * o->n_bytes, 1);
+    p->received = array(p->n_messages * o->n_bytes, 1);
+    p->requests = array((int64_t)2 * p->n_messages, sizeof *p->requests);
+    time_all(p, wrapped, plain);
+    if (p->rank == 0)
+        print_results(p, wrapped, plain, values);
+    free(wrapped);
+    free(plain);
+    free(values);
+    free(p->sent);
+    free(p->received);
+    free(p->requests);
+}
+
+/* All ranks return the same exit status. */
+static int run(int n_arguments, char **arguments)
+{
+    struct program program = {.rank = 0};
+    struct bench_error error;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &program.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &program.n_ranks);
+    if (read_options(n_arguments, arguments, &program.options, &error) != 0) {
+        if (program.rank == 0)
+            fprintf(stderr, "messages: %s\n%s", error.text, usage);
+        return 2;
+    }
+    if (!program.options.wants_help)
+        measure(&program);
+    else if (program.rank == 0)
+        fputs(usage, stdout);
+    return 0;
+}
+
+int main(int n_arguments, char **arguments)
+{
+    MPI_Init(&n_arguments, &arguments);
+    int status = run(n_arguments, arguments);
+    MPI_Finalize();
+    return status;
+}
