@@ -26,11 +26,14 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
 {
     static const char *const texts[CPL_N_LEFT] = {
         [CPL_LEFT_NOT] = "",
-        [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives on the communicator",
-        [CPL_LEFT_UNABLE] = "a rank posted a nonblocking receive with wildcards, opened a window or "
-                            "file, or has too many communicators",
+        [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives were called on the "
+                                         "communicator",
+        [CPL_LEFT_UNABLE] =
+            "a rank posted a nonblocking receive with wildcards, opened a window or "
+            "file, or has too many communicators",
         [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
-        [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no receive yet",
+        [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
+                               "receive yet",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
     };
