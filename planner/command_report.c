@@ -42,8 +42,11 @@ static void print_pattern(const json_t *p)
     printf("%s on %lld ranks: %lld calls, %lld rerouted by %s\n", text(p, "kind"),
            (long long)integer(p, "ranks"), (long long)integer(p, "calls"),
            (long long)integer(p, "calls_planned"), text(p, "strategy"));
+    if (json_object_get(p, "left_alone"))
+        printf("    left to MPI: %s\n", text(p, "left_alone"));
     if (!json_object_get(p, "direct")) {
-        printf("    too few calls to be planned\n");
+        if (!json_object_get(p, "left_alone"))
+            printf("    too few calls to be planned\n");
         return;
     }
     printf("    %lld messages of %lld bytes in all; considered %s, planned in %.2f ms; %lld bytes "
@@ -88,7 +91,7 @@ int cpl_command_report(int argc, char **argv)
     for (size_t k = 0; k < json_array_size(patterns); k++)
         print_pattern(json_array_get(patterns, k));
     if (json_array_size(patterns) == 0)
-        printf("no neighborhood collectives were called\n");
+        printf("no exchanges were seen\n");
     json_decref(root);
     return 0;
 }

@@ -32,8 +32,11 @@ enum cpl_map {
 /* The most (ranks x sum of sizes) that KLR is for. */
 #define CPL_MAP_CELLS (1 << 24)
 
-/* Swaps are sought in at most so many elementary steps, of about a nanosecond each. */
-#define CPL_MAP_STEPS 200000000
+/* Swaps are sought in at most so many elementary steps, of about a nanosecond each; KLR, which auto
+ * tries, in a number that goes with the messages. */
+#define CPL_MAP_STEPS         200000000
+#define CPL_MAP_LEAST_STEPS   1000000
+#define CPL_MAP_MESSAGE_STEPS 80
 
 /* "klf", "klr", "near", "doubling"; "" for CPL_MAP_NONE. */
 const char *cpl_map_name(enum cpl_map map);

@@ -375,6 +375,9 @@ enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pat
                         .any = map == CPL_MAP_KLF,
                         .position = position,
                         .steps = CPL_MAP_STEPS};
+    int64_t enough = CPL_MAP_LEAST_STEPS + CPL_MAP_MESSAGE_STEPS * pattern->n_messages;
+    if (!s.any && enough < s.steps)
+        s.steps = enough;
     enum cpl_status status = prepare(&s, &scratch);
     if (!status)
         improve(&s);

@@ -4,6 +4,7 @@
 #include "comm_state.h"
 #include "log.h"
 #include "pt2pt_internal.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static bool recurs(const struct cpl_signature *s)
 }
 
 /* Whether all ranks are able, and any has something to combine. */
-static bool all_able(const struct cpl_comm_state *state)
+static bool all_able(struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = &state->pt2pt;
     int most = 0;
@@ -34,7 +35,9 @@ static bool all_able(const struct cpl_comm_state *state)
     if (cpl_collective_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
-    return all[0] && all[1] <= -2 && cpl_collective_of_this_world(state->comm);
+    bool all_are = all[0] && cpl_collective_of_this_world(state->comm);
+    state->pt2pt.reason = all_are ? CPL_LEFT_NOTHING_RECURS : CPL_LEFT_UNABLE;
+    return all_are && all[1] <= -2;
 }
 
 /* Whether every message that was started has its receive. */
@@ -163,6 +166,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     p->n_plans = slices->n;
     if (cpl_agree_all(state->private_comm, ready)) {
         p->phase = CPL_PT2PT_MANAGED;
+        p->reason = CPL_LEFT_NOT;
         p->next_agreement = 0;
         state->pt2pt.next_managed = cpl_context.first_managed;
         cpl_context.first_managed = state;
@@ -180,8 +184,12 @@ void cpl_pt2pt_agree(struct cpl_comm_state *state)
 {
     struct key keys[CPL_MAX_RIDE_PLANS];
     struct slices slices = {.n = 0};
-    if (!all_able(state) || !everything_fits(state))
+    if (!all_able(state))
         return;
+    state->pt2pt.reason = CPL_LEFT_UNMATCHED;
+    if (!everything_fits(state))
+        return;
+    state->pt2pt.reason = CPL_LEFT_NO_GAIN;
     int n = list_keys(state, keys);
     for (int k = 0; k < n; k++)
         plan_key(state, &keys[k], &slices);
@@ -207,6 +215,7 @@ static bool is_busy(const struct cpl_pt2pt *p)
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
 {
     p->given_up = true;
+    p->reason = CPL_LEFT_GIVEN_UP;
     for (int k = 0; k < p->n_signatures; k++)
         p->signature[k].plan = CPL_NO_PLAN;
 }

@@ -64,6 +64,7 @@ struct cpl_pt2pt {
     struct cpl_signature signature[CPL_MAX_SIGNATURES];
     int64_t n_batches, n_batches_planned; /* since managed */
     int64_t n_learned;                    /* batches while learning */
+    int reason;                           /* enum cpl_left_alone: why it is not managed */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;

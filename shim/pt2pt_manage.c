@@ -174,7 +174,8 @@ static void report(struct cpl_comm_state *state)
                                .calls = all[1],
                                .calls_planned = all[2],
                                .forwarded_bytes = all[0],
-                               .summary = p->summary[k]};
+                               .summary = p->summary[k],
+                               .reason = p->reason};
         cpl_report_add(&r);
     }
 }
@@ -200,8 +201,24 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     cpl_match_free(&p->match);
 }
 
+/* What the first rank sent by MPI, and why. */
+static void report_left_alone(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    if (state->rank != 0 || p->n_learned == 0 || p->phase != CPL_PT2PT_LEARNING)
+        return;
+    struct cpl_record r = {.kind = CPL_KIND_PT2PT,
+                           .n_ranks = state->size,
+                           .n_communicators = 1,
+                           .calls = p->n_learned,
+                           .reason = p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES};
+    cpl_report_add(&r);
+}
+
 void cpl_pt2pt_end(struct cpl_comm_state *state)
 {
+    if (cpl_context.settings.report[0])
+        report_left_alone(state);
     if (state->pt2pt.phase == CPL_PT2PT_MANAGED) {
         cpl_pt2pt_drain(state);
         cpl_pt2pt_unmanage(state);

@@ -22,9 +22,24 @@ struct cpl_record_node {
     struct cpl_record_node *next;
 };
 
+const char *cpl_left_alone_text(enum cpl_left_alone reason)
+{
+    static const char *const texts[CPL_N_LEFT] = {
+        [CPL_LEFT_NOT] = "",
+        [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives on the communicator",
+        [CPL_LEFT_UNABLE] = "a rank posted a nonblocking receive with wildcards, opened a window or "
+                            "file, or has too many communicators",
+        [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
+        [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no receive yet",
+        [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
+        [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
+    };
+    return texts[reason];
+}
+
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
-    return a->kind == b->kind && a->n_ranks == b->n_ranks &&
+    return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
            a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint;
 }
@@ -83,6 +98,9 @@ static json_t *record_json(const struct cpl_record *r)
                           r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
                           (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned,
                           "strategy", s->decided ? s->strategy : "none");
+    if (o && r->reason != CPL_LEFT_NOT)
+        json_object_set_new(o, "left_alone",
+                            json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
     if (!o || !s->known)
         return o;
     json_object_set_new(o, "considered", json_string(s->strategy));

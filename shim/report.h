@@ -20,7 +20,23 @@ struct cpl_record {
     double planned_seconds;
     int64_t forwarded_bytes; /* by all ranks, in all calls */
     struct cpl_plan_summary summary;
+    int32_t reason; /* enum cpl_left_alone */
 };
+
+/* Why point-to-point messages were left to MPI. */
+enum cpl_left_alone {
+    CPL_LEFT_NOT, /* they were not */
+    CPL_LEFT_TOO_FEW_COLLECTIVES,
+    CPL_LEFT_UNABLE,
+    CPL_LEFT_NOTHING_RECURS,
+    CPL_LEFT_UNMATCHED,
+    CPL_LEFT_NO_GAIN,
+    CPL_LEFT_GIVEN_UP,
+    CPL_N_LEFT
+};
+
+/* A clause that says so. */
+const char *cpl_left_alone_text(enum cpl_left_alone reason);
 
 /* Adds a record to this process's, merging it with one of the same kind, ranks and plan. Local. */
 void cpl_report_add(const struct cpl_record *record);

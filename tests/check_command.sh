@@ -336,7 +336,7 @@ fails "report: JSON of something else" "no report of Carpool's" report "$tmp/oth
 printf '[]\n' >"$tmp/array.json"
 fails "report: a JSON array" "no report of Carpool's" report "$tmp/array.json"
 printf '{"patterns": []}\n' >"$tmp/empty.json"
-expect "report: nothing was called" 0 out "no neighborhood collectives" report "$tmp/empty.json"
+expect "report: nothing was called" 0 out "no exchanges were seen" report "$tmp/empty.json"
 printf '{"patterns": [{}, 5, {"direct": 3}], "version": 7}\n' >"$tmp/strange.json"
 expect "report: strange values" 0 out "carpool ?" report "$tmp/strange.json"
 

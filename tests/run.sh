@@ -37,7 +37,7 @@ give_up() { # what went wrong, log
 
 step "packages"
 sh tests/install-deps.sh autoconf automake libtool pkg-config make gcc libc6-dev mpich \
-    libmpich-dev libhwloc-dev libjansson-dev uthash-dev zlib1g-dev libcmocka-dev libmetis-dev \
+    libmpich-dev libhwloc-dev libjansson-dev uthash-dev zlib1g-dev libcmocka-dev libmetis-dev gfortran \
     binutils spin || echo "going on without them"
 
 mkdir -p "$build" || exit 1

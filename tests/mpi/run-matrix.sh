@@ -72,13 +72,24 @@ was_planned() {
     grep -Eq '"calls_planned"[[:space:]]*:[[:space:]]*[1-9]' "$tmp/report.json" 2>/dev/null
 }
 
-judge() { # description, strategy, whether calls must have been planned
+# A report has a pattern of kind "pt2pt" with planned calls; "kind" comes before "calls_planned".
+was_rerouted() {
+    awk -F '[:,]' '
+        /"kind"/ { pt2pt = $2 ~ /"pt2pt"/ }
+        /"calls_planned"/ && pt2pt && $2 + 0 > 0 { found = 1 }
+        END { exit !found }' "$tmp/report.json" 2>/dev/null
+}
+
+judge() { # description, strategy, whether calls must have been planned, whether messages rerouted
     why=
     [ "$code" -eq 0 ] || why="exit code $code"
     cmp -s "$tmp/ref.out" "$tmp/now.out" || why="${why:+$why, }output differs"
     unexpected_stderr "$2" && why="${why:+$why, }stderr is not empty"
     if [ "$3" = yes ] && ! was_planned; then
         why="${why:+$why, }no call was planned"
+    fi
+    if [ "$4" = yes ] && ! was_rerouted; then
+        why="${why:+$why, }no point-to-point exchange was rerouted"
     fi
     if [ -z "$why" ]; then
         result ok "$1"
@@ -112,7 +123,9 @@ under_strategy() { # strategy
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
     case $flags in *planned*) may_warn "$1" || must_plan=yes ;; esac
-    judge "$what, $1" "$1" $must_plan
+    must_reroute=no # two ranks have one destination each: nothing to combine
+    case $flags in *rerouted*) may_warn "$1" || [ "$n" -lt 3 ] || must_reroute=yes ;; esac
+    judge "$what, $1" "$1" $must_plan $must_reroute
 }
 
 switched_off() {
@@ -121,12 +134,19 @@ switched_off() {
         return
     fi
     run now "$library:$yield" -genv CARPOOL_MODE off
-    judge "$what, off" off no
+    judge "$what, off" off no no
 }
 
 test_line() { # one line of the list with $n ranks
     what="$program $args, $n ranks"
     echo "$what" | grep -Eq -e "$filter" || return
+    case $flags in
+        *optional*)
+            if ! [ -e "$build/$program" ]; then
+                result ok "$what # SKIP not built"
+                return
+            fi ;;
+    esac
     rm -f "$tmp/ref.out" "$tmp/ref.err" "$tmp/now.out" "$tmp/now.err"
     case $flags in *noref*) ;; *) reference ;; esac
     for strategy in $(echo "$strategies" | tr , ' '); do
