@@ -64,7 +64,7 @@ static int finish(int started, MPI_Request *request)
 }
 
 #define WITH_REQUEST(...) (__VA_ARGS__, &request)
-#define MOVES(name, nonblocking, parameters, arguments)                                            \
+#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         if (!must_poll(comm))                                                                      \
@@ -73,7 +73,7 @@ static int finish(int started, MPI_Request *request)
         int started = PMPI_##nonblocking WITH_REQUEST arguments;                                   \
         return finish(started, &request);                                                          \
     }
-#define ENTERS(name, over, parameters, arguments)                                                  \
+#define ENTERS(name, via, over, parameters, arguments)                                             \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         if (must_poll(over))                                                                       \
@@ -81,7 +81,7 @@ static int finish(int started, MPI_Request *request)
         return PMPI_##name arguments;                                                              \
     }
 #define OPENS ENTERS
-#define JOINS(name, over, parameters, arguments)                                                   \
+#define JOINS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         cpl_context.met_others = true;                                                             \
@@ -90,7 +90,7 @@ static int finish(int started, MPI_Request *request)
         return PMPI_##name arguments;                                                              \
     }
 #define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
-    MOVES(name, nonblocking, parameters, arguments)
+    MOVES(name, , nonblocking, parameters, arguments)
 #include "calls.def"
 #include "collectives.def"
 

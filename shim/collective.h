@@ -16,10 +16,10 @@
 /* cpl_collective_NAME, for every row of a call that communicates over a communicator: PMPI_NAME,
  * polling when that is needed. For the shim's own calls and the wrappers. Same arguments and return
  * value as MPI_NAME, and collective as it is; any handle is passed on. */
-#define MOVES(name, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
-#define ENTERS(name, comm, parameters, arguments)       int cpl_collective_##name parameters;
-#define OPENS                                           ENTERS
-#define JOINS                                           ENTERS
+#define MOVES(name, via, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
+#define ENTERS(name, via, comm, parameters, arguments)       int cpl_collective_##name parameters;
+#define OPENS                                                ENTERS
+#define JOINS                                                ENTERS
 #include "collectives.def"
 #define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
     int cpl_collective_##name parameters;

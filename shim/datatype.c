@@ -58,6 +58,21 @@ static bool is_named(MPI_Datatype handle)
            combiner == MPI_COMBINER_NAMED;
 }
 
+bool cpl_type_keep(struct cpl_type *type)
+{
+    if (named_type(type->handle)->handle == type->handle || is_named(type->handle))
+        return true;
+    type->kept = PMPI_Type_dup(type->handle, &type->handle) == MPI_SUCCESS;
+    return type->kept;
+}
+
+void cpl_type_release(struct cpl_type *type)
+{
+    if (type->kept)
+        PMPI_Type_free(&type->handle);
+    type->kept = false;
+}
+
 int64_t cpl_type_size(MPI_Datatype handle)
 {
     const struct cpl_type *known = named_type(handle);
@@ -84,7 +99,7 @@ bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
     if (handle == MPI_DATATYPE_NULL || PMPI_Type_size_x(handle, &size) != MPI_SUCCESS ||
         PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS || size < 0)
         return false;
-    *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0)};
+    *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0), false};
     if (extent > 0 && is_named(handle))
         *known = *type;
     return true;

@@ -12,6 +12,7 @@ struct cpl_type {
     int64_t size;   /* bytes of data of one element */
     int64_t extent; /* bytes from one element to the next */
     bool dense;     /* memory order is packing order, without gaps or offsets */
+    bool kept;      /* the handle is ours */
 };
 
 /* Describes a datatype; false for one that cannot be used (MPI_DATATYPE_NULL). Local. */
@@ -19,6 +20,11 @@ bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type);
 
 /* Bytes of data of one element; 0 for a datatype that cannot be used. Local. */
 int64_t cpl_type_size(MPI_Datatype handle);
+
+/* Keeps a derived type usable after the program has freed it: the handle becomes one of ours, to be
+ * given to cpl_type_release. MPI's own types stay as they are. Returns false when MPI fails. */
+bool cpl_type_keep(struct cpl_type *type);
+void cpl_type_release(struct cpl_type *type);
 
 /* Count elements at an address in a program's buffer. */
 struct cpl_span {

@@ -46,6 +46,7 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
 static void finish(struct cpl_receive *receive)
 {
     receive->done = true;
+    cpl_type_release(&receive->span.type);
     if (receive->request != MPI_REQUEST_NULL) {
         if (receive->error != MPI_SUCCESS)
             cpl_failed_add(receive->request, receive->match->comm, receive->error);
@@ -187,6 +188,8 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
     struct cpl_arrival *arrival = cpl_match_probe(match, receive->source, receive->tag);
     receive->match = match;
     if (!arrival) {
+        /* The program may free its datatype before the message comes. */
+        cpl_type_keep(&receive->span.type);
         DL_APPEND(match->posted, receive);
         return;
     }

@@ -11,6 +11,7 @@
 struct cpl_persistent {
     MPI_Request request; /* the key */
     struct cpl_persistent_call call;
+    struct cpl_type type;          /* the call's, kept */
     struct cpl_comm_state *active; /* started managed on this communicator; NULL: not */
     struct cpl_receive receive;
     struct cpl_sending sending;
@@ -36,6 +37,10 @@ void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *c
     }
     p->request = request;
     p->call = *call;
+    /* The program may free its datatype before it starts the request. */
+    p->type = (struct cpl_type){.handle = call->type};
+    if (call->type != MPI_DATATYPE_NULL && cpl_type_keep(&p->type))
+        p->call.type = p->type.handle;
     HASH_ADD(hh, cpl_context.persistent, request, sizeof request, p);
 }
 
@@ -118,6 +123,7 @@ void cpl_persistent_free(MPI_Request request)
         settle(p, MPI_STATUS_IGNORE);
     }
     HASH_DEL(cpl_context.persistent, p);
+    cpl_type_release(&p->type);
     free(p);
 }
 
@@ -326,6 +332,7 @@ void cpl_persistent_end(void)
     HASH_ITER(hh, cpl_context.persistent, p, next)
     {
         HASH_DEL(cpl_context.persistent, p);
+        cpl_type_release(&p->type);
         free(p);
     }
 }

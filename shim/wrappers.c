@@ -49,7 +49,7 @@ EXPORT int MPI_Finalize(void)
     }
 #include "calls.def"
 
-#define ENTERS(name, over, parameters, arguments)                                                  \
+#define ENTERS(name, via, over, parameters, arguments)                                             \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -57,7 +57,7 @@ EXPORT int MPI_Finalize(void)
         cpl_pt2pt_before_collective(over);                                                         \
         return cpl_collective_##name arguments;                                                    \
     }
-#define OPENS(name, over, parameters, arguments)                                                   \
+#define OPENS(name, via, over, parameters, arguments)                                              \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -65,16 +65,17 @@ EXPORT int MPI_Finalize(void)
         cpl_pt2pt_before_open(over);                                                               \
         return cpl_collective_##name arguments;                                                    \
     }
-#define JOINS                                           ENTERS
-#define MOVES(name, nonblocking, parameters, arguments) ENTERS(name, comm, parameters, arguments)
-#define FREES(name, parameters, arguments)                                                         \
+#define JOINS ENTERS
+#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
+    ENTERS(name, via, comm, parameters, arguments)
+#define FREES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (cpl_context.active && comm && *comm != MPI_COMM_NULL)                                  \
             cpl_pt2pt_before_free(*comm);                                                          \
         return PMPI_##name arguments;                                                              \
     }
-#define WAITS(name, parameters, arguments)                                                         \
+#define WAITS(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (cpl_context.active)                                                                    \

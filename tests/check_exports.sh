@@ -54,13 +54,25 @@ intercepted() {
     printf '%s\n' MPI_Init MPI_Init_thread MPI_Finalize
 }
 
+# What MPICH's mpi_f08 module calls by PMPI_ names (shim/f08.def).
+by_pmpi() {
+    sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\), VIA_PMPI,.*/PMPI_\1/p' "$top_srcdir/shim/collectives.def"
+    sed -n 's/^WRITTEN(\([A-Z][A-Za-z_]*\),.*/PMPI_\1/p' "$top_srcdir/shim/pt2pt.def"
+    printf '%s\n' PMPI_Init PMPI_Init_thread PMPI_Finalize
+}
+
+exports() {
+    intercepted
+    by_pmpi
+}
+
 library_exports() {
     exported=$(library_symbols defined) || { echo "$exported"; return 1; }
-    for call in $(intercepted); do
+    for call in $(exports); do
         echo "$exported" | grep -qx "$call" || echo "$call is in a table of calls, but not exported"
     done
     for symbol in $exported; do
-        intercepted | grep -qx "$symbol" || echo "$symbol is exported, but in no table of calls"
+        exports | grep -qx "$symbol" || echo "$symbol is exported, but in no table of calls"
     done
 }
 
@@ -74,6 +86,28 @@ library_mpi() {
     true
 }
 
+# The exported PMPI_ functions are for others: the library's files have other names for them (f08.h).
+own_calls() {
+    by_pmpi >"${TMPDIR:-/tmp}/by_pmpi.$$"
+    nm -A "$top_builddir"/shim/.libs/*.o | sed -n 's/ *U \(PMPI_\)/ \1/p' | awk '{print $2}' | sort -u |
+        grep -Fxf "${TMPDIR:-/tmp}/by_pmpi.$$" | sed 's/$/ is called, not cpl_real_/'
+    rm -f "${TMPDIR:-/tmp}/by_pmpi.$$"
+}
+
+# The column VIA of the tables is what this MPICH's binding does.
+binding_calls() {
+    binding=$(ldconfig -p 2>/dev/null | sed -n 's/.*=> \(.*libmpichfort\.so\.[0-9]*\)$/\1/p' | head -n 1)
+    [ -n "$binding" ] || return 0
+    called=$(nm -D --undefined-only "$binding" | sed -e 's/.* //' -e 's/@.*//' | grep '^PMPI_')
+    for call in $(intercepted); do
+        echo "$called" | grep -qx "P$call" && in_binding=yes || in_binding=no
+        by_pmpi | grep -qx "P$call" && in_table=yes || in_table=no
+        [ $in_binding = $in_table ] || echo "P$call: called by mpi_f08 $in_binding, in the tables $in_table"
+    done
+}
+
+objects "the library does not call what it exports for mpi_f08" own_calls
+objects "the tables say what mpi_f08 calls by PMPI_ names" binding_calls
 objects "the planner names no MPI symbol" planner_mpi
 objects "the planner's shared library exports cpl_ names only" shared_planner_exports
 objects "the library exports the intercepted calls and nothing else" library_exports
