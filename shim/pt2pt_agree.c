@@ -124,6 +124,23 @@ struct slices {
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
 };
 
+/* Processor time that a managed message takes beyond MPI's (bench/README.md), in microseconds: what
+ * the model of the plan does not know. */
+#define MANAGED_US 0.8
+
+/* What a plan must promise, with that, of direct's modelled time. */
+#define MOST_OF_DIRECT 0.9
+
+/* Whether it pays to manage the messages of a plan. The same answer on all ranks. */
+static bool pays(const struct cpl_plan_summary *summary)
+{
+    const struct cpl_metrics *direct = &summary->direct;
+    int64_t most = direct->sends_max > direct->recvs_max ? direct->sends_max : direct->recvs_max;
+    return cpl_context.settings.mode == CPL_MODE_FORCE ||
+           summary->planned.modelled_us + MANAGED_US * (double)most <
+               MOST_OF_DIRECT * direct->modelled_us;
+}
+
 /* Messages of a rank to itself need no plan. */
 static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
 {
@@ -146,7 +163,7 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     bool agreed = cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
     free(dst);
     free(bytes);
-    if (!agreed || !summary->decided) {
+    if (!agreed || !summary->decided || !pays(summary)) {
         free(words);
         return;
     }
