@@ -214,7 +214,8 @@ static enum cpl_status make_machines(struct stage *stage, bool *is_output_kept,
     return status;
 }
 
-/* Every rank has a payload for its neighbours, and messages of its own, some of them twice. */
+/* Every rank has a payload for its neighbours, and messages of its own for others, some of them
+ * twice; none in parts, which slices refuse. */
 static enum cpl_status build_pattern(struct cpl_pattern *pattern, struct cpl_error *error)
 {
     struct cpl_pattern_entry entries[N_RANKS * 9];
@@ -223,8 +224,8 @@ static enum cpl_status build_pattern(struct cpl_pattern *pattern, struct cpl_err
         for (int32_t k = 1; k <= 4; k++)
             entries[n++] = (struct cpl_pattern_entry){i, (i + k) % N_RANKS, 100, 0};
         for (int32_t k = 0; k < 4; k++)
-            entries[n++] = (struct cpl_pattern_entry){i, (i * 5 + k * k) % N_RANKS, k, -1};
-        entries[n++] = (struct cpl_pattern_entry){i, 0, 7, -1};
+            entries[n++] = (struct cpl_pattern_entry){i, (i + 5 + k % 3) % N_RANKS, k, -1};
+        entries[n++] = (struct cpl_pattern_entry){i, (i + 8) % N_RANKS, 7, -1};
     }
     return cpl_pattern_build(N_RANKS, entries, n, pattern, error);
 }

@@ -268,7 +268,7 @@ static void check_changes(uint64_t seed, int32_t n_hops)
     uint64_t random = seed;
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cpl_cover cover;
-    struct cpl_pattern pattern = random_pattern(seed, MOST_RANKS);
+    struct cpl_pattern pattern = random_pattern_undivided(seed, MOST_RANKS);
     memset(&model, 0, sizeof model);
     model.pattern = &pattern;
     model.n_hops = n_hops;

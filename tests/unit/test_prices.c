@@ -211,7 +211,7 @@ static void test_loads_cost_what_plans_cost(void **state)
         uint64_t random = seed;
         struct cpl_arena arena = CPL_ARENA_EMPTY;
         struct cpl_time_loads loads;
-        struct cpl_pattern pattern = random_pattern(seed, 60);
+        struct cpl_pattern pattern = random_pattern_undivided(seed, 60);
         struct cpl_machine machine = random_machine(&random, pattern.n_ranks);
         struct cpl_plan plan =
             make_random_plan(&pattern, 1 + random_below(&random, CPL_MAX_LAYERS), seed);

@@ -35,7 +35,7 @@ struct trial {
 static void set_up(struct trial *trial, uint64_t seed, int32_t most_ranks)
 {
     trial->seed = trial->random = seed;
-    trial->pattern = random_pattern(seed, most_ranks);
+    trial->pattern = random_pattern_undivided(seed, most_ranks);
     trial->machine = random_machine(&trial->random, trial->pattern.n_ranks);
     trial->input = (struct cpl_strategy_input){&trial->pattern, &trial->machine, 8, 1};
 }
@@ -200,7 +200,7 @@ static double price_way(const struct cpl_improve_state *state, int32_t m,
             price += cpl_time_loads_open_price(loads, w, at, class_, true) +
                      cpl_time_loads_open_price(loads, w, to, class_, false);
         }
-        if (!edge || !cpl_improve_rides_free(state, edge, m))
+        if (!edge || !cpl_improve_rides_free(state, edge))
             price += cpl_time_loads_ride_price(loads, w, at, class_, true, &cargo) +
                      cpl_time_loads_ride_price(loads, w, to, class_, false, &cargo);
     }
@@ -235,9 +235,10 @@ static void find_way(struct trial *trial, struct cpl_improve_state *state,
             wave = random_below(&trial->random, state->n_waves);
     struct cpl_banned_edge banned = {wave, wave ? stops[wave - 1] : state->source[m], stops[wave]};
     cpl_improve_take(state, m);
+    cpl_improve_mark_free(state, m);
     double least = cheapest(state, m, &banned);
     found = least < 1e300;
-    cpl_path_find(finder, m, &banned, stops);
+    cpl_path_find(finder, m, cpl_improve_bytes(state, m), &banned, stops);
     assert_int_equal(stops[state->n_waves - 1], trial->pattern.dst[m]);
     double price = price_way(state, m, &banned, stops);
     if (found && !(price <= least * (1 + 1e-9) + 1e-12))
