@@ -95,19 +95,6 @@ static int put_into_batch(struct cpl_comm_state *state, const struct cpl_segment
     return result;
 }
 
-static bool has_destination(const struct cpl_signature *s, int dest)
-{
-    int low = 0, high = s->n_dests;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (s->dest[middle] < dest)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->n_dests && s->dest[low] == dest;
-}
-
 /* Whether the batch, whose last message goes to dest, must leave: it is a planned one and complete,
  * or cannot become one. */
 static bool must_leave(struct cpl_pt2pt *p, int dest)
@@ -119,7 +106,7 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
             continue;
         if (s->n == p->batch.n && s->hash == p->batch.hash)
             return true;
-        may_grow |= s->n > p->batch.n && has_destination(s, dest);
+        may_grow |= s->n > p->batch.n && cpl_pt2pt_place_of(s, dest) >= 0;
     }
     return !may_grow;
 }

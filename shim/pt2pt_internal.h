@@ -52,12 +52,12 @@ enum cpl_pt2pt_phase { CPL_PT2PT_LEARNING, CPL_PT2PT_MANAGED, CPL_PT2PT_ALONE };
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
     enum cpl_pt2pt_phase phase;
-    bool started;          /* there has been a message: the arrays below are there */
-    bool given_up;         /* managed, but nothing is rerouted any more */
-    bool blind;            /* it cannot be known what was received: never able */
-    bool counts_only;      /* batches do not recur here: they are no longer looked at */
-    int n_vain;            /* agreements that came to nothing; alike on all ranks */
-    int64_t n_collectives; /* blocking ones so far; alike on all ranks */
+    bool started;           /* there has been a message: the arrays below are there */
+    bool given_up;          /* managed, but nothing is rerouted any more */
+    bool blind;             /* it cannot be known what was received: never able */
+    bool counts_only;       /* batches do not recur here: they are no longer looked at */
+    int n_vain;             /* agreements that came to nothing; alike on all ranks */
+    int64_t n_collectives;  /* blocking ones so far; alike on all ranks */
     int64_t next_agreement; /* number of the collective at which the ranks agree or review next */
     int64_t next_power;     /* and of the one after 4, 8, 16, ... */
     int n_retries;
@@ -98,6 +98,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest); /* among its dests; -1: not */
 uint64_t cpl_pt2pt_hash(int a, int b);
 bool cpl_pt2pt_recurs(const struct cpl_signature *s); /* and has no plan */
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);

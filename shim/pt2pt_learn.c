@@ -122,6 +122,19 @@ bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
     return true;
 }
 
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
+{
+    int low = 0, high = s->n_dests;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->dest[middle] < dest)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->n_dests && s->dest[low] == dest ? low : -1;
+}
+
 struct message {
     int dest;
     int64_t bytes;

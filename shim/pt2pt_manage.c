@@ -69,18 +69,8 @@ bool cpl_pt2pt_manage(struct cpl_comm_state *state)
 /* The place of a destination among a signature's, without the rank itself. */
 static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
 {
-    int low = 0, high = s->n_dests;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (s->dest[middle] < dest)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    int self = 0;
-    for (int k = 0; k < s->n_dests && s->dest[k] <= rank; k++)
-        self = s->dest[k] == rank ? 1 : 0;
-    return low - (self && dest > rank ? 1 : 0);
+    bool self_before = dest > rank && cpl_pt2pt_place_of(s, rank) >= 0;
+    return cpl_pt2pt_place_of(s, dest) - self_before;
 }
 
 static void flush_planned(struct cpl_comm_state *state, const struct cpl_signature *s)

@@ -290,7 +290,7 @@ void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, struct cpl_segm
                    const unsigned char *payload)
 {
     struct cpl_ride_plan *p = rides->plan[plan];
-    if (k >= p->n_own || p->own_edge[k] < 0)
+    if (k < 0 || k >= p->n_own || p->own_edge[k] < 0)
         send_alone(rides, segment, payload);
     else
         put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,

@@ -18,7 +18,7 @@ ulimit -c 0 2>/dev/null
 [ $# -ge 3 ] || { echo "usage: $0 BUILDDIR LIBCARPOOL YIELDLIB [FILTER]" >&2; exit 2; }
 build=$1 library=$2 yield=$3 filter=${4:-.}
 list=${TEST_LIST:-$(dirname "$0")/testlist}
-all=${TEST_STRATEGIES:-direct,share,vpt:2,vpt:3,grid:far:increase,node-grid:1:1:1,balance:hops=3,auto}
+all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,grid:far:increase,node-grid:1:1:1,balance:hops=3,auto}
 limit=${TEST_TIMEOUT:-60}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Z_0-9]*\)=.*/\1/p'); do unset "$name"; done
