@@ -145,8 +145,8 @@ static bool pays(const struct cpl_plan_summary *summary)
 static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
 {
     struct cpl_signature *s = find_key(&state->pt2pt, key);
-    struct cpl_agree_input input = {.able = true};
-    struct cpl_plan_summary *summary = &slices->summary[slices->n];
+    struct cpl_agree_input input = {.able = true, .most_plans = 1};
+    struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
     int *dst = calloc((size_t)n + 1, sizeof *dst);
     int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
@@ -159,17 +159,17 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     }
     input.dst = dst;
     input.bytes = bytes;
-    int32_t *words = NULL, n_words = 0;
-    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
+    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
-    if (!agreed || !summary->decided || !pays(summary)) {
-        free(words);
+    if (!agreed || !output.summary[0].decided || !pays(&output.summary[0])) {
+        cpl_agree_output_free(&output);
         return;
     }
     slices->key[slices->n] = *key;
-    slices->words[slices->n] = words;
-    slices->n_words[slices->n++] = n_words;
+    slices->summary[slices->n] = output.summary[0];
+    slices->words[slices->n] = output.words[0];
+    slices->n_words[slices->n++] = output.n_words[0];
 }
 
 /* From here on all ranks manage the communicator, or none. */

@@ -128,6 +128,25 @@ under_strategy() { # strategy
     judge "$what, $1" "$1" $must_plan $must_reroute
 }
 
+# Choosing by measurement: what is tried, and that a plan slowed down by a delay is given up.
+measured() { # description, why or "" from the report, settings...
+    if ! [ -e "$library" ]; then
+        result ok "$what, $1 # SKIP no library"
+        return
+    fi
+    describe=$1 expect=$2
+    shift 2
+    run now "$library:$yield" -genv CARPOOL_MODE auto -genv CARPOOL_RANKS_PER_NODE 3 \
+        -genv CARPOOL_REPORT "$tmp/report.json" "$@"
+    judge "$what, $describe" auto no no
+    if grep -q "$expect" "$tmp/report.json" 2>/dev/null; then
+        result ok "$what, $describe: report"
+    else
+        result "not ok" "$what, $describe: report"
+        echo "# nothing like $expect"
+    fi
+}
+
 switched_off() {
     if ! [ -e "$library" ]; then
         result ok "$what, off # SKIP no library"
@@ -153,6 +172,11 @@ test_line() { # one line of the list with $n ranks
         under_strategy "$strategy"
     done
     case $flags in *noref*) ;; *) switched_off ;; esac
+    case $flags in *measured*)
+        measured measured '"trial_calls": [1-9]'
+        measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000
+        ;;
+    esac
 }
 
 trim() { # the words of a column
