@@ -209,7 +209,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
         state->pt2pt.next_managed = cpl_context.first_managed;
         cpl_context.first_managed = state;
         cpl_context.n_managed++;
-        cpl_context.alone_comm = MPI_COMM_NULL;
+        cpl_comm_state_forget_recent();
         return;
     }
     if (ready)

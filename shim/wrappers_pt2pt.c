@@ -15,7 +15,8 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    return !cpl_context.active || comm == cpl_context.alone_comm;
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    return !cpl_context.active || (comm == recent->comm && recent->alone);
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -25,7 +26,7 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
     if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
         return state;
     if (state && cpl_context.n_managed == 0)
-        cpl_context.alone_comm = comm;
+        cpl_context_recent(comm)->alone = true;
     return NULL;
 }
 
@@ -159,7 +160,7 @@ static void note_received(MPI_Comm comm, int source, int tag, int result, const 
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         leave();                                                                                   \
-        if (comm == cpl_context.alone_comm)                                                        \
+        if (passes(comm))                                                                          \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
