@@ -72,6 +72,7 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 
 void cpl_comm_state_forget_recent(void)
 {
+    cpl_context.alone_comm = MPI_COMM_NULL;
     memset(cpl_context.recent, 0, sizeof cpl_context.recent);
 }
 

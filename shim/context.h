@@ -47,6 +47,7 @@ struct cpl_context {
     struct cpl_comm_state
         *first_state; /* communicators with state, in the order in which they got it */
     struct cpl_comm_state *last_state;
+    MPI_Comm alone_comm;                            /* of those that are alone the one found last */
     struct cpl_recent recent[CPL_N_RECENT];         /* communicators asked for last, by handle */
     struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
     int n_planned; /* communicators that hold a private communicator now */

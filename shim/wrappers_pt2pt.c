@@ -19,8 +19,10 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
+    if (!cpl_context.active || comm == cpl_context.alone_comm)
+        return true;
     const struct cpl_recent *recent = cpl_context_recent(comm);
-    return !cpl_context.active || (comm == recent->comm && recent->alone);
+    return comm == recent->comm && recent->alone;
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -29,8 +31,10 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
         return state;
-    if (state && cpl_context.n_managed == 0)
+    if (state && cpl_context.n_managed == 0) {
         cpl_context_recent(comm)->alone = true;
+        cpl_context.alone_comm = comm;
+    }
     return NULL;
 }
 
@@ -403,78 +407,6 @@ ISENDRECV_FORM(Isendrecv_c, MPI_Count)
     }
 ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
 ISENDRECV_REPLACE_FORM(Isendrecv_replace_c, MPI_Count)
-
-/* Whether probes on a communicator are the shim's. */
-static struct cpl_comm_state *managed_probe(MPI_Comm comm, int source, int tag)
-{
-    struct cpl_span none;
-    return managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
-}
-
-EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
-{
-    int flag = 0, result = MPI_SUCCESS;
-    if (!cpl_context.active)
-        return PMPI_Probe(source, tag, comm, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_probe(state, source, tag, NULL, status);
-    if (!cpl_pt2pt_any_managed())
-        return PMPI_Probe(source, tag, comm, status);
-    while (result == MPI_SUCCESS && !flag) {
-        cpl_pt2pt_poll();
-        result = PMPI_Iprobe(source, tag, comm, &flag, status);
-    }
-    return result;
-}
-
-EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
-{
-    if (!cpl_context.active)
-        return PMPI_Iprobe(source, tag, comm, flag, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_probe(state, source, tag, flag, status);
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
-    return PMPI_Iprobe(source, tag, comm, flag, status);
-}
-
-EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
-{
-    int flag = 0, result = MPI_SUCCESS;
-    if (!cpl_context.active)
-        return PMPI_Mprobe(source, tag, comm, message, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
-    note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    if (!cpl_pt2pt_any_managed())
-        return PMPI_Mprobe(source, tag, comm, message, status);
-    while (result == MPI_SUCCESS && !flag) {
-        cpl_pt2pt_poll();
-        result = PMPI_Improbe(source, tag, comm, &flag, message, status);
-    }
-    return result;
-}
-
-EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-                       MPI_Status *status)
-{
-    if (!cpl_context.active)
-        return PMPI_Improbe(source, tag, comm, flag, message, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
-    note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
-    return PMPI_Improbe(source, tag, comm, flag, message, status);
-}
 
 /* Whether a message handle is the shim's; describes the buffer. */
 static bool is_taken(MPI_Message message, void *buf, MPI_Count count, MPI_Datatype type,
