@@ -45,12 +45,13 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     r->summary.decided = trial->chosen > 0;
     r->n_trials = trial->n_trials;
     r->trial_calls = trial->tried;
+    const char direct[CPL_STRATEGY_TEXT] = "direct";
     r->n_tried = trial->rounds > 0 ? trial->n : 0;
     for (int32_t k = 0; k < r->n_tried; k++) {
         r->tried_us[k] = trial->median_us[k] > 0 ? trial->median_us[k] : trial->least_us[k];
         r->tried_modelled_us[k] =
             k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
-        strcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : "direct");
+        memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);
     }
 }
 

@@ -26,6 +26,16 @@ static void stop_learning(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
+/* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
+static int why_unable(const struct cpl_pt2pt *p)
+{
+    if (p->blind != CPL_LEFT_NOT)
+        return p->blind;
+    if (cpl_context.waits_elsewhere)
+        return CPL_LEFT_OPENED;
+    return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
+}
+
 /* Whether all ranks are able, and any has something to combine. Where that is out of the question
  * for good, learning stops. */
 static bool all_able(struct cpl_comm_state *state)
@@ -36,19 +46,19 @@ static bool all_able(struct cpl_comm_state *state)
         if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
             most = p->signature[k].n_dests;
     bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    bool able = !p->blind && !cpl_context.met_others && !cpl_context.waits_elsewhere;
     bool exhausted = cpl_pt2pt_exhausted(p);
-    int mine[] = {able, room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
+    int mine[] = {-why_unable(p), room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
     int all[] = {0, 0, 0, 0, 0};
     if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
     bool gains = all[2] <= -2;
     bool nothing_will_recur = !gains && all[3] && all[4];
-    if (!all[0] || nothing_will_recur)
+    bool able = all[0] == -CPL_LEFT_NOT;
+    if (!able || nothing_will_recur)
         stop_learning(state);
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
-    bool all_are = all[0] && all[1] && cpl_collective_of_this_world(state->comm);
-    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : CPL_LEFT_UNABLE;
+    bool all_are = able && all[1] && cpl_collective_of_this_world(state->comm);
+    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : -all[0];
     return all_are && gains;
 }
 
@@ -199,7 +209,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
         state->pt2pt.next_managed = cpl_context.first_managed;
         cpl_context.first_managed = state;
         cpl_context.n_managed++;
-        cpl_context.alone_comm = MPI_COMM_NULL;
+        cpl_comm_state_forget_recent();
         return;
     }
     if (ready)
@@ -247,10 +257,11 @@ static bool is_busy(const struct cpl_pt2pt *p)
            p->batch.n > 0 || cpl_context.n_active_persistent > 0;
 }
 
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 {
+    if (!p->given_up)
+        p->reason = reason;
     p->given_up = true;
-    p->reason = CPL_LEFT_GIVEN_UP;
     for (int k = 0; k < p->n_signatures; k++)
         p->signature[k].plan = CPL_NO_PLAN;
 }
@@ -274,7 +285,7 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt",
                 "%d ranks: the exchanges do not recur as they did; no longer rerouted",
                 state->size);
-    cpl_pt2pt_give_up(p);
+    cpl_pt2pt_give_up(p, CPL_LEFT_GIVEN_UP);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
     cpl_pt2pt_drain(state);
     if (cpl_agree_all(state->private_comm, !is_busy(p)))

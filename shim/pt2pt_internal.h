@@ -54,7 +54,7 @@ struct cpl_pt2pt {
     enum cpl_pt2pt_phase phase;
     bool started;           /* there has been a message: the arrays below are there */
     bool given_up;          /* managed, but nothing is rerouted any more */
-    bool blind;             /* it cannot be known what was received: never able */
+    int blind;              /* enum cpl_left_alone: why this rank is never able */
     bool counts_only;       /* batches do not recur here: they are no longer looked at */
     int n_vain;             /* agreements that came to nothing; alike on all ranks */
     int64_t n_collectives;  /* blocking ones so far; alike on all ranks */
@@ -109,7 +109,8 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
  * Collective, the same on all ranks. */
 bool cpl_pt2pt_agree(struct cpl_comm_state *state);
 void cpl_pt2pt_review(struct cpl_comm_state *state);
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p); /* plans are no longer used; alike on all ranks */
+/* Plans are no longer used, for a reason of enum cpl_left_alone; alike on all ranks. */
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 
 /* pt2pt_manage.c */
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);

@@ -3,6 +3,7 @@
 #include "log.h"
 #include "planner/hash.h"
 #include "pt2pt_internal.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
         free(p->sent);
         free(p->received);
         p->sent = p->received = NULL;
-        p->blind = true;
+        p->blind = CPL_LEFT_UNABLE;
     }
     return p->started;
 }
@@ -76,7 +77,8 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     p->sent[dest].n++;
     p->sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
     if (p->counts_only) {
-        p->blind |= ++p->n_counted >= MOST_COUNTED;
+        if (++p->n_counted >= MOST_COUNTED)
+            p->blind = CPL_LEFT_VARIED;
         return;
     }
     if (p->batch.n == 0)
@@ -91,7 +93,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag)
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
         return;
     if (source < 0 || source >= state->size || tag < 0) {
-        p->blind = true; /* a wildcard: what it receives is not known */
+        p->blind = CPL_LEFT_WILDCARD; /* a wildcard: what it receives is not known */
         return;
     }
     p->received[source].n++;

@@ -4,6 +4,7 @@
 #include "comm_state.h"
 #include "pt2pt_calls.h"
 #include "pt2pt_failed.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <uthash.h>
@@ -32,7 +33,7 @@ void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *c
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!p) { /* what it will send or receive is not known: the communicator stays MPI's */
         if (state)
-            state->pt2pt.blind = true;
+            state->pt2pt.blind = CPL_LEFT_UNABLE;
         return;
     }
     p->request = request;

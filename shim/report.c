@@ -28,9 +28,12 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_NOT] = "",
         [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives were called on the "
                                          "communicator",
-        [CPL_LEFT_UNABLE] =
-            "a rank posted a nonblocking receive with wildcards, opened a window or "
-            "file, or has too many communicators",
+        [CPL_LEFT_UNABLE] = "no memory, too many communicators, or processes of several "
+                            "MPI_COMM_WORLDs",
+        [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
+        [CPL_LEFT_OPENED] = "a window or file was opened",
+        [CPL_LEFT_WILDCARD] = "a rank posted a nonblocking receive with wildcards, or called "
+                              "MPI_Mprobe or MPI_Isendrecv, before the exchange was learned",
         [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
         [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
                                "receive yet",

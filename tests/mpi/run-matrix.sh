@@ -80,6 +80,11 @@ was_rerouted() {
         END { exit !found }' "$tmp/report.json" 2>/dev/null
 }
 
+# The report says why messages were left to MPI.
+was_left() { # text
+    grep -q '"left_alone": ".*'"$1" "$tmp/report.json" 2>/dev/null
+}
+
 judge() { # description, strategy, whether calls must have been planned, whether messages rerouted
     why=
     [ "$code" -eq 0 ] || why="exit code $code"
@@ -90,6 +95,13 @@ judge() { # description, strategy, whether calls must have been planned, whether
     fi
     if [ "$4" = yes ] && ! was_rerouted; then
         why="${why:+$why, }no point-to-point exchange was rerouted"
+    fi
+    reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
+    if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
+        why="${why:+$why, }the report does not say that messages were left alone: $reason"
+    fi
+    if [ -n "$reason" ] && [ "$4" = no ] && was_rerouted; then
+        why="${why:+$why, }a point-to-point exchange was rerouted"
     fi
     if [ -z "$why" ]; then
         result ok "$1"
@@ -118,7 +130,9 @@ under_strategy() { # strategy
         result ok "$what, $1 # SKIP no library"
         return
     fi
-    run now "$library:$yield" -genv CARPOOL_MODE force -genv CARPOOL_STRATEGY "$1" \
+    mode=force
+    case $flags in *auto*) mode=auto ;; esac
+    run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
         -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
