@@ -240,11 +240,7 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 
 static bool is_busy(const struct cpl_pt2pt *p)
 {
-    bool early = false;
-    for (int k = 0; k < p->match.size; k++)
-        early |= p->match.early[k] != NULL;
-    return early || p->match.posted || p->match.straight || p->match.unexpected || p->synchronous ||
-           p->batch.n > 0 || cpl_context.n_active_persistent > 0;
+    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0;
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p)

@@ -87,8 +87,7 @@ struct cpl_synchronous {
     int dest;
     uint32_t number;
     bool done;
-    bool abandoned;      /* nobody waits for it */
-    MPI_Request request; /* generalized; MPI_REQUEST_NULL: a blocking call waits */
+    bool abandoned; /* nobody waits for it */
 };
 
 /* pt2pt_learn.c */

@@ -3,6 +3,7 @@
 #include "comm_state.h"
 #include "log.h"
 #include "pt2pt_internal.h"
+#include "pt2pt_requests.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -19,9 +20,7 @@ static void acknowledged(struct cpl_pt2pt *p, int dest, uint32_t number)
             continue;
         DL_DELETE(p->synchronous, s);
         s->done = true;
-        if (s->request != MPI_REQUEST_NULL)
-            PMPI_Grequest_complete(s->request);
-        else if (s->abandoned)
+        if (s->abandoned)
             free(s);
         return;
     }
@@ -51,13 +50,20 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
         cpl_match_deliver(&state->pt2pt.match, segment, payload);
 }
 
+static void drop(void *context, struct cpl_receive *receive)
+{
+    (void)context;
+    cpl_request_drop(receive);
+}
+
 bool cpl_pt2pt_manage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     if (state->private_comm == MPI_COMM_NULL ||
-        !cpl_match_init(&p->match, state->size, state->comm, state->private_comm))
+        !cpl_match_init(&p->match, state->size, state->private_comm))
         return false;
     p->match.acknowledge = acknowledge;
+    p->match.drop = drop;
     p->match.context = state;
     p->rides.deliver = deliver;
     p->rides.context = state;
@@ -148,6 +154,8 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
         quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
         memcpy(before, all, sizeof before);
     }
+    while (p->match.straight) /* nobody looks for them afterwards */
+        cpl_pt2pt_poll();
 }
 
 static void report(struct cpl_comm_state *state)
