@@ -194,6 +194,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     }
     p->n_plans = slices->n;
     if (cpl_agree_all(state->private_comm, ready)) {
+        cpl_pt2pt_learn_order(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
         state->pt2pt.next_managed = cpl_context.first_managed;
@@ -240,11 +241,12 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 
 static bool is_busy(const struct cpl_pt2pt *p)
 {
-    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0;
+    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following;
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
 {
+    cpl_pt2pt_abandon(p);
     p->given_up = true;
     p->reason = CPL_LEFT_GIVEN_UP;
     for (int k = 0; k < p->n_signatures; k++)

@@ -70,6 +70,10 @@ static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int d
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
 {
+    if (span->type.dense) {
+        cpl_match_deliver(&state->pt2pt.match, segment, (const unsigned char *)span->address);
+        return MPI_SUCCESS;
+    }
     unsigned char *payload = malloc((size_t)segment->ride_bytes + 1);
     if (!payload)
         return refuse_memory(state);
@@ -165,7 +169,15 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
         if (!sending->synchronous)
             return refuse_memory(state);
     }
-    result = self ? deliver_to_self(state, &segment, span) : put_into_batch(state, &segment, span);
+    bool follows = cpl_pt2pt_follows(p, dest, tag);
+    if (self)
+        result = deliver_to_self(state, &segment, span);
+    else if (!follows)
+        result = put_into_batch(state, &segment, span);
+    if (follows) {
+        int followed = cpl_pt2pt_follow(p, &segment, span);
+        return result == MPI_SUCCESS ? followed : result;
+    }
     int noted = note_message(state, dest, tag, bytes);
     return result == MPI_SUCCESS ? noted : result;
 }

@@ -162,9 +162,12 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
 }
 
-static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses, int n_ours)
+static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     struct others others;
+    int n_ours = 0;
+    for (int k = 0; k < n; k++)
+        n_ours += cpl_request_active(requests[k]) != NULL;
     int done = n_ours == n;
     int result = done ? MPI_SUCCESS : gather(&others, n, n_ours, requests);
     if (result != MPI_SUCCESS)
@@ -205,10 +208,8 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
 
 int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    int n_open, first;
     cpl_pt2pt_leave();
-    return flag ? test_all(n, requests, flag, statuses)
-                : wait_all(n, requests, statuses, count_ours(n, requests, &n_open, &first));
+    return flag ? test_all(n, requests, flag, statuses) : wait_all(n, requests, statuses);
 }
 
 /* ---- any ---- */

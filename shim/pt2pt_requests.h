@@ -50,9 +50,11 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
 struct cpl_request *cpl_request_find(MPI_Request handle);
 static inline struct cpl_request *cpl_request_active(MPI_Request handle)
 {
-    struct cpl_request *request = cpl_context.n_active_requests > 0 && handle != MPI_REQUEST_NULL
-                                      ? cpl_request_find(handle)
-                                      : NULL;
+    struct cpl_request *request = cpl_context.complete_send;
+    if (cpl_context.n_active_requests == 0 || handle == MPI_REQUEST_NULL)
+        return NULL;
+    if (!request || request->handle != handle)
+        request = cpl_request_find(handle);
     return request && request->active ? request : NULL;
 }
 
