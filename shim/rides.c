@@ -10,7 +10,8 @@
 #define RIDE_BYTES   (48 << 10) /* the most that one ride carries, with its header */
 #define N_RECEIVES   8
 #define N_INSTANCES  8    /* of a plan that can be under way at once, a power of two */
-#define FIRST_REAP   32   /* rides under way before it is looked whether they have been sent */
+#define MOST_FLYING  32   /* rides under way before it is looked whether they have been sent */
+#define MORE_FLYING  16   /* than were found not to be, before it is looked again */
 #define FLIGHT_BYTES 1024 /* smallest buffer of a ride */
 
 struct header {
@@ -63,7 +64,7 @@ static bool widen(struct cpl_rides *rides)
 {
     if (rides->n_made < rides->room)
         return true;
-    size_t room = rides->room ? 2 * (size_t)rides->room : 2 * FIRST_REAP;
+    size_t room = rides->room ? 2 * (size_t)rides->room : 2 * MOST_FLYING;
     struct cpl_flight **flying = realloc(rides->flying, room * sizeof(struct cpl_flight *));
     if (flying)
         rides->flying = flying;
@@ -100,9 +101,31 @@ static bool make_room(struct cpl_flight *flight, size_t more)
     return true;
 }
 
+/* Takes back the buffers of rides that have been sent. */
+static void reap(struct cpl_rides *rides)
+{
+    int n_landed = 0, n = 0;
+    PMPI_Testsome(rides->n_flying, rides->flying_request, &n_landed, rides->landed,
+                  MPI_STATUSES_IGNORE);
+    for (int k = 0; k < n_landed; k++) { /* MPI_UNDEFINED is negative */
+        spare_flight(rides, rides->flying[rides->landed[k]]);
+        rides->flying[rides->landed[k]] = NULL;
+    }
+    for (int k = 0; k < rides->n_flying; k++) {
+        if (!rides->flying[k])
+            continue;
+        rides->flying[n] = rides->flying[k];
+        rides->flying_request[n++] = rides->flying_request[k];
+    }
+    rides->n_flying = n;
+    rides->reap_at = n + MORE_FLYING < MOST_FLYING ? MOST_FLYING : n + MORE_FLYING;
+}
+
 /* An empty ride; NULL when memory ran out. */
 static struct cpl_flight *take_flight(struct cpl_rides *rides)
 {
+    if (!rides->spare && rides->n_flying >= rides->reap_at)
+        reap(rides);
     struct cpl_flight *flight = rides->spare;
     if (flight) {
         rides->spare = flight->next;
@@ -137,26 +160,6 @@ static unsigned char *append(struct cpl_flight *flight, const struct cpl_segment
     return at + sizeof *segment;
 }
 
-/* Takes back the buffers of rides that have been sent. */
-static void reap(struct cpl_rides *rides)
-{
-    int n_landed = 0, n = 0;
-    PMPI_Testsome(rides->n_flying, rides->flying_request, &n_landed, rides->landed,
-                  MPI_STATUSES_IGNORE);
-    for (int k = 0; k < n_landed; k++) { /* MPI_UNDEFINED is negative */
-        spare_flight(rides, rides->flying[rides->landed[k]]);
-        rides->flying[rides->landed[k]] = NULL;
-    }
-    for (int k = 0; k < rides->n_flying; k++) {
-        if (!rides->flying[k])
-            continue;
-        rides->flying[n] = rides->flying[k];
-        rides->flying_request[n++] = rides->flying_request[k];
-    }
-    rides->n_flying = n;
-    rides->reap_at = 2 * n < FIRST_REAP ? FIRST_REAP : 2 * n;
-}
-
 /* Gives a ride to MPI. */
 static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
                      struct header header)
@@ -173,8 +176,7 @@ static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int des
     }
     rides->sent++;
     rides->flying[k] = flight;
-    if (++rides->n_flying >= rides->reap_at)
-        reap(rides);
+    rides->n_flying++;
 }
 
 static struct header no_plan(void)
@@ -512,7 +514,7 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
 {
     rides->comm = comm;
     rides->hold_seconds = hold_seconds;
-    rides->reap_at = FIRST_REAP;
+    rides->reap_at = MOST_FLYING;
     PMPI_Comm_rank(comm, &rides->rank);
     PMPI_Comm_size(comm, &rides->size);
     rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
