@@ -126,7 +126,7 @@ struct slices {
 
 /* Processor time that a managed message takes beyond MPI's (bench/README.md), in microseconds: what
  * the model of the plan does not know. */
-#define MANAGED_US 0.8
+#define MANAGED_US 0.3
 
 /* What a plan must promise, with that, of direct's modelled time. */
 #define MOST_OF_DIRECT 0.9
