@@ -124,7 +124,7 @@ struct slices {
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
 };
 
-/* Processor time that a managed message takes beyond MPI's (bench/README.md), in microseconds: what
+/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room: what
  * the model of the plan does not know. */
 #define MANAGED_US 0.3
 
