@@ -37,6 +37,12 @@ struct cpl_segment {
     int64_t bytes; /* of the whole message */
 };
 
+/* Bytes that a segment takes as it travels. */
+static inline size_t cpl_segment_bytes(const struct cpl_segment *segment)
+{
+    return sizeof *segment + (segment->ride_bytes + 7) / 8 * 8;
+}
+
 /* A receive that the program has posted. */
 struct cpl_receive {
     struct cpl_receive *prev, *next; /* in a posted queue or the straight list */

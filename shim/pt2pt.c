@@ -7,7 +7,7 @@
 #include <sched.h>
 
 #define FIRST_AGREEMENT 4
-#define MOST_RETRIES    3 /* at the next collectives, when messages were under way at one */
+#define MOST_RETRIES    3  /* at the next collectives, when messages were under way at one */
 #define IDLE_POLLS      64 /* in a row before the processor is given to others */
 
 void cpl_pt2pt_poll(void)

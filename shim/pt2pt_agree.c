@@ -124,8 +124,8 @@ struct slices {
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
 };
 
-/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room: what
- * the model of the plan does not know. */
+/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room:
+ * what the model of the plan does not know. */
 #define MANAGED_US 0.3
 
 /* What a plan must promise, with that, of direct's modelled time. */

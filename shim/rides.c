@@ -6,27 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDE_TAG     1000
-#define RIDE_BYTES   (48 << 10) /* the most that one ride carries, with its header */
-#define N_RECEIVES   8
-#define N_INSTANCES  8    /* of a plan that can be under way at once, a power of two */
-#define MOST_FLYING  32   /* rides under way before it is looked whether they have been sent */
-#define MORE_FLYING  16   /* than were found not to be, before it is looked again */
-#define FLIGHT_BYTES 1024 /* smallest buffer of a ride */
+#define RIDE_TAG    1000
+#define RIDE_BYTES  (48 << 10) /* the most that one ride carries, with its header */
+#define N_RECEIVES  8
+#define N_INSTANCES 8 /* of a plan that can be under way at once, a power of two */
 
 struct header {
     int32_t plan;
     uint32_t instance;
     int32_t wave;
     uint32_t n_segments;
-};
-
-/* The buffer of a ride that is being filled or sent. */
-struct cpl_flight {
-    struct cpl_flight *next; /* spare */
-    size_t used, room;
-    uint32_t n_segments;
-    unsigned char *bytes; /* begins with room for the header */
 };
 
 /* An out-edge of an instance. */
@@ -59,124 +48,19 @@ struct cpl_ride_plan {
     int32_t n_own;
 };
 
-/* Places for one more ride under way, so that sending one needs no memory. */
-static bool widen(struct cpl_rides *rides)
-{
-    if (rides->n_made < rides->room)
-        return true;
-    size_t room = rides->room ? 2 * (size_t)rides->room : 2 * MOST_FLYING;
-    struct cpl_flight **flying = realloc(rides->flying, room * sizeof(struct cpl_flight *));
-    if (flying)
-        rides->flying = flying;
-    MPI_Request *request = realloc(rides->flying_request, room * sizeof *request);
-    if (request)
-        rides->flying_request = request;
-    int *landed = realloc(rides->landed, room * sizeof *landed);
-    if (landed)
-        rides->landed = landed;
-    if (!flying || !request || !landed)
-        return false;
-    rides->room = (int)room;
-    return true;
-}
-
-static void spare_flight(struct cpl_rides *rides, struct cpl_flight *flight)
-{
-    flight->next = rides->spare;
-    rides->spare = flight;
-}
-
-/* Makes room for more bytes behind those that are used. */
-static bool make_room(struct cpl_flight *flight, size_t more)
-{
-    size_t need = flight->used + more;
-    if (need <= flight->room)
-        return true;
-    size_t room = need < FLIGHT_BYTES ? FLIGHT_BYTES : 2 * need;
-    unsigned char *larger = realloc(flight->bytes, room);
-    if (!larger)
-        return false;
-    flight->bytes = larger;
-    flight->room = room;
-    return true;
-}
-
-/* Takes back the buffers of rides that have been sent. */
-static void reap(struct cpl_rides *rides)
-{
-    int n_landed = 0, n = 0;
-    PMPI_Testsome(rides->n_flying, rides->flying_request, &n_landed, rides->landed,
-                  MPI_STATUSES_IGNORE);
-    for (int k = 0; k < n_landed; k++) { /* MPI_UNDEFINED is negative */
-        spare_flight(rides, rides->flying[rides->landed[k]]);
-        rides->flying[rides->landed[k]] = NULL;
-    }
-    for (int k = 0; k < rides->n_flying; k++) {
-        if (!rides->flying[k])
-            continue;
-        rides->flying[n] = rides->flying[k];
-        rides->flying_request[n++] = rides->flying_request[k];
-    }
-    rides->n_flying = n;
-    rides->reap_at = n + MORE_FLYING < MOST_FLYING ? MOST_FLYING : n + MORE_FLYING;
-}
-
-/* An empty ride; NULL when memory ran out. */
 static struct cpl_flight *take_flight(struct cpl_rides *rides)
 {
-    if (!rides->spare && rides->n_flying >= rides->reap_at)
-        reap(rides);
-    struct cpl_flight *flight = rides->spare;
-    if (flight) {
-        rides->spare = flight->next;
-    } else {
-        flight = widen(rides) ? calloc(1, sizeof *flight) : NULL;
-        if (!flight)
-            return NULL;
-        rides->n_made++;
-    }
-    flight->used = 0;
-    flight->n_segments = 0;
-    if (!make_room(flight, sizeof(struct header))) {
-        spare_flight(rides, flight);
-        return NULL;
-    }
-    flight->used = sizeof(struct header);
-    return flight;
-}
-
-/* Appends a segment. Returns where its payload belongs; NULL when memory ran out. */
-static unsigned char *append(struct cpl_flight *flight, const struct cpl_segment *segment)
-{
-    size_t bytes = cpl_segment_bytes(segment);
-    if (!make_room(flight, bytes))
-        return NULL;
-    unsigned char *at = flight->bytes + flight->used;
-    flight->used += bytes;
-    flight->n_segments++;
-    memcpy(at, segment, sizeof *segment);
-    if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
-        memset(flight->bytes + flight->used - 8, 0, 8);
-    return at + sizeof *segment;
+    return cpl_flights_take(&rides->flights, sizeof(struct header));
 }
 
 /* Gives a ride to MPI. */
 static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
                      struct header header)
 {
-    int k = rides->n_flying;
     header.n_segments = flight->n_segments;
     memcpy(flight->bytes, &header, sizeof header);
-    int error = PMPI_Isend(flight->bytes, (int)flight->used, MPI_BYTE, dest, RIDE_TAG, rides->comm,
-                           &rides->flying_request[k]);
-    if (error != MPI_SUCCESS) {
-        cpl_log(CPL_LOG_ERROR, "rides", "a ride to rank %d cannot be sent", dest);
-        spare_flight(rides, flight);
-        return;
-    }
-    rides->sent++;
-    rides->flying[k] = flight;
-    rides->n_flying++;
+    if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
+        rides->sent++;
 }
 
 static struct header no_plan(void)
@@ -201,10 +85,10 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
             n_part++;
         }
         struct cpl_flight *flight = take_flight(rides);
-        if (!flight || !make_room(flight, part)) {
+        if (!flight || !cpl_flight_make_room(flight, part)) {
             cpl_log(CPL_LOG_ERROR, "rides", "no memory for a ride of %zu bytes", part);
             if (flight)
-                spare_flight(rides, flight);
+                cpl_flights_spare(&rides->flights, flight);
             return;
         }
         memcpy(flight->bytes + flight->used, segments, part);
@@ -236,11 +120,11 @@ static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment
     struct cpl_segment alone = *segment;
     struct cpl_flight *flight = take_flight(rides);
     alone.slot = CPL_NO_SLOT;
-    unsigned char *to = flight ? append(flight, &alone) : NULL;
+    unsigned char *to = flight ? cpl_flight_append(flight, &alone) : NULL;
     if (!to) {
         cpl_log(CPL_LOG_ERROR, "rides", "no memory for a message of %u bytes", alone.ride_bytes);
         if (flight)
-            spare_flight(rides, flight);
+            cpl_flights_spare(&rides->flights, flight);
         return MPI_ERR_NO_MEM;
     }
     int result = copy_payload(to, &alone, payload, span);
@@ -332,7 +216,7 @@ static unsigned char *place(struct cpl_rides *rides, struct instance *instance, 
         if (instance->since <= 0)
             instance->since = PMPI_Wtime();
     }
-    return edge->flight ? append(edge->flight, &riding) : NULL;
+    return edge->flight ? cpl_flight_append(edge->flight, &riding) : NULL;
 }
 
 /* Puts a segment into an out-edge; straight to its destination when that has left. */
@@ -514,7 +398,6 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
 {
     rides->comm = comm;
     rides->hold_seconds = hold_seconds;
-    rides->reap_at = MOST_FLYING;
     PMPI_Comm_rank(comm, &rides->rank);
     PMPI_Comm_size(comm, &rides->size);
     rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
@@ -538,7 +421,7 @@ static void free_plan(struct cpl_rides *rides, struct cpl_ride_plan *plan)
     for (int k = 0; k < N_INSTANCES; k++) {
         for (int32_t e = 0; plan->instance[k].edge && e < plan->slice.n_out; e++)
             if (plan->instance[k].edge[e].flight)
-                spare_flight(rides, plan->instance[k].edge[e].flight);
+                cpl_flights_spare(&rides->flights, plan->instance[k].edge[e].flight);
         free(plan->instance[k].edge);
         free(plan->instance[k].came);
     }
@@ -623,19 +506,9 @@ void cpl_rides_free(struct cpl_rides *rides)
         PMPI_Cancel(&rides->receive[k]);
         PMPI_Wait(&rides->receive[k], MPI_STATUS_IGNORE);
     }
-    while (rides->n_flying > 0)
-        reap(rides);
     for (int p = 0; p < rides->n_plans; p++)
         free_plan(rides, rides->plan[p]);
-    while (rides->spare) {
-        struct cpl_flight *flight = rides->spare;
-        rides->spare = flight->next;
-        free(flight->bytes);
-        free(flight);
-    }
-    free(rides->flying);
-    free(rides->flying_request);
-    free(rides->landed);
+    cpl_flights_free(&rides->flights);
     free(rides->receive);
     free(rides->buffer);
     rides->receive = NULL;

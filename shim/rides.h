@@ -12,6 +12,7 @@
 #ifndef CARPOOL_RIDES_H
 #define CARPOOL_RIDES_H
 
+#include "flights.h"
 #include "match.h"
 #include "planner/rank_plan.h"
 
@@ -23,7 +24,6 @@
 #define CPL_MAX_RIDE_PLANS 8
 #define CPL_NO_PLAN        (-1)
 
-struct cpl_flight;
 struct cpl_ride_plan;
 
 struct cpl_rides {
@@ -32,12 +32,7 @@ struct cpl_rides {
     double hold_seconds;
     int n_plans;
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
-    struct cpl_flight *spare;   /* buffers of rides, not in use */
-    int n_made, room;           /* buffers made; places in the three arrays below */
-    int n_flying, reap_at;      /* rides that MPI is sending; at how many to look at them */
-    struct cpl_flight **flying; /* these */
-    MPI_Request *flying_request;
-    int *landed;
+    struct cpl_flights flights;
     int64_t sent, received; /* rides, for draining */
     int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
@@ -88,11 +83,5 @@ void cpl_rides_release(struct cpl_rides *rides);
 
 /* Stops receiving; nothing may be under way any more. */
 void cpl_rides_free(struct cpl_rides *rides);
-
-/* Bytes that a segment takes in a ride. */
-static inline size_t cpl_segment_bytes(const struct cpl_segment *segment)
-{
-    return sizeof *segment + (segment->ride_bytes + 7) / 8 * 8;
-}
 
 #endif

@@ -227,7 +227,7 @@ static void sum_up(const struct machine *m, int64_t *in_time, int64_t *late, int
     for (int r = 0; r < m->pattern.n_ranks; r++) {
         *in_time += m->rank[r].rides.in_time;
         *late += m->rank[r].rides.late;
-        *n_made += m->rank[r].rides.n_made;
+        *n_made += m->rank[r].rides.flights.n_made;
     }
 }
 
@@ -250,7 +250,7 @@ static void test_as_planned(void **state)
         assert_int_equal(late, 0);
         for (int r = 0; r < m->pattern.n_ranks; r++) {
             const struct cpl_rides *rides = &m->rank[r].rides;
-            assert_true(rides->n_made <= 100);
+            assert_true(rides->flights.n_made <= 100);
             most_sent = rides->sent > most_sent ? rides->sent : most_sent;
         }
         end(m);
