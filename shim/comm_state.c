@@ -3,6 +3,7 @@
 
 #include "context.h"
 #include "log.h"
+#include "pt2pt_requests.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     }
     cpl_adjacency_free(&state->adjacency);
     unlink_state(state);
+    cpl_request_forget_comm(state->comm);
     cpl_comm_state_forget_recent();
     free(state);
     return MPI_SUCCESS;

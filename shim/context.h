@@ -15,10 +15,10 @@
 #define CPL_N_NAMED_TYPES 32
 
 struct cpl_comm_state;
-struct cpl_failure;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
+struct cpl_request;
 
 /* The machine as far as one process finds it out, once, when it first plans. */
 struct cpl_shim_machine {
@@ -58,10 +58,12 @@ struct cpl_context {
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
     int n_open_batches;   /* communicators with messages that have not left */
     struct cpl_comm_state *first_managed;
-    struct cpl_persistent *persistent; /* the program's persistent requests, by handle */
-    int n_active_persistent;           /* of these, started on managed communicators */
+    struct cpl_persistent *persistent; /* the program's persistent requests */
+    int n_active_requests;             /* managed ones that the program has not completed */
+    int n_requests, n_buckets;
+    struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
+    struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
-    struct cpl_failure *failures; /* managed receives that failed, to be completed */
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
 };

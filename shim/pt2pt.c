@@ -31,7 +31,7 @@ void cpl_pt2pt_leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
          s = s->next) {
-        if (s->pt2pt.batch.n == 0)
+        if (s->pt2pt.batch.n == 0 && !s->pt2pt.following)
             continue;
         if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);

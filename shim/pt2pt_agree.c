@@ -134,9 +134,9 @@ struct slices {
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
 };
 
-/* Processor time that a managed message takes beyond MPI's (bench/README.md), in microseconds: what
- * the model of the plan does not know. */
-#define MANAGED_US 0.8
+/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room:
+ * what the model of the plan does not know. */
+#define MANAGED_US 0.3
 
 /* What a plan must promise, with that, of direct's modelled time. */
 #define MOST_OF_DIRECT 0.9
@@ -204,6 +204,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     }
     p->n_plans = slices->n;
     if (cpl_agree_all(state->private_comm, ready)) {
+        cpl_pt2pt_learn_order(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
         state->pt2pt.next_managed = cpl_context.first_managed;
@@ -250,15 +251,12 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 
 static bool is_busy(const struct cpl_pt2pt *p)
 {
-    bool early = false;
-    for (int k = 0; k < p->match.size; k++)
-        early |= p->match.early[k] != NULL;
-    return early || p->match.posted || p->match.straight || p->match.unexpected || p->synchronous ||
-           p->batch.n > 0 || cpl_context.n_active_persistent > 0;
+    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following;
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 {
+    cpl_pt2pt_abandon(p);
     if (!p->given_up)
         p->reason = reason;
     p->given_up = true;

@@ -46,10 +46,13 @@ static bool grow(struct cpl_batch *batch)
     int *dest = realloc(batch->dest, (size_t)capacity * sizeof *dest);
     if (dest)
         batch->dest = dest;
+    int *tag = realloc(batch->tag, (size_t)capacity * sizeof *tag);
+    if (tag)
+        batch->tag = tag;
     int64_t *bytes = realloc(batch->bytes, (size_t)capacity * sizeof *bytes);
     if (bytes)
         batch->bytes = bytes;
-    if (!dest || !bytes)
+    if (!dest || !tag || !bytes)
         return false;
     batch->capacity = capacity;
     return true;
@@ -59,11 +62,10 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
 {
     if (batch->n == batch->capacity && !grow(batch))
         return false;
-    if (batch->n == 0) {
-        batch->first_tag = tag;
+    if (batch->n == 0)
         batch->hash = 0;
-    }
     batch->dest[batch->n] = dest;
+    batch->tag[batch->n] = tag;
     batch->bytes[batch->n++] = bytes;
     batch->hash += cpl_pt2pt_hash(dest, tag);
     return true;
@@ -168,6 +170,13 @@ static bool list_destinations(const struct cpl_batch *batch, struct cpl_signatur
     return true;
 }
 
+static void free_signature(struct cpl_signature *s)
+{
+    free(s->dest);
+    free(s->bytes);
+    free(s->message);
+}
+
 static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
 {
     const struct cpl_batch *batch = &p->batch;
@@ -176,14 +185,18 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     struct cpl_signature *s = &p->signature[p->n_signatures];
     *s = (struct cpl_signature){.hash = batch->hash,
                                 .n = batch->n,
-                                .tag = batch->first_tag,
+                                .tag = batch->tag[0],
                                 .plan = CPL_NO_PLAN,
                                 .dest = calloc((size_t)batch->n, sizeof(int)),
-                                .bytes = calloc((size_t)batch->n, sizeof(int64_t))};
-    if (!s->dest || !s->bytes || !list_destinations(batch, s)) {
-        free(s->dest);
-        free(s->bytes);
+                                .bytes = calloc((size_t)batch->n, sizeof(int64_t)),
+                                .message = calloc((size_t)batch->n, sizeof *s->message)};
+    if (!s->dest || !s->bytes || !s->message || !list_destinations(batch, s)) {
+        free_signature(s);
         return NULL;
+    }
+    for (int k = 0; k < batch->n; k++) {
+        s->message[k].dest = batch->dest[k];
+        s->message[k].tag = batch->tag[k];
     }
     for (int k = 0; k < p->n_signatures; k++)
         s->ordinal += p->signature[k].tag == s->tag;
@@ -212,13 +225,12 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->phase == CPL_PT2PT_LEARNING && p->batch.n > 0)
         cpl_context.n_open_batches--;
-    for (int k = 0; k < p->n_signatures; k++) {
-        free(p->signature[k].dest);
-        free(p->signature[k].bytes);
-    }
+    for (int k = 0; k < p->n_signatures; k++)
+        free_signature(&p->signature[k]);
     free(p->sent);
     free(p->received);
     free(p->batch.dest);
+    free(p->batch.tag);
     free(p->batch.bytes);
     free(p->batch.segments);
     free(p->next_number);

@@ -3,8 +3,10 @@
  * poll. Switched off, a call costs one branch. */
 #include "comm_state.h"
 #include "pt2pt_calls.h"
+#include "pt2pt_complete.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
+#include "pt2pt_requests.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -258,7 +260,7 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
         result = start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
     if (result == MPI_SUCCESS)
         result = cpl_complete_one(&receive, NULL, status);
-    int other = cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE);
+    int other = cpl_complete_one(&sent, NULL, MPI_STATUS_IGNORE);
     return result == MPI_SUCCESS ? other : result;
 }
 
@@ -329,7 +331,7 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
     int result = start_receive(recvbuf, recvcount, recvtype, source, recvtag, comm, request);
     if (result == MPI_SUCCESS)
         result = start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
-    return result == MPI_SUCCESS ? cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE) : result;
+    return result == MPI_SUCCESS ? cpl_complete_one(&sent, NULL, MPI_STATUS_IGNORE) : result;
 }
 
 static int ireplace(void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag,
@@ -502,14 +504,23 @@ EXPORT int MPI_Startall(int count, MPI_Request requests[])
 
 EXPORT int MPI_Request_free(MPI_Request *request)
 {
+    struct cpl_request *managed = cpl_request_active(*request);
+    if (managed && !managed->persistent) {
+        cpl_request_free(managed, request);
+        return MPI_SUCCESS;
+    }
     if (cpl_context.active)
         cpl_persistent_free(*request);
     return PMPI_Request_free(request);
 }
 
+/* Sends are not taken back: cancelling one that is managed has no effect. */
 EXPORT int MPI_Cancel(MPI_Request *request)
 {
-    if (cpl_context.active && cpl_persistent_cancel(*request))
-        return MPI_SUCCESS;
-    return PMPI_Cancel(request);
+    struct cpl_request *managed = cpl_request_active(*request);
+    if (!managed)
+        return PMPI_Cancel(request);
+    if (managed->receives)
+        cpl_match_cancel(&managed->receive);
+    return MPI_SUCCESS;
 }
