@@ -60,6 +60,32 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
         cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* Takes the time since the last blocking collective, if the rank has sent between the two. */
+static void keep_pace(struct cpl_pt2pt *p)
+{
+    double now = PMPI_Wtime();
+    int64_t n = p->n_learned + p->n_batches;
+    if (p->paced_at > 0 && n > p->n_paced && !p->given_up)
+        cpl_samples_add(p->phase == CPL_PT2PT_MANAGED ? &p->pace_managed : &p->pace_direct,
+                        now - p->paced_at);
+    p->n_paced = n;
+}
+
+/* The ranks agree, or review what they agreed on. Collective. */
+static void meet(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->n_collectives == p->next_power) {
+        p->next_power *= 2;
+        p->n_retries = 0;
+    }
+    p->next_agreement = p->next_power;
+    if (p->phase == CPL_PT2PT_MANAGED)
+        cpl_pt2pt_review(state);
+    else if (!cpl_pt2pt_agree(state) && p->n_retries++ < MOST_RETRIES)
+        p->next_agreement = p->n_collectives + 1;
+}
+
 void cpl_pt2pt_before_collective(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
@@ -70,17 +96,10 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->next_agreement == 0)
         p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
-    if (++p->n_collectives < p->next_agreement)
-        return;
-    if (p->n_collectives == p->next_power) {
-        p->next_power *= 2;
-        p->n_retries = 0;
-    }
-    p->next_agreement = p->next_power;
-    if (p->phase == CPL_PT2PT_MANAGED)
-        cpl_pt2pt_review(state);
-    else if (!cpl_pt2pt_agree(state) && p->n_retries++ < MOST_RETRIES)
-        p->next_agreement = p->n_collectives + 1;
+    keep_pace(p);
+    if (++p->n_collectives >= p->next_agreement)
+        meet(state);
+    p->paced_at = PMPI_Wtime();
 }
 
 void cpl_pt2pt_before_open(MPI_Comm comm)

@@ -249,6 +249,9 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define LATE_SHARE 8
 
+/* Of the pace before, in auto mode: a program that is slower than that gets no more of it. */
+#define SLOWER 1.05
+
 static bool is_busy(const struct cpl_pt2pt *p)
 {
     return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following;
@@ -264,26 +267,33 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
         p->signature[k].plan = CPL_NO_PLAN;
 }
 
-/* Whether the plans still fit what the program does. The same answer on all ranks. */
-static bool plans_fit(struct cpl_comm_state *state)
+/* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
+static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 {
-    const struct cpl_rides *rides = &state->pt2pt.rides;
-    int64_t mine[2] = {rides->late, rides->in_time}, all[2] = {0, 0};
-    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->comm) != MPI_SUCCESS)
-        return true;
-    return all[0] * LATE_SHARE <= all[1];
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    enum { LATE, IN_TIME, DIRECT, MANAGED, N };
+    double mine[N] = {[LATE] = (double)p->rides.late,
+                      [IN_TIME] = (double)p->rides.in_time,
+                      [DIRECT] = cpl_samples_median(&p->pace_direct),
+                      [MANAGED] = cpl_samples_median(&p->pace_managed)};
+    double all[N] = {0};
+    if (cpl_collective_Allreduce(mine, all, N, MPI_DOUBLE, MPI_SUM, state->comm) != MPI_SUCCESS)
+        return CPL_LEFT_NOT;
+    if (all[LATE] * LATE_SHARE > all[IN_TIME])
+        return CPL_LEFT_GIVEN_UP;
+    bool slower = all[DIRECT] > 0 && all[MANAGED] > SLOWER * all[DIRECT];
+    return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
 
 void cpl_pt2pt_review(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (!p->given_up && plans_fit(state))
+    enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(state);
+    if (!p->given_up && fault == CPL_LEFT_NOT)
         return;
     if (!p->given_up && state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt",
-                "%d ranks: the exchanges do not recur as they did; no longer rerouted",
-                state->size);
-    cpl_pt2pt_give_up(p, CPL_LEFT_GIVEN_UP);
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
+    cpl_pt2pt_give_up(p, fault);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
     cpl_pt2pt_drain(state);
     if (cpl_agree_all(state->private_comm, !is_busy(p)))

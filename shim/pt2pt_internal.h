@@ -6,6 +6,7 @@
 #include "match.h"
 #include "pt2pt.h"
 #include "rides.h"
+#include "samples.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -78,6 +79,11 @@ struct cpl_pt2pt {
     int64_t n_learned;                    /* batches while learning */
     int reason;                           /* enum cpl_left_alone: why it is not managed */
     int64_t n_counted;                    /* messages sent since counts_only */
+    /* The program's pace, from one blocking collective to the next with messages between: */
+    double paced_at;                 /* when the last one was entered; seconds */
+    int64_t n_paced;                 /* batches until then */
+    struct cpl_samples pace_direct;  /* this rank's, before it was managed */
+    struct cpl_samples pace_managed; /* and since, as long as plans are used */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;

@@ -67,6 +67,7 @@ bool cpl_pt2pt_manage(struct cpl_comm_state *state)
     p->match.context = state;
     p->rides.deliver = deliver;
     p->rides.context = state;
+    p->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
     p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
     return p->next_number &&
            cpl_rides_init(&p->rides, state->private_comm, (double)cpl_context.settings.hold * 1e-6);

@@ -38,6 +38,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
                                "receive yet",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
+        [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
         [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
     };

@@ -42,6 +42,7 @@ enum cpl_left_alone {
     CPL_LEFT_NO_GAIN,
     CPL_LEFT_GIVEN_UP,
     CPL_LEFT_SLOWER,
+    CPL_LEFT_SLOWED,
     CPL_N_LEFT
 };
 

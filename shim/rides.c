@@ -299,6 +299,9 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
         return;
     }
     rides->forwarded += segment->ride_bytes;
+    for (double end = rides->delay_seconds > 0 ? PMPI_Wtime() + rides->delay_seconds : 0;
+         end > 0 && PMPI_Wtime() < end;)
+        ;
     const struct cpl_ride_plan *plan = in_edge >= 0 ? rides->plan[header->plan] : NULL;
     int32_t s = plan && segment->slot >= 0 ? plan->slice.in_first[in_edge] + segment->slot : -1;
     bool known = s >= 0 && s < plan->slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;

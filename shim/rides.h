@@ -30,6 +30,7 @@ struct cpl_rides {
     MPI_Comm comm; /* the private communicator */
     int rank, size;
     double hold_seconds;
+    double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
     int n_plans;
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
     struct cpl_flights flights;

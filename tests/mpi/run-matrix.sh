@@ -142,7 +142,7 @@ under_strategy() { # strategy
     judge "$what, $1" "$1" $must_plan $must_reroute
 }
 
-# Choosing by measurement: what is tried, and that a plan slowed down by a delay is given up.
+# Auto mode: what is tried, and that a plan slowed down by a delay is given up.
 measured() { # description, why or "" from the report, settings...
     if ! [ -e "$library" ]; then
         result ok "$what, $1 # SKIP no library"
@@ -189,6 +189,14 @@ test_line() { # one line of the list with $n ranks
     case $flags in *measured*)
         measured measured '"trial_calls": [1-9]'
         measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000
+        ;;
+    esac
+    case $flags in *slowed*)
+        for link in socket node network; do
+            printf '%s.send_us 50\n%s.recv_us 50\n' $link $link
+        done >"$tmp/dear.txt" # so that the model is for the plan
+        measured slowed 'the program was slower than before' -genv CARPOOL_DELAY 3000 \
+            -genv CARPOOL_STRATEGY vpt:2 -genv CARPOOL_MACHINE "$tmp/dear.txt"
         ;;
     esac
 }
