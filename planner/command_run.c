@@ -139,7 +139,8 @@ static void refuse_setting(void *context, const char *text)
     /* a variable that does not exist is no more than a warning, which the library will give */
     if (!strstr(text, "cannot be used"))
         return;
-    complain("%s", text);
+    const char *consequence = strstr(text, "; the default '");
+    complain("%.*s", consequence ? (int)(consequence - text) : (int)strlen(text), text);
     *refused = true;
 }
 

@@ -81,9 +81,8 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
 
 /* Replaces *plan by balance's when that is faster. */
 static enum cpl_status try_balance(const struct cpl_strategy_input *input,
-                                   const struct cpl_ranking *ranking,
-                                   struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                   struct cpl_error *error)
+                                   struct cpl_ranking *ranking, struct cpl_strategy_choice *choice,
+                                   struct cpl_plan *plan, struct cpl_error *error)
 {
     struct cpl_routes routes;
     struct cpl_plan found;
@@ -99,7 +98,10 @@ static enum cpl_status try_balance(const struct cpl_strategy_input *input,
     if (!status && us < ranking->ranked[0].us) {
         cpl_plan_free(plan);
         *plan = found;
-        return cpl_strategy_parse("balance", choice, error);
+        status = cpl_strategy_parse("balance", choice, error);
+        if (!status && ranking->n < CPL_MAX_CANDIDATES)
+            insert(ranking, &(struct cpl_ranked_choice){*choice, plan->n_waves, us});
+        return status;
     }
     cpl_plan_free(&found);
     return status;
@@ -110,12 +112,19 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_error *error)
 {
     struct cpl_ranking ranking;
+    return cpl_strategy_plan_ranked(input, choice, plan, &ranking, error);
+}
+
+enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input,
+                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                         struct cpl_ranking *ranking, struct cpl_error *error)
+{
     struct cpl_plan best;
-    enum cpl_status status = cpl_strategy_rank(input, &ranking, &best, error);
+    enum cpl_status status = cpl_strategy_rank(input, ranking, &best, error);
     if (status)
         return status;
-    struct cpl_strategy_choice chosen = ranking.ranked[0].choice;
-    status = try_balance(input, &ranking, &chosen, &best, error);
+    struct cpl_strategy_choice chosen = ranking->ranked[0].choice;
+    status = try_balance(input, ranking, &chosen, &best, error);
     if (status) {
         cpl_plan_free(&best);
         return status;

@@ -3,6 +3,7 @@
 
 #include "comm_state.h"
 #include "log.h"
+#include "picture.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
 #include "report.h"
@@ -58,6 +59,8 @@ void cpl_context_start(void)
         return;
     }
     log_settings();
+    cpl_context.start = PMPI_Wtime();
+    cpl_report_start();
     if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted, &cpl_context.keyval,
                                 NULL) != MPI_SUCCESS)
         return;
@@ -76,9 +79,10 @@ void cpl_context_finish(void)
     cpl_context.active = false;
     while (cpl_context.first_state)
         cpl_comm_state_release(cpl_context.first_state);
-    if (cpl_context.settings.report[0])
+    if (cpl_report_is_wanted())
         cpl_report_write();
     cpl_report_free();
+    cpl_picture_free();
     cpl_persistent_end();
     cpl_pt2pt_free_messages();
     PMPI_Comm_free_keyval(&cpl_context.keyval);

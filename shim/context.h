@@ -6,6 +6,7 @@
 
 #include "datatype.h"
 #include "planner/machine.h"
+#include "pt2pt_profile.h"
 #include "settings.h"
 
 #include <mpi.h>
@@ -18,6 +19,18 @@ struct cpl_failure;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
+struct cpl_picture;
+
+#define CPL_MOST_PICTURES      16
+#define CPL_MOST_PATTERN_FILES 256
+
+/* What the report shows of the exchanges that this process has planned (picture.h). */
+struct cpl_pictures {
+    int n, n_written;
+    bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
+    struct cpl_picture *picture[CPL_MOST_PICTURES];
+    uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of patterns */
+};
 
 /* The machine as far as one process finds it out, once, when it first plans. */
 struct cpl_shim_machine {
@@ -52,9 +65,12 @@ struct cpl_context {
     struct cpl_persistent *persistent; /* the program's persistent requests, by handle */
     int n_active_persistent;           /* of these, started on managed communicators */
     struct cpl_taken_message *taken_messages;
+    struct cpl_timed_batch timed; /* in a profile run */
     struct cpl_failure *failures; /* managed receives that failed, to be completed */
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
+    struct cpl_pictures pictures;
+    double start; /* PMPI_Wtime after MPI_Init */
 };
 
 extern struct cpl_context cpl_context;

@@ -43,13 +43,16 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
                            .direct_seconds = slowest[0] * (double)(x->calls - x->calls_planned),
                            .planned_seconds = slowest[1] * (double)x->calls_planned,
                            .forwarded_bytes = all_forwarded,
-                           .summary = x->summary};
+                           .summary = x->summary,
+                           .reason = x->summary.known ? x->summary.reason : CPL_LEFT_FEW_CALLS};
+    if (x->phase == CPL_PHASE_DIRECT && !x->summary.known)
+        r.reason = CPL_LEFT_NO_PLAN;
     cpl_report_add(&r);
 }
 
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
 {
-    if (exchange->calls > 0 && cpl_context.settings.report[0])
+    if (exchange->calls > 0 && cpl_report_is_wanted())
         record(exchange, state);
     cpl_exchange_release(exchange);
 }

@@ -7,7 +7,9 @@
 
 #include "context.h"
 #include "log.h"
+#include "picture.h"
 #include "planner/machine.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,17 +88,19 @@ static double now_ms(void)
 }
 
 /* The plan of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
- * is then direct. */
+ * is then direct. The ranking is what auto tried, else empty. */
 static enum cpl_status make_plan(const struct cpl_strategy_input *input,
                                  struct cpl_strategy_choice *choice, bool *fits,
-                                 struct cpl_plan *plan, struct cpl_error *error)
+                                 struct cpl_plan *plan, struct cpl_ranking *ranking,
+                                 struct cpl_error *error)
 {
     *fits = true;
+    ranking->n = 0;
     enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, choice, error);
     if (status)
         return status;
     if (!choice->strategy)
-        return cpl_strategy_plan_auto(input, choice, plan, error);
+        return cpl_strategy_plan_ranked(input, choice, plan, ranking, error);
     status = cpl_strategy_plan(input, choice, plan, error);
     if (status != CPL_ERR_UNFIT)
         return status;
@@ -127,15 +131,19 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
 /* A plan must promise this much: the model is not more exact than that. */
 #define MOST_OF_DIRECT 0.9
 
-/* Whether the mode wants this plan carried out. */
-static bool decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
+/* Why the mode does not want this plan carried out, if it does not. */
+static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
     if (needed)
-        return true;
-    if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
-        return false;
-    return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
+        return CPL_LEFT_NOT;
+    if (!fits)
+        return CPL_LEFT_UNFIT;
+    if (summary->n_messages == 0)
+        return CPL_LEFT_EMPTY;
+    if (cpl_context.settings.mode != CPL_MODE_FORCE &&
+        summary->planned.modelled_us >= MOST_OF_DIRECT * summary->direct.modelled_us)
+        return CPL_LEFT_NO_GAIN;
+    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
 }
 
 static bool must_check(void)
@@ -152,9 +160,10 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input, bool
                                     struct cpl_error *error)
 {
     struct cpl_strategy_choice choice;
+    struct cpl_ranking ranking;
     bool fits;
     double start = now_ms();
-    enum cpl_status status = make_plan(input, &choice, &fits, plan, error);
+    enum cpl_status status = make_plan(input, &choice, &fits, plan, &ranking, error);
     if (status)
         return status;
     summary->plan_ms = now_ms() - start;
@@ -175,7 +184,9 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input, bool
     summary->n_messages = input->pattern->n_messages;
     for (int64_t m = 0; m < input->pattern->n_messages; m++)
         summary->bytes += input->pattern->volume[m];
-    summary->decided = decide(summary, fits, needed);
+    summary->reason = decide(summary, fits, needed);
+    summary->decided = summary->reason == CPL_LEFT_NOT;
+    cpl_picture_add(input->pattern, plan, input->machine, summary, &ranking);
     return CPL_OK;
 }
 

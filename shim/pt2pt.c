@@ -7,7 +7,7 @@
 #include <sched.h>
 
 #define FIRST_AGREEMENT 4
-#define MOST_RETRIES    3 /* at the next collectives, when messages were under way at one */
+#define MOST_RETRIES    3  /* at the next collectives, when messages were under way at one */
 #define IDLE_POLLS      64 /* in a row before the processor is given to others */
 
 void cpl_pt2pt_poll(void)
@@ -64,6 +64,8 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
+    if (cpl_context.timed.of)
+        cpl_profile_finish(NULL);
     if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;

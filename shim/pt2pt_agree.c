@@ -26,6 +26,12 @@ static void stop_learning(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
+/* In a profile run exchanges that were planned are counted to the end. */
+static bool is_profiled(const struct cpl_pt2pt *p)
+{
+    return cpl_context.settings.mode == CPL_MODE_PROFILE && p->left.n > 0;
+}
+
 /* Whether all ranks are able, and any has something to combine. Where that is out of the question
  * for good, learning stops. */
 static bool all_able(struct cpl_comm_state *state)
@@ -43,7 +49,7 @@ static bool all_able(struct cpl_comm_state *state)
     if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
     bool gains = all[2] <= -2;
-    bool nothing_will_recur = !gains && all[3] && all[4];
+    bool nothing_will_recur = !gains && all[3] && all[4] && !is_profiled(p);
     if (!all[0] || nothing_will_recur)
         stop_learning(state);
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
@@ -144,6 +150,8 @@ static bool pays(const struct cpl_plan_summary *summary)
 /* Messages of a rank to itself need no plan. */
 static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
 {
+    if (cpl_profile_has(&state->pt2pt, key->tag, key->ordinal))
+        return;
     struct cpl_signature *s = find_key(&state->pt2pt, key);
     struct cpl_agree_input input = {.able = true};
     struct cpl_plan_summary *summary = &slices->summary[slices->n];
@@ -163,10 +171,20 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     bool agreed = cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
     free(dst);
     free(bytes);
-    if (!agreed || !summary->decided || !pays(summary)) {
+    bool wanted = agreed && (summary->decided || summary->reason == CPL_LEFT_PROFILED);
+    summary->tag = key->tag;
+    summary->ordinal = key->ordinal;
+    if (wanted && !pays(summary))
+        summary->reason = CPL_LEFT_DEAR;
+    if (!agreed || summary->reason != CPL_LEFT_NOT) {
         free(words);
+        if (agreed) {
+            summary->decided = 0;
+            cpl_profile_left(state, key->tag, key->ordinal, summary);
+        }
         return;
     }
+    cpl_profile_carried(&state->pt2pt, key->tag, key->ordinal);
     slices->key[slices->n] = *key;
     slices->words[slices->n] = words;
     slices->n_words[slices->n++] = n_words;
@@ -217,7 +235,8 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
         return true;
     state->pt2pt.reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
-    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits)
+    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits &&
+        !is_profiled(&state->pt2pt))
         stop_learning(state);
     if (!fits)
         return false;
@@ -227,7 +246,7 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
         plan_key(state, &keys[k], &slices);
     if (slices.n > 0)
         manage(state, &slices);
-    else if (state->pt2pt.n_vain >= MOST_VAIN)
+    else if (state->pt2pt.n_vain >= MOST_VAIN && !is_profiled(&state->pt2pt))
         stop_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",

@@ -5,7 +5,9 @@
 #include "agree.h"
 #include "match.h"
 #include "pt2pt.h"
+#include "pt2pt_profile.h"
 #include "rides.h"
+#include "samples.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -31,8 +33,9 @@ struct cpl_signature {
     int64_t times;
     int n_dests; /* different destinations, ascending */
     int *dest;
-    int64_t *bytes; /* to each, the last time */
-    int plan;       /* CPL_NO_PLAN: none */
+    int64_t *bytes;                /* to each, the last time */
+    int plan;                      /* CPL_NO_PLAN: none */
+    struct cpl_samples *durations; /* in a profile run; NULL: none were taken */
 };
 
 /* The messages that have not left. While learning only who they go to is kept; managed, segments as
@@ -70,6 +73,7 @@ struct cpl_pt2pt {
     int64_t n_learned;                    /* batches while learning */
     int reason;                           /* enum cpl_left_alone: why it is not managed */
     int64_t n_counted;                    /* messages sent since counts_only */
+    struct cpl_left_exchanges left;       /* to MPI */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;

@@ -79,8 +79,11 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
         p->blind |= ++p->n_counted >= MOST_COUNTED;
         return;
     }
-    if (p->batch.n == 0)
+    if (p->batch.n == 0) {
         cpl_context.n_open_batches++;
+        if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+            cpl_profile_begin(p);
+    }
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
 }
@@ -198,6 +201,7 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
         s = add_signature(p);
     if (s)
         s->times++;
+    cpl_profile_batch_left(p, s);
     p->n_learned++;
     p->batch.n = 0;
     cpl_context.n_open_batches--;
@@ -210,10 +214,13 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->phase == CPL_PT2PT_LEARNING && p->batch.n > 0)
         cpl_context.n_open_batches--;
+    cpl_profile_finish(p);
     for (int k = 0; k < p->n_signatures; k++) {
         free(p->signature[k].dest);
         free(p->signature[k].bytes);
+        free(p->signature[k].durations);
     }
+    free(p->left.summary);
     free(p->sent);
     free(p->received);
     free(p->batch.dest);
