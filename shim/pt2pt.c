@@ -69,6 +69,10 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->sampled) {
+        cpl_profile_sample(p);
+        return;
+    }
     if (p->next_agreement == 0)
         p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
     if (++p->n_collectives < p->next_agreement)

@@ -32,6 +32,15 @@ static bool is_profiled(const struct cpl_pt2pt *p)
     return cpl_context.settings.mode == CPL_MODE_PROFILE && p->left.n > 0;
 }
 
+/* No more is expected of learning. On all ranks. */
+static void end_learning(struct cpl_comm_state *state)
+{
+    if (is_profiled(&state->pt2pt))
+        state->pt2pt.sampled = true;
+    else
+        stop_learning(state);
+}
+
 /* Whether all ranks are able, and any has something to combine. Where that is out of the question
  * for good, learning stops. */
 static bool all_able(struct cpl_comm_state *state)
@@ -235,9 +244,8 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
         return true;
     state->pt2pt.reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
-    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits &&
-        !is_profiled(&state->pt2pt))
-        stop_learning(state);
+    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits)
+        end_learning(state);
     if (!fits)
         return false;
     state->pt2pt.reason = CPL_LEFT_NO_GAIN;
@@ -246,8 +254,8 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
         plan_key(state, &keys[k], &slices);
     if (slices.n > 0)
         manage(state, &slices);
-    else if (state->pt2pt.n_vain >= MOST_VAIN && !is_profiled(&state->pt2pt))
-        stop_learning(state);
+    else if (state->pt2pt.n_vain >= MOST_VAIN)
+        end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
                 state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);

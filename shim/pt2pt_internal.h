@@ -50,7 +50,12 @@ struct cpl_batch {
     size_t used, room;
 };
 
-enum cpl_pt2pt_phase { CPL_PT2PT_LEARNING, CPL_PT2PT_MANAGED, CPL_PT2PT_ALONE };
+enum cpl_pt2pt_phase {
+    CPL_PT2PT_LEARNING,
+    CPL_PT2PT_MANAGED,
+    CPL_PT2PT_ALONE,
+    CPL_PT2PT_PAUSED /* of a profile run: between the times at which it is looked at */
+};
 
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
@@ -73,7 +78,8 @@ struct cpl_pt2pt {
     int64_t n_learned;                    /* batches while learning */
     int reason;                           /* enum cpl_left_alone: why it is not managed */
     int64_t n_counted;                    /* messages sent since counts_only */
-    struct cpl_left_exchanges left;       /* to MPI */
+    bool sampled; /* a profile run looks at it from time to time only; alike on all ranks */
+    struct cpl_left_exchanges left; /* to MPI */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;

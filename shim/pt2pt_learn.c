@@ -200,7 +200,7 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     if (!s)
         s = add_signature(p);
     if (s)
-        s->times++;
+        s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
     cpl_profile_batch_left(p, s);
     p->n_learned++;
     p->batch.n = 0;

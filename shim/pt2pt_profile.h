@@ -15,6 +15,11 @@ struct cpl_signature;
 
 #define CPL_MOST_LEFT 32 /* exchanges of a communicator */
 
+/* When a profile run has seen enough to plan, it looks at the messages between two collectives in
+ * so many, and counts them so many times: a prime, so that exchanges that take turns are all met.
+ */
+#define CPL_SAMPLED_EVERY 17
+
 /* Exchanges that were planned and left to MPI; alike on all ranks, but for the summaries. */
 struct cpl_left_exchanges {
     int n;
@@ -40,6 +45,10 @@ void cpl_profile_carried(struct cpl_pt2pt *p, int32_t tag, int32_t ordinal);
 /* In a profile run: whether that exchange has been planned before, so that it need not be again. On
  * all ranks, with the same answer. */
 bool cpl_profile_has(const struct cpl_pt2pt *p, int32_t tag, int32_t ordinal);
+
+/* A collective on a communicator that is sampled: whether its messages are looked at until the next
+ * one. Local. */
+void cpl_profile_sample(struct cpl_pt2pt *p);
 
 /* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
  * there are any. */
