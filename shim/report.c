@@ -167,6 +167,20 @@ static bool write_json(const json_t *root, const char *file)
     return done;
 }
 
+/* What all calls of an exchange take: measured, or modelled where it was not. */
+static double seconds_of(const struct cpl_record *r)
+{
+    double measured = r->direct_seconds + r->planned_seconds;
+    double modelled = r->summary.known ? r->summary.direct.modelled_us * 1e-6 : 0;
+    return measured > 0 ? measured : modelled * (double)r->calls;
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+    double x = seconds_of(a), y = seconds_of(b);
+    return (x < y) - (x > y);
+}
+
 static void write_all(const struct cpl_record *records, size_t n, const unsigned char *pictures,
                       size_t bytes)
 {
@@ -229,6 +243,8 @@ void cpl_report_write(void)
             PMPI_Gatherv(mine, n * (int)sizeof *mine, MPI_BYTE, all, ints + size, ints + 2 * size,
                          MPI_BYTE, 0, MPI_COMM_WORLD);
         unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
+        if (all)
+            qsort(all, total, sizeof *all, compare_seconds);
         if (all)
             write_all(all, total, pictures, bytes);
         else if (root)

@@ -72,8 +72,8 @@ void cpl_report_write(void);
 /* Frees this process's records. */
 void cpl_report_free(void);
 
-/* For report.c: all records as a JSON object, which the caller releases; NULL when memory ran out.
- * The pictures are those of cpl_picture_collect. */
+/* For report.c: all records, those that took most first, as a JSON object, which the caller
+ * releases; NULL when memory ran out. The pictures are those of cpl_picture_collect. */
 struct json_t *cpl_report_json(const struct cpl_record *records, size_t n,
                                const unsigned char *pictures, size_t picture_bytes);
 

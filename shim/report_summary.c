@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_LINES 8
@@ -19,20 +18,6 @@ static void line(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     cpl_log_plain(text);
-}
-
-/* What all calls of an exchange take: measured, or modelled where it was not. */
-static double seconds_of(const struct cpl_record *r)
-{
-    double modelled = r->summary.known ? r->summary.direct.modelled_us * 1e-6 : 0;
-    return r->direct_seconds > 0 ? r->direct_seconds : modelled * (double)r->calls;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = seconds_of(*(const struct cpl_record *const *)a);
-    double y = seconds_of(*(const struct cpl_record *const *)b);
-    return (x < y) - (x > y);
 }
 
 static void describe(const struct cpl_record *r)
@@ -75,12 +60,6 @@ static void tell_totals(const struct cpl_record *records, size_t n)
 
 void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file)
 {
-    const struct cpl_record **order = calloc(n + 1, sizeof(const struct cpl_record *));
-    if (!order)
-        return;
-    for (size_t k = 0; k < n; k++)
-        order[k] = &records[k];
-    qsort(order, n, sizeof *order, compare);
     line("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
          cpl_context.size, PMPI_Wtime() - cpl_context.start);
     if (n == 0)
@@ -90,7 +69,7 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const char
         line("  %-20s %6s %9s %13s %17s %11s  %s", "exchange", "ranks", "calls", "busiest sends",
              "modelled us", "measured us", "mode auto would");
     for (size_t k = 0; k < n && k < MOST_LINES; k++)
-        describe(order[k]);
+        describe(&records[k]);
     if (n > MOST_LINES)
         line("  and %zu more exchanges%s", n - MOST_LINES, file[0] ? ", see the report" : "");
     if (n > 0)
@@ -99,5 +78,4 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const char
         line("report in %s; `carpool report %s` shows it, with --html=PAGE as a page", file, file);
     else if (!cpl_report_has_file())
         line("CARPOOL_OUTPUT=DIR keeps the report and the patterns");
-    free(order);
 }
