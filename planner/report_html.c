@@ -20,7 +20,9 @@ static const char style[] =
     ".sub{color:#56606e;margin:0 0 16px}table{border-collapse:collapse;margin:8px 0}"
     ".wide{overflow-x:auto}th,td{padding:4px 10px;border-bottom:1px solid #e3e7ec;"
     "text-align:right;vertical-align:top}th{background:#f3f5f8;font-weight:600}"
-    "td.n,th.n{text-align:left}.verdict{background:#f3f5f8;border-left:4px solid #1f5fa8;"
+    "td.n,th.n{text-align:left}th[colspan]{text-align:center}tr.why td{color:#56606e;"
+    "border-bottom:1px solid #b8c1cc}tr:has(+.why) "
+    "td{border-bottom:0}.verdict{background:#f3f5f8;border-left:4px solid #1f5fa8;"
     "padding:8px 12px;margin:8px 0}.verdict.mpi{border-color:#8a94a3}"
     ".row{display:flex;flex-wrap:wrap;gap:16px}code{background:#f3f5f8;padding:1px 4px}"
     ".legend .s{white-space:nowrap;margin-left:8px}.legend i{display:inline-block;width:14px;"
@@ -70,7 +72,7 @@ static void table_row(FILE *out, const json_t *p, size_t number, bool has_sectio
     cell(out, planned, "modelled_us", 1);
     cell(out, direct, "us_per_call", 1);
     cell(out, planned, "us_per_call", 1);
-    put(out, "<td class=\"n\">", outcome, "");
+    put(out, "</tr>\n<tr class=\"why\"><td></td><td class=\"n\" colspan=\"11\">", outcome, "");
     if (json_is_string(json_object_get(p, "left_alone")))
         put(out, ": ", cpl_report_text(p, "left_alone"), "");
     fputs("</td></tr>\n", out);
@@ -90,7 +92,7 @@ static void overview(FILE *out, const json_t *patterns)
           "<th rowspan=\"2\">ranks</th><th rowspan=\"2\">calls</th>"
           "<th colspan=\"2\">in one call</th><th colspan=\"2\">most sent by a rank</th>"
           "<th colspan=\"2\">modelled &micro;s</th><th colspan=\"2\">measured &micro;s</th>"
-          "<th rowspan=\"2\" class=\"n\">what became of it, and why</th></tr>\n"
+          "</tr>\n"
           "<tr><th>messages</th><th>bytes</th><th>direct</th><th>planned</th><th>direct</th>"
           "<th>planned</th><th>by MPI</th><th>planned</th></tr>\n",
           out);
@@ -323,8 +325,8 @@ static void section(FILE *out, const json_t *p, size_t number)
     put(out, "", outcome, "</b>");
     if (json_is_string(json_object_get(p, "left_alone")))
         put(out, ": ", cpl_report_text(p, "left_alone"), "");
-    if (json_is_string(json_object_get(p, "considered")))
-        put(out, ". Considered: ", cpl_report_text(p, "considered"), "");
+    if (!carried && json_is_string(json_object_get(p, "considered")))
+        put(out, ". Best plan: ", cpl_report_text(p, "considered"), "");
     fputs(".</p>\n", out);
     if (!json_object_get(p, "direct"))
         return;

@@ -80,9 +80,10 @@ struct cpl_heat_scale cpl_heat_scale_for(int64_t largest)
 {
     struct cpl_heat_scale scale = {.n_steps = 0};
     int64_t before = 0;
+    bool each = largest <= CPL_HEAT_STEPS; /* each count has its colour */
     for (int k = 1; k <= CPL_HEAT_STEPS && before < largest; k++) {
-        int64_t most = (int64_t)ceil(pow((double)largest, (double)k / CPL_HEAT_STEPS) - 1e-9);
-        if (most <= before)
+        int64_t most = (int64_t)pow((double)largest, (double)k / CPL_HEAT_STEPS);
+        if (each || most <= before)
             most = before + 1;
         if (k == CPL_HEAT_STEPS || most > largest)
             most = largest;
@@ -285,7 +286,8 @@ void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct c
     }
     for (int k = 0; k < n; k++) {
         double y = top + k * row, length = width * bars[k].value / largest;
-        snprintf(label, sizeof label, "%.4g", bars[k].value);
+        bool whole = bars[k].value == floor(bars[k].value) && bars[k].value < 1e12;
+        snprintf(label, sizeof label, whole ? "%.0f" : "%.4g", bars[k].value);
         text_at(out, left - 8, y + 16,
                 bars[k].kind == CPL_BAR_CHOSEN ? "class=\"l e c\"" : "class=\"l e\"",
                 bars[k].label);
