@@ -266,10 +266,19 @@ void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double
     fputs("</svg>\n", out);
 }
 
+#define MOST_LETTERS 32 /* of a bar's label */
+
+static void abbreviate(const char *label, char *text, size_t size)
+{
+    bool fits = strlen(label) <= MOST_LETTERS;
+    snprintf(text, size, "%.*s%s", fits ? MOST_LETTERS : MOST_LETTERS - 3, label,
+             fits ? "" : "...");
+}
+
 void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct cpl_bar *bars, int n)
 {
     static const char *const classes[] = {"bo", "bd", "bp"};
-    const double left = 190, top = 34, width = 270, row = 24;
+    const double left = 250, top = 34, width = 230, row = 24;
     double largest = 0;
     char label[32];
     for (int k = 0; k < n; k++)
@@ -288,9 +297,10 @@ void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct c
         double y = top + k * row, length = width * bars[k].value / largest;
         bool whole = bars[k].value == floor(bars[k].value) && bars[k].value < 1e12;
         snprintf(label, sizeof label, whole ? "%.0f" : "%.4g", bars[k].value);
+        char name[64];
+        abbreviate(bars[k].label, name, sizeof name);
         text_at(out, left - 8, y + 16,
-                bars[k].kind == CPL_BAR_CHOSEN ? "class=\"l e c\"" : "class=\"l e\"",
-                bars[k].label);
+                bars[k].kind == CPL_BAR_CHOSEN ? "class=\"l e c\"" : "class=\"l e\"", name);
         fprintf(out, "<rect x=\"%g\" y=\"%g\" width=\"%.1f\" height=\"16\" class=\"%s\"/>\n", left,
                 y + 4, length, classes[bars[k].kind]);
         text_at(out, left + length + 6, y + 16, "class=\"l\"", label);
