@@ -25,8 +25,10 @@ static void warn_setting(void *context, const char *text)
 static void share_settings(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
-    if (cpl_context.rank == 0)
+    if (cpl_context.rank == 0) {
         cpl_settings_read(settings, environ, warn_setting, NULL);
+        cpl_report_start();
+    }
     PMPI_Bcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
 }
@@ -60,7 +62,6 @@ void cpl_context_start(void)
     }
     log_settings();
     cpl_context.start = PMPI_Wtime();
-    cpl_report_start();
     if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted, &cpl_context.keyval,
                                 NULL) != MPI_SUCCESS)
         return;

@@ -102,12 +102,12 @@ void cpl_report_file(char *file, size_t size)
         snprintf(file, size, "%s/report.json", settings->output);
 }
 
-static void warn_of(const char *file, const char *verb, int code)
+static void warn_of(const char *file, int code)
 {
-    const char *variable = cpl_context.settings.report[0] ? "CARPOOL_REPORT" : "CARPOOL_OUTPUT";
-    cpl_log(CPL_LOG_WARN, "report", "%s: cannot %s %s (%s); name %s in a writable directory",
-            variable, verb, file, code ? strerror(code) : "no memory",
-            cpl_context.settings.report[0] ? "a file" : "a directory");
+    bool named = cpl_context.settings.report[0];
+    cpl_log(CPL_LOG_WARN, "report", "%s: cannot write %s (%s); name %s",
+            named ? "CARPOOL_REPORT" : "CARPOOL_OUTPUT", file, code ? strerror(code) : "no memory",
+            named ? "a file in a writable directory" : "another directory");
 }
 
 /* Whether a file may be written: itself if it is there, else its directory. */
@@ -124,19 +124,36 @@ static bool is_writable(const char *file)
     return access(directory, W_OK) == 0;
 }
 
+/* Makes the directory unless it is there. */
+static bool make_directory(const char *name)
+{
+    struct stat info;
+    if (mkdir(name, 0777) != 0 && errno != EEXIST)
+        return false;
+    if (stat(name, &info) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
+}
+
 void cpl_report_start(void)
 {
-    const char *output = cpl_context.settings.output;
+    struct cpl_settings *settings = &cpl_context.settings;
     char file[CPL_SETTINGS_TEXT + 64];
-    if (cpl_context.rank != 0 || !cpl_report_has_file())
+    if (settings->mode == CPL_MODE_OFF)
         return;
-    if (output[0] && mkdir(output, 0777) != 0 && errno != EEXIST)
+    if (settings->output[0] && !make_directory(settings->output)) {
         cpl_log(CPL_LOG_WARN, "report",
-                "CARPOOL_OUTPUT: cannot make the directory %s (%s); name one in a writable place",
-                output, strerror(errno));
+                "CARPOOL_OUTPUT: cannot make the directory %s (%s); nothing is written there; name "
+                "another one",
+                settings->output, strerror(errno));
+        settings->output[0] = '\0';
+    }
+    if (!cpl_report_has_file())
+        return;
     cpl_report_file(file, sizeof file);
     if (!is_writable(file))
-        warn_of(file, "write", errno);
+        warn_of(file, errno);
 }
 
 /* Whether a file may be replaced by another of its name: it is a plain one, or not there. */
@@ -163,7 +180,7 @@ static bool write_json(const json_t *root, const char *file)
     if (!done && plain)
         remove(beside);
     if (!done)
-        warn_of(file, "write", code);
+        warn_of(file, code);
     return done;
 }
 

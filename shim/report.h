@@ -57,8 +57,9 @@ bool cpl_report_has_file(void);
 /* The report's file: what CARPOOL_REPORT says, or report.json in CARPOOL_OUTPUT. */
 void cpl_report_file(char *file, size_t size);
 
-/* On rank 0: makes the directory CARPOOL_OUTPUT, and warns of a file that will not be writable
- * while there is still time to see to it. */
+/* On rank 0, before its settings become everybody's: makes the directory CARPOOL_OUTPUT, a setting
+ * that is empty afterwards if that fails, and warns of a file that will not be writable while there
+ * is still time to see to it. */
 void cpl_report_start(void);
 
 /* Adds a record to this process's, merging it with one of the same kind, ranks and plan. Local. */
