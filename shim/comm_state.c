@@ -69,6 +69,12 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
     return cpl_context.latest_state;
 }
 
+void cpl_comm_state_number(struct cpl_comm_state *state)
+{
+    if (state->private_comm != MPI_COMM_NULL && state->planned_number == 0)
+        state->planned_number = ++cpl_context.n_ever_planned;
+}
+
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
 {
     (void)comm, (void)keyval, (void)extra;

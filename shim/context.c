@@ -71,13 +71,27 @@ void cpl_context_start(void)
     cpl_context.active = true;
 }
 
+/* The communicator with a private one that got it first; NULL: there is none. */
+static struct cpl_comm_state *first_planned(void)
+{
+    struct cpl_comm_state *first = NULL;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+        if (s->planned_number > 0 && (!first || s->planned_number < first->planned_number))
+            first = s;
+    return first;
+}
+
 void cpl_context_finish(void)
 {
+    struct cpl_comm_state *state;
     if (!cpl_context.active)
         return;
     while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
         cpl_comm_state_release(cpl_context.first_managed);
     cpl_context.active = false;
+    /* Their ends are collective: in an order that does not depend on what a rank used first. */
+    while ((state = first_planned()))
+        cpl_comm_state_release(state);
     while (cpl_context.first_state)
         cpl_comm_state_release(cpl_context.first_state);
     if (cpl_report_is_wanted())

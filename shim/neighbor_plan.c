@@ -172,6 +172,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     int32_t *words, n_words;
     bool agreed =
         cpl_agree(call->comm, &state->private_comm, &input, &x->summary, &words, &n_words);
+    cpl_comm_state_number(state);
     free(dst);
     free(bytes);
     if (!agreed || !x->summary.decided)

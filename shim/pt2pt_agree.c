@@ -178,6 +178,7 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     input.bytes = bytes;
     int32_t *words = NULL, n_words = 0;
     bool agreed = cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
+    cpl_comm_state_number(state);
     free(dst);
     free(bytes);
     bool wanted = agreed && (summary->decided || summary->reason == CPL_LEFT_PROFILED);
