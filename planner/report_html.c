@@ -224,9 +224,29 @@ static int list_modelled(const json_t *p, struct cpl_bar bars[MOST_BARS])
     return n;
 }
 
-static void time_pictures(FILE *out, const json_t *p)
+/* What was measured in the run: calls by MPI, by the plan, and trials of other strategies. */
+static int list_measured(const json_t *p, struct cpl_bar bars[MOST_BARS])
 {
     const json_t *direct = json_object_get(p, "direct"), *planned = json_object_get(p, "planned");
+    const json_t *tried = json_object_get(p, "tried");
+    int n = 0;
+    if (cpl_report_has_number(direct, "us_per_call"))
+        bars[n++] =
+            (struct cpl_bar){"by MPI", cpl_report_number(direct, "us_per_call"), CPL_BAR_DIRECT};
+    if (cpl_report_has_number(planned, "us_per_call"))
+        bars[n++] = (struct cpl_bar){cpl_report_text(p, "strategy"),
+                                     cpl_report_number(planned, "us_per_call"), CPL_BAR_CHOSEN};
+    for (size_t k = 0; k < json_array_size(tried) && n < MOST_BARS; k++) {
+        const json_t *one = json_array_get(tried, k);
+        if (cpl_report_has_number(one, "measured_us"))
+            bars[n++] = (struct cpl_bar){cpl_report_text(one, "strategy"),
+                                         cpl_report_number(one, "measured_us"), CPL_BAR_OTHER};
+    }
+    return n;
+}
+
+static void time_pictures(FILE *out, const json_t *p)
+{
     struct cpl_bar bars[MOST_BARS];
     int n = list_modelled(p, bars);
     fputs("<h3>Times</h3>\n", out);
@@ -238,13 +258,7 @@ static void time_pictures(FILE *out, const json_t *p)
         "(MPI alone)</span> <span class=\"s\"><i style=\"background:#b8c1cc\"></i>others that were "
         "tried</span></p>\n",
         out);
-    n = 0;
-    if (cpl_report_has_number(direct, "us_per_call"))
-        bars[n++] =
-            (struct cpl_bar){"by MPI", cpl_report_number(direct, "us_per_call"), CPL_BAR_DIRECT};
-    if (cpl_report_has_number(planned, "us_per_call"))
-        bars[n++] = (struct cpl_bar){cpl_report_text(p, "strategy"),
-                                     cpl_report_number(planned, "us_per_call"), CPL_BAR_CHOSEN};
+    n = list_measured(p, bars);
     if (n > 0)
         cpl_svg_bars(out, "Measured in this run",
                      "microseconds a call (median of the slowest rank)", bars, n);
