@@ -202,7 +202,7 @@ static void rank_pictures(FILE *out, const json_t *p)
 /* What the strategies that were tried are modelled to take; at least direct and the one chosen. */
 static int list_modelled(const json_t *p, struct cpl_bar bars[MOST_BARS])
 {
-    const json_t *tried = json_object_get(p, "tried");
+    const json_t *tried = json_object_get(p, "ranked");
     const char *chosen = cpl_report_text(p, "considered");
     int n = 0;
     for (size_t k = 0; k < json_array_size(tried) && n < MOST_BARS; k++) {

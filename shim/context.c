@@ -6,6 +6,7 @@
 #include "picture.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
+#include "pt2pt_requests.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -99,6 +100,7 @@ void cpl_context_finish(void)
     cpl_report_free();
     cpl_picture_free();
     cpl_persistent_end();
+    cpl_request_end();
     cpl_pt2pt_free_messages();
     PMPI_Comm_free_keyval(&cpl_context.keyval);
 }

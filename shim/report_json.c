@@ -76,7 +76,7 @@ static json_t *sizes_json(const struct cpl_picture *picture)
     return array;
 }
 
-static json_t *tried_json(const struct cpl_picture *picture)
+static json_t *ranked_json(const struct cpl_picture *picture)
 {
     json_t *array = json_array();
     for (int k = 0; array && k < picture->n_tried; k++)
@@ -93,7 +93,7 @@ static void add_picture(json_t *o, const struct cpl_picture *picture)
     json_object_set_new(o, "bytes_min", json_integer(picture->smallest));
     json_object_set_new(o, "bytes_max", json_integer(picture->largest));
     json_object_set_new(o, "sizes", sizes_json(picture));
-    json_object_set_new(o, "tried", tried_json(picture));
+    json_object_set_new(o, "ranked", ranked_json(picture));
     json_object_set_new(o, "cell_ranks", json_integer(picture->cell_ranks));
     json_object_set_new(o, "bin_ranks", json_integer(picture->bin_ranks));
     json_t *direct = json_object_get(o, "direct"), *planned = json_object_get(o, "planned");
@@ -103,6 +103,18 @@ static void add_picture(json_t *o, const struct cpl_picture *picture)
     json_object_set_new(planned, "sends", counts_json(picture, CPL_PLANNED_SENDS));
     json_object_set_new(planned, "recvs", counts_json(picture, CPL_PLANNED_RECVS));
     json_object_set_new(planned, "cells", cells_json(picture, CPL_PLANNED_CELLS));
+}
+
+/* The candidates of trials: what the model said and what was measured. */
+static json_t *tried_json(const struct cpl_record *r)
+{
+    json_t *list = json_array();
+    for (int32_t k = 0; k < r->n_tried; k++)
+        json_array_append_new(
+            list, json_pack("{s:s s:f s:o}", "strategy", r->tried[k], "modelled_us",
+                            r->tried_modelled_us[k], "measured_us",
+                            r->tried_us[k] > 0 ? json_real(r->tried_us[k]) : json_null()));
+    return list;
 }
 
 static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_picture *picture)
@@ -125,6 +137,11 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
                         metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
     json_object_set_new(o, "planned",
                         metrics_json(&s->planned, r->planned_seconds, r->calls_planned));
+    if (r->n_tried > 0) {
+        json_object_set_new(o, "trials", json_integer(r->n_trials));
+        json_object_set_new(o, "trial_calls", json_integer(r->trial_calls));
+        json_object_set_new(o, "tried", tried_json(r));
+    }
     add_picture(o, picture);
 }
 

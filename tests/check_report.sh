@@ -42,10 +42,11 @@ awk 'BEGIN {
     printf "\"considered\": \"vpt:3+klr\", \"messages\": 400000, \"bytes\": 123456789,"
     printf "\"straight_messages\": 12, \"straight_bytes\": 99999, \"forwarded_bytes\": 123456789012,"
     printf "\"plan_ms\": 512.3, \"bytes_min\": 0, \"bytes_max\": 4096, \"file\": \"pattern-aa.mtx\","
-    printf "\"sizes\": [[0, 100], [1, 5], [4095, 120000], [4096, 10]], \"tried\": ["
+    printf "\"sizes\": [[0, 100], [1, 5], [4095, 120000], [4096, 10]], \"ranked\": ["
     printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
-    printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5, \"measured_us\": 171.3},"
-    printf "{\"strategy\": \"direct\", \"modelled_us\": 431.9}], \"cell_ranks\": 50, \"bin_ranks\": 25,"
+    printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5},"
+    printf "{\"strategy\": \"direct\", \"modelled_us\": 431.9}], \"tried\": [{\"strategy\": \"vpt:2\", \"measured_us\": 171.3},"
+    printf "{\"strategy\": \"vpt:4\", \"measured_us\": null}], \"cell_ranks\": 50, \"bin_ranks\": 25,"
     printf "\"direct\": {\"sends_max\": 490, %s \"modelled_us\": 431.9, \"us_per_call\": 520.1,", figures
     printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]},\n", loads, loads, before
     printf "\"planned\": {\"sends_max\": 14, %s \"modelled_us\": 81.2, \"us_per_call\": 133.7,", figures
