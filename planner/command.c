@@ -4,6 +4,7 @@
 #endif
 
 #include "command.h"
+#include "text_distance.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const struct {
 } commands[] = {
     {"plan", cpl_command_plan, "plan a communication pattern and compare strategies, without MPI"},
     {"run", cpl_command_run, "start a program with the library preloaded"},
-    {"report", cpl_command_report, "show the report of a run as text"},
+    {"report", cpl_command_report, "show the report of a run, as text or as a page"},
     {"settings", cpl_command_settings, "list all settings with their present values"},
     {"strategies", cpl_command_strategies, "list all strategies"},
 };
@@ -47,7 +48,13 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < sizeof commands / sizeof commands[0]; k++)
         if (strcmp(argv[1], commands[k].name) == 0)
             return commands[k].run(argc - 1, argv + 1);
-    fprintf(stderr, "carpool: no command '%s'\n", argv[1]);
+    size_t nearest = 0;
+    for (size_t k = 1; k < sizeof commands / sizeof commands[0]; k++)
+        if (cpl_text_distance(argv[1], commands[k].name) <
+            cpl_text_distance(argv[1], commands[nearest].name))
+            nearest = k;
+    fprintf(stderr, "carpool: no command '%s'; did you mean %s?\n", argv[1],
+            commands[nearest].name);
     usage(stderr);
     return CPL_EXIT_USAGE;
 }

@@ -6,10 +6,16 @@
 #define CPL_EXIT_FAILED 1
 #define CPL_EXIT_USAGE  2
 
+#include <stddef.h>
+
 int cpl_command_plan(int argc, char **argv);       /* command_plan.c */
-int cpl_command_run(int argc, char **argv);        /* command_run.c */
+int cpl_command_run(int argc, char **argv);        /* command_run.c; the program's status, or 126,
+                                                      127 when it cannot be started */
 int cpl_command_report(int argc, char **argv);     /* command_report.c */
 int cpl_command_settings(int argc, char **argv);   /* command_list.c */
 int cpl_command_strategies(int argc, char **argv); /* command_list.c */
+
+/* The option of carpool run that sets a variable: "ranks-per-node" for CARPOOL_RANKS_PER_NODE. */
+void cpl_command_run_option(const char *variable, char *option, size_t size);
 
 #endif

@@ -1,6 +1,9 @@
-/* carpool report: the JSON report of a run (shim/report.c writes it) as text. */
+/* carpool report: the JSON report of a run (shim/report.c writes it) as text or as a page. */
 #include "command.h"
+#include "report_read.h"
 
+#include <errno.h>
+#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,42 +11,34 @@
 static void usage(FILE *out)
 {
     fprintf(out,
-            "usage: carpool report FILE\n\n"
-            "Shows the report that a run with CARPOOL_REPORT=FILE wrote: for every exchange, how\n"
-            "many calls there were, what became of them, and its figures direct and planned.\n");
-}
-
-static json_int_t integer(const json_t *object, const char *key)
-{
-    return json_integer_value(json_object_get(object, key));
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "?";
+            "usage: carpool report FILE [--html PAGE]\n\n"
+            "Shows the report that a run with CARPOOL_REPORT=FILE or CARPOOL_OUTPUT=DIR\n"
+            "(DIR/report.json) wrote: for every exchange, how many calls there were, what became\n"
+            "of them and why, and its figures direct and planned.\n\n"
+            "  --html PAGE   write it as one HTML file, with pictures, that needs no other\n");
 }
 
 static void print_side(const char *name, const json_t *side)
 {
-    const json_t *us = json_object_get(side, "us_per_call");
-    printf("    %-8s %9lld %9.2f %9lld %5lld %11.2f", name, (long long)integer(side, "sends_max"),
-           json_number_value(json_object_get(side, "sends_avg")),
-           (long long)integer(side, "recvs_max"), (long long)integer(side, "hops_max"),
-           json_number_value(json_object_get(side, "modelled_us")));
-    if (json_is_number(us))
-        printf(" %11.2f\n", json_number_value(us));
+    printf("    %-8s %9lld %9.2f %9lld %5lld %11.2f", name,
+           (long long)cpl_report_integer(side, "sends_max"), cpl_report_number(side, "sends_avg"),
+           (long long)cpl_report_integer(side, "recvs_max"),
+           (long long)cpl_report_integer(side, "hops_max"), cpl_report_number(side, "modelled_us"));
+    if (cpl_report_has_number(side, "us_per_call"))
+        printf(" %11.2f\n", cpl_report_number(side, "us_per_call"));
     else
         printf(" %11s\n", "-");
 }
 
 static void print_pattern(const json_t *p)
 {
-    printf("%s on %lld ranks: %lld calls, %lld rerouted by %s\n", text(p, "kind"),
-           (long long)integer(p, "ranks"), (long long)integer(p, "calls"),
-           (long long)integer(p, "calls_planned"), text(p, "strategy"));
+    char name[160];
+    cpl_report_name(p, name, sizeof name);
+    printf("%s on %lld ranks: %lld calls, %lld rerouted by %s\n", name,
+           (long long)cpl_report_integer(p, "ranks"), (long long)cpl_report_integer(p, "calls"),
+           (long long)cpl_report_integer(p, "calls_planned"), cpl_report_text(p, "strategy"));
     if (json_object_get(p, "left_alone"))
-        printf("    left to MPI: %s\n", text(p, "left_alone"));
+        printf("    left to MPI: %s\n", cpl_report_text(p, "left_alone"));
     if (!json_object_get(p, "direct")) {
         if (!json_object_get(p, "left_alone"))
             printf("    too few calls to be planned\n");
@@ -51,47 +46,106 @@ static void print_pattern(const json_t *p)
     }
     printf("    %lld messages of %lld bytes in all; considered %s, planned in %.2f ms; %lld bytes "
            "forwarded in all calls\n",
-           (long long)integer(p, "messages"), (long long)integer(p, "bytes"), text(p, "considered"),
-           json_number_value(json_object_get(p, "plan_ms")),
-           (long long)integer(p, "forwarded_bytes"));
+           (long long)cpl_report_integer(p, "messages"), (long long)cpl_report_integer(p, "bytes"),
+           cpl_report_text(p, "considered"), cpl_report_number(p, "plan_ms"),
+           (long long)cpl_report_integer(p, "forwarded_bytes"));
+    if (cpl_report_integer(p, "straight_messages") > 0)
+        printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "
+               "go straight\n",
+               (long long)cpl_report_integer(p, "straight_messages"),
+               (long long)cpl_report_integer(p, "straight_bytes"));
     printf("    %-8s %9s %9s %9s %5s %11s %11s\n", "", "sends max", "sends avg", "recvs max",
            "hops", "modelled us", "measured us");
     print_side("direct", json_object_get(p, "direct"));
     print_side("planned", json_object_get(p, "planned"));
+    if (json_object_get(p, "file"))
+        printf("    pattern in %s: carpool plan --unit 1 DIR/%s\n", cpl_report_text(p, "file"),
+               cpl_report_text(p, "file"));
 }
 
-int cpl_command_report(int argc, char **argv)
+static int print_report(const json_t *root)
 {
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        usage(stdout);
-        return 0;
-    }
-    if (argc != 2) {
-        usage(stderr);
-        return CPL_EXIT_USAGE;
-    }
-    json_error_t error;
-    json_t *root = json_load_file(argv[1], 0, &error);
-    if (!root) {
-        if (error.line > 0)
-            fprintf(stderr, "carpool report: %s:%d: %s; is this a report of Carpool's?\n", argv[1],
-                    error.line, error.text);
-        else
-            fprintf(stderr, "carpool report: %s\n", error.text);
-        return CPL_EXIT_FAILED;
-    }
     const json_t *patterns = json_object_get(root, "patterns");
-    if (!json_is_array(patterns)) {
-        fprintf(stderr, "carpool report: %s is JSON, but no report of Carpool's\n", argv[1]);
-        json_decref(root);
-        return CPL_EXIT_FAILED;
-    }
-    printf("carpool %s, %lld ranks, mode %s\n", text(root, "version"),
-           (long long)integer(root, "ranks"), text(root, "mode"));
+    printf("carpool %s, %lld ranks, mode %s\n", cpl_report_text(root, "version"),
+           (long long)cpl_report_integer(root, "ranks"), cpl_report_text(root, "mode"));
     for (size_t k = 0; k < json_array_size(patterns); k++)
         print_pattern(json_array_get(patterns, k));
     if (json_array_size(patterns) == 0)
         printf("no exchanges were seen\n");
-    json_decref(root);
+    if (cpl_report_integer(root, "left_out") > 0)
+        printf("and %lld more exchanges, which took least\n",
+               (long long)cpl_report_integer(root, "left_out"));
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "carpool report: cannot write to standard output: %s\n", strerror(errno));
+        return CPL_EXIT_FAILED;
+    }
     return 0;
+}
+
+static int write_page(const json_t *root, const char *page)
+{
+    FILE *out = fopen(page, "w");
+    if (!out) {
+        fprintf(stderr, "carpool report: %s: cannot be created: %s\n", page, strerror(errno));
+        return CPL_EXIT_FAILED;
+    }
+    errno = 0;
+    cpl_report_html(root, out);
+    bool is_written = !fflush(out) && !ferror(out);
+    int code = errno;
+    if (fclose(out) && is_written) {
+        is_written = false;
+        code = errno;
+    }
+    if (is_written)
+        return 0;
+    fprintf(stderr, "carpool report: %s: cannot be written: %s\n", page,
+            code ? strerror(code) : "unknown reason");
+    return CPL_EXIT_FAILED;
+}
+
+/* The report in a file, or NULL after saying what is wrong. */
+static json_t *load(const char *file)
+{
+    json_error_t error;
+    json_t *root = json_load_file(file, 0, &error);
+    if (root && json_is_array(json_object_get(root, "patterns")))
+        return root;
+    if (root)
+        fprintf(stderr, "carpool report: %s is JSON, but no report of Carpool's\n", file);
+    else if (error.line > 0)
+        fprintf(stderr, "carpool report: %s:%d: %s; is this a report of Carpool's?\n", file,
+                error.line, error.text);
+    else
+        fprintf(stderr, "carpool report: %s\n", error.text);
+    json_decref(root);
+    return NULL;
+}
+
+int cpl_command_report(int argc, char **argv)
+{
+    static const struct option known[] = {{"html", required_argument, NULL, 'p'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    const char *page = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+        if (option == 'h') {
+            usage(stdout);
+            return 0;
+        }
+        if (option != 'p')
+            return CPL_EXIT_USAGE; /* getopt has said what is wrong */
+        page = optarg;
+    }
+    if (optind != argc - 1) {
+        usage(stderr);
+        return CPL_EXIT_USAGE;
+    }
+    json_t *root = load(argv[optind]);
+    if (!root)
+        return CPL_EXIT_FAILED;
+    int status = page ? write_page(root, page) : print_report(root);
+    json_decref(root);
+    return status;
 }

@@ -1,18 +1,18 @@
 /* carpool run: starts a program with the library preloaded. Only sets the environment, then becomes
  * the program. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 
 #include "command.h"
+#include "command_program.h"
 #include "shim/settings.h"
+#include "text_distance.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,44 +23,144 @@
 #define CPL_LIBDIR "/usr/local/lib"
 #endif
 
+#define PROFILE_DIRECTORY "carpool-profile" /* where --profile writes when nothing else is said */
+
+/* Exit statuses as env(1) and nohup(1) have them. */
+#define EXIT_CANNOT_START 126
+#define EXIT_NOT_FOUND    127
+
+extern char **environ;
+
 static void usage(FILE *out)
 {
-    fprintf(
-        out,
-        "usage: mpiexec -n RANKS carpool run [--SETTING=VALUE ...] [--] PROGRAM [ARGUMENT...]\n\n"
-        "Starts PROGRAM with libcarpool.so preloaded. --mode=force sets CARPOOL_MODE=force, and "
-        "so\n"
-        "for every setting that `carpool settings` lists (--ranks-per-node=8, ...).\n");
+    fputs(
+        "usage: mpiexec -n RANKS carpool run [OPTION...] [--] PROGRAM [ARGUMENT...]\n\n"
+        "Starts PROGRAM with libcarpool.so preloaded.\n\n"
+        "  --profile[=DIR]     change nothing, only watch; the report and the patterns go to DIR\n"
+        "                      (default " PROFILE_DIRECTORY ")\n",
+        out);
+    for (size_t i = 0; i < cpl_settings_count(); i++) {
+        char option[64], accepts[256];
+        const char *variable = cpl_settings_info(i).variable;
+        cpl_command_run_option(variable, option, sizeof option);
+        cpl_settings_accepts(i, accepts, sizeof accepts);
+        fprintf(out, "  --%s=VALUE%*s sets %s: %s\n", option,
+                (int)(strlen(option) < 15 ? 15 - strlen(option) : 0), "", variable, accepts);
+    }
+    fputs("\n`carpool settings` says what they mean. The exit status is the program's; 2: bad "
+          "usage,\n126: the program cannot be started, 127: there is no such program, 1: the "
+          "library\ncannot be found.\n",
+          out);
+}
+
+void cpl_command_run_option(const char *variable, char *option, size_t size)
+{
+    size_t used = 0;
+    for (const char *at = variable + strlen("CARPOOL_"); *at && used + 1 < size; at++)
+        option[used++] = *at == '_' ? '-' : (char)tolower((unsigned char)*at);
+    option[used] = '\0';
+}
+
+/* What all ranks complain of alike is said by the first one on each node: by hydra's variable. */
+static bool must_tell(void)
+{
+    const char *local_rank = getenv("MPI_LOCALRANKID");
+    return !local_rank || strcmp(local_rank, "0") == 0;
+}
+
+static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void complain(const char *format, ...)
+{
+    char line[4 * PATH_MAX] = "carpool run: ";
+    size_t used = strlen(line);
+    va_list args;
+    if (!must_tell())
+        return;
+    va_start(args, format);
+    vsnprintf(line + used, sizeof line - used, format, args);
+    va_end(args);
+    fprintf(stderr, "%s\n", line);
+}
+
+static bool set(const char *variable, const char *value)
+{
+    if (setenv(variable, value, 1) == 0)
+        return true;
+    complain("cannot set %s: %s", variable, strerror(errno));
+    return false;
+}
+
+/* "--profile" or "--profile=DIR". */
+static bool set_profile(const char *option)
+{
+    const char *equals = strchr(option, '=');
+    const char *report = getenv("CARPOOL_REPORT"), *output = getenv("CARPOOL_OUTPUT");
+    if (equals && !equals[1]) {
+        complain("--profile= names no directory");
+        return false;
+    }
+    if (!set("CARPOOL_MODE", "profile"))
+        return false;
+    if (equals)
+        return set("CARPOOL_OUTPUT", equals + 1);
+    bool named = (report && *report) || (output && *output);
+    return named || set("CARPOOL_OUTPUT", PROFILE_DIRECTORY);
 }
 
 /* Sets the variable of an option "--ranks-per-node=8". */
 static bool set_option(const char *option)
 {
-    char variable[128] = "CARPOOL_";
-    size_t used = strlen(variable);
+    char variable[128] = "CARPOOL_", nearest[64];
+    size_t used = strlen(variable), distance, of_profile;
     const char *at = option + 2;
     for (; *at && *at != '=' && used + 1 < sizeof variable; at++)
         variable[used++] = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
     variable[used] = '\0';
-    if (*at != '=') {
-        fprintf(stderr, "carpool run: option '%s' needs a value, as in --mode=force\n", option);
+    for (size_t i = 0; i < cpl_settings_count(); i++) {
+        if (strcmp(cpl_settings_info(i).variable, variable) != 0)
+            continue;
+        if (*at == '=')
+            return set(variable, at + 1);
+        complain("option '%s' needs a value, as in --mode=force", option);
         return false;
     }
-    for (size_t i = 0; i < cpl_settings_count(); i++)
-        if (strcmp(cpl_settings_info(i).variable, variable) == 0)
-            return setenv(variable, at + 1, 1) == 0;
-    fprintf(stderr, "carpool run: no setting '%.*s'; `carpool settings` lists them\n",
-            (int)(at - option), option);
+    cpl_command_run_option(cpl_settings_nearest(variable, &distance), nearest, sizeof nearest);
+    of_profile = cpl_text_distance(variable, "CARPOOL_PROFILE");
+    if (of_profile < distance)
+        snprintf(nearest, sizeof nearest, "profile");
+    complain("no option '%.*s'; did you mean --%s? `carpool run --help` lists them",
+             (int)(at - option), option, nearest);
     return false;
 }
 
-/* The library: where it was installed, or beside this command in a build tree or a moved
- * installation. */
+static void refuse_setting(void *context, const char *text)
+{
+    bool *refused = context;
+    /* a variable that does not exist is no more than a warning, which the library will give */
+    if (!strstr(text, "cannot be used"))
+        return;
+    const char *consequence = strstr(text, "; the default '");
+    complain("%.*s", consequence ? (int)(consequence - text) : (int)strlen(text), text);
+    *refused = true;
+}
+
+/* Whether the library will be able to use what the options say: better known now than by a warning
+ * of rank 0. */
+static bool settings_are_usable(void)
+{
+    struct cpl_settings settings;
+    bool refused = false;
+    cpl_settings_read(&settings, environ, refuse_setting, &refused);
+    return !refused;
+}
+
+/* The library: beside this command, in a build tree, in a moved installation, or where it was
+ * installed. */
 static bool find_library(char path[PATH_MAX])
 {
-    static const char *const beside[] = {"libcarpool.so", ".libs/libcarpool.so",
-                                         "../lib/libcarpool.so"};
-    char directory[PATH_MAX];
+    static const char *const beside[] = {"libcarpool.so", "../shim/.libs/libcarpool.so",
+                                         "../../shim/.libs/libcarpool.so", "../lib/libcarpool.so"};
+    char directory[PATH_MAX], found[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
     char *slash = NULL;
     if (length > 0) {
@@ -69,8 +169,8 @@ static bool find_library(char path[PATH_MAX])
     }
     for (size_t k = 0; slash && k < sizeof beside / sizeof beside[0]; k++) {
         *slash = '\0';
-        if (snprintf(path, PATH_MAX, "%s/%s", directory, beside[k]) < PATH_MAX &&
-            access(path, R_OK) == 0)
+        snprintf(found, sizeof found, "%s/%s", directory, beside[k]);
+        if (realpath(found, path) && access(path, R_OK) == 0)
             return true;
     }
     snprintf(path, PATH_MAX, "%s/libcarpool.so", CPL_LIBDIR);
@@ -80,48 +180,97 @@ static bool find_library(char path[PATH_MAX])
 static bool add_preload(const char *library)
 {
     const char *before = getenv("LD_PRELOAD");
-    char *both = NULL;
-    if (!before || !*before)
-        return setenv("LD_PRELOAD", library, 1) == 0;
-    if (asprintf(&both, "%s:%s", library, before) < 0)
+    char both[2 * PATH_MAX];
+    if (strpbrk(library, ": ")) {
+        complain("%s cannot be preloaded: its path has a space or a colon", library);
         return false;
-    bool done = setenv("LD_PRELOAD", both, 1) == 0;
-    free(both);
-    return done;
+    }
+    if (!before || !*before)
+        return set("LD_PRELOAD", library);
+    if (snprintf(both, sizeof both, "%s:%s", library, before) >= (int)sizeof both) {
+        complain("LD_PRELOAD is too long already");
+        return false;
+    }
+    return set("LD_PRELOAD", both);
+}
+
+/* Whether the library can do its work in the program; says why not. */
+static bool is_fit(const char *program, const char *path)
+{
+    char mpi[64];
+    switch (cpl_program_look(path, mpi)) {
+    case CPL_PROGRAM_STATIC:
+        complain("%s is statically linked, nothing can be preloaded into it; link it dynamically",
+                 program);
+        return false;
+    case CPL_PROGRAM_FOREIGN:
+        complain(
+            "%s is linked with another MPI (%s); Carpool is for MPICH: build it by mpicc.mpich",
+            program, mpi);
+        return false;
+    case CPL_PROGRAM_SPECIAL:
+        complain("%s runs as another user or group (set-user-ID), which switches preloading off",
+                 program);
+        return false;
+    case CPL_PROGRAM_FITS:
+        break;
+    }
+    return true;
+}
+
+static int start(char **argv)
+{
+    char library[PATH_MAX], path[PATH_MAX];
+    if (!find_library(library)) {
+        complain("cannot read %s; install the library, or start this command from its build",
+                 library);
+        return CPL_EXIT_FAILED;
+    }
+    if (!cpl_program_find(argv[0], path)) {
+        int code = errno;
+        complain("cannot start %s: %s", argv[0],
+                 code == ENOENT && !strchr(argv[0], '/') ? "it is not in PATH; a program in the "
+                                                           "present directory is called ./NAME"
+                                                         : strerror(code));
+        return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_START;
+    }
+    if (!is_fit(argv[0], path))
+        return EXIT_CANNOT_START;
+    if (!add_preload(library))
+        return CPL_EXIT_FAILED;
+    execvp(argv[0], argv);
+    complain("cannot start %s: %s", argv[0], strerror(errno));
+    return EXIT_CANNOT_START;
 }
 
 int cpl_command_run(int argc, char **argv)
 {
     int at = 1;
-    for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
+    for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--") == 0) {
             at++;
             break;
         }
-        if (strcmp(argv[at], "--help") == 0) {
+        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
             usage(stdout);
             return 0;
         }
-        if (!set_option(argv[at]))
+        if (strncmp(argv[at], "--", 2) != 0) {
+            complain("no option '%s'; options are long ones, as --mode=force", argv[at]);
+            return CPL_EXIT_USAGE;
+        }
+        bool profile =
+            strcmp(argv[at], "--profile") == 0 || strncmp(argv[at], "--profile=", 10) == 0;
+        if (!(profile ? set_profile(argv[at]) : set_option(argv[at])))
             return CPL_EXIT_USAGE;
     }
+    if (!settings_are_usable())
+        return CPL_EXIT_USAGE;
     if (at >= argc) {
-        usage(stderr);
+        complain("which PROGRAM?");
+        if (must_tell())
+            usage(stderr);
         return CPL_EXIT_USAGE;
     }
-    char library[PATH_MAX];
-    if (!find_library(library)) {
-        fprintf(stderr,
-                "carpool run: cannot read %s; install the library, or start this command from its "
-                "build\n",
-                library);
-        return CPL_EXIT_FAILED;
-    }
-    if (!add_preload(library)) {
-        fprintf(stderr, "carpool run: cannot set LD_PRELOAD: %s\n", strerror(errno));
-        return CPL_EXIT_FAILED;
-    }
-    execvp(argv[at], argv + at);
-    fprintf(stderr, "carpool run: cannot start %s: %s\n", argv[at], strerror(errno));
-    return CPL_EXIT_FAILED;
+    return start(argv + at);
 }

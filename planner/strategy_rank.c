@@ -96,9 +96,8 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
 
 /* Replaces *plan by balance's when that is faster. */
 static enum cpl_status try_balance(const struct cpl_strategy_input *input,
-                                   const struct cpl_ranking *ranking,
-                                   struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                   struct cpl_error *error)
+                                   struct cpl_ranking *ranking, struct cpl_strategy_choice *choice,
+                                   struct cpl_plan *plan, struct cpl_error *error)
 {
     struct cpl_routes routes;
     struct cpl_plan found;
@@ -114,7 +113,10 @@ static enum cpl_status try_balance(const struct cpl_strategy_input *input,
     if (!status && us < ranking->ranked[0].us) {
         cpl_plan_free(plan);
         *plan = found;
-        return cpl_strategy_parse("balance", choice, error);
+        status = cpl_strategy_parse("balance", choice, error);
+        if (!status && ranking->n < CPL_MAX_CANDIDATES)
+            insert(ranking, &(struct cpl_ranked_choice){*choice, plan->n_waves, us});
+        return status;
     }
     cpl_plan_free(&found);
     return status;
@@ -160,13 +162,21 @@ enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input
                                           int32_t *n, struct cpl_error *error)
 {
     struct cpl_ranking ranking;
+    return cpl_strategy_plan_ranked(input, most, choice, plan, n, &ranking, error);
+}
+
+enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,
+                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                         int32_t *n, struct cpl_ranking *ranking,
+                                         struct cpl_error *error)
+{
     *n = 0;
-    enum cpl_status status = plan_fastest(input, &ranking, choice, plan, error);
+    enum cpl_status status = plan_fastest(input, ranking, choice, plan, error);
     if (status)
         return status;
     *n = 1;
-    for (size_t k = 0; k < ranking.n && *n < most && !status; k++) {
-        const struct cpl_ranked_choice *ranked = &ranking.ranked[k];
+    for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
+        const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
         if (ranked->choice.strategy == &cpl_strategy_direct)
             break;
         if (is_among(plan, *n, ranked->n_waves))

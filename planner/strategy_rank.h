@@ -25,6 +25,13 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error);
 
+/* cpl_strategy_plan_several (strategy.h) that also tells what it tried: the ranking, with balance
+ * among them when that is faster than all others. */
+enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,
+                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                         int32_t *n, struct cpl_ranking *ranking,
+                                         struct cpl_error *error);
+
 /* Routes by balance for time, from a ranking of the same input (strategy_balance.c). Returns
  * CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. */
 enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,

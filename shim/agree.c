@@ -30,7 +30,7 @@ struct desk {
     int32_t *words;
 };
 
-enum { HEADER_MESSAGES, HEADER_NODE, HEADER_WORDS };
+enum { HEADER_MESSAGES, HEADER_NODE, HEADER_STRAIGHT, HEADER_STRAIGHT_BYTES, HEADER_WORDS };
 
 static bool at_root(const struct desk *desk)
 {
@@ -148,7 +148,8 @@ static bool expect_pairs(struct desk *desk)
  */
 static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct desk *desk)
 {
-    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm)};
+    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm), input->n_straight,
+                                    input->straight_bytes};
     int64_t *pairs = calloc(2 * (size_t)input->n_messages + 1, sizeof *pairs);
     bool ready = pairs && (!at_root(desk) || open_desk(desk));
     if (!cpl_agree_all(comm, ready)) {
@@ -221,6 +222,12 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
                                        .needed = input->needed,
                                        .most_plans = input->most_plans};
     desk->n_plans = cpl_plan_root(&request, summaries, &desk->pattern, desk->plan);
+    for (int k = 0; k < desk->n_plans; k++)
+        for (int i = 0; i < desk->n_ranks; i++) {
+            const int64_t *header = desk->headers + i * HEADER_WORDS;
+            summaries[k].n_straight += header[HEADER_STRAIGHT];
+            summaries[k].straight_bytes += header[HEADER_STRAIGHT_BYTES];
+        }
 }
 
 /* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does

@@ -19,6 +19,8 @@ struct cpl_agree_input {
     int n_messages; /* messages to be planned, to different ranks */
     const int *dst; /* ascending */
     const int64_t *bytes;
+    int64_t n_straight; /* further messages, above the size limit, and their bytes */
+    int64_t straight_bytes;
     bool needed;       /* carry it out even if it gains nothing; alike on all ranks */
     bool same_payload; /* all messages carry the same bytes (allgather) */
     int most_plans;    /* 1 .. CPL_MAX_PLANS; alike on all ranks */
@@ -32,7 +34,12 @@ struct cpl_plan_summary {
     uint64_t pattern_fingerprint;
     uint64_t plan_fingerprint;
     int64_t n_messages;
-    int64_t bytes; /* of all messages of the pattern */
+    int64_t bytes;      /* of all messages of the pattern */
+    int64_t n_straight; /* above the size limit: not in the pattern */
+    int64_t straight_bytes;
+    int32_t tag, ordinal; /* of a point-to-point exchange: the first message's, and its number among
+                           * the exchanges with that tag */
+    int32_t reason;       /* why it is not to be used: enum cpl_left_alone (report.h) */
     struct cpl_metrics direct;
     struct cpl_metrics planned;
     double plan_ms;

@@ -77,6 +77,12 @@ void cpl_comm_state_forget_recent(void)
     memset(cpl_context.recent, 0, sizeof cpl_context.recent);
 }
 
+void cpl_comm_state_number(struct cpl_comm_state *state)
+{
+    if (state->private_comm != MPI_COMM_NULL && state->planned_number == 0)
+        state->planned_number = ++cpl_context.n_ever_planned;
+}
+
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
 {
     (void)comm, (void)keyval, (void)extra;

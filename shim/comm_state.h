@@ -20,6 +20,8 @@ struct cpl_comm_state {
     MPI_Comm comm; /* the program's; not to be used once it is being freed */
     MPI_Comm
         private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
+    int64_t planned_number; /* the how many-th to get one; of any two the same one is first on all
+                             * ranks that they share. 0: none */
     int rank, size;
     bool watched;       /* has a topology and several ranks: alike on all its ranks */
     bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
@@ -44,6 +46,9 @@ static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
         return recent->state;
     return cpl_comm_state_find(comm);
 }
+
+/* After cpl_agree: numbers the communicator if it has got a private one. */
+void cpl_comm_state_number(struct cpl_comm_state *state);
 
 /* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
  * is. */

@@ -3,6 +3,7 @@
 
 #include "comm_state.h"
 #include "log.h"
+#include "picture.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
 #include "pt2pt_requests.h"
@@ -25,8 +26,10 @@ static void warn_setting(void *context, const char *text)
 static void share_settings(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
-    if (cpl_context.rank == 0)
+    if (cpl_context.rank == 0) {
         cpl_settings_read(settings, environ, warn_setting, NULL);
+        cpl_report_start();
+    }
     PMPI_Bcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
 }
@@ -59,6 +62,7 @@ void cpl_context_start(void)
         return;
     }
     log_settings();
+    cpl_context.start = PMPI_Wtime();
     if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted, &cpl_context.keyval,
                                 NULL) != MPI_SUCCESS)
         return;
@@ -68,18 +72,33 @@ void cpl_context_start(void)
     cpl_context.active = true;
 }
 
+/* The communicator with a private one that got it first; NULL: there is none. */
+static struct cpl_comm_state *first_planned(void)
+{
+    struct cpl_comm_state *first = NULL;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+        if (s->planned_number > 0 && (!first || s->planned_number < first->planned_number))
+            first = s;
+    return first;
+}
+
 void cpl_context_finish(void)
 {
+    struct cpl_comm_state *state;
     if (!cpl_context.active)
         return;
     while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
         cpl_comm_state_release(cpl_context.first_managed);
     cpl_context.active = false;
+    /* Their ends are collective: in an order that does not depend on what a rank used first. */
+    while ((state = first_planned()))
+        cpl_comm_state_release(state);
     while (cpl_context.first_state)
         cpl_comm_state_release(cpl_context.first_state);
-    if (cpl_context.settings.report[0])
+    if (cpl_report_is_wanted())
         cpl_report_write();
     cpl_report_free();
+    cpl_picture_free();
     cpl_persistent_end();
     cpl_request_end();
     cpl_pt2pt_free_messages();

@@ -6,6 +6,7 @@
 
 #include "datatype.h"
 #include "planner/machine.h"
+#include "pt2pt_profile.h"
 #include "settings.h"
 
 #include <mpi.h>
@@ -18,6 +19,18 @@ struct cpl_comm_state;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
+struct cpl_picture;
+
+#define CPL_MOST_PICTURES      16
+#define CPL_MOST_PATTERN_FILES 256
+
+/* What the report shows of the exchanges that this process has planned (picture.h). */
+struct cpl_pictures {
+    int n, n_written;
+    bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
+    struct cpl_picture *picture[CPL_MOST_PICTURES];
+    uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of patterns */
+};
 struct cpl_request;
 
 /* The machine as far as one process finds it out, once, when it first plans. */
@@ -50,7 +63,8 @@ struct cpl_context {
     MPI_Comm alone_comm;                            /* of those that are alone the one found last */
     struct cpl_recent recent[CPL_N_RECENT];         /* communicators asked for last, by handle */
     struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
-    int n_planned; /* communicators that hold a private communicator now */
+    int64_t n_ever_planned; /* communicators that have got a private communicator so far */
+    int n_planned;          /* communicators that hold a private communicator now */
     /* Point-to-point messages (pt2pt.h): */
     int n_managed; /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
                       between two collective calls, see collective.h */
@@ -64,8 +78,11 @@ struct cpl_context {
     struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
     struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
+    struct cpl_timed_batch timed; /* in a profile run */
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
+    struct cpl_pictures pictures;
+    double start; /* PMPI_Wtime after MPI_Init */
 };
 
 extern struct cpl_context cpl_context;

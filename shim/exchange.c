@@ -36,6 +36,9 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     r->summary = x->summary[0];
     if (x->phase != CPL_PHASE_PLANNED) {
         r->summary.decided = 0;
+        r->reason = r->summary.reason;
+        if (!r->summary.known)
+            r->reason = x->phase == CPL_PHASE_DIRECT ? CPL_LEFT_NO_PLAN : CPL_LEFT_FEW_CALLS;
         return;
     }
     if (trial->chosen > 0)
@@ -85,7 +88,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
 
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
 {
-    if (exchange->calls > 0 && cpl_context.settings.report[0])
+    if (exchange->calls > 0 && cpl_report_is_wanted())
         record(exchange, state);
     cpl_exchange_release(exchange);
 }

@@ -15,6 +15,16 @@ void cpl_log_init(int rank, enum cpl_log_level threshold)
     cpl_log_threshold = threshold;
 }
 
+void cpl_log_plain(const char *text)
+{
+    char line[1100];
+    int n = snprintf(line, sizeof line, "carpool: %s\n", text);
+    if (n > 0 && (size_t)n < sizeof line) {
+        ssize_t written = write(STDERR_FILENO, line, (size_t)n);
+        (void)written;
+    }
+}
+
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug", "trace"};

@@ -17,6 +17,9 @@ extern enum cpl_log_level cpl_log_threshold;
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Writes "carpool: TEXT": what the user asked for, whatever the level. */
+void cpl_log_plain(const char *text);
+
 #define cpl_log(level, component, ...)                                                             \
     do {                                                                                           \
         if ((level) <= cpl_log_threshold)                                                          \

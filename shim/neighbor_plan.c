@@ -59,23 +59,26 @@ void cpl_exchange_release(struct cpl_exchange *x)
     x->statuses = NULL;
 }
 
-/* Sizes all messages and lists those that are to be planned in dst and bytes. Returns their number.
+/* Sizes all messages, lists those that are to be planned in dst and bytes, and counts the others.
  */
-static int list_messages(const struct cpl_comm_state *state, struct cpl_exchange *x, int *dst,
-                         int64_t *bytes)
+static void list_messages(const struct cpl_comm_state *state, struct cpl_exchange *x, int *dst,
+                          int64_t *bytes, struct cpl_agree_input *input)
 {
     const struct cpl_neighbors *out = &state->adjacency.out;
     int n = 0;
     for (int m = 0; m < out->n_messages; m++) {
         int64_t size = cpl_neighbor_payload_bytes(x, state, m);
         x->out_straight[m] = size > cpl_context.settings.size_limit;
-        if (x->out_straight[m])
+        if (x->out_straight[m]) {
+            input->n_straight++;
+            input->straight_bytes += size;
             continue;
+        }
         x->payload[n] = m;
         dst[n] = out->rank[m];
         bytes[n++] = size;
     }
-    return n;
+    input->n_messages = n;
 }
 
 /* A token: the edge's number among its parallel ones, and whether its message goes straight. */
@@ -198,9 +201,10 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
                  cpl_neighbor_resolve(call, state, x);
     if (input.able)
-        input.n_messages = list_messages(state, x, dst, bytes);
+        list_messages(state, x, dst, bytes, &input);
     struct cpl_agree_output output;
     bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
+    cpl_comm_state_number(state);
     free(dst);
     free(bytes);
     if (!agreed)

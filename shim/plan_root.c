@@ -7,7 +7,9 @@
 
 #include "context.h"
 #include "log.h"
+#include "picture.h"
 #include "planner/machine.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,18 +88,20 @@ static double now_ms(void)
 }
 
 /* The plans of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
- * is then direct. */
+ * is then direct. The ranking is what auto tried, else empty. */
 static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
                                   struct cpl_strategy_choice *choice, bool *fits,
-                                  struct cpl_plan *plan, int *n, struct cpl_error *error)
+                                  struct cpl_plan *plan, int *n, struct cpl_ranking *ranking,
+                                  struct cpl_error *error)
 {
     *fits = true;
     *n = 1;
+    ranking->n = 0;
     enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, choice, error);
     if (status)
         return status;
     if (!choice->strategy)
-        return cpl_strategy_plan_several(input, most, choice, plan, n, error);
+        return cpl_strategy_plan_ranked(input, most, choice, plan, n, ranking, error);
     status = cpl_strategy_plan(input, choice, plan, error);
     if (status != CPL_ERR_UNFIT)
         return status;
@@ -128,16 +132,20 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
 /* A plan that is not measured must promise this much: the model is not more exact than that. */
 #define MOST_OF_DIRECT 0.9
 
-/* Whether the mode wants this plan carried out, or tried. */
-static bool decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
+/* Why the mode does not want this plan carried out, or tried, if it does not. */
+static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
-    if (needed)
-        return true;
-    if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
-        return false;
     double most = cpl_context.settings.trial > 0 ? 1 : MOST_OF_DIRECT;
-    return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           summary->planned.modelled_us < most * summary->direct.modelled_us;
+    if (needed)
+        return CPL_LEFT_NOT;
+    if (!fits)
+        return CPL_LEFT_UNFIT;
+    if (summary->n_messages == 0)
+        return CPL_LEFT_EMPTY;
+    if (cpl_context.settings.mode != CPL_MODE_FORCE &&
+        summary->planned.modelled_us >= most * summary->direct.modelled_us)
+        return CPL_LEFT_NO_GAIN;
+    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
 }
 
 static bool must_check(void)
@@ -176,10 +184,12 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     struct cpl_error *error)
 {
     struct cpl_strategy_choice choice[CPL_MAX_PLANS];
+    struct cpl_ranking ranking;
     struct cpl_metrics direct;
     bool fits;
     double start = now_ms();
-    enum cpl_status status = make_plans(input, request->most_plans, choice, &fits, plan, n, error);
+    enum cpl_status status =
+        make_plans(input, request->most_plans, choice, &fits, plan, n, &ranking, error);
     if (status)
         return status;
     double ms = now_ms() - start;
@@ -188,7 +198,11 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         summary[k].plan_ms = ms;
         summary[k].direct = direct;
         status = summarise(input, &choice[k], &plan[k], &summary[k], error);
-        summary[k].decided = !status && decide(&summary[k], fits, request->needed);
+        if (status)
+            break;
+        summary[k].reason = decide(&summary[k], fits, request->needed);
+        summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
+        cpl_picture_add(input->pattern, &plan[k], input->machine, &summary[k], &ranking);
     }
     for (int k = 0; k < *n && status; k++)
         cpl_plan_free(&plan[k]);

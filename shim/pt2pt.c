@@ -91,9 +91,15 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
+    if (cpl_context.timed.of)
+        cpl_profile_finish(NULL);
     if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->sampled) {
+        cpl_profile_sample(p);
+        return;
+    }
     if (p->next_agreement == 0)
         p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
     keep_pace(p);

@@ -26,6 +26,21 @@ static void stop_learning(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
+/* In a profile run exchanges that were planned are counted to the end. */
+static bool is_profiled(const struct cpl_pt2pt *p)
+{
+    return cpl_context.settings.mode == CPL_MODE_PROFILE && p->left.n > 0;
+}
+
+/* No more is expected of learning. On all ranks. */
+static void end_learning(struct cpl_comm_state *state)
+{
+    if (is_profiled(&state->pt2pt))
+        state->pt2pt.sampled = true;
+    else
+        stop_learning(state);
+}
+
 /* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
 static int why_unable(const struct cpl_pt2pt *p)
 {
@@ -52,7 +67,7 @@ static bool all_able(struct cpl_comm_state *state)
     if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
     bool gains = all[2] <= -2;
-    bool nothing_will_recur = !gains && all[3] && all[4];
+    bool nothing_will_recur = !gains && all[3] && all[4] && !is_profiled(p);
     bool able = all[0] == -CPL_LEFT_NOT;
     if (!able || nothing_will_recur)
         stop_learning(state);
@@ -154,6 +169,8 @@ static bool pays(const struct cpl_plan_summary *summary)
 /* Messages of a rank to itself need no plan. */
 static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
 {
+    if (cpl_profile_has(&state->pt2pt, key->tag, key->ordinal))
+        return;
     struct cpl_signature *s = find_key(&state->pt2pt, key);
     struct cpl_agree_input input = {.able = true, .most_plans = 1};
     struct cpl_agree_output output;
@@ -170,12 +187,24 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     input.dst = dst;
     input.bytes = bytes;
     bool agreed = cpl_agree(state->comm, &state->private_comm, &input, &output);
+    cpl_comm_state_number(state);
     free(dst);
     free(bytes);
-    if (!agreed || !output.summary[0].decided || !pays(&output.summary[0])) {
+    if (!agreed)
+        return;
+    struct cpl_plan_summary *summary = &output.summary[0];
+    bool wanted = summary->decided || summary->reason == CPL_LEFT_PROFILED;
+    summary->tag = key->tag;
+    summary->ordinal = key->ordinal;
+    if (wanted && !pays(summary))
+        summary->reason = CPL_LEFT_DEAR;
+    if (summary->reason != CPL_LEFT_NOT) {
+        summary->decided = 0;
+        cpl_profile_left(state, key->tag, key->ordinal, summary);
         cpl_agree_output_free(&output);
         return;
     }
+    cpl_profile_carried(&state->pt2pt, key->tag, key->ordinal);
     slices->key[slices->n] = *key;
     slices->summary[slices->n] = output.summary[0];
     slices->words[slices->n] = output.words[0];
@@ -229,7 +258,7 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
     state->pt2pt.reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
     if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits)
-        stop_learning(state);
+        end_learning(state);
     if (!fits)
         return false;
     state->pt2pt.reason = CPL_LEFT_NO_GAIN;
@@ -239,7 +268,7 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
     if (slices.n > 0)
         manage(state, &slices);
     else if (state->pt2pt.n_vain >= MOST_VAIN)
-        stop_learning(state);
+        end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
                 state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);

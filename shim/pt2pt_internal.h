@@ -5,6 +5,7 @@
 #include "agree.h"
 #include "match.h"
 #include "pt2pt.h"
+#include "pt2pt_profile.h"
 #include "rides.h"
 #include "samples.h"
 
@@ -40,6 +41,7 @@ struct cpl_signature {
     int *dest;
     int64_t *bytes;                        /* to each, the last time */
     int plan;                              /* CPL_NO_PLAN: none */
+    struct cpl_samples *durations;         /* in a profile run; NULL: none were taken */
     struct cpl_signature_message *message; /* n, in the order in which they were sent first */
     bool follows; /* managed: its first message is no other planned one's, and mostly all come */
     int64_t n_followed, n_abandoned;
@@ -56,7 +58,12 @@ struct cpl_batch {
     size_t used, room;
 };
 
-enum cpl_pt2pt_phase { CPL_PT2PT_LEARNING, CPL_PT2PT_MANAGED, CPL_PT2PT_ALONE };
+enum cpl_pt2pt_phase {
+    CPL_PT2PT_LEARNING,
+    CPL_PT2PT_MANAGED,
+    CPL_PT2PT_ALONE,
+    CPL_PT2PT_PAUSED /* of a profile run: between the times at which it is looked at */
+};
 
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
@@ -79,6 +86,8 @@ struct cpl_pt2pt {
     int64_t n_learned;                    /* batches while learning */
     int reason;                           /* enum cpl_left_alone: why it is not managed */
     int64_t n_counted;                    /* messages sent since counts_only */
+    bool sampled; /* a profile run looks at it from time to time only; alike on all ranks */
+    struct cpl_left_exchanges left; /* to MPI */
     /* The program's pace, from one blocking collective to the next with messages between: */
     double paced_at;                 /* when the last one was entered; seconds */
     int64_t n_paced;                 /* batches until then */

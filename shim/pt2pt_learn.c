@@ -83,8 +83,11 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
             p->blind = CPL_LEFT_VARIED;
         return;
     }
-    if (p->batch.n == 0)
+    if (p->batch.n == 0) {
         cpl_context.n_open_batches++;
+        if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+            cpl_profile_begin(p);
+    }
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
 }
@@ -175,6 +178,7 @@ static void free_signature(struct cpl_signature *s)
     free(s->dest);
     free(s->bytes);
     free(s->message);
+    free(s->durations);
 }
 
 static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
@@ -212,7 +216,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     if (!s)
         s = add_signature(p);
     if (s)
-        s->times++;
+        s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
+    cpl_profile_batch_left(p, s);
     p->n_learned++;
     p->batch.n = 0;
     cpl_context.n_open_batches--;
@@ -225,8 +230,10 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->phase == CPL_PT2PT_LEARNING && p->batch.n > 0)
         cpl_context.n_open_batches--;
+    cpl_profile_finish(p);
     for (int k = 0; k < p->n_signatures; k++)
         free_signature(&p->signature[k]);
+    free(p->left.summary);
     free(p->sent);
     free(p->received);
     free(p->batch.dest);

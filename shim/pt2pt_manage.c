@@ -281,7 +281,7 @@ static void unlink_managed(struct cpl_comm_state *state)
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (cpl_context.settings.report[0])
+    if (cpl_report_is_wanted())
         report(state);
     unlink_managed(state);
     p->phase = CPL_PT2PT_ALONE;
@@ -293,7 +293,7 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 static void report_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = &state->pt2pt;
-    if (state->rank != 0 || !p->started || p->n_plans > 0)
+    if (state->rank != 0 || !p->started || p->n_plans > 0 || p->left.n > 0)
         return;
     struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                            .n_ranks = state->size,
@@ -305,8 +305,9 @@ static void report_left_alone(const struct cpl_comm_state *state)
 
 void cpl_pt2pt_end(struct cpl_comm_state *state)
 {
-    if (cpl_context.settings.report[0])
+    if (cpl_report_is_wanted())
         report_left_alone(state);
+    cpl_profile_report(state);
     if (state->pt2pt.phase == CPL_PT2PT_MANAGED) {
         cpl_pt2pt_drain(state);
         cpl_pt2pt_unmanage(state);

@@ -1,20 +1,18 @@
-/* The JSON report (report.h). */
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
+/* Collecting and writing the report (report.h). */
 #include "report.h"
 
 #include "context.h"
 #include "log.h"
+#include "picture.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utlist.h>
 
 struct cpl_record_node {
@@ -41,6 +39,13 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
         [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
+        [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",
+        [CPL_LEFT_UNFIT] = "CARPOOL_STRATEGY cannot be used with so many ranks",
+        [CPL_LEFT_EMPTY] = "no rank has a message for another that is below CARPOOL_SIZE_LIMIT",
+        [CPL_LEFT_DEAR] = "the plan would save less than matching the messages costs",
+        [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
+        [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators at a time, or no "
+                             "memory",
     };
     return texts[reason];
 }
@@ -48,6 +53,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
     return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
+           a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
            a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint;
 }
@@ -82,92 +88,134 @@ void cpl_report_free(void)
     cpl_context.records = NULL;
 }
 
-/* The candidates of trials: what the model said and what was measured. */
-static json_t *tried_json(const struct cpl_record *r)
+bool cpl_report_has_file(void)
 {
-    json_t *list = json_array();
-    for (int32_t k = 0; k < r->n_tried; k++)
-        json_array_append_new(
-            list, json_pack("{s:s s:f s:o}", "strategy", r->tried[k], "modelled_us",
-                            r->tried_modelled_us[k], "measured_us",
-                            r->tried_us[k] > 0 ? json_real(r->tried_us[k]) : json_null()));
-    return list;
+    return cpl_context.settings.report[0] || cpl_context.settings.output[0];
 }
 
-/* Seconds over calls, in microseconds; null when there were none. */
-static json_t *per_call_us(double seconds, int64_t calls)
+bool cpl_report_is_wanted(void)
 {
-    return calls > 0 ? json_real(seconds / (double)calls * 1e6) : json_null();
+    return cpl_report_has_file() || cpl_context.settings.mode == CPL_MODE_PROFILE;
 }
 
-static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t calls)
+void cpl_report_file(char *file, size_t size)
 {
-    return json_pack("{s:I s:f s:I s:i s:f s:f s:o}", "sends_max", (json_int_t)m->sends_max,
-                     "sends_avg", m->sends_avg, "recvs_max", (json_int_t)m->recvs_max, "hops_max",
-                     m->hops_max, "volume_factor", m->volume_factor, "modelled_us", m->modelled_us,
-                     "us_per_call", per_call_us(seconds, calls));
+    const struct cpl_settings *settings = &cpl_context.settings;
+    if (settings->report[0])
+        snprintf(file, size, "%s", settings->report);
+    else
+        snprintf(file, size, "%s/report.json", settings->output);
 }
 
-static json_t *record_json(const struct cpl_record *r)
+static void warn_of(const char *file, int code)
 {
-    const struct cpl_plan_summary *s = &r->summary;
-    char fingerprint[24];
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, s->pattern_fingerprint);
-    json_t *o = json_pack("{s:s s:i s:I s:I s:I s:s}", "kind",
-                          cpl_exchange_kind_name((enum cpl_neighbor_kind)r->kind), "ranks",
-                          r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
-                          (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned,
-                          "strategy", s->decided ? s->strategy : "none");
-    if (o && r->reason != CPL_LEFT_NOT)
-        json_object_set_new(o, "left_alone",
-                            json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
-    if (!o || !s->known)
-        return o;
-    json_object_set_new(o, "considered", json_string(s->strategy));
-    json_object_set_new(o, "pattern", json_string(fingerprint));
-    json_object_set_new(o, "messages", json_integer(s->n_messages));
-    json_object_set_new(o, "bytes", json_integer(s->bytes));
-    json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
-    json_object_set_new(o, "plan_ms", json_real(s->plan_ms));
-    json_object_set_new(o, "direct",
-                        metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
-    json_object_set_new(o, "planned",
-                        metrics_json(&s->planned, r->planned_seconds, r->calls_planned));
-    if (r->n_tried > 0) {
-        json_object_set_new(o, "trials", json_integer(r->n_trials));
-        json_object_set_new(o, "trial_calls", json_integer(r->trial_calls));
-        json_object_set_new(o, "tried", tried_json(r));
-    }
-    return o;
+    bool named = cpl_context.settings.report[0];
+    cpl_log(CPL_LOG_WARN, "report", "%s: cannot write %s (%s); name %s",
+            named ? "CARPOOL_REPORT" : "CARPOOL_OUTPUT", file, code ? strerror(code) : "no memory",
+            named ? "a file in a writable directory" : "another directory");
 }
 
-static json_t *settings_json(void)
+/* Whether a file may be written: itself if it is there, else its directory. */
+static bool is_writable(const char *file)
 {
-    json_t *o = json_object();
-    for (size_t i = 0; i < cpl_settings_count(); i++) {
-        char value[CPL_SETTINGS_TEXT];
-        cpl_settings_value(&cpl_context.settings, i, value, sizeof value);
-        json_object_set_new(o, cpl_settings_info(i).variable, json_string(value));
-    }
-    return o;
+    char directory[CPL_SETTINGS_TEXT + 64];
+    snprintf(directory, sizeof directory, "%s", file);
+    if (access(file, F_OK) == 0)
+        return access(file, W_OK) == 0;
+    char *slash = strrchr(directory, '/');
+    if (!slash)
+        return access(".", W_OK) == 0;
+    slash[slash == directory] = '\0';
+    return access(directory, W_OK) == 0;
 }
 
-static void write_file(const struct cpl_record *records, size_t n)
+/* Makes the directory unless it is there. */
+static bool make_directory(const char *name)
 {
-    static const char *const modes[] = {CHOICES_MODE};
-    const char *file = cpl_context.settings.report;
-    json_t *patterns = json_array();
-    for (size_t k = 0; k < n; k++)
-        json_array_append_new(patterns, record_json(&records[k]));
-    json_t *root = json_pack("{s:s s:i s:s s:o s:o}", "version", PACKAGE_VERSION, "ranks",
-                             cpl_context.size, "mode", modes[cpl_context.settings.mode], "settings",
-                             settings_json(), "patterns", patterns);
-    errno = 0;
-    if (!root || json_dump_file(root, file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)))
+    struct stat info;
+    if (mkdir(name, 0777) != 0 && errno != EEXIST)
+        return false;
+    if (stat(name, &info) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
+}
+
+void cpl_report_start(void)
+{
+    struct cpl_settings *settings = &cpl_context.settings;
+    char file[CPL_SETTINGS_TEXT + 64];
+    if (settings->mode == CPL_MODE_OFF)
+        return;
+    if (settings->output[0] && !make_directory(settings->output)) {
         cpl_log(CPL_LOG_WARN, "report",
-                "CARPOOL_REPORT: cannot write %s (%s); name a file in a writable directory", file,
-                errno ? strerror(errno) : "no memory");
-    json_decref(root);
+                "CARPOOL_OUTPUT: cannot make the directory %s (%s); nothing is written there; name "
+                "another one",
+                settings->output, strerror(errno));
+        settings->output[0] = '\0';
+    }
+    if (!cpl_report_has_file())
+        return;
+    cpl_report_file(file, sizeof file);
+    if (!is_writable(file))
+        warn_of(file, errno);
+}
+
+/* Whether a file may be replaced by another of its name: it is a plain one, or not there. */
+static bool is_plain(const char *file)
+{
+    struct stat info;
+    return lstat(file, &info) != 0 || S_ISREG(info.st_mode);
+}
+
+/* Writes beside the file and renames, so that a full disk leaves no half report and the one from
+ * before stays; devices and links are written as they are. */
+static bool write_json(const json_t *root, const char *file)
+{
+    char beside[CPL_SETTINGS_TEXT + 128];
+    bool plain = is_plain(file);
+    snprintf(beside, sizeof beside, "%s%s", file, plain ? ".part" : "");
+    errno = 0;
+    bool done = root && !json_dump_file(root, beside, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    int code = errno;
+    if (done && plain && rename(beside, file) != 0) {
+        code = errno;
+        done = false;
+    }
+    if (!done && plain)
+        remove(beside);
+    if (!done)
+        warn_of(file, code);
+    return done;
+}
+
+/* What all calls of an exchange take: measured, or modelled where it was not. */
+static double seconds_of(const struct cpl_record *r)
+{
+    double measured = r->direct_seconds + r->planned_seconds;
+    double modelled = r->summary.known ? r->summary.direct.modelled_us * 1e-6 : 0;
+    return measured > 0 ? measured : modelled * (double)r->calls;
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+    double x = seconds_of(a), y = seconds_of(b);
+    return (x < y) - (x > y);
+}
+
+static void write_all(const struct cpl_record *records, size_t n, const unsigned char *pictures,
+                      size_t bytes)
+{
+    char file[CPL_SETTINGS_TEXT + 64] = "";
+    if (cpl_report_has_file()) {
+        cpl_report_file(file, sizeof file);
+        json_t *root = cpl_report_json(records, n, pictures, bytes);
+        if (!write_json(root, file))
+            file[0] = '\0';
+        json_decref(root);
+    }
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+        cpl_report_summarize(records, n, file);
 }
 
 /* This process's records as an array. */
@@ -208,7 +256,7 @@ void cpl_report_write(void)
     bool root = cpl_context.rank == 0;
     struct cpl_record *mine = list_records(&n), *all = NULL;
     int *ints = calloc(3 * (size_t)size, sizeof *ints); /* records, counts, displacements */
-    size_t total = 0;
+    size_t total = 0, bytes = 0;
     if (cpl_agree_all(MPI_COMM_WORLD, mine && ints)) {
         PMPI_Gather(&n, 1, MPI_INT, ints, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (root)
@@ -216,10 +264,14 @@ void cpl_report_write(void)
         if (cpl_agree_all(MPI_COMM_WORLD, !root || all))
             PMPI_Gatherv(mine, n * (int)sizeof *mine, MPI_BYTE, all, ints + size, ints + 2 * size,
                          MPI_BYTE, 0, MPI_COMM_WORLD);
+        unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
         if (all)
-            write_file(all, total);
+            qsort(all, total, sizeof *all, compare_seconds);
+        if (all)
+            write_all(all, total, pictures, bytes);
         else if (root)
             cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
+        free(pictures);
     }
     free(mine);
     free(all);

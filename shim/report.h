@@ -1,4 +1,9 @@
-/* The report: what became of every exchange, written as JSON by rank 0 when MPI is finalized. */
+/* The report: what became of every exchange, written as JSON by rank 0 when MPI is finalized, and
+ * after a profile run a summary on stderr.
+ *
+ * Order of calls: cpl_report_start after MPI_Init; cpl_report_add as exchanges end;
+ * cpl_report_write and cpl_report_free at MPI_Finalize. report_json.c makes the file's contents,
+ * report_summary.c the summary. */
 #ifndef CARPOOL_REPORT_H
 #define CARPOOL_REPORT_H
 
@@ -6,6 +11,7 @@
 #include "exchange.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* One exchange, or several alike of communicators that came and went; plain data. Kept by the first
@@ -41,6 +47,12 @@ enum cpl_left_alone {
     CPL_LEFT_UNMATCHED,
     CPL_LEFT_NO_GAIN,
     CPL_LEFT_GIVEN_UP,
+    CPL_LEFT_PROFILED, /* only for that: auto would carry it */
+    CPL_LEFT_UNFIT,
+    CPL_LEFT_EMPTY,
+    CPL_LEFT_DEAR,
+    CPL_LEFT_FEW_CALLS,
+    CPL_LEFT_NO_PLAN,
     CPL_LEFT_SLOWER,
     CPL_LEFT_SLOWED,
     CPL_N_LEFT
@@ -49,14 +61,35 @@ enum cpl_left_alone {
 /* A clause that says so. */
 const char *cpl_left_alone_text(enum cpl_left_alone reason);
 
+/* Whether anything is to be told at the end, and whether in a file. Local. */
+bool cpl_report_is_wanted(void);
+bool cpl_report_has_file(void);
+
+/* The report's file: what CARPOOL_REPORT says, or report.json in CARPOOL_OUTPUT. */
+void cpl_report_file(char *file, size_t size);
+
+/* On rank 0, before its settings become everybody's: makes the directory CARPOOL_OUTPUT, a setting
+ * that is empty afterwards if that fails, and warns of a file that will not be writable while there
+ * is still time to see to it. */
+void cpl_report_start(void);
+
 /* Adds a record to this process's, merging it with one of the same kind, ranks and plan. Local. */
 void cpl_report_add(const struct cpl_record *record);
 
-/* Collects all processes' records and writes the file that the setting names; a file that cannot be
- * written is warned about. Collective over MPI_COMM_WORLD. */
+/* Collects all processes' records, writes the file, and after a profile run the summary; a file
+ * that cannot be written is warned about, and what was there before stays. Collective over
+ * MPI_COMM_WORLD. */
 void cpl_report_write(void);
 
 /* Frees this process's records. */
 void cpl_report_free(void);
+
+/* For report.c: all records, those that took most first, as a JSON object, which the caller
+ * releases; NULL when memory ran out. The pictures are those of cpl_picture_collect. */
+struct json_t *cpl_report_json(const struct cpl_record *records, size_t n,
+                               const unsigned char *pictures, size_t picture_bytes);
+
+/* For report.c: the summary of a profile run, on stderr. */
+void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file);
 
 #endif

@@ -2,14 +2,20 @@
 #include "settings.h"
 
 #include "planner/strategy.h"
+#include "planner/text_distance.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define PREFIX "CARPOOL_"
+
+/* Where names of other variables begin that may be mistyped ones, and how far they may be off. */
+#define MISTYPED_PREFIX "CARP"
+#define MISTYPED_MOST   2
 
 enum type { TYPE_CHOICE, TYPE_STRATEGY, TYPE_TEXT, TYPE_COUNT, TYPE_BYTES };
 
@@ -168,37 +174,18 @@ static bool parse(const struct row *row, const char *value, struct cpl_settings 
     return false;
 }
 
-/* Edit distance of two names, for "did you mean"; both are short. */
-static size_t distance(const char *a, const char *b)
+const char *cpl_settings_nearest(const char *name, size_t *distance)
 {
-    enum { LONGEST = 64 };
-    size_t row[LONGEST + 1], n = strlen(b);
-    if (n > LONGEST || strlen(a) > LONGEST)
-        return LONGEST;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+    size_t best = 0, least = cpl_text_distance(name, rows[0].variable);
+    for (size_t k = 1; k < N_ROWS; k++) {
+        size_t now = cpl_text_distance(name, rows[k].variable);
+        if (now < least) {
+            least = now;
+            best = k;
         }
     }
-    return row[n];
-}
-
-static const char *nearest_variable(const char *name)
-{
-    size_t best = 0;
-    for (size_t k = 1; k < N_ROWS; k++)
-        if (distance(name, rows[k].variable) < distance(name, rows[best].variable))
-            best = k;
+    if (distance)
+        *distance = least;
     return rows[best].variable;
 }
 
@@ -234,9 +221,23 @@ static void read_variable(struct cpl_settings *settings, const char *name, const
     }
     if (warn) {
         snprintf(text, sizeof text, "%.200s is no setting and has no effect; did you mean %s?",
-                 name, nearest_variable(name));
+                 name, cpl_settings_nearest(name, NULL));
         warn(context, text);
     }
+}
+
+/* A variable that is none of ours: CARPOL_MODE, carpool_mode. */
+static void warn_of_mistyped(const char *name, cpl_settings_warn *warn, void *context)
+{
+    char text[512];
+    size_t distance;
+    if (!warn || strncasecmp(name, MISTYPED_PREFIX, strlen(MISTYPED_PREFIX)) != 0)
+        return;
+    const char *nearest = cpl_settings_nearest(name, &distance);
+    if (distance > MISTYPED_MOST)
+        return;
+    snprintf(text, sizeof text, "%.200s has no effect; did you mean %s?", name, nearest);
+    warn(context, text);
 }
 
 void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
@@ -248,9 +249,12 @@ void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
     for (; environment && *environment; environment++) {
         const char *equals = strchr(*environment, '=');
         char name[128];
-        if (strncmp(*environment, PREFIX, strlen(PREFIX)) != 0 || !equals)
+        if (!equals)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(equals - *environment), *environment);
-        read_variable(settings, name, equals + 1, warn, context);
+        if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
+            read_variable(settings, name, equals + 1, warn, context);
+        else
+            warn_of_mistyped(name, warn, context);
     }
 }

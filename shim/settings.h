@@ -38,9 +38,14 @@ typedef void cpl_settings_warn(void *context, const char *text);
 
 /* Fills settings from the variables in environment (a NULL-terminated array of "NAME=VALUE", as
  * environ). A variable with an unusable value keeps its default; a CARPOOL_ variable that does not
- * exist is reported with the nearest one that does. warn may be NULL. */
+ * exist is reported with the nearest one that does, and so is one whose prefix is mistyped. warn
+ * may be NULL. */
 void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
                        cpl_settings_warn *warn, void *context);
+
+/* The variable whose name is nearest to a mistyped one; *distance (unless NULL) is how many letters
+ * it is off (text_distance.h). */
+const char *cpl_settings_nearest(const char *name, size_t *distance);
 
 /* Number of settings. */
 size_t cpl_settings_count(void);

@@ -17,6 +17,14 @@ static bool polls(void)
     return cpl_pt2pt_any_managed() || cpl_context.n_active_requests > 0;
 }
 
+/* The end of a call that may have waited: for the time of a batch in a profile run. */
+static int ended(int result)
+{
+    if (cpl_context.timed.signature)
+        cpl_profile_call_ended();
+    return result;
+}
+
 EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
     if (polls())
@@ -33,48 +41,49 @@ EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *st
 
 EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-    return polls() ? cpl_complete_one(request, NULL, status) : PMPI_Wait(request, status);
+    return polls() ? cpl_complete_one(request, NULL, status) : ended(PMPI_Wait(request, status));
 }
 
 EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-    return polls() ? cpl_complete_one(request, flag, status) : PMPI_Test(request, flag, status);
+    return polls() ? cpl_complete_one(request, flag, status)
+                   : ended(PMPI_Test(request, flag, status));
 }
 
 EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
     return polls() ? cpl_complete_all(count, requests, NULL, statuses)
-                   : PMPI_Waitall(count, requests, statuses);
+                   : ended(PMPI_Waitall(count, requests, statuses));
 }
 
 EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
     return polls() ? cpl_complete_all(count, requests, flag, statuses)
-                   : PMPI_Testall(count, requests, flag, statuses);
+                   : ended(PMPI_Testall(count, requests, flag, statuses));
 }
 
 EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
     return polls() ? cpl_complete_any(count, requests, index, NULL, status)
-                   : PMPI_Waitany(count, requests, index, status);
+                   : ended(PMPI_Waitany(count, requests, index, status));
 }
 
 EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
     return polls() ? cpl_complete_any(count, requests, index, flag, status)
-                   : PMPI_Testany(count, requests, index, flag, status);
+                   : ended(PMPI_Testany(count, requests, index, flag, status));
 }
 
 EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *n_done, int indices[],
                         MPI_Status statuses[])
 {
     return polls() ? cpl_complete_some(count, requests, n_done, indices, statuses, true)
-                   : PMPI_Waitsome(count, requests, n_done, indices, statuses);
+                   : ended(PMPI_Waitsome(count, requests, n_done, indices, statuses));
 }
 
 EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *n_done, int indices[],
                         MPI_Status statuses[])
 {
     return polls() ? cpl_complete_some(count, requests, n_done, indices, statuses, false)
-                   : PMPI_Testsome(count, requests, n_done, indices, statuses);
+                   : ended(PMPI_Testsome(count, requests, n_done, indices, statuses));
 }

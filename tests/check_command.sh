@@ -58,7 +58,7 @@ expect "--version" 0 out "carpool " --version
 expect "--help" 0 out "usage: carpool COMMAND" --help
 expect "help" 0 out "usage: carpool COMMAND" help
 misused "no command" "usage: carpool COMMAND"
-misused "unknown command" "no command 'plam'" plam
+misused "unknown command" "no command 'plam'; did you mean plan?" plam
 run --help
 for command in $(sed -n 's/^  \([a-z]*\)  *.*/\1/p' "$tmp/out"); do
     expect "$command --help" 0 out "usage: " "$command" --help
@@ -302,8 +302,14 @@ damaged whole.topology 60 plan --format tsv --budget 0.01 "$hub" --topology
 # --- carpool run
 misused "run without a program" "usage: " run
 misused "run: option without a value" "'--mode' needs a value" run --mode true
-misused "run: unknown setting" "no setting '--magic'" run --magic=1 true
-misused "run: options, but no program" "usage: " run --mode=off --
+misused "run: unknown option" "no option '--magic'" run --magic=1 true
+misused "run: mistyped option" "no option '--stratgy'; did you mean --strategy?" run --stratgy=vpt:2 true
+misused "run: mistyped --profile" "no option '--profil'; did you mean --profile?" run --profil true
+misused "run: short option" "no option '-m'" run -m off true
+misused "run: value that cannot be used" "CARPOOL_MODE='fast' cannot be used: it takes off|" \
+    run --mode=fast true
+misused "run: --profile without its directory" "names no directory" run --profile= true
+misused "run: options, but no program" "which PROGRAM?" run --mode=off --
 library=$top_builddir/shim/.libs/libcarpool.so
 if [ -r "$library" ]; then
     # beside the command, where it looks first; another copy of the command for it
@@ -319,7 +325,37 @@ if [ -r "$library" ]; then
     expect "run: preloads the library, sets the settings" 0 out \
         "$tmp/bin/libcarpool.so|force|8|a --b" run --mode=force --ranks-per-node=8 "$tmp/show" a --b
     expect "run: -- ends the options" 0 out "libcarpool.so||" run -- "$tmp/show"
-    fails "run: no such program" "cannot start $tmp/none" run "$tmp/none"
+    expect "run: --profile" 0 out "libcarpool.so|profile||" run --profile "$tmp/show"
+    LD_PRELOAD=$tmp/bin/libcarpool.so
+    export LD_PRELOAD
+    expect "run: what was preloaded stays" 0 out "$tmp/bin/libcarpool.so:$LD_PRELOAD||" run "$tmp/show"
+    unset LD_PRELOAD
+    printf '#!/bin/sh\nexit 41\n' >"$tmp/fail"
+    printf '#!/bin/sh\nkill -9 $$\n' >"$tmp/killed"
+    chmod +x "$tmp/fail" "$tmp/killed"
+    run run "$tmp/fail"
+    check "run: the program's exit status" test "$code" -eq 41
+    run run "$tmp/killed"
+    check "run: a program that was killed" test "$code" -eq 137
+    expect "run: no such program" 127 err "cannot start $tmp/none: No such file" run "$tmp/none"
+    expect "run: no such program in PATH" 127 err "called ./NAME" run no-such-program
+    printf 'no program\n' >"$tmp/plain"
+    expect "run: a file that cannot be executed" 126 err "cannot start $tmp/plain: Permission denied" \
+        run "$tmp/plain"
+    expect "run: a directory" 126 err "cannot start $tmp" run "$tmp"
+    printf 'int main(void) { return 0; }\n' >"$tmp/static.c"
+    if ${CC:-cc} -static -o "$tmp/static" "$tmp/static.c" 2>/dev/null; then
+        expect "run: a static program" 126 err "$tmp/static is statically linked" run "$tmp/static"
+    else
+        skip "run: a static program" "cannot be linked here"
+    fi
+    if ${CC:-cc} -shared -Wl,-soname,libmpi.so.40 -o "$tmp/libmpi.so" "$tmp/static.c" 2>/dev/null &&
+        ${CC:-cc} -Wl,--no-as-needed -o "$tmp/foreign" "$tmp/static.c" "$tmp/libmpi.so" 2>/dev/null; then
+        expect "run: a program of another MPI" 126 err "linked with another MPI (libmpi.so.40)" \
+            run "$tmp/foreign"
+    else
+        skip "run: a program of another MPI" "cannot be linked here"
+    fi
     carpool=$top_builddir/planner/carpool
 else
     skip "run: preloads the library" "no $library"

@@ -67,6 +67,9 @@ listed "every strategy is in the manual" "$strategies" doc/carpool.1 doc/carpool
 listed "every strategy is in the README" "$strategies" README.md
 listed "every command is in the manual" "$commands" doc/carpool.1
 listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
+listed "every option of carpool report is in the manual" "$(
+    "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
+listed "every setting is in the README" "$variables" README.md
 
 # A name that ends in _ is the beginning of all names ("CARPOOL_* variables").
 unknown_variables() {

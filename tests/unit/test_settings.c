@@ -240,6 +240,9 @@ static void test_unknown_names(void **state)
                                          "did you mean CARPOOL_SIZE_LIMIT?");
     check_unknown("CARPOOL_mode=off", "CARPOOL_mode is no setting and has no effect; "
                                       "did you mean CARPOOL_MODE?");
+    check_unknown("CARPOL_MODE=off", "CARPOL_MODE has no effect; did you mean CARPOOL_MODE?");
+    check_unknown("carpool_learn=2", "carpool_learn has no effect; did you mean CARPOOL_LEARN?");
+    check_unknown("CARPOOLMODE=off", "CARPOOLMODE has no effect; did you mean CARPOOL_MODE?");
 }
 
 static void test_long_names(void **state)
@@ -260,7 +263,8 @@ static void test_other_variables(void **state)
     (void)state;
     struct cpl_settings settings;
     assert_int_equal(read_one("PATH=/bin", &settings).n, 0);
-    assert_int_equal(read_one("carpool_MODE=off", &settings).n, 0);
+    assert_int_equal(read_one("CARP_SETTINGS=off", &settings).n, 0);
+    assert_int_equal(read_one("CARPETS=1", &settings).n, 0);
     assert_int_equal(read_one("MY_CARPOOL_MODE=off", &settings).n, 0);
     assert_int_equal(read_one("CARPOOL=1", &settings).n, 0);
     assert_int_equal(read_one("CARPOOL_MODE", &settings).n, 0);

@@ -1,0 +1,24 @@
+/* Whether the library can be preloaded into a program, as far as its file tells. For carpool run.
+ */
+#ifndef CARPOOL_COMMAND_PROGRAM_H
+#define CARPOOL_COMMAND_PROGRAM_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum cpl_program_kind {
+    CPL_PROGRAM_FITS,    /* dynamically linked, or a script, or something that cannot be told */
+    CPL_PROGRAM_STATIC,  /* an ELF file without an interpreter: nothing is preloaded */
+    CPL_PROGRAM_FOREIGN, /* linked with another MPI than MPICH and its relatives */
+    CPL_PROGRAM_SPECIAL  /* set-user-ID or set-group-ID: the preload would be ignored */
+};
+
+/* The file that execvp would start for a name: itself when it has a slash, else the first one in
+ * PATH that can be executed. Returns false, with errno set, when there is none. */
+bool cpl_program_find(const char *name, char path[PATH_MAX]);
+
+/* Looks at an executable file; library gets the foreign MPI's name (64 bytes). A file that cannot
+ * be read fits: who can execute it will see. */
+enum cpl_program_kind cpl_program_look(const char *path, char library[64]);
+
+#endif

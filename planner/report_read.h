@@ -1,0 +1,27 @@
+/* Reading the report's JSON: members that are missing or of another type read as 0, NULL or "?", so
+ * that a report of another version, or a damaged one, shows what it has. */
+#ifndef CARPOOL_REPORT_READ_H
+#define CARPOOL_REPORT_READ_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+json_int_t cpl_report_integer(const json_t *object, const char *key);
+double cpl_report_number(const json_t *object, const char *key);
+const char *cpl_report_text(const json_t *object, const char *key); /* "?" when there is none */
+
+/* Whether the member is a number: a time that was not measured is null. */
+bool cpl_report_has_number(const json_t *object, const char *key);
+
+/* "Neighbor_alltoallv", or "pt2pt, tag 5". */
+void cpl_report_name(const json_t *pattern, char *name, size_t size);
+
+/* "rerouted by vpt:3", "left to MPI", "rerouted by vpt:3 in 90 of 100 calls", ... */
+void cpl_report_outcome(const json_t *pattern, char *text, size_t size);
+
+/* The page (report_html.c): the whole report as one HTML file that needs no other. The caller looks
+ * at the stream's errors. */
+void cpl_report_html(const json_t *report, FILE *out);
+
+#endif

@@ -1,0 +1,65 @@
+/* What the report tells of point-to-point exchanges that stay with MPI: those that were planned and
+ * not carried, how often they occurred and, in profile runs, how long they took. */
+#ifndef CARPOOL_PT2PT_PROFILE_H
+#define CARPOOL_PT2PT_PROFILE_H
+
+#include "agree.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+struct cpl_pt2pt;
+struct cpl_signature;
+
+#define CPL_MOST_LEFT 32 /* exchanges of a communicator */
+
+/* When a profile run has seen enough to plan, it looks at the messages between two collectives in
+ * so many, and counts them so many times: a prime, so that exchanges that take turns are all met.
+ */
+#define CPL_SAMPLED_EVERY 17
+
+/* Exchanges that were planned and left to MPI; alike on all ranks, but for the summaries. */
+struct cpl_left_exchanges {
+    int n;
+    int32_t tag[CPL_MOST_LEFT], ordinal[CPL_MOST_LEFT];
+    struct cpl_plan_summary *summary; /* n of them, on the first rank; NULL when memory ran out */
+};
+
+/* A batch whose time is taken: from its first message to the end of the last call that waited
+ * before something else was sent. */
+struct cpl_timed_batch {
+    struct cpl_pt2pt *of;            /* NULL: none */
+    struct cpl_signature *signature; /* NULL: it has not left */
+    double start, end;
+};
+
+/* An exchange was planned and is left to MPI. On all ranks. */
+void cpl_profile_left(struct cpl_comm_state *state, int32_t tag, int32_t ordinal,
+                      const struct cpl_plan_summary *summary);
+
+/* An exchange is carried from now on, whatever was said of it before. On all ranks. */
+void cpl_profile_carried(struct cpl_pt2pt *p, int32_t tag, int32_t ordinal);
+
+/* In a profile run: whether that exchange has been planned before, so that it need not be again. On
+ * all ranks, with the same answer. */
+bool cpl_profile_has(const struct cpl_pt2pt *p, int32_t tag, int32_t ordinal);
+
+/* A collective on a communicator that is sampled: whether its messages are looked at until the next
+ * one. Local. */
+void cpl_profile_sample(struct cpl_pt2pt *p);
+
+/* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
+ * there are any. */
+void cpl_profile_report(struct cpl_comm_state *state);
+
+/* Times, in profile runs: a batch begins, has left, a call that may wait has returned. Local. */
+void cpl_profile_begin(struct cpl_pt2pt *p);
+void cpl_profile_batch_left(struct cpl_pt2pt *p, struct cpl_signature *signature);
+void cpl_profile_call_ended(void);
+
+/* Takes the time of the batch that is timed, if it is this communicator's (NULL: any). */
+void cpl_profile_finish(const struct cpl_pt2pt *p);
+
+#endif

@@ -1,0 +1,136 @@
+#!/bin/sh
+# Profile runs: nothing changes, and the summary, the report and the patterns tell what there was;
+# and what happens when they cannot be written, or the run is interrupted.
+#
+#   check_profile.sh      with top_srcdir and top_builddir in the environment
+#
+# Runs programs of bench/ on a few ranks. Writes TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$top_srcdir/tests/tap.sh"
+mpiexec=${MPIEXEC:-mpiexec.hydra}
+carpool=$top_builddir/planner/carpool
+spmv=$top_builddir/bench/spmv
+messages=$top_builddir/bench/messages
+yield=$top_builddir/bench/.libs/libyield.so
+library=$top_builddir/shim/.libs/libcarpool.so
+for file in "$carpool" "$spmv" "$messages" "$library" "$yield"; do
+    [ -e "$file" ] || skip_all "no $file"
+done
+command -v "$mpiexec" >/dev/null 2>&1 || skip_all "no $mpiexec"
+for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+LC_ALL=C
+export LC_ALL
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$tmp" || exit 2
+"$top_builddir/bench/generate" powerlaw --rows 600 --degree 8 >m.mtx || skip_all "no matrix"
+
+run() { # mpiexec's and the program's arguments; leaves out, err and $code
+    timeout -k 5 60 "$mpiexec" -genv LD_PRELOAD "$yield" "$@" >out 2>err </dev/null
+    code=$?
+}
+member() { # key, report: its value in the first pattern
+    sed -n "s/^   \"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$2" | head -n 1
+}
+cells() { # side, report: the sum over the first pattern's cells
+    awk -v side="$1" '
+        $1 == "\"" side "\":" { inside = 1 }
+        inside && /"cells"/ { counting = 1; next }
+        counting && /\]/ { print sum + 0; exit }
+        counting { gsub(/[",]/, ""); for (k = 1; k <= NF; k++) { split($k, c, ":"); sum += c[2] } }
+    ' "$2"
+}
+
+# --- neighborhood collectives
+run -n 6 "$spmv" --iterations 20 m.mtx
+grep checksum out >reference
+run -n 6 "$carpool" run --profile --ranks-per-node=3 "$spmv" --iterations 20 m.mtx
+check "the program runs" test $code -eq 0
+grep checksum out >found
+check "its result is the same" cmp reference found
+check "the report is in carpool-profile" test -s carpool-profile/report.json
+check "the mode" grep -q '"mode": "profile"' carpool-profile/report.json
+check "the kind" test "$(member kind carpool-profile/report.json)" = Neighbor_alltoallv
+check "all calls" test "$(member calls carpool-profile/report.json)" -eq 30
+check "none of them rerouted" test "$(member calls_planned carpool-profile/report.json)" -eq 0
+n_messages=$(member messages carpool-profile/report.json)
+check "messages" test "${n_messages:-0}" -gt 5
+check "the picture before holds them all" \
+    test "$(cells direct carpool-profile/report.json)" -eq "$n_messages"
+check "the picture after holds some" test "$(cells planned carpool-profile/report.json)" -gt 0
+check "time was measured" grep -Eq '"us_per_call": [1-9]' carpool-profile/report.json
+pattern=carpool-profile/$(member file carpool-profile/report.json)
+check "the pattern is read by carpool plan" \
+    sh -c "'$carpool' plan --unit 1 --ranks-per-node 3 '$pattern' --strategy direct |
+        grep -q '6 ranks, $n_messages messages'"
+none "stderr holds the summary only" "$(grep -v '^carpool: ' err)"
+check "the summary is short" test "$(wc -l <err)" -le 8 -a "$(awk 'length > 140' err | wc -l)" -eq 0
+check "the summary names the exchange" grep -Eq '^carpool:   Neighbor_alltoallv +6 +30 ' err
+check "carpool report shows it" \
+    sh -c "'$carpool' report carpool-profile/report.json | grep -q 'Neighbor_alltoallv on 6 ranks: 30 calls'"
+
+# --- point-to-point messages
+run -n 6 "$carpool" run --profile=p2p --ranks-per-node=3 "$messages" --peers 4 --iterations 5 --blocks 60
+check "messages: the program runs" test $code -eq 0
+check "messages: the kind" test "$(member kind p2p/report.json)" = pt2pt
+check "messages: the tag" test -n "$(member tag p2p/report.json)"
+calls=$(member calls p2p/report.json)
+check "messages: how often, about" test "${calls:-0}" -gt 200 -a "${calls:-0}" -lt 1400
+check "messages: none rerouted" test "$(member calls_planned p2p/report.json)" -eq 0
+check "messages: the pattern" test "$(member messages p2p/report.json)" -eq 24
+check "messages: time was measured" grep -Eq '"us_per_call": [0-9.]*[1-9]' p2p/report.json
+check "messages: why they were left to MPI" grep -q '"left_alone": "' p2p/report.json
+
+# --- what cannot be written is told once, and nothing else changes
+wrong() { # description, text of the warning, argument...
+    what=$1 text=$2
+    shift 2
+    run "$@" "$spmv" --iterations 2 m.mtx
+    check "$what: the program runs" test $code -eq 0
+    check "$what: one warning" sh -c "test \"\$(grep -c warn err)\" -eq 1 && grep -Fq '$text' err"
+}
+wrong "output that is a file" "CARPOOL_OUTPUT: cannot make the directory m.mtx (Not a directory)" \
+    -n 2 "$carpool" run --output=m.mtx
+wrong "output below nothing" "CARPOOL_OUTPUT: cannot make the directory none/a (No such file" \
+    -n 2 "$carpool" run --profile=none/a
+if [ -w /dev/full ]; then
+    wrong "full disk" "CARPOOL_REPORT: cannot write /dev/full (No space left on device)" \
+        -n 2 "$carpool" run --report=/dev/full
+else
+    skip "full disk" "no /dev/full"
+fi
+wrong "mistyped variable" "CARPOOL_MDOE is no setting and has no effect; did you mean CARPOOL_MODE?" \
+    -n 2 -genv CARPOOL_MDOE off "$carpool" run
+wrong "mistyped prefix" "CARPOL_MODE has no effect; did you mean CARPOOL_MODE?" \
+    -n 2 -genv CARPOL_MODE off "$carpool" run
+run -n 3 "$carpool" run --mdoe=off "$spmv" m.mtx
+check "mistyped option: told once for all ranks" \
+    sh -c "test $code -ne 0 && test \"\$(grep -c 'did you mean --mode?' err)\" -eq 1"
+run -n 2 "$carpool" run ./none
+check "missing program: told once for all ranks" \
+    sh -c "test $code -ne 0 && test \"\$(grep -c 'cannot start ./none' err)\" -eq 1"
+
+# --- an interrupted run: no half report, the one from before stays
+mkdir cut && echo before >cut/report.json
+timeout -k 5 60 "$mpiexec" -n 2 -genv LD_PRELOAD "$yield" "$carpool" run --profile=cut "$spmv" \
+    --iterations 10000000 m.mtx >out 2>err </dev/null &
+pid=$!
+k=0
+while [ $k -lt 400 ] && ! ls cut/pattern-*.mtx >/dev/null 2>&1; do
+    sleep 0.1
+    k=$((k + 1))
+done
+sleep 0.3
+kill -TERM $pid
+wait $pid
+code=$?
+# hydra's own status is 0 or 15, as it happens; 124 and 137 are timeout's
+check "interrupted: it had begun, and ends" test $k -lt 400 -a $code -ne 124 -a $code -ne 137
+check "interrupted: the report from before stays" grep -qx before cut/report.json
+none "interrupted: no half file" "$(
+    find cut -type f ! -name report.json ! -name 'pattern-*.mtx')"
+
+cd / && done_testing

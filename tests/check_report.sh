@@ -1,0 +1,192 @@
+#!/bin/sh
+# carpool report: the text and the page, from reports that are written here. In a real browser, where
+# there is one (chromium), the page is looked at, too: no label may overlap another or be cut off.
+#
+#   check_report.sh      with top_srcdir and top_builddir in the environment
+#
+# The screenshot stays in the present directory as report.png. Writes TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$top_srcdir/tests/tap.sh"
+carpool=$top_builddir/planner/carpool
+[ -x "$carpool" ] || skip_all "no $carpool"
+LC_ALL=C
+export LC_ALL
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# --- a report as of 6,400 ranks, with a name that must not be taken for HTML
+awk 'BEGIN {
+    n = 128
+    for (i = 0; i < n; i++) {
+        row = wide = ""
+        for (j = 0; j < n; j++) {
+            d = i > j ? i - j : j - i
+            if (d < 40) wide = wide (wide ? " " : "") j ":" int(2500 / (1 + d * d))
+            if (i % 8 == j % 8) row = row (row ? " " : "") j ":" 20
+        }
+        before = before (i ? "," : "") "\"" wide "\""
+        after = after (i ? "," : "") "\"" row "\""
+    }
+    for (k = 0; k < 256; k++) {
+        loads = loads (k ? "," : "") (k % 60 == 7 ? 490 : 60 + k % 9)
+        few = few (k ? "," : "") (12 + k % 3)
+    }
+    figures = "\"sends_avg\": 62.5, \"recvs_max\": 480, \"hops_max\": 3, \"volume_factor\": 2.12,"
+    printf "{\"version\": \"9.9\", \"ranks\": 6400, \"mode\": \"auto\", \"seconds\": 812.4, \"left_out\": 3,\n"
+    printf "\"settings\": {\"CARPOOL_MODE\": \"auto\"}, \"patterns\": [\n"
+    printf "{\"kind\": \"pt2pt\", \"tag\": 77, \"ordinal\": 1, \"ranks\": 6400, \"communicators\": 1,"
+    printf "\"calls\": 120000, \"calls_planned\": 119000, \"strategy\": \"vpt:3+klr\","
+    printf "\"considered\": \"vpt:3+klr\", \"messages\": 400000, \"bytes\": 123456789,"
+    printf "\"straight_messages\": 12, \"straight_bytes\": 99999, \"forwarded_bytes\": 123456789012,"
+    printf "\"plan_ms\": 512.3, \"bytes_min\": 0, \"bytes_max\": 4096, \"file\": \"pattern-aa.mtx\","
+    printf "\"sizes\": [[0, 100], [1, 5], [4095, 120000], [4096, 10]], \"ranked\": ["
+    printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
+    printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5},"
+    printf "{\"strategy\": \"direct\", \"modelled_us\": 431.9}], \"tried\": [{\"strategy\": \"vpt:2\", \"measured_us\": 171.3},"
+    printf "{\"strategy\": \"vpt:4\", \"measured_us\": null}], \"cell_ranks\": 50, \"bin_ranks\": 25,"
+    printf "\"direct\": {\"sends_max\": 490, %s \"modelled_us\": 431.9, \"us_per_call\": 520.1,", figures
+    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]},\n", loads, loads, before
+    printf "\"planned\": {\"sends_max\": 14, %s \"modelled_us\": 81.2, \"us_per_call\": 133.7,", figures
+    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]}},\n", few, few, after
+    printf "{\"kind\": \"<script>alert(1)</script>\\\"&\", \"ranks\": 3, \"calls\": 2,"
+    printf "\"left_alone\": \"a & b < c\"},\n"
+    printf "{\"kind\": \"Neighbor_alltoall\", \"ranks\": 4, \"calls\": 7, \"calls_planned\": 0,"
+    printf "\"left_alone\": \"no gain\", \"considered\": \"direct\", \"messages\": 2, \"bytes\": 16,"
+    printf "\"cell_ranks\": 1, \"bin_ranks\": 1,"
+    printf "\"direct\": {\"sends\": [1, 1, 0, 0], \"recvs\": [1, 1, 0, 0], \"modelled_us\": 1.5,"
+    printf "\"us_per_call\": null, \"cells\": [\"1:1\", \"0:1\", \"\", \"\"]},"
+    printf "\"planned\": {\"sends\": [1, 1, 0, 0], \"recvs\": [1, 1, 0, 0], \"modelled_us\": 1.5,"
+    printf "\"us_per_call\": null, \"cells\": [\"1:1\", \"0:1\", \"\", \"\"]}}\n]}\n"
+}' >"$tmp/report.json"
+
+has() { # description, fixed text
+    check "page: $1" grep -Fq -e "$2" "$tmp/page.html"
+}
+
+lacks() { # description, extended regular expression
+    none "page: $1" "$(grep -Eo -e "$2" "$tmp/page.html" | head -n 3)"
+}
+
+"$carpool" report "$tmp/report.json" >"$tmp/text" 2>&1
+check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks: 120000 calls" \
+    "$tmp/text"
+check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
+check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
+check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
+check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
+check "page: the same report gives the same page" cmp "$tmp/page.html" "$tmp/again.html"
+has "begins as HTML 5" "<!DOCTYPE html>"
+has "has a language and an encoding" '<html lang="en">'
+has "the run" "6400 ranks, mode auto, 812 s from MPI_Init to MPI_Finalize; Carpool 9.9"
+has "a section of an exchange" '<h2 id="e1">1. pt2pt, tag 77, no. 2 on 6400 ranks</h2>'
+has "the decision" "Rerouted by vpt:3+klr in 119000 of 120000 calls"
+has "why it was left to MPI" "Left to MPI</b>: no gain. Best plan: direct"
+has "text is escaped" '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp;'
+has "reasons are escaped" 'a &amp; b &lt; c'
+has "the pattern before" "Before: direct, by MPI"
+has "the pattern after" "After: planned, vpt:3+klr"
+has "what a cell is" "A cell is 50 sending by 50 receiving ranks"
+has "axes of ranks" "receiving rank"
+has "an axis of messages" "messages sent in one exchange"
+has "what a step is" "Each step is the busiest of 25 ranks"
+has "times with their unit" "microseconds for one exchange (cost model)"
+has "a measured trial" ">171.3</text>"
+has "measured times" "microseconds a call (median of the slowest rank)"
+has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
+has "sizes" "up to 4095 bytes"
+has "the settings" "CARPOOL_MODE"
+has "an exchange that was not timed" "Calls of this exchange were not timed."
+lacks "no scripts" '<script'
+lacks "nothing from elsewhere" '(https?:|src=|url\(|@import|<link|<iframe)'
+lacks "no numbers that are none" '(nan|inf)[ ,"vVhHz]'
+check "page: it stays small" test "$(wc -c <"$tmp/page.html")" -lt 400000
+count() { grep -o -e "$1" "$tmp/page.html" | wc -l; }
+check "page: two pictures of each pattern" test "$(count 'sending rank</text>')" -eq 4
+check "page: messages sent and received of each" test "$(count '>direct (MPI alone)</text>')" -eq 4
+check "page: tags are closed" test "$(count '<svg ')" -eq "$(count '</svg>')" -a \
+    "$(count '<table>')" -eq "$(count '</table>')" -a "$(count '<tr')" -eq "$(count '</tr>')"
+
+# --- pages that cannot be written, reports that are strange
+"$carpool" report --html "$tmp/none/page.html" "$tmp/report.json" >"$tmp/out" 2>&1
+check "page: a directory that is not there" test $? -eq 1 -a "$(wc -l <"$tmp/out")" -eq 1
+if [ -w /dev/full ]; then
+    "$carpool" report --html /dev/full "$tmp/report.json" >"$tmp/out" 2>&1
+    check "page: a full disk is an error" test $? -eq 1 -a "$(wc -l <"$tmp/out")" -eq 1
+    "$carpool" report "$tmp/report.json" >/dev/full 2>"$tmp/out"
+    check "text: a full disk is an error" test $? -eq 1 -a "$(wc -l <"$tmp/out")" -eq 1
+else
+    skip "page: a full disk is an error" "no /dev/full"
+fi
+strange() { # description, JSON
+    printf '%s\n' "$2" >"$tmp/strange.json"
+    if "$carpool" report --html "$tmp/strange.html" "$tmp/strange.json" >"$tmp/out" 2>&1 &&
+        "$carpool" report "$tmp/strange.json" >>"$tmp/out" 2>&1 &&
+        tail -n 1 "$tmp/strange.html" | grep -q '</html>'; then
+        ok "strange report: $1"
+    else
+        not_ok "strange report: $1"
+        say "$(cat "$tmp/out")"
+    fi
+}
+strange "nothing was called" '{"patterns": []}'
+strange "members of other types" '{"patterns": [{}, 5, {"direct": 3, "tried": 4, "sizes": "x", "file": 1}],
+    "version": 7, "settings": [], "ranks": "many"}'
+strange "cells that do not fit" '{"patterns": [{"ranks": 2, "cell_ranks": 1, "bin_ranks": 1, "direct":
+    {"cells": ["9:1 x", "0:-5 1:99999999999999999999999"], "sends": [1e300, "a"], "recvs": [-1]},
+    "planned": {"cells": ["", "0:1:1"], "sends": [0, 0], "recvs": [null]}}]}'
+strange "other numbers of ranks" '{"patterns": [{"ranks": 0, "cell_ranks": 0, "bin_ranks": -3, "direct":
+    {"cells": [""], "sends": [1]}, "planned": {"cells": [""], "sends": [1]}}]}'
+
+# --- in a browser
+browser=
+for name in chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null 2>&1 && browser=$name && break
+done
+browse() { # argument..., file
+    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
+        --user-data-dir="$tmp/browser" "$@" 2>"$tmp/browser.log"
+}
+if [ -z "$browser" ]; then
+    skip "page: in a browser" "no chromium here (Debian's package chromium)"
+else
+    # a copy of the page that looks at itself: labels of a picture must not overlap, nor leave it
+    cp "$tmp/page.html" "$tmp/looked-at.html"
+    cat >>"$tmp/looked-at.html" <<'JS'
+<script>
+const wrong = [];
+for (const svg of document.querySelectorAll('svg')) {
+    const frame = svg.getBoundingClientRect(), seen = [];
+    for (const text of svg.querySelectorAll('text')) {
+        const box = text.getBoundingClientRect(), name = text.textContent;
+        if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
+            box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+            wrong.push(name + ' is cut off');
+        for (const [other, b] of seen)
+            if (box.left < b.right - 1 && b.left < box.right - 1 &&
+                box.top < b.bottom - 3 && b.top < box.bottom - 3)
+                wrong.push(name + ' overlaps ' + other);
+        seen.push([name, box]);
+    }
+}
+if (document.documentElement.scrollWidth > window.innerWidth)
+    wrong.push('the page is wider than the window');
+document.title = 'wrong:' + wrong.join('; ') + ':' + document.querySelectorAll('svg text').length;
+</script>
+JS
+    browse --window-size=1100,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
+    title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
+    case $title in
+        wrong::[1-9]*) ok "page: in a browser no label overlaps another or is cut off" ;;
+        *) not_ok "page: in a browser no label overlaps another or is cut off"
+           say "${title:-$(cat "$tmp/browser.log")}" ;;
+    esac
+    rm -f report.png
+    browse --window-size=1100,3000 --screenshot="$PWD/report.png" "file://$tmp/page.html" >/dev/null
+    check "page: a screenshot (report.png) that is not blank" \
+        test -s report.png -a "$(wc -c <report.png 2>/dev/null || echo 0)" -gt 50000
+fi
+
+done_testing
