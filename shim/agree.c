@@ -20,6 +20,7 @@ struct desk {
     int64_t *headers; /* HEADER_WORDS a rank */
     int64_t *n_messages;
     int64_t *node_key;
+    int32_t *world_rank;
     int64_t *pairs;
     int *counts;
     int *displs;
@@ -29,7 +30,7 @@ struct desk {
     int32_t *words;
 };
 
-enum { HEADER_MESSAGES, HEADER_NODE, HEADER_WORDS };
+enum { HEADER_MESSAGES, HEADER_NODE, HEADER_WORLD_RANK, HEADER_WORDS };
 
 static bool at_root(const struct desk *desk)
 {
@@ -92,9 +93,11 @@ static bool open_desk(struct desk *desk)
     desk->headers = calloc(n, HEADER_WORDS * sizeof *desk->headers);
     desk->n_messages = calloc(n, sizeof *desk->n_messages);
     desk->node_key = calloc(n, sizeof *desk->node_key);
+    desk->world_rank = calloc(n, sizeof *desk->world_rank);
     desk->counts = calloc(n, sizeof *desk->counts);
     desk->displs = calloc(n, sizeof *desk->displs);
-    return desk->headers && desk->n_messages && desk->node_key && desk->counts && desk->displs;
+    return desk->headers && desk->n_messages && desk->node_key && desk->world_rank &&
+           desk->counts && desk->displs;
 }
 
 static void close_desk(struct desk *desk)
@@ -102,6 +105,7 @@ static void close_desk(struct desk *desk)
     free(desk->headers);
     free(desk->n_messages);
     free(desk->node_key);
+    free(desk->world_rank);
     free(desk->pairs);
     free(desk->counts);
     free(desk->displs);
@@ -135,6 +139,7 @@ static bool expect_pairs(struct desk *desk)
             return false;
         desk->n_messages[i] = n;
         desk->node_key[i] = desk->headers[i * HEADER_WORDS + HEADER_NODE];
+        desk->world_rank[i] = (int32_t)desk->headers[i * HEADER_WORDS + HEADER_WORLD_RANK];
         desk->counts[i] = (int)(2 * n);
     }
     int64_t total = lay_out(desk);
@@ -147,7 +152,7 @@ static bool expect_pairs(struct desk *desk)
  */
 static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct desk *desk)
 {
-    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm)};
+    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm), cpl_context.rank};
     int64_t *pairs = calloc(2 * (size_t)input->n_messages + 1, sizeof *pairs);
     bool ready = pairs && (!at_root(desk) || open_desk(desk));
     if (!cpl_agree_all(comm, ready)) {
@@ -214,6 +219,7 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
                                        .n_messages = desk->n_messages,
                                        .pairs = desk->pairs,
                                        .node_key = desk->node_key,
+                                       .world_rank = desk->world_rank,
                                        .same_payload = input->same_payload,
                                        .needed = input->needed};
     desk->planned = cpl_plan_root(&request, summary, &desk->pattern, &desk->plan);

@@ -290,28 +290,27 @@ static void test_costs_file(void **state)
                                      "network.node_ns_per_byte 0\n"
                                      "ranks_per_node 48\n"
                                      "segment_ns 0.0000000000000000000000000000001e31");
-    struct cpl_costs costs = cpl_costs_default();
-    const struct cpl_costs untouched = costs;
-    int32_t ranks_per_node = 5;
-    assert_int_equal(cpl_costs_read(file, &costs, &ranks_per_node, NULL), CPL_OK);
-    assert_true(costs.link[CPL_LINK_NETWORK].latency_us == 2.5);
-    assert_true(costs.link[CPL_LINK_SOCKET].send_us == 0.1);
-    assert_true(costs.link[CPL_LINK_NODE].recv_us == 12345.678);
-    assert_true(costs.node_ns_per_byte == 0);
-    assert_true(costs.segment_ns > 0.999999999 && costs.segment_ns < 1.000000001);
-    assert_true(costs.link[CPL_LINK_NODE].send_us == untouched.link[CPL_LINK_NODE].send_us);
-    assert_int_equal(ranks_per_node, 48);
-    assert_int_equal(cpl_costs_read(file, &costs, NULL, NULL), CPL_OK);
+    struct cpl_machine_file said = {.costs = cpl_costs_default(), .ranks_per_node = 5};
+    const struct cpl_costs untouched = said.costs;
+    assert_int_equal(cpl_machine_file_read(file, &said, NULL), CPL_OK);
+    assert_true(said.costs.link[CPL_LINK_NETWORK].latency_us == 2.5);
+    assert_true(said.costs.link[CPL_LINK_SOCKET].send_us == 0.1);
+    assert_true(said.costs.link[CPL_LINK_NODE].recv_us == 12345.678);
+    assert_true(said.costs.node_ns_per_byte == 0);
+    assert_true(said.costs.segment_ns > 0.999999999 && said.costs.segment_ns < 1.000000001);
+    assert_true(said.costs.link[CPL_LINK_NODE].send_us == untouched.link[CPL_LINK_NODE].send_us);
+    assert_int_equal(said.ranks_per_node, 48);
+    assert_string_equal(said.distances, "");
 }
 
 static void test_empty_costs_file(void **state)
 {
-    struct cpl_costs costs = cpl_costs_default();
-    int32_t ranks_per_node = 5;
+    struct cpl_machine_file said = cpl_machine_file_default();
     const char *file = temp_dir_text(*state, "machine", "# nothing\n");
-    assert_int_equal(cpl_costs_read(file, &costs, &ranks_per_node, NULL), CPL_OK);
-    assert_int_equal(ranks_per_node, 5);
-    assert_true(costs.segment_ns == 5);
+    said.ranks_per_node = 5;
+    assert_int_equal(cpl_machine_file_read(file, &said, NULL), CPL_OK);
+    assert_int_equal(said.ranks_per_node, 5);
+    assert_true(said.costs.segment_ns == 5);
 }
 
 static void assert_costs_fail(void **state, const char *text, int line, const char *fragment)
@@ -319,14 +318,13 @@ static void assert_costs_fail(void **state, const char *text, int line, const ch
     const char *file = temp_dir_text(*state, "machine", text);
     char start[200];
     struct cpl_error error = {""};
-    struct cpl_costs costs = cpl_costs_default();
-    int32_t ranks_per_node = 5;
-    assert_int_equal(cpl_costs_read(file, &costs, &ranks_per_node, &error), CPL_ERR_FORMAT);
+    struct cpl_machine_file said = {.costs = cpl_costs_default(), .ranks_per_node = 5};
+    assert_int_equal(cpl_machine_file_read(file, &said, &error), CPL_ERR_FORMAT);
     snprintf(start, sizeof start, "%s:%d: ", file, line);
     if (strncmp(error.text, start, strlen(start)) != 0 || !strstr(error.text, fragment))
         fail_msg("\"%s\" should start with \"%s\" and say \"%s\"", error.text, start, fragment);
-    assert_int_equal(ranks_per_node, 5);
-    assert_true(costs.segment_ns == 5 && costs.node_ns_per_byte == 0.04);
+    assert_int_equal(said.ranks_per_node, 5);
+    assert_true(said.costs.segment_ns == 5 && said.costs.node_ns_per_byte == 0.04);
 }
 
 static void test_wrong_costs_files(void **state)
@@ -345,9 +343,9 @@ static void test_wrong_costs_files(void **state)
     assert_costs_fail(state, "ranks_per_node 2.5\n", 1, "not a whole number");
     assert_costs_fail(state, "segment_ns=7\n", 1, "unknown key \"segment_ns=7\"");
     struct temp_dir *dir = *state;
-    struct cpl_costs costs = cpl_costs_default();
-    assert_int_equal(cpl_costs_read(dir->path, &costs, NULL, NULL), CPL_ERR_IO);
-    assert_int_equal(cpl_costs_read("/no/such/file", &costs, NULL, NULL), CPL_ERR_IO);
+    struct cpl_machine_file said = cpl_machine_file_default();
+    assert_int_equal(cpl_machine_file_read(dir->path, &said, NULL), CPL_ERR_IO);
+    assert_int_equal(cpl_machine_file_read("/no/such/file", &said, NULL), CPL_ERR_IO);
 }
 
 /* Every built-in machine is found by its name. */
@@ -358,9 +356,10 @@ static void test_builtin_machines(void **state)
     const struct cpl_builtin_machine *machines = cpl_builtin_machines(&n);
     assert_true(n >= 3);
     for (size_t k = 0; k < n; k++) {
-        struct cpl_costs costs = {0};
-        int32_t ranks_per_node = 0;
-        assert_int_equal(cpl_costs_load(machines[k].name, &costs, &ranks_per_node, NULL), CPL_OK);
+        struct cpl_machine_file said;
+        assert_int_equal(cpl_machine_file_load(machines[k].name, &said, NULL), CPL_OK);
+        struct cpl_costs costs = said.costs;
+        int32_t ranks_per_node = said.ranks_per_node;
         assert_memory_equal(&costs, &machines[k].costs, sizeof costs);
         assert_int_equal(ranks_per_node, machines[k].ranks_per_node);
         assert_true(ranks_per_node >= 1);
@@ -377,18 +376,17 @@ static void test_builtin_machines(void **state)
 static void test_load_costs(void **state)
 {
     const char *file = temp_dir_text(*state, "torus", "segment_ns 7\n");
-    struct cpl_costs costs = cpl_costs_default();
+    struct cpl_machine_file said;
     struct cpl_error error = {""};
-    int32_t ranks_per_node = 5;
-    assert_int_equal(cpl_costs_load("torus", &costs, NULL, NULL), CPL_OK);
-    assert_int_equal(cpl_costs_load(file, &costs, &ranks_per_node, NULL), CPL_OK);
-    assert_true(costs.segment_ns == 7);
-    assert_int_equal(ranks_per_node, 5);
-    assert_int_equal(cpl_costs_load("magic", &costs, NULL, &error), CPL_ERR_IO);
+    assert_int_equal(cpl_machine_file_load("torus", &said, NULL), CPL_OK);
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_true(said.costs.segment_ns == 7 && said.costs.item_ns == 1);
+    assert_int_equal(said.ranks_per_node, 0);
+    assert_int_equal(cpl_machine_file_load("magic", &said, &error), CPL_ERR_IO);
     assert_string_equal(error.text, "magic: no such file, and no such machine; built-in ones are "
                                     "edr, torus, node");
     struct temp_dir *dir = *state;
-    assert_int_equal(cpl_costs_load(dir->path, &costs, NULL, &error), CPL_ERR_IO);
+    assert_int_equal(cpl_machine_file_load(dir->path, &said, &error), CPL_ERR_IO);
     assert_null(strstr(error.text, "no such machine"));
 }
 
