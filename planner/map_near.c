@@ -1,12 +1,13 @@
 /* Maps by the machine alone (map.h): the ring and recursive doubling heuristics of Bhowmik and
- * Bodele, 3.2 and 3.3, with the measured distances of the machine (their D, of a ping-pong) or, where
- * there are none, the class of the link between two ranks for their distance.
+ * Bodele, 3.2 and 3.3, with the measured distances of the machine (their D, of a ping-pong) or,
+ * where there are none, the class of the link between two ranks for their distance.
  *
  * Both place rank 0 on point 0 and then, point after point, the nearest rank that is left: by
- * classes one of the same socket, else of the same node, else any; of equally near ones the lowest. The ring takes
- * the points in their order, each next to the one before. Doubling takes, from a point of
- * reference, those at the largest power-of-two distances, as these carry most in a recursive
- * doubling; after two of them the second is the reference. O(ranks x sockets of a node), with distances O(ranks^2). */
+ * classes one of the same socket, else of the same node, else any; of equally near ones the lowest.
+ * The ring takes the points in their order, each next to the one before. Doubling takes, from a
+ * point of reference, those at the largest power-of-two distances, as these carry most in a
+ * recursive doubling; after two of them the second is the reference. O(ranks x sockets of a node),
+ * with distances O(ranks^2). */
 #include "map.h"
 
 /* Ranks in a list by unit (socket or node), each list ascending; what is placed is skipped. */

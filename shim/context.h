@@ -26,7 +26,7 @@ struct cpl_shim_machine {
     bool file_tried;
     struct cpl_machine_file file;   /* what CARPOOL_MACHINE says, else the default */
     struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
-    bool unfit_warned; /* CARPOOL_STRATEGY has been warned about */
+    bool unfit_warned;              /* CARPOOL_STRATEGY has been warned about */
 };
 
 struct cpl_context {

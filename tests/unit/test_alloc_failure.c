@@ -197,8 +197,8 @@ static enum cpl_status read_distances(struct stage *stage, bool *is_output_kept,
     struct cpl_distances distances;
     struct cpl_machine machine;
     POISON(distances);
-    enum cpl_status status = cpl_distances_read(temp_dir_path(&stage->dir, "distances.mtx"), 2,
-                                                &distances, error);
+    enum cpl_status status =
+        cpl_distances_read(temp_dir_path(&stage->dir, "distances.mtx"), 2, &distances, error);
     if (status) {
         *is_output_kept = is_untouched(&distances, sizeof distances);
         return status;

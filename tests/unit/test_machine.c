@@ -348,6 +348,136 @@ static void test_wrong_costs_files(void **state)
     assert_int_equal(cpl_machine_file_read("/no/such/file", &said, NULL), CPL_ERR_IO);
 }
 
+/* The path is relative to where the machine file lies, and may have blanks inside. */
+static void test_distances_key(void **state)
+{
+    struct temp_dir *dir = *state;
+    struct cpl_machine_file said;
+    char expected[200];
+    const char *file = temp_dir_text(dir, "machine", "#\n distances\tmy  own.mtx \t# measured\n");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    snprintf(expected, sizeof expected, "%s/my  own.mtx", dir->path);
+    assert_string_equal(said.distances, expected);
+    assert_int_equal(said.distances_line, 2);
+    file = temp_dir_text(dir, "machine", "distances /abs.mtx");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_string_equal(said.distances, "/abs.mtx");
+    assert_costs_fail(state, "distances # none\n", 1, "distances is missing");
+    assert_costs_fail(state, "distances a\ndistances b\n", 2, "given in line 1");
+    char text[CPL_MACHINE_PATH + 40];
+    snprintf(text, sizeof text, "distances /%0*d\n", CPL_MACHINE_PATH - 2, 0);
+    file = temp_dir_text(dir, "machine", text);
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_int_equal(strlen(said.distances), CPL_MACHINE_PATH - 1);
+    snprintf(text, sizeof text, "distances /%0*d\n", CPL_MACHINE_PATH - 1, 0);
+    assert_costs_fail(state, text, 1, "longer than 1023 bytes");
+}
+
+#define MM "%%MatrixMarket matrix "
+
+static void assert_distances(void **state, const char *text, int32_t n_ranks, const float *expected)
+{
+    struct cpl_distances distances;
+    struct cpl_error error = {""};
+    const char *file = temp_dir_text(*state, "distances.mtx", text);
+    if (cpl_distances_read(file, n_ranks, &distances, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(distances.n_ranks, n_ranks);
+    for (int32_t k = 0; k < n_ranks * n_ranks; k++)
+        assert_true(distances.us[k] == expected[k]);
+    cpl_distances_free(&distances);
+}
+
+static void test_distances(void **state)
+{
+    const float there[] = {0, 1, 2, 3, 0, 4, 5, 6.5F, 0}, both[] = {0, 1, 2, 1, 0, 3, 2, 3, 0};
+    assert_distances(
+        state, MM "array real general\n% by column\n3 3\n7\n3\n5\n1\n7\n6.5\n2\n\n4\n0", 3, there);
+    assert_distances(state, MM "array integer symmetric\n3 3\n0\n1\n2\n0\n3\n0\n", 3, both);
+    assert_distances(state,
+                     MM "coordinate real general\n3 3 7\n3 2 6.5\n1 2 1\n1 3 2\n2 1 3\n2 3 4\n"
+                        "3 1 5\n2 2 9\n",
+                     3, there);
+    assert_distances(state, MM "coordinate real symmetric\n3 3 3\n2 1 1\n3 1 2\n3 2 3\n", 3, both);
+    assert_distances(state, MM "array real general\n1 1\n0\n", 1, there);
+}
+
+static void assert_no_distances(void **state, const char *text, enum cpl_status expected, int line,
+                                const char *fragment)
+{
+    const char *file = temp_dir_text(*state, "distances.mtx", text);
+    char start[200];
+    struct cpl_distances distances = {.n_ranks = 77};
+    struct cpl_error error = {""};
+    assert_int_equal(cpl_distances_read(file, 2, &distances, &error), expected);
+    snprintf(start, sizeof start, "%s:%d: ", file, line);
+    if (strncmp(error.text, start, strlen(start)) != 0 || !strstr(error.text, fragment))
+        fail_msg("\"%s\" should start with \"%s\" and say \"%s\"", error.text, start, fragment);
+    assert_int_equal(distances.n_ranks, 77);
+}
+
+static void test_wrong_distances(void **state)
+{
+    static const struct {
+        const char *text;
+        int line;
+        const char *fragment;
+    } wrong[] = {
+        {"", 1, "does not start with a banner"},
+        {"2 2\n", 1, "starts with \"2\""},
+        {MM "array real\n2 2\n", 1, "banner is cut"},
+        {MM "array pattern general\n2 2\n", 1, "has no values"},
+        {MM "array real skew-symmetric\n2 2\n", 1, "has negative distances"},
+        {MM "array real general\n2 3\n", 2, "expected as many rows as columns"},
+        {MM "array real general\n2 2 4\n", 2, "follows the last field"},
+        {MM "array real general\n2 2\n0\n-1\n1\n0\n", 4, "at least 0"},
+        {MM "array real general\n2 2\n0\nnan\n1\n0\n", 4, "not a number"},
+        {MM "array real general\n2 2\n0\ninf\n1\n0\n", 4, "not a number"},
+        {MM "array real general\n2 2\n0\n1e13\n1\n0\n", 4, "more than 1e+12"},
+        {MM "array real general\n2 2\n0\n1\n1\n", 5, "the file ends here"},
+        {MM "array real general\n2 2\n0\n1\n1\n0\n0\n", 7, "a line after the 4 entries"},
+        {MM "coordinate real general\n2 2 1\n1 2 1\n", 3, "row 2, column 1 is missing"},
+        {MM "coordinate real general\n2 2 2\n1 2 1\n1 2 1\n", 4, "was given before"},
+        {MM "coordinate real symmetric\n2 2 2\n1 2 1\n2 1 1\n", 4, "was given before"},
+        {MM "coordinate real general\n2 2 2\n1 2 1\n1 3 1\n", 4, "from 1 to 2"},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_no_distances(state, wrong[k].text, CPL_ERR_FORMAT, wrong[k].line, wrong[k].fragment);
+    assert_no_distances(state, MM "array real general\n3 3\n", CPL_ERR_UNFIT, 2,
+                        "of 3 ranks, for a run of 2; measure them anew: mpiexec -n 2");
+    assert_int_equal(cpl_distances_read("/", CPL_MAX_DISTANCE_RANKS + 1, NULL, NULL),
+                     CPL_ERR_UNFIT);
+}
+
+static void test_missing_distances(void **state)
+{
+    struct cpl_machine_file said;
+    struct cpl_distances distances;
+    struct cpl_error error = {""};
+    char expected[CPL_MACHINE_PATH + 200];
+    const char *file = temp_dir_text(*state, "machine", "#\ndistances none.mtx\n");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_int_equal(cpl_distances_load(file, &said, 4, &distances, &error), CPL_ERR_IO);
+    snprintf(expected, sizeof expected, "%s:2: distances: %s: ", file, said.distances);
+    assert_memory_equal(error.text, expected, strlen(expected));
+    assert_non_null(strstr(error.text, "carpool calibrate --distances, or take the line out"));
+}
+
+/* A communicator's ranks have the distances of theirs in the world. */
+static void test_distances_of_some(void **state)
+{
+    (void)state;
+    float us[] = {0, 1, 2, 3, 0, 4, 5, 6, 0};
+    const int32_t rank[] = {2, 0};
+    struct cpl_distances distances = {.n_ranks = 3, .us = us};
+    struct cpl_machine machine = make_machine(2, 1);
+    assert_null(machine.distance_us);
+    assert_int_equal(cpl_machine_set_distances(&machine, &distances, rank, NULL), CPL_OK);
+    assert_true(machine.distance_us[0] == 0 && machine.distance_us[1] == 5);
+    assert_true(machine.distance_us[2] == 2 && machine.distance_us[3] == 0);
+    cpl_machine_free(&machine);
+}
+
 /* Every built-in machine is found by its name. */
 static void test_builtin_machines(void **state)
 {
@@ -413,6 +543,11 @@ int main(void)
         TEST_WITH_FILES(test_costs_file),
         TEST_WITH_FILES(test_empty_costs_file),
         TEST_WITH_FILES(test_wrong_costs_files),
+        TEST_WITH_FILES(test_distances_key),
+        TEST_WITH_FILES(test_distances),
+        TEST_WITH_FILES(test_wrong_distances),
+        TEST_WITH_FILES(test_missing_distances),
+        cmocka_unit_test(test_distances_of_some),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
