@@ -80,6 +80,33 @@ calibrate 3 - - --seconds 0.5 --distances "$tmp/three.mtx"
 said "three ranks: standard output names distances by the whole path" 0 out "distances "
 check "three ranks: all pairs" test "$(grep -vc '^%' "$tmp/three.mtx")" -eq 7
 
+# --- the preloaded library reads the same files
+library=$top_builddir/shim/.libs/libcarpool.so
+spmv() { # machine file; prints the checksum, warnings into err
+    timeout 100 "$MPIEXEC" -n 4 -genv LD_PRELOAD "$library:$yield" -genv CARPOOL_MODE force \
+        -genv CARPOOL_STRATEGY vpt:2+near -genv CARPOOL_MACHINE "$1" "$top_builddir/bench/spmv" \
+        --iterations 5 "$tmp/matrix.mtx" </dev/null 2>"$tmp/err" | grep '^checksum'
+}
+if [ -r "$library" ] && [ -x "$top_builddir/bench/spmv" ] &&
+    "$top_builddir/bench/generate" rgg --rows 300 --degree 30 -o "$tmp/matrix.mtx" 2>"$tmp/err"; then
+    expected=$(spmv "")
+    calibrate 4 - - --seconds 0.5 --distances "$tmp/four.mtx" -o "$tmp/four"
+    said "four ranks" 0 err "written after"
+    check "the library takes the distances: the same result" \
+        test -n "$expected" -a "$(spmv "$tmp/four")" = "$expected"
+    none "the library takes the distances: no warning" "$(grep warn "$tmp/err")"
+    printf 'distances three.mtx\n' >"$tmp/other"
+    check "distances of other ranks: the same result" test "$(spmv "$tmp/other")" = "$expected"
+    check "distances of other ranks: one warning" test "$(grep -c \
+        "three.mtx:.*distances of 3 ranks, for a run of 4.*goes on without" "$tmp/err")" -eq 1
+    sed '$s/.*/nan/' "$tmp/four.mtx" >"$tmp/three.mtx"
+    check "a damaged distance: the same result" test "$(spmv "$tmp/other")" = "$expected"
+    check "a damaged distance: one warning" test "$(grep -c \
+        "three.mtx:[0-9]*: .*not a number.*goes on without" "$tmp/err")" -eq 1
+else
+    skip "the library reads the files" "it was not built, or bench was not"
+fi
+
 calibrate 1 - -
 said "one rank alone" 1 err "nobody to send to"
 calibrate 2 - - --help
