@@ -160,31 +160,42 @@ void cpl_probe_release(const struct cpl_probe *probe)
             give_order(probe, i, (struct order){.kind = ORDER_END});
 }
 
-/* The samples of a measurement. */
+/* The samples of a measurement. Where time is over before those that warm up are, the last of these
+ * counts. */
 struct samples {
     double start, slice_s;
     int n; /* negative: warming up */
+    int most;
     double value[CPL_PROBE_SAMPLES];
 };
 
-static void start_samples(const struct cpl_probe *probe, struct samples *samples)
+static void start_samples(double slice_s, int most, struct samples *samples)
 {
     samples->start = MPI_Wtime();
-    samples->slice_s = probe->slice_s;
+    samples->slice_s = slice_s;
+    samples->most = most;
     samples->n = -WARM_UP;
 }
 
 static bool wants_more(const struct samples *samples)
 {
-    return samples->n < LEAST_SAMPLES ||
-           (samples->n < CPL_PROBE_SAMPLES && MPI_Wtime() - samples->start < samples->slice_s);
+    double slices = (MPI_Wtime() - samples->start) / samples->slice_s;
+    return samples->n == -WARM_UP || (samples->n < LEAST_SAMPLES && slices < 2) ||
+           (samples->n < samples->most && slices < 1);
 }
 
 static void add_sample(struct samples *samples, double value)
 {
-    if (samples->n >= 0)
-        samples->value[samples->n] = value;
+    samples->value[samples->n > 0 ? samples->n : 0] = value;
     samples->n++;
+}
+
+/* Sorts the values. */
+static double median_of(struct samples *samples)
+{
+    if (samples->n < 1)
+        samples->n = 1;
+    return cpl_robust_median(samples->value, samples->n);
 }
 
 static void ping(const struct cpl_probe *probe, int peer)
@@ -197,7 +208,7 @@ static void ping(const struct cpl_probe *probe, int peer)
 double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *spread)
 {
     struct samples samples;
-    for (start_samples(probe, &samples); wants_more(&samples);) {
+    for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
         give_order(probe, peer,
                    (struct order){ORDER_ECHO, probe->rank, 1 + ROUND_TRIPS, CPL_PROBE_MESSAGE});
         ping(probe, peer); /* the peer is there */
@@ -206,7 +217,7 @@ double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *spre
             ping(probe, peer);
         add_sample(&samples, (MPI_Wtime() - start) * 1e6 / (2 * ROUND_TRIPS));
     }
-    double median = cpl_robust_median(samples.value, samples.n); /* sorts */
+    double median = median_of(&samples);
     *spread = median / samples.value[samples.n / 4];
     return median;
 }
@@ -228,7 +239,7 @@ double cpl_probe_send_us(const struct cpl_probe *probe, const int *peers, int n_
 {
     struct samples samples;
     MPI_Request requests[CPL_PROBE_BURST];
-    for (start_samples(probe, &samples); wants_more(&samples);) {
+    for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
         int n = order_burst(probe, ORDER_TAKE, peers, n_peers) * n_peers;
         double start = MPI_Wtime();
         for (int k = 0; k < n; k++)
@@ -239,7 +250,7 @@ double cpl_probe_send_us(const struct cpl_probe *probe, const int *peers, int n_
         for (int k = 0; k < n_peers; k++)
             hear(probe, peers[k], TAG_DONE);
     }
-    return cpl_robust_median(samples.value, samples.n);
+    return median_of(&samples);
 }
 
 /* Lets time pass without a call of MPI, which would take in messages. */
@@ -255,7 +266,7 @@ double cpl_probe_recv_us(const struct cpl_probe *probe, const int *peers, int n_
 {
     struct samples samples;
     MPI_Request requests[CPL_PROBE_BURST];
-    for (start_samples(probe, &samples); wants_more(&samples);) {
+    for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
         int n = order_burst(probe, ORDER_SEND, peers, n_peers) * n_peers;
         double start = MPI_Wtime();
         for (int k = 0; k < n; k++)
@@ -269,7 +280,7 @@ double cpl_probe_recv_us(const struct cpl_probe *probe, const int *peers, int n_
         MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
         add_sample(&samples, (MPI_Wtime() - arrived + posted - start) * 1e6 / n);
     }
-    return cpl_robust_median(samples.value, samples.n);
+    return median_of(&samples);
 }
 
 /* The time of all flows, a window of messages each, in nanoseconds. */
@@ -303,7 +314,7 @@ double cpl_probe_ns_per_byte(const struct cpl_probe *probe, const struct cpl_flo
     struct samples samples[CPL_PROBE_LENGTHS];
     double bytes[CPL_PROBE_LENGTHS], ns[CPL_PROBE_LENGTHS];
     for (int l = 0; l < CPL_PROBE_LENGTHS; l++)
-        start_samples(probe, &samples[l]);
+        start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples[l]);
     /* Lengths take turns, so that all see the same times. */
     while (wants_more(&samples[0]))
         for (int l = 0; l < CPL_PROBE_LENGTHS; l++) {
@@ -312,7 +323,7 @@ double cpl_probe_ns_per_byte(const struct cpl_probe *probe, const struct cpl_flo
             bytes[l] = (double)length * CPL_PROBE_WINDOW * n_flows;
         }
     for (int l = 0; l < CPL_PROBE_LENGTHS; l++)
-        ns[l] = cpl_robust_median(samples[l].value, samples[l].n);
+        ns[l] = median_of(&samples[l]);
     return cpl_robust_slope(bytes, ns, CPL_PROBE_LENGTHS);
 }
 
@@ -325,17 +336,15 @@ struct pair_word {
 
 static double pair_lead(const struct cpl_probe *probe, int peer, double seconds)
 {
-    double value[PAIR_SAMPLES], end = MPI_Wtime() + seconds;
+    struct samples samples;
     struct pair_word word = {.goes_on = 1}, back;
-    int n = -WARM_UP;
-    for (; n < LEAST_SAMPLES || (n < PAIR_SAMPLES && MPI_Wtime() < end); n++) {
+    for (start_samples(seconds, PAIR_SAMPLES, &samples); wants_more(&samples);) {
         double start = MPI_Wtime();
         MPI_Send(&word, sizeof word, MPI_BYTE, peer, TAG_DATA, probe->comm);
         MPI_Recv(&back, sizeof back, MPI_BYTE, peer, TAG_DATA, probe->comm, MPI_STATUS_IGNORE);
-        if (n >= 0)
-            value[n] = (MPI_Wtime() - start) * 1e6 / 2;
+        add_sample(&samples, (MPI_Wtime() - start) * 1e6 / 2);
     }
-    word = (struct pair_word){0, cpl_robust_median(value, n)};
+    word = (struct pair_word){0, median_of(&samples)};
     MPI_Send(&word, sizeof word, MPI_BYTE, peer, TAG_DATA, probe->comm);
     return word.us;
 }

@@ -2,8 +2,8 @@
  * processor while there are none, so that a measurement between two ranks is not disturbed by the
  * rest. Who leads is known to all ranks.
  *
- * A measurement is repeated until its slice of time is over or it has CPL_PROBE_SAMPLES samples;
- * its result is the median. */
+ * A measurement is repeated until its slice of time is over (twice that, for the first few samples)
+ * or it has CPL_PROBE_SAMPLES samples; its result is the median. */
 #ifndef CARPOOL_CALIBRATE_PROBE_H
 #define CARPOOL_CALIBRATE_PROBE_H
 
