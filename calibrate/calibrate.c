@@ -429,15 +429,17 @@ static bool calibrate(const struct options *options, struct results *results)
 }
 
 /* Where too many ranks share processors, that has been said already. */
-static void warn_of_unsteady(const struct results *results)
+static void warn_of_disturbance(const struct results *results)
 {
-    for (int c = 0; c < CPL_N_LINKS && results->facts.n_turns == 1; c++)
-        if (results->links.link[c].spread > CPL_MOST_SPREAD) {
-            say("half of the round trips took %.3g times as long as the fastest quarter: the "
-                "machine is busy; repeat it when it is idle",
-                results->links.link[c].spread);
-            return;
-        }
+    double worst = 0;
+    for (int c = 0; c < CPL_N_LINKS; c++)
+        if (worst < results->links.link[c].disturbance)
+            worst = results->links.link[c].disturbance;
+    if (worst > CPL_MOST_DISTURBANCE && results->facts.n_turns == 1)
+        say("other work disturbed it (round trips or waits for a processor of %.3g times the "
+            "time); "
+            "measure again on an idle machine",
+            worst);
 }
 
 /* Returns the exit status. Collective. */
@@ -465,7 +467,7 @@ static int run(const struct options *options)
     bool done = all_done(status, &error) && calibrate(options, &results);
     free(results.distances);
     if (done)
-        warn_of_unsteady(&results);
+        warn_of_disturbance(&results);
     if (done && options->output)
         say("%s written after %.1f seconds", options->output, results.facts.seconds);
     return done ? EXIT_SUCCESS : EXIT_FAILED;

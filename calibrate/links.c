@@ -13,7 +13,7 @@
 #define MOST_SLICE_S 0.25
 
 /* What a lead measures, and how many figures that are. */
-enum { FIGURE_HALF, FIGURE_SPREAD, FIGURE_SEND, FIGURE_RECV, FIGURE_BYTE, N_FIGURES };
+enum { FIGURE_HALF, FIGURE_DISTURBANCE, FIGURE_SEND, FIGURE_RECV, FIGURE_BYTE, N_FIGURES };
 
 /* One lead's turn. */
 struct turn {
@@ -103,7 +103,7 @@ static void take_turn(const struct cpl_probe *probe, const struct turn *turn,
     if (probe->rank == turn->lead) {
         int peer = turn->peers[turn->n_peers / 2];
         struct cpl_flow flow = {turn->lead, peer};
-        figures[FIGURE_HALF] = cpl_probe_half_trip(probe, peer, &figures[FIGURE_SPREAD]);
+        figures[FIGURE_HALF] = cpl_probe_half_trip(probe, peer, &figures[FIGURE_DISTURBANCE]);
         figures[FIGURE_SEND] = cpl_probe_send_us(probe, turn->peers, turn->n_peers);
         figures[FIGURE_RECV] =
             cpl_probe_recv_us(probe, turn->peers, turn->n_peers, figures[FIGURE_HALF]);
@@ -138,7 +138,7 @@ static void measure_class(const struct cpl_probe *probe, const struct turns *tur
     result->cost = (struct cpl_link_cost){.send_us = median_of(figures, turns->n, FIGURE_SEND),
                                           .recv_us = median_of(figures, turns->n, FIGURE_RECV),
                                           .ns_per_byte = median_of(figures, turns->n, FIGURE_BYTE)};
-    result->spread = median_of(figures, turns->n, FIGURE_SPREAD);
+    result->disturbance = median_of(figures, turns->n, FIGURE_DISTURBANCE);
     double way_us =
         median_of(figures, turns->n, FIGURE_HALF) - result->cost.send_us - result->cost.recv_us;
     result->cost.latency_us = way_us > 0 ? way_us : 0;

@@ -9,9 +9,9 @@
 
 /* What was measured for a class. */
 struct cpl_link_result {
-    int n_leads;   /* ranks that measured; 0: there is no such link */
-    int n_peers;   /* most peers of one of them */
-    double spread; /* of round trips, as cpl_probe_half_trip tells it */
+    int n_leads;        /* ranks that measured; 0: there is no such link */
+    int n_peers;        /* most peers of one of them */
+    double disturbance; /* as cpl_probe_half_trip tells it */
     struct cpl_link_cost cost;
 };
 

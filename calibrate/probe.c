@@ -205,9 +205,17 @@ static void ping(const struct cpl_probe *probe, int peer)
              MPI_STATUS_IGNORE);
 }
 
-double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *spread)
+static double processor_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *disturbance)
 {
     struct samples samples;
+    double processor_start = processor_s();
     for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
         give_order(probe, peer,
                    (struct order){ORDER_ECHO, probe->rank, 1 + ROUND_TRIPS, CPL_PROBE_MESSAGE});
@@ -218,7 +226,10 @@ double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *spre
         add_sample(&samples, (MPI_Wtime() - start) * 1e6 / (2 * ROUND_TRIPS));
     }
     double median = median_of(&samples);
-    *spread = median / samples.value[samples.n / 4];
+    double scarcity = (MPI_Wtime() - samples.start) / (processor_s() - processor_start);
+    *disturbance = median / samples.value[0];
+    if (*disturbance < scarcity)
+        *disturbance = scarcity;
     return median;
 }
 

@@ -39,10 +39,11 @@ void cpl_probe_serve(const struct cpl_probe *probe, int lead);
 /* On the lead: ends a turn. */
 void cpl_probe_release(const struct cpl_probe *probe);
 
-/* On the lead: half the time of a round trip to a peer, in microseconds. *spread is how many times
- * as long as the fastest quarter of the round trips half of them took: near 1, and far above where
- * others use the processors. */
-double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *spread);
+/* On the lead: half the time of a round trip to a peer, in microseconds. *disturbance is the larger
+ * of two ratios, near 1 on an idle machine, high where others use the processors: of the time that
+ * half of the round trips took to that of the fastest, and of the time that passed to the processor
+ * time that the lead, which always works or spins, was given. */
+double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *disturbance);
 
 /* On the lead: processor time per message of a burst to the peers, which expect it. */
 double cpl_probe_send_us(const struct cpl_probe *probe, const int *peers, int n_peers);

@@ -41,11 +41,11 @@ static void write_link(FILE *out, const char *name, const struct cpl_link_result
     }
     fprintf(out, "\n# %s: %d rank%s measured, bursts to and from %d peer%s\n", what, link->n_leads,
             link->n_leads == 1 ? "" : "s", link->n_peers, link->n_peers == 1 ? "" : "s");
-    if (link->spread > CPL_MOST_SPREAD)
-        fprintf(out,
-                "# unsteady: half of the round trips took %.3g times as long as the fastest "
-                "quarter; repeat it on an idle machine\n",
-                link->spread);
+    if (link->disturbance > CPL_MOST_DISTURBANCE)
+        fprintf(
+            out,
+            "# disturbed by other work (%.3g times as long): measure again on an idle machine\n",
+            link->disturbance);
     fprintf(out, "%s.send_us %.4g\n", name, link->cost.send_us);
     fprintf(out, "%s.recv_us %.4g\n", name, link->cost.recv_us);
     fprintf(out, "%s.latency_us %.4g\n", name, link->cost.latency_us);

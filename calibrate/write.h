@@ -21,8 +21,8 @@ struct cpl_memory_result {
     double segment_ns, item_ns;
 };
 
-/* A class of links whose round trips spread more than this was measured on a busy machine. */
-#define CPL_MOST_SPREAD 2
+/* A class of links that was disturbed more than this was measured on a busy machine. */
+#define CPL_MOST_DISTURBANCE 2
 
 /* Writes a machine file (planner/machine.h). distances: its key's value, NULL for none. */
 void cpl_write_machine(FILE *out, const struct cpl_run_facts *facts,
