@@ -4,27 +4,29 @@
  * An ordinary MPI program. Every rank exchanges small messages with its next peers around the ring
  * of ranks (as many as there are ranks: the last is the rank itself): MPI_Irecv of each, MPI_Isend
  * of each, MPI_Waitall. It does so by the MPI_ names, which a preload may have wrapped, and by the
- * PMPI_ names, which go straight to MPI, in alternating blocks; an MPI_Allreduce after each block
+ * PMPI_ names in MPI's own library, in alternating blocks; an MPI_Allreduce after each block
  * lets Carpool agree on managing the exchange. Blocks are short, so that most see no interruption
  * by other processes. Printed are medians over the blocks with quartiles.
  *
  *     messages [--peers N] [--per-peer N] [--bytes N] [--iterations N] [--blocks N]
- *              [--traffic same|random|wildcard] [--json]
+ *              [--traffic same|random|wildcard|probe] [--communicators N] [--json]
  *
  *   same      the same exchange in every iteration
  *   random    other peers and tags in every iteration, the same on all ranks; nothing repeats
  *   wildcard  the same sends, received from MPI_ANY_SOURCE with MPI_ANY_TAG
+ *   probe     the sends of random, received by MPI_Probe for any message and MPI_Recv
  *
  * The ratio is that of processor time, pair of blocks by pair of blocks, of rank 0 (with two ranks
  * and `--peers 1` the other does the same). Without a preload it is that of two names for one
  * function: the noise of the measurement. Exit status: 0, or 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long, clock_gettime */
+#define _GNU_SOURCE /* getopt_long, clock_gettime, dladdr */
 #endif
 #include "common.h"
 #include "report.h"
 
+#include <dlfcn.h>
 #include <getopt.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -32,7 +34,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_MESSAGES = 4096, MOST_BYTES = 65536, MOST_BLOCKS = 100000, WARMUP_BLOCKS = 80 };
+enum {
+    MOST_MESSAGES = 4096,
+    MOST_BYTES = 65536,
+    MOST_BLOCKS = 100000,
+    MOST_COMMUNICATORS = 64,
+    WARMUP_BLOCKS = 80
+};
 
 static const char usage[] =
     "usage: messages [options]\n"
@@ -42,16 +50,18 @@ static const char usage[] =
     "  --bytes N       of a message (default 8)\n"
     "  --iterations N  exchanges in a block (default 20)\n"
     "  --blocks N      pairs of blocks (default 501)\n"
-    "  --traffic KIND  same, random or wildcard (default same)\n"
+    "  --traffic KIND  same, random, wildcard or probe (default same)\n"
+    "  --communicators N  that messages take turns on, duplicates of MPI_COMM_WORLD; 1 (default):\n"
+    "                  MPI_COMM_WORLD itself\n"
     "  --json          print one JSON object on one line\n"
     "  --help          print this\n";
 
-enum traffic { SAME, RANDOM, WILDCARD };
+enum traffic { SAME, RANDOM, WILDCARD, PROBE };
 
-static const char *const traffic_names[] = {"same", "random", "wildcard"};
+static const char *const traffic_names[] = {"same", "random", "wildcard", "probe"};
 
 struct options {
-    int64_t n_peers, per_peer, n_bytes, n_iterations, n_blocks;
+    int64_t n_peers, per_peer, n_bytes, n_iterations, n_blocks, n_communicators;
     enum traffic traffic;
     int is_json, wants_help;
 };
@@ -61,6 +71,8 @@ struct names {
     int (*irecv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
     int (*isend)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
     int (*waitall)(int, MPI_Request *, MPI_Status *);
+    int (*probe)(int, int, MPI_Comm, MPI_Status *);
+    int (*recv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
 };
 
 struct program {
@@ -68,6 +80,7 @@ struct program {
     int rank, n_ranks, n_messages;
     char *sent, *received;
     MPI_Request *requests;
+    MPI_Comm communicators[MOST_COMMUNICATORS];
 };
 
 struct times {
@@ -86,13 +99,13 @@ static int read_number(const char *name, int64_t most, int64_t *out, struct benc
 
 static int read_traffic(struct options *options, struct bench_error *error)
 {
-    for (int k = SAME; k <= WILDCARD; k++) {
+    for (int k = SAME; k <= PROBE; k++) {
         if (strcmp(optarg, traffic_names[k]) != 0)
             continue;
         options->traffic = (enum traffic)k;
         return 0;
     }
-    return bench_fail(error, "--traffic wants same, random or wildcard, not '%s'", optarg);
+    return bench_fail(error, "--traffic wants same, random, wildcard or probe, not '%s'", optarg);
 }
 
 static int read_option(int letter, char **arguments, struct options *options,
@@ -109,6 +122,8 @@ static int read_option(int letter, char **arguments, struct options *options,
         return read_number("iterations", MOST_BLOCKS, &options->n_iterations, error);
     case 'b':
         return read_number("blocks", MOST_BLOCKS, &options->n_blocks, error);
+    case 'c':
+        return read_number("communicators", MOST_COMMUNICATORS, &options->n_communicators, error);
     case 't':
         return read_traffic(options, error);
     case 'j':
@@ -128,20 +143,16 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
                         struct bench_error *error)
 {
     static const struct option names[] = {
-        {"peers", required_argument, NULL, 'p'},
-        {"per-peer", required_argument, NULL, 'm'},
-        {"bytes", required_argument, NULL, 's'},
-        {"iterations", required_argument, NULL, 'i'},
-        {"blocks", required_argument, NULL, 'b'},
-        {"traffic", required_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"peers", required_argument, NULL, 'p'},   {"per-peer", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 's'},   {"iterations", required_argument, NULL, 'i'},
+        {"blocks", required_argument, NULL, 'b'},  {"communicators", required_argument, NULL, 'c'},
+        {"traffic", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     int letter, n_ranks;
 
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    *options = (struct options){2, 1, 8, 20, 501, SAME, 0, 0};
+    *options = (struct options){2, 1, 8, 20, 501, 1, SAME, 0, 0};
     opterr = 0; /* rank 0 alone prints */
     while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
         if (read_option(letter, arguments, options, error) != 0)
@@ -173,13 +184,18 @@ static void choose(const struct program *p, uint64_t iteration, int k, int *dist
 
     *distance = 1 + k % (int)p->options.n_peers;
     *tag = k / (int)p->options.n_peers;
-    if (p->options.traffic != RANDOM)
+    if (p->options.traffic != RANDOM && p->options.traffic != PROBE)
         return;
     *distance = p->n_ranks > 1 ? 1 + (int)(word % (uint64_t)(p->n_ranks - 1)) : 1;
     *tag = (int)(word >> 40 & 0xffff);
 }
 
-static void exchange(const struct program *p, const struct names *names, uint64_t iteration)
+static MPI_Comm communicator(const struct program *p, int k)
+{
+    return p->communicators[k % (int)p->options.n_communicators];
+}
+
+static void post(const struct program *p, const struct names *names, uint64_t iteration)
 {
     int n = p->n_messages, n_bytes = (int)p->options.n_bytes, distance, tag;
     int is_wild = p->options.traffic == WILDCARD;
@@ -188,15 +204,40 @@ static void exchange(const struct program *p, const struct names *names, uint64_
         choose(p, iteration, k, &distance, &tag);
         int source = (p->rank + p->n_ranks - distance) % p->n_ranks;
         names->irecv(p->received + k * n_bytes, n_bytes, MPI_CHAR,
-                     is_wild ? MPI_ANY_SOURCE : source, is_wild ? MPI_ANY_TAG : tag, MPI_COMM_WORLD,
-                     &p->requests[k]);
+                     is_wild ? MPI_ANY_SOURCE : source, is_wild ? MPI_ANY_TAG : tag,
+                     communicator(p, k), &p->requests[k]);
     }
+}
+
+static void receive(const struct program *p, const struct names *names)
+{
+    MPI_Status status;
+
+    for (int k = 0; k < p->n_messages; k++) {
+        names->probe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator(p, k), &status);
+        names->recv(p->received, (int)p->options.n_bytes, MPI_CHAR, status.MPI_SOURCE,
+                    status.MPI_TAG, communicator(p, k), MPI_STATUS_IGNORE);
+    }
+}
+
+static void exchange(const struct program *p, const struct names *names, uint64_t iteration)
+{
+    int n = p->n_messages, n_bytes = (int)p->options.n_bytes, distance, tag;
+    int posts = p->options.traffic != PROBE;
+
+    if (posts)
+        post(p, names, iteration);
     for (int k = 0; k < n; k++) {
         choose(p, iteration, k, &distance, &tag);
         names->isend(p->sent + k * n_bytes, n_bytes, MPI_CHAR, (p->rank + distance) % p->n_ranks,
-                     tag, MPI_COMM_WORLD, &p->requests[n + k]);
+                     tag, communicator(p, k), &p->requests[n + k]);
     }
-    names->waitall(2 * n, p->requests, MPI_STATUSES_IGNORE);
+    if (posts) {
+        names->waitall(2 * n, p->requests, MPI_STATUSES_IGNORE);
+        return;
+    }
+    receive(p, names);
+    names->waitall(n, p->requests + n, MPI_STATUSES_IGNORE);
 }
 
 /* A block, after which all ranks meet: by the MPI_ name, so that a preload sees a collective. */
@@ -208,14 +249,31 @@ static struct times time_block(const struct program *p, const struct names *name
     for (int i = 0; i < n_iterations; i++)
         exchange(p, names, block * (uint64_t)n_iterations + (uint64_t)i);
     struct times times = {MPI_Wtime() - wall, processor_time() - processor};
-    MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int k = 0; k < p->options.n_communicators; k++)
+        MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, p->communicators[k]);
     return times;
+}
+
+/* MPI's own functions; by their PMPI_ names a preload may be met. */
+static struct names own_names(void)
+{
+    struct names names = {PMPI_Irecv, PMPI_Isend, PMPI_Waitall, PMPI_Probe, PMPI_Recv};
+    Dl_info info;
+    void *library = NULL;
+
+    if (dladdr((void *)(uintptr_t)PMPI_Isend, &info))
+        library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (library) {
+        *(void **)&names.waitall = dlsym(library, "PMPI_Waitall");
+        *(void **)&names.probe = dlsym(library, "PMPI_Probe");
+    }
+    return names;
 }
 
 static void time_all(const struct program *p, struct times *wrapped, struct times *plain)
 {
-    static const struct names mpi = {MPI_Irecv, MPI_Isend, MPI_Waitall};
-    static const struct names pmpi = {PMPI_Irecv, PMPI_Isend, PMPI_Waitall};
+    static const struct names mpi = {MPI_Irecv, MPI_Isend, MPI_Waitall, MPI_Probe, MPI_Recv};
+    const struct names pmpi = own_names();
     int64_t n_blocks = p->options.n_blocks + WARMUP_BLOCKS;
 
     for (int64_t b = 0; b < n_blocks; b++) {
@@ -256,6 +314,7 @@ static void print_results(const struct program *p, const struct times *wrapped,
     report_integer(&report, "ranks", p->n_ranks, "");
     report_integer(&report, "messages per exchange", p->n_messages, "");
     report_integer(&report, "bytes", o->n_bytes, "");
+    report_integer(&report, "communicators", o->n_communicators, "");
     for (size_t b = 0; b < n; b++)
         values[b] = per_message * wrapped[b].processor;
     report_quartiles(&report, "MPI processor", values, n, 3, "us");
@@ -286,6 +345,19 @@ static void *array(int64_t n, size_t size)
     return made;
 }
 
+static void make_communicators(struct program *p)
+{
+    p->communicators[0] = MPI_COMM_WORLD;
+    for (int k = 0; k < p->options.n_communicators && p->options.n_communicators > 1; k++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &p->communicators[k]);
+}
+
+static void free_communicators(struct program *p)
+{
+    for (int k = 0; k < p->options.n_communicators && p->options.n_communicators > 1; k++)
+        MPI_Comm_free(&p->communicators[k]);
+}
+
 static void measure(struct program *p)
 {
     const struct options *o = &p->options;
@@ -297,7 +369,9 @@ static void measure(struct program *p)
     p->sent = array(p->n_messages * o->n_bytes, 1);
     p->received = array(p->n_messages * o->n_bytes, 1);
     p->requests = array((int64_t)2 * p->n_messages, sizeof *p->requests);
+    make_communicators(p);
     time_all(p, wrapped, plain);
+    free_communicators(p);
     if (p->rank == 0)
         print_results(p, wrapped, plain, values);
     free(wrapped);

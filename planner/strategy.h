@@ -117,6 +117,13 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                        struct cpl_error *error);
 
+/* The same, and up to `most` plans in all (>= 1) to be tried against each other: after the first
+ * the fastest by the model of other numbers of waves, if they are faster than direct. *n tells how
+ * many; choice and plan have room for `most`. */
+enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
+                                          struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                          int32_t *n, struct cpl_error *error);
+
 /* The table's rows; each is defined in a file of its own, which says what it does. */
 extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt,
     cpl_strategy_grid, cpl_strategy_node, cpl_strategy_node_grid, cpl_strategy_balance;

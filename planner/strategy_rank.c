@@ -120,17 +120,16 @@ static enum cpl_status try_balance(const struct cpl_strategy_input *input,
     return status;
 }
 
-enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
-                                       struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                       struct cpl_error *error)
+static enum cpl_status plan_fastest(const struct cpl_strategy_input *input,
+                                    struct cpl_ranking *ranking, struct cpl_strategy_choice *choice,
+                                    struct cpl_plan *plan, struct cpl_error *error)
 {
-    struct cpl_ranking ranking;
     struct cpl_plan best;
-    enum cpl_status status = cpl_strategy_rank(input, &ranking, &best, error);
+    enum cpl_status status = cpl_strategy_rank(input, ranking, &best, error);
     if (status)
         return status;
-    struct cpl_strategy_choice chosen = ranking.ranked[0].choice;
-    status = try_balance(input, &ranking, &chosen, &best, error);
+    struct cpl_strategy_choice chosen = ranking->ranked[0].choice;
+    status = try_balance(input, ranking, &chosen, &best, error);
     if (status) {
         cpl_plan_free(&best);
         return status;
@@ -138,4 +137,45 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
     *choice = chosen;
     *plan = best;
     return CPL_OK;
+}
+
+enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
+                                       struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                       struct cpl_error *error)
+{
+    struct cpl_ranking ranking;
+    return plan_fastest(input, &ranking, choice, plan, error);
+}
+
+static bool is_among(const struct cpl_plan *plan, int32_t n, int32_t n_waves)
+{
+    for (int32_t k = 0; k < n; k++)
+        if (plan[k].n_waves == n_waves)
+            return true;
+    return false;
+}
+
+enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
+                                          struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                          int32_t *n, struct cpl_error *error)
+{
+    struct cpl_ranking ranking;
+    *n = 0;
+    enum cpl_status status = plan_fastest(input, &ranking, choice, plan, error);
+    if (status)
+        return status;
+    *n = 1;
+    for (size_t k = 0; k < ranking.n && *n < most && !status; k++) {
+        const struct cpl_ranked_choice *ranked = &ranking.ranked[k];
+        if (ranked->choice.strategy == &cpl_strategy_direct)
+            break;
+        if (is_among(plan, *n, ranked->n_waves))
+            continue;
+        choice[*n] = ranked->choice;
+        status = cpl_strategy_plan(input, &ranked->choice, &plan[*n], error);
+        *n += !status;
+    }
+    while (status && *n > 0)
+        cpl_plan_free(&plan[--*n]);
+    return status;
 }

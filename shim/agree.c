@@ -12,6 +12,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What the root holds while it gathers and spreads; NULL elsewhere. */
 struct desk {
@@ -25,8 +26,8 @@ struct desk {
     int *counts;
     int *displs;
     struct cpl_pattern pattern;
-    struct cpl_plan plan;
-    bool planned; /* pattern and plan are filled */
+    struct cpl_plan plan[CPL_MAX_PLANS];
+    int n_plans; /* when there are any, the pattern is filled too */
     int32_t *words;
 };
 
@@ -110,10 +111,10 @@ static void close_desk(struct desk *desk)
     free(desk->counts);
     free(desk->displs);
     free(desk->words);
-    if (desk->planned) {
-        cpl_plan_free(&desk->plan);
+    for (int k = 0; k < desk->n_plans; k++)
+        cpl_plan_free(&desk->plan[k]);
+    if (desk->n_plans > 0)
         cpl_pattern_free(&desk->pattern);
-    }
 }
 
 /* Turns counts[] into displacements. Returns the total, or -1 when it exceeds what MPI can count.
@@ -173,17 +174,19 @@ static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct de
     return done;
 }
 
-/* The root cuts the plan. */
-static bool cut(struct desk *desk)
+/* The root cuts a plan. */
+static bool cut(struct desk *desk, int plan)
 {
     struct cpl_slicer slicer;
     struct cpl_error error;
-    bool done = !cpl_slicer_init(&slicer, &desk->plan, &desk->pattern, &error);
+    bool done = !cpl_slicer_init(&slicer, &desk->plan[plan], &desk->pattern, &error);
     if (!done)
         return false;
     for (int i = 0; i < desk->n_ranks && done; i++)
         done = !cpl_slicer_words(&slicer, i, &desk->counts[i], &error);
     int64_t total = done ? lay_out(desk) : -1;
+    free(desk->words);
+    desk->words = NULL;
     if (total >= 0)
         desk->words = calloc((size_t)total + 1, sizeof *desk->words);
     done = total >= 0 && desk->words;
@@ -193,10 +196,10 @@ static bool cut(struct desk *desk)
     return done;
 }
 
-/* Spreads the slices. Collective; false on all ranks when it failed on one. */
-static bool spread(MPI_Comm comm, struct desk *desk, int32_t **words, int32_t *n_words)
+/* Spreads the slices of a plan. Collective; false on all ranks when it failed on one. */
+static bool spread(MPI_Comm comm, struct desk *desk, int plan, int32_t **words, int32_t *n_words)
 {
-    if (!cpl_agree_all(comm, !at_root(desk) || cut(desk)))
+    if (!cpl_agree_all(comm, !at_root(desk) || cut(desk, plan)))
         return false;
     int n = 0;
     cpl_collective_Scatter(desk->counts, 1, MPI_INT, &n, 1, MPI_INT, desk->root, comm);
@@ -213,7 +216,7 @@ static bool spread(MPI_Comm comm, struct desk *desk, int32_t **words, int32_t *n
 }
 
 static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
-                         struct cpl_plan_summary *summary)
+                         struct cpl_plan_summary *summaries)
 {
     struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
                                        .n_messages = desk->n_messages,
@@ -221,8 +224,9 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
                                        .node_key = desk->node_key,
                                        .world_rank = desk->world_rank,
                                        .same_payload = input->same_payload,
-                                       .needed = input->needed};
-    desk->planned = cpl_plan_root(&request, summary, &desk->pattern, &desk->plan);
+                                       .needed = input->needed,
+                                       .most_plans = input->most_plans};
+    desk->n_plans = cpl_plan_root(&request, summaries, &desk->pattern, desk->plan);
 }
 
 /* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
@@ -236,12 +240,18 @@ static int choose_root(MPI_Comm comm, int rank)
     return first.rank;
 }
 
+void cpl_agree_output_free(struct cpl_agree_output *output)
+{
+    for (int k = 0; k < output->n; k++)
+        free(output->words[k]);
+    *output = (struct cpl_agree_output){.n = 0};
+}
+
 bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
-               struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words)
+               struct cpl_agree_output *output)
 {
     struct desk desk = {.root = 0};
-    *words = NULL;
-    *n_words = 0;
+    memset(output, 0, sizeof *output);
     if (!cpl_agree_all(comm, input->able) ||
         (*private_comm == MPI_COMM_NULL && !make_private(comm, private_comm)))
         return false;
@@ -251,12 +261,18 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
     bool done = gather(*private_comm, input, &desk);
     if (done) {
         if (at_root(&desk))
-            plan_at_root(&desk, input, summary);
-        cpl_collective_Bcast(summary, sizeof *summary, MPI_BYTE, desk.root, *private_comm);
-        done = summary->known;
+            plan_at_root(&desk, input, output->summary);
+        cpl_collective_Bcast(output->summary, sizeof output->summary, MPI_BYTE, desk.root,
+                             *private_comm);
+        while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
+            output->n++;
+        done = output->n > 0;
     }
-    if (done && summary->decided)
-        done = spread(*private_comm, &desk, words, n_words);
+    for (int k = 0; k < output->n && done; k++)
+        if (output->summary[k].decided)
+            done = spread(*private_comm, &desk, k, &output->words[k], &output->n_words[k]);
     close_desk(&desk);
+    if (!done)
+        cpl_agree_output_free(output);
     return done;
 }

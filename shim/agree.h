@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Plans for one exchange, to be tried against each other. */
+#define CPL_MAX_PLANS 2
+
 /* What one rank puts in. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
@@ -18,6 +21,7 @@ struct cpl_agree_input {
     const int64_t *bytes;
     bool needed;       /* carry it out even if it gains nothing; alike on all ranks */
     bool same_payload; /* all messages carry the same bytes (allgather) */
+    int most_plans;    /* 1 .. CPL_MAX_PLANS; alike on all ranks */
 };
 
 /* What was decided; plain data, alike on all ranks. */
@@ -34,12 +38,21 @@ struct cpl_plan_summary {
     double plan_ms;
 };
 
+/* What all get: plans, fastest by the model first. */
+struct cpl_agree_output {
+    int n; /* plans whose summary is filled; only those decided on have words */
+    struct cpl_plan_summary summary[CPL_MAX_PLANS]; /* alike on all ranks */
+    int32_t *words[CPL_MAX_PLANS]; /* this rank's slices, to be freed by the caller; or NULL */
+    int32_t n_words[CPL_MAX_PLANS];
+};
+
 /* Gathers, plans, spreads. private_comm gets a communicator of the same ranks for rerouted messages
- * unless it is one already. On success of all ranks returns true, *words is this rank's slice
- * (n_words words, to be freed by the caller; NULL when summary->decided is 0). Collective over
- * comm, the same result on all ranks. */
+ * unless it is one already. On success of all ranks returns true; else output holds nothing to be
+ * freed. Collective over comm, the same result on all ranks. */
 bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
-               struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words);
+               struct cpl_agree_output *output);
+
+void cpl_agree_output_free(struct cpl_agree_output *output);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);

@@ -3,8 +3,10 @@
 
 #include "context.h"
 #include "log.h"
+#include "pt2pt_requests.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void link_state(struct cpl_comm_state *state)
 {
@@ -64,9 +66,15 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
     if (comm == MPI_COMM_NULL ||
         PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
-    cpl_context.latest_comm = comm;
-    cpl_context.latest_state = found ? state : make_state(comm);
-    return cpl_context.latest_state;
+    struct cpl_comm_state *known = found ? state : make_state(comm);
+    *cpl_context_recent(comm) = (struct cpl_recent){comm, false, known};
+    return known;
+}
+
+void cpl_comm_state_forget_recent(void)
+{
+    cpl_context.alone_comm = MPI_COMM_NULL;
+    memset(cpl_context.recent, 0, sizeof cpl_context.recent);
 }
 
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
@@ -82,8 +90,8 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     }
     cpl_adjacency_free(&state->adjacency);
     unlink_state(state);
-    cpl_context.latest_state = NULL;
-    cpl_context.alone_comm = MPI_COMM_NULL;
+    cpl_request_forget_comm(state->comm);
+    cpl_comm_state_forget_recent();
     free(state);
     return MPI_SUCCESS;
 }

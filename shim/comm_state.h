@@ -33,10 +33,15 @@ struct cpl_comm_state {
 /* The state of a communicator, made at its first use; NULL when there is none to be had (no memory,
  * an invalid handle). Local. */
 struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm);
+
+/* A communicator has begun to be managed or has gone: no other is known any more to be MPI's alone
+ * without a look at it. Local. */
+void cpl_comm_state_forget_recent(void);
 static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
 {
-    if (comm == cpl_context.latest_comm && cpl_context.latest_state)
-        return cpl_context.latest_state;
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    if (comm == recent->comm && recent->state)
+        return recent->state;
     return cpl_comm_state_find(comm);
 }
 

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
+#include "pt2pt_requests.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -80,6 +81,7 @@ void cpl_context_finish(void)
         cpl_report_write();
     cpl_report_free();
     cpl_persistent_end();
+    cpl_request_end();
     cpl_pt2pt_free_messages();
     cpl_distances_free(&cpl_context.machine.distances);
     PMPI_Comm_free_keyval(&cpl_context.keyval);

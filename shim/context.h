@@ -10,14 +10,15 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define CPL_N_NAMED_TYPES 32
 
 struct cpl_comm_state;
-struct cpl_failure;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
+struct cpl_request;
 
 /* The machine as far as one process finds it out, once, when it first plans. */
 struct cpl_shim_machine {
@@ -29,6 +30,15 @@ struct cpl_shim_machine {
     bool unfit_warned;              /* CARPOOL_STRATEGY has been warned about */
 };
 
+#define CPL_N_RECENT 64 /* a power of two */
+
+/* A communicator that was asked for. */
+struct cpl_recent {
+    MPI_Comm comm;
+    bool alone; /* nothing is managed and this one is not learned about: MPI's alone */
+    struct cpl_comm_state *state; /* NULL: none */
+};
+
 struct cpl_context {
     bool active; /* MPI is initialised and the mode is not off: calls are looked at */
     int rank;    /* in MPI_COMM_WORLD */
@@ -38,9 +48,8 @@ struct cpl_context {
     struct cpl_comm_state
         *first_state; /* communicators with state, in the order in which they got it */
     struct cpl_comm_state *last_state;
-    MPI_Comm latest_comm; /* asked for last, and its state; NULL: none */
-    struct cpl_comm_state *latest_state;
-    MPI_Comm alone_comm; /* nothing is managed and this one is not learned about: MPI's alone */
+    MPI_Comm alone_comm;                            /* of those that are alone the one found last */
+    struct cpl_recent recent[CPL_N_RECENT];         /* communicators asked for last, by handle */
     struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
     int n_planned; /* communicators that hold a private communicator now */
     /* Point-to-point messages (pt2pt.h): */
@@ -50,15 +59,24 @@ struct cpl_context {
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
     int n_open_batches;   /* communicators with messages that have not left */
     struct cpl_comm_state *first_managed;
-    struct cpl_persistent *persistent; /* the program's persistent requests, by handle */
-    int n_active_persistent;           /* of these, started on managed communicators */
+    struct cpl_persistent *persistent; /* the program's persistent requests */
+    int n_active_requests;             /* managed ones that the program has not completed */
+    int n_requests, n_buckets;
+    struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
+    struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
-    struct cpl_failure *failures; /* managed receives that failed, to be completed */
     struct cpl_shim_machine machine;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
 };
 
 extern struct cpl_context cpl_context;
+
+/* The place of a communicator's handle among the recent ones: handles of a kind count up. */
+static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
+{
+    unsigned handle = (unsigned)(uintptr_t)comm;
+    return &cpl_context.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
+}
 
 /* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
  * With MPI_THREAD_MULTIPLE the shim stays passive and says so once. */

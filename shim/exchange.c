@@ -6,6 +6,8 @@
 #include "context.h"
 #include "report.h"
 
+#include <string.h>
+
 const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
 {
     static const char *const names[CPL_N_NEIGHBOR_KINDS + 1] = {
@@ -19,13 +21,47 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
     return names[kind];
 }
 
+static int64_t forwarded_bytes(const struct cpl_exchange *x)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < CPL_MAX_PLANS; k++)
+        bytes += x->executors[k] ? cpl_executor_forwarded(x->executors[k]) : 0;
+    return bytes;
+}
+
+/* The plan in use, or the one that was considered, and what trials found. */
+static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
+{
+    const struct cpl_trial *trial = &x->trial;
+    r->summary = x->summary[0];
+    if (x->phase != CPL_PHASE_PLANNED) {
+        r->summary.decided = 0;
+        return;
+    }
+    if (trial->chosen > 0)
+        r->summary = x->summary[trial->chosen - 1];
+    else if (!trial->running)
+        r->reason = CPL_LEFT_SLOWER;
+    r->summary.decided = trial->chosen > 0;
+    r->n_trials = trial->n_trials;
+    r->trial_calls = trial->tried;
+    const char direct[CPL_STRATEGY_TEXT] = "direct";
+    r->n_tried = trial->rounds > 0 ? trial->n : 0;
+    for (int32_t k = 0; k < r->n_tried; k++) {
+        r->tried_us[k] = trial->median_us[k] > 0 ? trial->median_us[k] : trial->least_us[k];
+        r->tried_modelled_us[k] =
+            k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
+        memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);
+    }
+}
+
 /* Brings the ranks' figures together on the first rank; where there is no private communicator (the
  * exchange was never planned) the first rank's own have to do. */
 static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
 {
     double seconds[2] = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)};
     double slowest[2];
-    int64_t forwarded = x->executor ? cpl_executor_forwarded(x->executor) : 0, all_forwarded = 0;
+    int64_t forwarded = forwarded_bytes(x), all_forwarded = 0;
     slowest[0] = seconds[0];
     slowest[1] = seconds[1];
     if (state->private_comm != MPI_COMM_NULL) {
@@ -42,8 +78,8 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
                            .calls_planned = x->calls_planned,
                            .direct_seconds = slowest[0] * (double)(x->calls - x->calls_planned),
                            .planned_seconds = slowest[1] * (double)x->calls_planned,
-                           .forwarded_bytes = all_forwarded,
-                           .summary = x->summary};
+                           .forwarded_bytes = all_forwarded};
+    tell_choice(x, &r);
     cpl_report_add(&r);
 }
 

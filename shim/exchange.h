@@ -8,6 +8,7 @@
 #include "datatype.h"
 #include "executor.h"
 #include "samples.h"
+#include "trial.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ enum cpl_neighbor_kind {
 enum cpl_exchange_phase {
     CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
     CPL_PHASE_DIRECT,   /* decided: MPI carries it */
-    CPL_PHASE_PLANNED   /* decided: the executor carries it */
+    CPL_PHASE_PLANNED   /* there are plans: the trial says what carries the next call */
 };
 
 struct cpl_exchange {
@@ -41,8 +42,11 @@ struct cpl_exchange {
     int64_t calls_planned;
     struct cpl_samples direct; /* this rank's calls that MPI carried */
     struct cpl_samples planned;
-    struct cpl_plan_summary summary; /* alike on all ranks once planned */
-    struct cpl_executor *executor;   /* in phase PLANNED */
+    int n_plans; /* the summaries below; alike on all ranks */
+    struct cpl_plan_summary summary[CPL_MAX_PLANS];
+    struct cpl_executor *executors[CPL_MAX_PLANS]; /* in phase PLANNED: of the plans decided on */
+    struct cpl_executor *executor;                 /* the one that carries the call at hand */
+    struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
 
     /* How this rank's neighbours take part, set when planned: */
     bool *out_straight; /* per out-message: always sent straight, it is not part of the plan */

@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include "collective.h"
+#include "context.h"
 #include "log.h"
 #include "planner/arena.h"
 #include "planner/rank_plan.h"
@@ -301,8 +302,18 @@ static void send_apart(struct run *run, int32_t e)
          later_tag(x, x->plan.out_wave[e]));
 }
 
+/* The setting for tests: a forwarding rank that is slow. */
+static void delay(double us)
+{
+    double end = PMPI_Wtime() + us * 1e-6;
+    while (PMPI_Wtime() < end)
+        ;
+}
+
 static void send_edge(struct run *run, int32_t e)
 {
+    if (cpl_context.settings.delay > 0 && run->x->plan.out_waits[e] > 0)
+        delay((double)cpl_context.settings.delay);
     bool changed = update_lengths(run, e);
     if (run->x->out[e].bytes <= run->x->out[e].room)
         send_together(run, e, changed);

@@ -2,35 +2,53 @@
 #include "match.h"
 
 #include "log.h"
-#include "pt2pt_failed.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm comm, MPI_Comm private_comm)
+#define SPARE_BYTES 512 /* payloads up to this size wait in memory that is used again */
+
+bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm)
 {
-    *match = (struct cpl_match){.size = size, .comm = comm, .private_comm = private_comm};
-    match->expected = calloc((size_t)size, sizeof *match->expected);
-    match->early = calloc((size_t)size, sizeof(struct cpl_arrival *));
-    return match->expected && match->early;
+    *match = (struct cpl_match){.size = size, .private_comm = private_comm};
+    match->sources = calloc((size_t)size, sizeof *match->sources);
+    return match->sources;
 }
 
-static void free_arrivals(struct cpl_arrival **list)
+static void free_arrivals(struct cpl_arrival *list)
 {
-    struct cpl_arrival *arrival, *next;
-    DL_FOREACH_SAFE(*list, arrival, next)
-    free(arrival);
-    *list = NULL;
+    while (list) {
+        struct cpl_arrival *next = list->next_of;
+        free(list);
+        list = next;
+    }
+}
+
+static void disown(struct cpl_receive *list)
+{
+    struct cpl_receive *receive;
+    DL_FOREACH(list, receive)
+    {
+        receive->match = NULL;
+    }
 }
 
 void cpl_match_free(struct cpl_match *match)
 {
-    for (int i = 0; match->early && i < match->size; i++)
-        free_arrivals(&match->early[i]);
-    free_arrivals(&match->unexpected);
-    free(match->early);
-    free(match->expected);
+    for (int i = 0; match->sources && i < match->size; i++) {
+        free_arrivals(match->sources[i].early);
+        free_arrivals(match->sources[i].unexpected);
+        disown(match->sources[i].posted);
+    }
+    disown(match->posted_any);
+    while (match->spare) {
+        struct cpl_arrival *next = match->spare->next;
+        free(match->spare);
+        match->spare = next;
+    }
+    free(match->sources);
+    match->sources = NULL;
 }
 
 void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bool cancelled)
@@ -43,17 +61,12 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
     PMPI_Status_set_cancelled(status, cancelled);
 }
 
-static void finish(struct cpl_receive *receive)
+static void finish(struct cpl_match *match, struct cpl_receive *receive)
 {
     receive->done = true;
     cpl_type_release(&receive->span.type);
-    if (receive->request != MPI_REQUEST_NULL) {
-        if (receive->error != MPI_SUCCESS)
-            cpl_failed_add(receive->request, receive->match->comm, receive->error);
-        PMPI_Grequest_complete(receive->request);
-    } else if (receive->abandoned) {
-        free(receive);
-    }
+    if (receive->abandoned)
+        match->drop(match->context, receive);
 }
 
 /* The payload comes as a message of its own, straight into the program's buffer. */
@@ -65,7 +78,7 @@ static void receive_straight(struct cpl_match *match, struct cpl_receive *receiv
                            segment->straight_tag, match->private_comm, &receive->inner);
     if (error != MPI_SUCCESS) {
         receive->error = error;
-        finish(receive);
+        finish(match, receive);
         return;
     }
     DL_APPEND(match->straight, receive);
@@ -86,7 +99,7 @@ static void complete(struct cpl_match *match, struct cpl_receive *receive,
         return;
     }
     receive->error = cpl_span_unpack(&receive->span, payload, segment->bytes);
-    finish(receive);
+    finish(match, receive);
 }
 
 static bool fits(int source, int tag, const struct cpl_segment *segment)
@@ -95,59 +108,141 @@ static bool fits(int source, int tag, const struct cpl_segment *segment)
            (tag == MPI_ANY_TAG || tag == segment->tag);
 }
 
-static struct cpl_arrival *store(const struct cpl_segment *segment, const unsigned char *payload)
+static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segment *segment,
+                                 const unsigned char *payload)
 {
-    struct cpl_arrival *arrival = malloc(sizeof *arrival + segment->ride_bytes);
+    size_t room = segment->ride_bytes < SPARE_BYTES ? SPARE_BYTES : segment->ride_bytes;
+    struct cpl_arrival *arrival = match->spare;
+    if (arrival && room == SPARE_BYTES)
+        match->spare = arrival->next;
+    else
+        arrival = malloc(sizeof *arrival + room);
     if (!arrival) {
         cpl_log(CPL_LOG_ERROR, "match", "no memory for a message of %lld bytes from rank %d",
                 (long long)segment->bytes, segment->source);
         return NULL;
     }
+    arrival->room = room;
     arrival->segment = *segment;
     if (segment->ride_bytes)
         memcpy(arrival->payload, payload, segment->ride_bytes);
     return arrival;
 }
 
+static void discard(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    if (arrival->room > SPARE_BYTES) {
+        free(arrival);
+        return;
+    }
+    arrival->next = match->spare;
+    match->spare = arrival;
+}
+
+/* ---- the queues ---- */
+
+static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive)
+{
+    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
+                                     ? &match->posted_any
+                                     : &match->sources[receive->source].posted;
+    receive->posted = true;
+    receive->order = match->n_posted++;
+    match->n_open++;
+    DL_APPEND(*queue, receive);
+}
+
+static void dequeue_receive(struct cpl_match *match, struct cpl_receive *receive)
+{
+    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
+                                     ? &match->posted_any
+                                     : &match->sources[receive->source].posted;
+    receive->posted = false;
+    match->n_open--;
+    DL_DELETE(*queue, receive);
+}
+
+static void enqueue_arrival(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    struct cpl_match_source *source = &match->sources[arrival->segment.source];
+    DL_APPEND(match->unexpected, arrival);
+    DL_APPEND2(source->unexpected, arrival, prev_of, next_of);
+}
+
+static void dequeue_arrival(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    struct cpl_match_source *source = &match->sources[arrival->segment.source];
+    DL_DELETE(match->unexpected, arrival);
+    DL_DELETE2(source->unexpected, arrival, prev_of, next_of);
+}
+
+static struct cpl_receive *first_fitting(struct cpl_receive *queue,
+                                         const struct cpl_segment *segment)
+{
+    while (queue && !fits(queue->source, queue->tag, segment))
+        queue = queue->next;
+    return queue;
+}
+
+/* The receive that was posted first of those that fit. */
+static struct cpl_receive *find_receive(const struct cpl_match *match,
+                                        const struct cpl_segment *segment)
+{
+    struct cpl_receive *named = first_fitting(match->sources[segment->source].posted, segment);
+    struct cpl_receive *any = first_fitting(match->posted_any, segment);
+    if (!named || !any)
+        return named ? named : any;
+    return named->order < any->order ? named : any;
+}
+
+struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag)
+{
+    struct cpl_arrival *arrival;
+    if (source == MPI_ANY_SOURCE) {
+        for (arrival = match->unexpected; arrival; arrival = arrival->next)
+            if (fits(source, tag, &arrival->segment))
+                return arrival;
+        return NULL;
+    }
+    for (arrival = match->sources[source].unexpected; arrival; arrival = arrival->next_of)
+        if (fits(source, tag, &arrival->segment))
+            return arrival;
+    return NULL;
+}
+
+/* ---- matching ---- */
+
 /* A message whose turn it is. Returns false when memory ran out. */
 static bool match_message(struct cpl_match *match, const struct cpl_segment *segment,
                           const unsigned char *payload)
 {
-    struct cpl_receive *receive;
-    DL_FOREACH(match->posted, receive)
-    {
-        if (!fits(receive->source, receive->tag, segment))
-            continue;
-        DL_DELETE(match->posted, receive);
+    struct cpl_receive *receive = find_receive(match, segment);
+    if (receive) {
+        dequeue_receive(match, receive);
         complete(match, receive, segment, payload);
         return true;
     }
-    struct cpl_arrival *arrival = store(segment, payload);
+    struct cpl_arrival *arrival = store(match, segment, payload);
     if (arrival)
-        DL_APPEND(match->unexpected, arrival);
+        enqueue_arrival(match, arrival);
     return arrival;
 }
 
 /* Messages of a source whose turn has come with the one before. */
-static bool match_early(struct cpl_match *match, int source)
+static bool match_early(struct cpl_match *match, struct cpl_match_source *source)
 {
-    bool found = true, done = true;
-    while (found) {
-        struct cpl_arrival *arrival;
-        found = false;
-        DL_FOREACH(match->early[source], arrival)
-        {
-            if (arrival->segment.number != match->expected[source])
-                continue;
-            found = true;
-            break;
+    bool done = true;
+    for (struct cpl_arrival *arrival = source->early; arrival;) {
+        if (arrival->segment.number != source->expected) {
+            arrival = arrival->next_of;
+            continue;
         }
-        if (!found)
-            break;
-        DL_DELETE(match->early[source], arrival);
-        match->expected[source]++;
+        DL_DELETE2(source->early, arrival, prev_of, next_of);
+        match->n_early--;
+        source->expected++;
         done &= match_message(match, &arrival->segment, arrival->payload);
-        free(arrival);
+        discard(match, arrival);
+        arrival = source->early; /* from the beginning */
     }
     return done;
 }
@@ -155,30 +250,22 @@ static bool match_early(struct cpl_match *match, int source)
 bool cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segment,
                        const unsigned char *payload)
 {
-    int source = segment->source;
-    if (segment->number != match->expected[source]) {
-        struct cpl_arrival *arrival = store(segment, payload);
+    struct cpl_match_source *source = &match->sources[segment->source];
+    if (segment->number != source->expected) {
+        struct cpl_arrival *arrival = store(match, segment, payload);
         if (arrival)
-            DL_APPEND(match->early[source], arrival);
+            DL_APPEND2(source->early, arrival, prev_of, next_of);
+        match->n_early += arrival != NULL;
         return arrival;
     }
-    match->expected[source]++;
+    source->expected++;
     bool done = match_message(match, segment, payload);
-    return !match->early[source] ? done : match_early(match, source) && done;
-}
-
-struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag)
-{
-    struct cpl_arrival *arrival;
-    DL_FOREACH(match->unexpected, arrival)
-    if (fits(source, tag, &arrival->segment))
-        return arrival;
-    return NULL;
+    return !source->early ? done : match_early(match, source) && done;
 }
 
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
 {
-    DL_DELETE(match->unexpected, arrival);
+    dequeue_arrival(match, arrival);
     if (arrival->segment.flags & CPL_SEGMENT_SYNCHRONOUS)
         match->acknowledge(match->context, &arrival->segment);
 }
@@ -190,29 +277,32 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
     if (!arrival) {
         /* The program may free its datatype before the message comes. */
         cpl_type_keep(&receive->span.type);
-        DL_APPEND(match->posted, receive);
+        enqueue_receive(match, receive);
         return;
     }
-    DL_DELETE(match->unexpected, arrival);
+    dequeue_arrival(match, arrival);
     complete(match, receive, &arrival->segment, arrival->payload);
-    free(arrival);
+    discard(match, arrival);
 }
 
-bool cpl_match_cancel(struct cpl_match *match, struct cpl_receive *receive)
+bool cpl_match_cancel(struct cpl_receive *receive)
 {
-    struct cpl_receive *posted;
-    DL_FOREACH(match->posted, posted)
-    {
-        if (posted != receive)
-            continue;
-        DL_DELETE(match->posted, receive);
-        receive->cancelled = true;
-        receive->from = MPI_ANY_SOURCE;
-        receive->from_tag = MPI_ANY_TAG;
-        finish(receive);
-        return true;
-    }
-    return false;
+    if (!receive->posted)
+        return false;
+    if (receive->match)
+        dequeue_receive(receive->match, receive);
+    receive->posted = false;
+    receive->cancelled = true;
+    receive->from = MPI_ANY_SOURCE;
+    receive->from_tag = MPI_ANY_TAG;
+    receive->done = true;
+    cpl_type_release(&receive->span.type);
+    return true;
+}
+
+bool cpl_match_is_idle(const struct cpl_match *match)
+{
+    return match->n_open == 0 && match->n_early == 0 && !match->straight && !match->unexpected;
 }
 
 int cpl_match_poll(struct cpl_match *match)
@@ -228,7 +318,7 @@ int cpl_match_poll(struct cpl_match *match)
             continue;
         receive->error = error;
         DL_DELETE(match->straight, receive);
-        finish(receive);
+        finish(match, receive);
         n++;
     }
     return n;

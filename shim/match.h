@@ -2,8 +2,10 @@
  * order in which they were sent and matches them with receives by MPI's rules.
  *
  * Messages come in as segments, in any order between sources; per source they are numbered. A
- * receive takes the oldest message that fits, a message the oldest receive. Cost: O(1) for messages
- * in order and receives in the order of posting, else the length of the queues. */
+ * receive takes the oldest message that fits, a message the oldest receive. Both wait in queues by
+ * source: O(1) where the messages of a source come in order and their tags in the order in which
+ * receives were posted, whatever other sources do; else, and with MPI_ANY_SOURCE, the length of the
+ * queues concerned. Small messages that must wait are kept in memory that is used again. */
 #ifndef CARPOOL_MATCH_H
 #define CARPOOL_MATCH_H
 
@@ -11,6 +13,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -34,46 +37,66 @@ struct cpl_segment {
     int64_t bytes; /* of the whole message */
 };
 
+/* Bytes that a segment takes as it travels. */
+static inline size_t cpl_segment_bytes(const struct cpl_segment *segment)
+{
+    return sizeof *segment + (segment->ride_bytes + 7) / 8 * 8;
+}
+
 /* A receive that the program has posted. */
 struct cpl_receive {
-    struct cpl_receive *prev, *next; /* in the posted or the straight list */
+    struct cpl_receive *prev, *next; /* in a posted queue or the straight list */
+    uint64_t order;                  /* of posting */
     int source, tag;                 /* as posted */
     struct cpl_span span;
+    bool posted; /* in a queue: no message has been found yet */
     bool done, cancelled;
-    bool abandoned; /* nobody waits for it any more: to be freed when done */
+    bool abandoned; /* nobody waits for it any more */
     int from, from_tag;
     int64_t bytes;
     int error;
-    MPI_Request request; /* generalized, completed with it; MPI_REQUEST_NULL: none */
-    MPI_Request inner;   /* of a straight payload */
-    struct cpl_match *match;
+    MPI_Request inner;       /* of a straight payload */
+    struct cpl_match *match; /* NULL: its communicator is no longer managed */
 };
 
 /* A message that no receive has taken yet. */
 struct cpl_arrival {
-    struct cpl_arrival *prev, *next;
+    struct cpl_arrival *prev, *next;       /* among all unexpected; next: spare */
+    struct cpl_arrival *prev_of, *next_of; /* among its source's: unexpected or early */
     struct cpl_segment segment;
+    size_t room;
     unsigned char payload[];
+};
+
+/* What has to do with one source. */
+struct cpl_match_source {
+    uint32_t expected;              /* number of its next message */
+    struct cpl_arrival *early;      /* that came before their turn */
+    struct cpl_arrival *unexpected; /* in the order of their numbers */
+    struct cpl_receive *posted;     /* that name it, in order */
 };
 
 struct cpl_match {
     int size;
-    MPI_Comm comm;              /* the program's, for its error handler */
-    MPI_Comm private_comm;      /* straight payloads come here */
-    uint32_t *expected;         /* per source: number of its next message */
-    struct cpl_arrival **early; /* per source: messages that came before their turn */
-    struct cpl_receive *posted;
-    struct cpl_receive *straight; /* matched, payload under way */
-    struct cpl_arrival *unexpected;
+    MPI_Comm private_comm; /* straight payloads come here */
+    struct cpl_match_source *sources;
+    struct cpl_receive *posted_any; /* with MPI_ANY_SOURCE, in order */
+    struct cpl_receive *straight;   /* matched, payload under way */
+    struct cpl_arrival *unexpected; /* of all sources, in the order in which their turn came */
+    struct cpl_arrival *spare;
+    uint64_t n_posted;   /* receives so far */
+    int n_open, n_early; /* receives in the posted queues, messages before their turn */
     /* Called when a synchronous message has been matched. */
     void (*acknowledge)(void *context, const struct cpl_segment *segment);
+    /* Called when an abandoned receive is done: it is the owner's to free. */
+    void (*drop)(void *context, struct cpl_receive *receive);
     void *context;
 };
 
-/* Returns false when memory ran out. acknowledge and context are set by the caller. */
-bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm comm, MPI_Comm private_comm);
+/* Returns false when memory ran out. acknowledge, drop and context are set by the caller. */
+bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm);
 
-/* Frees queues; receives that are still posted stay the owner's of their requests. */
+/* Frees queues; receives that are still posted belong to no queue from then on. */
 void cpl_match_free(struct cpl_match *match);
 
 /* A message has come; payload is copied. Returns false when memory ran out: it is lost. */
@@ -86,12 +109,15 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive);
 /* The oldest message that fits and that no receive has taken; NULL: none. */
 struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag);
 
-/* Takes a message out of the queue for the caller, who frees it; its payload must have come with
- * it. */
+/* Takes a message out of the queue for the caller, who frees it (free); its payload must have come
+ * with it. */
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival);
 
 /* Takes a posted receive back. Returns false when it has been matched already. */
-bool cpl_match_cancel(struct cpl_match *match, struct cpl_receive *receive);
+bool cpl_match_cancel(struct cpl_receive *receive);
+
+/* Whether no receive is open and no message waits. */
+bool cpl_match_is_idle(const struct cpl_match *match);
 
 /* Looks whether straight payloads have come. Returns how many. */
 int cpl_match_poll(struct cpl_match *match);

@@ -2,7 +2,9 @@
  * planned ones. */
 #include "neighbor.h"
 
+#include "collective.h"
 #include "context.h"
+#include "log.h"
 #include "neighbor_internal.h"
 
 #include <stdlib.h>
@@ -77,6 +79,37 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
     return exchange->mpi_distrusted || exchange->calls > cpl_context.settings.learn;
 }
 
+/* What a trial that has ended came to. */
+static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *exchange,
+                       int32_t before)
+{
+    const struct cpl_trial *trial = &exchange->trial;
+    const char *name = trial->chosen > 0 ? exchange->summary[trial->chosen - 1].strategy : "MPI";
+    if (state->rank != 0 || (trial->chosen == before && trial->n_trials > 1))
+        return;
+    cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",
+            cpl_exchange_kind_name(exchange->kind), state->size, name,
+            trial->median_us[trial->chosen], trial->median_us[0]);
+}
+
+/* Notes what a call took. At the end of a round the ranks put their times together: collective
+ * then. */
+static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                      double seconds)
+{
+    struct cpl_trial *trial = &exchange->trial;
+    double slowest_us[CPL_MAX_TRIED];
+    int32_t before = trial->chosen;
+    if (!cpl_trial_note(trial, seconds * 1e6))
+        return;
+    if (cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
+                                 state->private_comm) != MPI_SUCCESS)
+        return;
+    cpl_trial_judge(trial, slowest_us);
+    if (!trial->running)
+        log_choice(state, exchange, before);
+}
+
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
@@ -86,13 +119,24 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     exchange->calls++;
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);
+    int32_t candidate = 0;
+    if (exchange->phase == CPL_PHASE_PLANNED) {
+        candidate = cpl_trial_candidate(&exchange->trial);
+        /* Else a late rank is timed, not the exchange. */
+        if (exchange->trial.running)
+            cpl_collective_Barrier(state->private_comm);
+    }
     double start = PMPI_Wtime();
-    if (exchange->phase == CPL_PHASE_PLANNED && cpl_neighbor_resolve(call, state, exchange)) {
+    if (candidate > 0 && cpl_neighbor_resolve(call, state, exchange)) {
+        exchange->executor = exchange->executors[candidate - 1];
         *result = cpl_neighbor_run(call, state, exchange);
+        double seconds = PMPI_Wtime() - start;
         exchange->calls_planned++;
-        cpl_samples_add(&exchange->planned, PMPI_Wtime() - start);
+        cpl_samples_add(&exchange->planned, seconds);
+        note_call(state, exchange, seconds);
         return true;
     }
+    call->state = state;
     call->watched = exchange;
     call->start = start;
     return false;
@@ -100,6 +144,10 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)
 {
-    if (call->watched)
-        cpl_samples_add(&call->watched->direct, PMPI_Wtime() - call->start);
+    if (!call->watched)
+        return;
+    double seconds = PMPI_Wtime() - call->start;
+    cpl_samples_add(&call->watched->direct, seconds);
+    if (call->watched->phase == CPL_PHASE_PLANNED)
+        note_call(call->state, call->watched, seconds);
 }

@@ -27,6 +27,7 @@ struct cpl_neighbor_call {
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
     /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
+    struct cpl_comm_state *state;
     struct cpl_exchange *watched; /* NULL: not watched */
     double start;                 /* seconds */
 };

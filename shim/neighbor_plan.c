@@ -36,7 +36,10 @@ static bool allocate(struct cpl_exchange *x, const struct cpl_adjacency *a)
 
 void cpl_exchange_release(struct cpl_exchange *x)
 {
-    cpl_executor_destroy(x->executor);
+    for (int k = 0; k < CPL_MAX_PLANS; k++) {
+        cpl_executor_destroy(x->executors[k]);
+        x->executors[k] = NULL;
+    }
     free(x->out_straight);
     free(x->in_straight);
     free(x->payload);
@@ -152,30 +155,59 @@ static bool match_edges(const struct cpl_neighbor_call *call, const struct cpl_c
     return done;
 }
 
-/* Gathers, plans, and makes the executor; true when all ranks have one. Collective. */
+/* Makes the executors, as many as plans were decided on; true when all ranks have them. Takes the
+ * slices. Collective. */
+static bool make_executors(struct cpl_comm_state *state, struct cpl_exchange *x,
+                           struct cpl_agree_output *agreed)
+{
+    int n = 0;
+    bool made = true;
+    for (int k = 0; k < agreed->n; k++) {
+        x->summary[k] = agreed->summary[k];
+        if (!agreed->summary[k].decided)
+            continue;
+        x->executors[n] = cpl_executor_create(agreed->words[k], agreed->n_words[k],
+                                              state->private_comm, cpl_neighbor_first_tag(x->kind));
+        agreed->words[k] = NULL;
+        made = made && x->executors[n++];
+    }
+    x->n_plans = agreed->n;
+    if (n == 0)
+        return false;
+    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
+    cpl_trial_begin(&x->trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
+    return cpl_agree_all(state->private_comm, made);
+}
+
+/* Gathers, plans, and makes the executors; true when all ranks have them. Collective. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
     int n = state->adjacency.out.n_messages;
     int *dst = zeroed(n, sizeof *dst);
     int64_t *bytes = zeroed(n, sizeof *bytes);
-    struct cpl_agree_input input = {
-        .dst = dst, .bytes = bytes, .needed = x->mpi_distrusted, .same_payload = call->send.same};
+    struct cpl_agree_input input = {.dst = dst,
+                                    .bytes = bytes,
+                                    .needed = x->mpi_distrusted,
+                                    .same_payload = call->send.same,
+                                    .most_plans = cpl_context.settings.mode == CPL_MODE_AUTO &&
+                                                          cpl_context.settings.trial > 0
+                                                      ? CPL_MAX_PLANS
+                                                      : 1};
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
     input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
                  cpl_neighbor_resolve(call, state, x);
     if (input.able)
         input.n_messages = list_messages(state, x, dst, bytes);
-    int32_t *words, n_words;
-    bool agreed =
-        cpl_agree(call->comm, &state->private_comm, &input, &x->summary, &words, &n_words);
+    struct cpl_agree_output output;
+    bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
-    if (!agreed || !x->summary.decided)
+    if (!agreed)
         return false;
-    x->executor = cpl_executor_create(words, n_words, state->private_comm,
-                                      cpl_neighbor_first_tag(call->kind));
-    if (!cpl_agree_all(state->private_comm, x->executor))
+    bool made = make_executors(state, x, &output);
+    cpl_agree_output_free(&output);
+    if (!made)
         return false;
     return cpl_agree_all(state->private_comm, match_edges(call, state, x));
 }

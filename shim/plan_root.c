@@ -98,18 +98,19 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* The plan of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
+/* The plans of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
  * is then direct. */
-static enum cpl_status make_plan(const struct cpl_strategy_input *input,
-                                 struct cpl_strategy_choice *choice, bool *fits,
-                                 struct cpl_plan *plan, struct cpl_error *error)
+static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
+                                  struct cpl_strategy_choice *choice, bool *fits,
+                                  struct cpl_plan *plan, int *n, struct cpl_error *error)
 {
     *fits = true;
+    *n = 1;
     enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, choice, error);
     if (status)
         return status;
     if (!choice->strategy)
-        return cpl_strategy_plan_auto(input, choice, plan, error);
+        return cpl_strategy_plan_several(input, most, choice, plan, n, error);
     status = cpl_strategy_plan(input, choice, plan, error);
     if (status != CPL_ERR_UNFIT)
         return status;
@@ -137,18 +138,19 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* A plan must promise this much: the model is not more exact than that. */
+/* A plan that is not measured must promise this much: the model is not more exact than that. */
 #define MOST_OF_DIRECT 0.9
 
-/* Whether the mode wants this plan carried out. */
+/* Whether the mode wants this plan carried out, or tried. */
 static bool decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
     if (needed)
         return true;
     if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
         return false;
+    double most = cpl_context.settings.trial > 0 ? 1 : MOST_OF_DIRECT;
     return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
+           summary->planned.modelled_us < most * summary->direct.modelled_us;
 }
 
 static bool must_check(void)
@@ -160,39 +162,53 @@ static bool must_check(void)
 #endif
 }
 
-static enum cpl_status plan_pattern(const struct cpl_strategy_input *input, bool needed,
-                                    struct cpl_plan_summary *summary, struct cpl_plan *plan,
-                                    struct cpl_error *error)
+/* Checks a plan and fills its summary; the figures of direct are filled already. */
+static enum cpl_status summarise(const struct cpl_strategy_input *input,
+                                 const struct cpl_strategy_choice *choice,
+                                 const struct cpl_plan *plan, struct cpl_plan_summary *summary,
+                                 struct cpl_error *error)
 {
-    struct cpl_strategy_choice choice;
-    bool fits;
-    double start = now_ms();
-    enum cpl_status status = make_plan(input, &choice, &fits, plan, error);
-    if (status)
-        return status;
-    summary->plan_ms = now_ms() - start;
-    if (must_check())
-        status = cpl_plan_check(plan, input->pattern, error);
+    enum cpl_status status = must_check() ? cpl_plan_check(plan, input->pattern, error) : CPL_OK;
     if (!status)
         status = cpl_plan_measure(plan, input->machine, 1, &summary->planned, error);
-    if (!status)
-        status = measure_direct(input, &summary->direct, error);
-    if (status) {
-        cpl_plan_free(plan);
+    if (status)
         return status;
-    }
-    cpl_strategy_format(&choice, summary->strategy);
+    cpl_strategy_format(choice, summary->strategy);
     summary->known = 1;
     summary->pattern_fingerprint = plan->pattern_fingerprint;
     summary->plan_fingerprint = plan->fingerprint;
     summary->n_messages = input->pattern->n_messages;
     for (int64_t m = 0; m < input->pattern->n_messages; m++)
         summary->bytes += input->pattern->volume[m];
-    summary->decided = decide(summary, fits, needed);
     return CPL_OK;
 }
 
-static void log_plan(const struct cpl_plan_summary *s)
+static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
+                                    const struct cpl_plan_request *request,
+                                    struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
+                                    struct cpl_error *error)
+{
+    struct cpl_strategy_choice choice[CPL_MAX_PLANS];
+    struct cpl_metrics direct;
+    bool fits;
+    double start = now_ms();
+    enum cpl_status status = make_plans(input, request->most_plans, choice, &fits, plan, n, error);
+    if (status)
+        return status;
+    double ms = now_ms() - start;
+    status = measure_direct(input, &direct, error);
+    for (int k = 0; k < *n && !status; k++) {
+        summary[k].plan_ms = ms;
+        summary[k].direct = direct;
+        status = summarise(input, &choice[k], &plan[k], &summary[k], error);
+        summary[k].decided = !status && decide(&summary[k], fits, request->needed);
+    }
+    for (int k = 0; k < *n && status; k++)
+        cpl_plan_free(&plan[k]);
+    return status;
+}
+
+static void log_plan(const struct cpl_plan_summary *s, bool tried)
 {
     cpl_log(
         CPL_LOG_INFO, "plan",
@@ -200,7 +216,9 @@ static void log_plan(const struct cpl_plan_summary *s)
         "instead of %.1f, planned in %.1f ms; %s",
         cpl_context.size, (long long)s->n_messages, s->strategy, (long long)s->planned.sends_max,
         (long long)s->direct.sends_max, s->planned.modelled_us, s->direct.modelled_us, s->plan_ms,
-        s->decided ? "rerouted from now on" : "left to MPI");
+        !s->decided ? "left to MPI"
+        : tried     ? "to be tried"
+                    : "rerouted from now on");
 }
 
 /* Small patterns are not worth the whole budget: programs make communicators by the hundred. */
@@ -213,12 +231,14 @@ static double budget_ms(const struct cpl_pattern *pattern)
                                                         : (double)cpl_context.settings.budget;
 }
 
-bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summary *summary,
-                   struct cpl_pattern *pattern, struct cpl_plan *plan)
+int cpl_plan_root(const struct cpl_plan_request *request,
+                  struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
+                  struct cpl_plan plan[CPL_MAX_PLANS])
 {
     struct cpl_machine machine;
     struct cpl_error error;
-    memset(summary, 0, sizeof *summary);
+    int n = 0;
+    memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     enum cpl_status status = build_pattern(request, pattern, &error);
     if (!status) {
         status = cpl_machine_from_places(request->n_ranks, request->node_key, NULL, NULL, 0,
@@ -228,7 +248,7 @@ bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summa
             status = apply_machine_file(request, &machine, &error);
             struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
             if (!status)
-                status = plan_pattern(&input, request->needed, summary, plan, &error);
+                status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }
         if (status)
@@ -236,9 +256,10 @@ bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summa
     }
     if (status) {
         cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI", error.text);
-        memset(summary, 0, sizeof *summary);
-        return false;
+        memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
+        return 0;
     }
-    log_plan(summary);
-    return true;
+    for (int k = 0; k < n; k++)
+        log_plan(&summary[k], request->most_plans > 1);
+    return n;
 }

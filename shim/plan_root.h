@@ -20,13 +20,15 @@ struct cpl_plan_request {
     const int64_t *node_key;
     const int32_t *world_rank;
     bool same_payload;
-    bool needed; /* as in struct cpl_agree_input */
+    bool needed; /* this and the next as in struct cpl_agree_input */
+    int most_plans;
 };
 
-/* Plans by the settings' strategy and fills the summary. On success returns true; then *plan and
- * *pattern are the caller's to free. A strategy that does not fit is warned about once and leaves
- * the exchange to MPI (decided is 0). Returns false when planning failed (logged). */
-bool cpl_plan_root(const struct cpl_plan_request *request, struct cpl_plan_summary *summary,
-                   struct cpl_pattern *pattern, struct cpl_plan *plan);
+/* Plans by the settings' strategy and fills the summaries. Returns how many plans there are; they
+ * and, when there are any, *pattern are the caller's to free. A strategy that does not fit is
+ * warned about once and leaves the exchange to MPI (decided is 0). 0: planning failed (logged). */
+int cpl_plan_root(const struct cpl_plan_request *request,
+                  struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
+                  struct cpl_plan plan[CPL_MAX_PLANS]);
 
 #endif

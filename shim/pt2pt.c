@@ -3,11 +3,12 @@
 
 #include "comm_state.h"
 #include "pt2pt_internal.h"
+#include "report.h"
 
 #include <sched.h>
 
 #define FIRST_AGREEMENT 4
-#define MOST_RETRIES    3 /* at the next collectives, when messages were under way at one */
+#define MOST_RETRIES    3  /* at the next collectives, when messages were under way at one */
 #define IDLE_POLLS      64 /* in a row before the processor is given to others */
 
 void cpl_pt2pt_poll(void)
@@ -30,7 +31,7 @@ void cpl_pt2pt_leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
          s = s->next) {
-        if (s->pt2pt.batch.n == 0)
+        if (s->pt2pt.batch.n == 0 && !s->pt2pt.following)
             continue;
         if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -92,7 +93,7 @@ void cpl_pt2pt_before_open(MPI_Comm comm)
         PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size != cpl_context.size)
         return;
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
-        cpl_pt2pt_give_up(&s->pt2pt);
+        cpl_pt2pt_give_up(&s->pt2pt, CPL_LEFT_OPENED);
         cpl_pt2pt_drain(s);
     }
 }

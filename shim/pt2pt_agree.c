@@ -26,6 +26,16 @@ static void stop_learning(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
+/* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
+static int why_unable(const struct cpl_pt2pt *p)
+{
+    if (p->blind != CPL_LEFT_NOT)
+        return p->blind;
+    if (cpl_context.waits_elsewhere)
+        return CPL_LEFT_OPENED;
+    return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
+}
+
 /* Whether all ranks are able, and any has something to combine. Where that is out of the question
  * for good, learning stops. */
 static bool all_able(struct cpl_comm_state *state)
@@ -36,19 +46,19 @@ static bool all_able(struct cpl_comm_state *state)
         if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
             most = p->signature[k].n_dests;
     bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    bool able = !p->blind && !cpl_context.met_others && !cpl_context.waits_elsewhere;
     bool exhausted = cpl_pt2pt_exhausted(p);
-    int mine[] = {able, room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
+    int mine[] = {-why_unable(p), room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
     int all[] = {0, 0, 0, 0, 0};
     if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
     bool gains = all[2] <= -2;
     bool nothing_will_recur = !gains && all[3] && all[4];
-    if (!all[0] || nothing_will_recur)
+    bool able = all[0] == -CPL_LEFT_NOT;
+    if (!able || nothing_will_recur)
         stop_learning(state);
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
-    bool all_are = all[0] && all[1] && cpl_collective_of_this_world(state->comm);
-    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : CPL_LEFT_UNABLE;
+    bool all_are = able && all[1] && cpl_collective_of_this_world(state->comm);
+    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : -all[0];
     return all_are && gains;
 }
 
@@ -124,9 +134,9 @@ struct slices {
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
 };
 
-/* Processor time that a managed message takes beyond MPI's (bench/README.md), in microseconds: what
- * the model of the plan does not know. */
-#define MANAGED_US 0.8
+/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room:
+ * what the model of the plan does not know. */
+#define MANAGED_US 0.3
 
 /* What a plan must promise, with that, of direct's modelled time. */
 #define MOST_OF_DIRECT 0.9
@@ -145,8 +155,8 @@ static bool pays(const struct cpl_plan_summary *summary)
 static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
 {
     struct cpl_signature *s = find_key(&state->pt2pt, key);
-    struct cpl_agree_input input = {.able = true};
-    struct cpl_plan_summary *summary = &slices->summary[slices->n];
+    struct cpl_agree_input input = {.able = true, .most_plans = 1};
+    struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
     int *dst = calloc((size_t)n + 1, sizeof *dst);
     int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
@@ -159,17 +169,17 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     }
     input.dst = dst;
     input.bytes = bytes;
-    int32_t *words = NULL, n_words = 0;
-    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, summary, &words, &n_words);
+    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
-    if (!agreed || !summary->decided || !pays(summary)) {
-        free(words);
+    if (!agreed || !output.summary[0].decided || !pays(&output.summary[0])) {
+        cpl_agree_output_free(&output);
         return;
     }
     slices->key[slices->n] = *key;
-    slices->words[slices->n] = words;
-    slices->n_words[slices->n++] = n_words;
+    slices->summary[slices->n] = output.summary[0];
+    slices->words[slices->n] = output.words[0];
+    slices->n_words[slices->n++] = output.n_words[0];
 }
 
 /* From here on all ranks manage the communicator, or none. */
@@ -194,12 +204,13 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     }
     p->n_plans = slices->n;
     if (cpl_agree_all(state->private_comm, ready)) {
+        cpl_pt2pt_learn_order(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
         state->pt2pt.next_managed = cpl_context.first_managed;
         cpl_context.first_managed = state;
         cpl_context.n_managed++;
-        cpl_context.alone_comm = MPI_COMM_NULL;
+        cpl_comm_state_forget_recent();
         return;
     }
     if (ready)
@@ -240,17 +251,15 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 
 static bool is_busy(const struct cpl_pt2pt *p)
 {
-    bool early = false;
-    for (int k = 0; k < p->match.size; k++)
-        early |= p->match.early[k] != NULL;
-    return early || p->match.posted || p->match.straight || p->match.unexpected || p->synchronous ||
-           p->batch.n > 0 || cpl_context.n_active_persistent > 0;
+    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following;
 }
 
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p)
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 {
+    cpl_pt2pt_abandon(p);
+    if (!p->given_up)
+        p->reason = reason;
     p->given_up = true;
-    p->reason = CPL_LEFT_GIVEN_UP;
     for (int k = 0; k < p->n_signatures; k++)
         p->signature[k].plan = CPL_NO_PLAN;
 }
@@ -274,7 +283,7 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt",
                 "%d ranks: the exchanges do not recur as they did; no longer rerouted",
                 state->size);
-    cpl_pt2pt_give_up(p);
+    cpl_pt2pt_give_up(p, CPL_LEFT_GIVEN_UP);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
     cpl_pt2pt_drain(state);
     if (cpl_agree_all(state->private_comm, !is_busy(p)))

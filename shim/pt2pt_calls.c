@@ -4,6 +4,7 @@
 #include "comm_state.h"
 #include "log.h"
 #include "pt2pt_messages.h"
+#include "pt2pt_requests.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -61,7 +62,6 @@ static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int d
         return NULL;
     s->dest = dest;
     s->number = number;
-    s->request = MPI_REQUEST_NULL;
     DL_APPEND(p->synchronous, s);
     return s;
 }
@@ -70,6 +70,10 @@ static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int d
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
 {
+    if (span->type.dense) {
+        cpl_match_deliver(&state->pt2pt.match, segment, (const unsigned char *)span->address);
+        return MPI_SUCCESS;
+    }
     unsigned char *payload = malloc((size_t)segment->ride_bytes + 1);
     if (!payload)
         return refuse_memory(state);
@@ -165,7 +169,15 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
         if (!sending->synchronous)
             return refuse_memory(state);
     }
-    result = self ? deliver_to_self(state, &segment, span) : put_into_batch(state, &segment, span);
+    bool follows = cpl_pt2pt_follows(p, dest, tag);
+    if (self)
+        result = deliver_to_self(state, &segment, span);
+    else if (!follows)
+        result = put_into_batch(state, &segment, span);
+    if (follows) {
+        int followed = cpl_pt2pt_follow(p, &segment, span);
+        return result == MPI_SUCCESS ? followed : result;
+    }
     int noted = note_message(state, dest, tag, bytes);
     return result == MPI_SUCCESS ? noted : result;
 }
@@ -190,61 +202,43 @@ int cpl_pt2pt_finish_send(struct cpl_sending *sending)
     return MPI_SUCCESS;
 }
 
-static int query_synchronous(void *extra, MPI_Status *status)
+void cpl_pt2pt_forget_send(struct cpl_sending *sending)
 {
-    (void)extra;
-    cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
-    return MPI_SUCCESS;
-}
-
-/* MPICH frees at once what the program frees before it is complete: then the acknowledgement, which
- * is still to come, ends it. */
-static int free_synchronous(void *extra)
-{
-    struct cpl_synchronous *s = extra;
-    s->abandoned = true;
-    s->request = MPI_REQUEST_NULL;
+    struct cpl_synchronous *s = sending->synchronous;
+    if (sending->inner != MPI_REQUEST_NULL)
+        PMPI_Request_free(&sending->inner);
+    sending->synchronous = NULL;
+    if (!s)
+        return;
+    s->abandoned = true; /* the acknowledgement, if it is still to come, ends it */
     if (s->done)
         free(s);
-    return MPI_SUCCESS;
-}
-
-static int refuse_cancel(void *extra, int complete)
-{
-    (void)extra, (void)complete; /* sends are not taken back: cancelling has no effect */
-    return MPI_SUCCESS;
 }
 
 int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,
                            MPI_Request *request)
 {
-    struct cpl_synchronous *s = sending->synchronous;
-    if (!s && sending->inner != MPI_REQUEST_NULL) {
+    if (!sending->synchronous) { /* a straight payload's request is MPI's own */
         *request = sending->inner;
-        return MPI_SUCCESS;
+        if (sending->inner == MPI_REQUEST_NULL)
+            *request = cpl_request_complete_send();
+        return *request == MPI_REQUEST_NULL ? refuse_memory(state) : MPI_SUCCESS;
     }
-    if (!s) /* complete: any completed request of MPI's will do */
-        return PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, state->comm, request);
-    /* Matched implies that a straight payload is being received: its own request need not be seen.
-     */
-    if (sending->inner != MPI_REQUEST_NULL)
-        PMPI_Request_free(&sending->inner);
-    int result =
-        PMPI_Grequest_start(query_synchronous, free_synchronous, refuse_cancel, s, &s->request);
-    *request = s->request;
-    if (result == MPI_SUCCESS && s->done)
-        result = PMPI_Grequest_complete(s->request);
-    return result;
+    struct cpl_request *made = cpl_request_make(state->comm, false);
+    if (!made) {
+        cpl_pt2pt_forget_send(sending);
+        return refuse_memory(state);
+    }
+    made->sending = *sending;
+    *request = made->handle;
+    return MPI_SUCCESS;
 }
 
 void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
                     const struct cpl_span *span, int source, int tag)
 {
-    *receive = (struct cpl_receive){.source = source,
-                                    .tag = tag,
-                                    .span = *span,
-                                    .request = MPI_REQUEST_NULL,
-                                    .inner = MPI_REQUEST_NULL};
+    *receive = (struct cpl_receive){
+        .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
     cpl_match_post(&state->pt2pt.match, receive);
 }
 
@@ -265,47 +259,14 @@ int cpl_pt2pt_finish_receive(struct cpl_comm_state *state, struct cpl_receive *r
     return raise_error(state, receive->error);
 }
 
-static int query_receive(void *extra, MPI_Status *status)
-{
-    struct cpl_receive *receive = extra;
-    cpl_match_status(status, receive->from, receive->from_tag, receive->bytes, receive->cancelled);
-    return MPI_SUCCESS; /* errors are told by pt2pt_failed.h */
-}
-
-static int free_receive(void *extra)
-{
-    struct cpl_receive *receive = extra;
-    receive->abandoned = true;
-    receive->request = MPI_REQUEST_NULL;
-    if (receive->done)
-        free(receive);
-    return MPI_SUCCESS;
-}
-
-static int cancel_receive(void *extra, int complete)
-{
-    struct cpl_receive *receive = extra;
-    if (!complete)
-        cpl_match_cancel(receive->match, receive);
-    return MPI_SUCCESS;
-}
-
 int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
                     MPI_Request *request)
 {
-    struct cpl_receive *receive = malloc(sizeof *receive);
-    if (!receive)
+    struct cpl_request *made = cpl_request_make(state->comm, true);
+    if (!made)
         return refuse_memory(state);
-    *receive = (struct cpl_receive){
-        .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
-    int result = PMPI_Grequest_start(query_receive, free_receive, cancel_receive, receive,
-                                     &receive->request);
-    if (result != MPI_SUCCESS) {
-        free(receive);
-        return result;
-    }
-    *request = receive->request;
-    cpl_match_post(&state->pt2pt.match, receive);
+    *request = made->handle;
+    cpl_pt2pt_post(state, &made->receive, span, source, tag);
     return MPI_SUCCESS;
 }
 
@@ -366,19 +327,15 @@ int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Statu
 
 int cpl_pt2pt_completed(const MPI_Status *status, MPI_Request *request)
 {
-    struct cpl_receive *receive = calloc(1, sizeof *receive);
+    struct cpl_request *made = cpl_request_make(MPI_COMM_WORLD, true);
     MPI_Count bytes = 0;
-    if (!receive)
+    if (!made)
         return MPI_ERR_NO_MEM;
     PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
-    receive->from = status->MPI_SOURCE;
-    receive->from_tag = status->MPI_TAG;
-    receive->bytes = bytes;
-    receive->done = true;
-    int result = PMPI_Grequest_start(query_receive, free_receive, cancel_receive, receive,
-                                     &receive->request);
-    *request = receive->request;
-    return result == MPI_SUCCESS ? PMPI_Grequest_complete(receive->request) : result;
+    made->receive = (struct cpl_receive){
+        .from = status->MPI_SOURCE, .from_tag = status->MPI_TAG, .bytes = bytes, .done = true};
+    *request = made->handle;
+    return MPI_SUCCESS;
 }
 
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)

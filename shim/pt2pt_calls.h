@@ -25,13 +25,16 @@ struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, int 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
                    enum cpl_send_mode mode, struct cpl_sending *sending);
 
-/* Waits for a send; makes an MPI request of it. */
+/* Waits for a send; makes a request of it. */
 int cpl_pt2pt_finish_send(struct cpl_sending *sending);
 int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,
                            MPI_Request *request);
 
 /* Whether a send is complete. */
 bool cpl_pt2pt_send_done(struct cpl_sending *sending);
+
+/* Nobody waits for a send any more, complete or not. */
+void cpl_pt2pt_forget_send(struct cpl_sending *sending);
 
 /* Posts a receive that the caller owns; waits for it and fills the status. */
 void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,

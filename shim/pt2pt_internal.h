@@ -22,6 +22,12 @@ struct cpl_pair_count {
     uint64_t hash; /* sum over its messages */
 };
 
+/* A message of a signature. */
+struct cpl_signature_message {
+    int dest, tag;
+    int32_t payload; /* place of the destination in the plan; not of the rank itself */
+};
+
 /* A batch's destinations, which recur. */
 struct cpl_signature {
     uint64_t hash; /* sum over (destination, tag): the order does not matter */
@@ -31,18 +37,20 @@ struct cpl_signature {
     int64_t times;
     int n_dests; /* different destinations, ascending */
     int *dest;
-    int64_t *bytes; /* to each, the last time */
-    int plan;       /* CPL_NO_PLAN: none */
+    int64_t *bytes;                        /* to each, the last time */
+    int plan;                              /* CPL_NO_PLAN: none */
+    struct cpl_signature_message *message; /* n, in the order in which they were sent first */
+    bool follows; /* managed: its first message is no other planned one's, and mostly all come */
+    int64_t n_followed, n_abandoned;
 };
 
 /* The messages that have not left. While learning only who they go to is kept; managed, segments as
  * they will travel. */
 struct cpl_batch {
     int n, capacity;
-    int *dest;
+    int *dest, *tag;
     int64_t *bytes;
     uint64_t hash;
-    int first_tag;
     unsigned char *segments; /* managed */
     size_t used, room;
 };
@@ -54,7 +62,7 @@ struct cpl_pt2pt {
     enum cpl_pt2pt_phase phase;
     bool started;           /* there has been a message: the arrays below are there */
     bool given_up;          /* managed, but nothing is rerouted any more */
-    bool blind;             /* it cannot be known what was received: never able */
+    int blind;              /* enum cpl_left_alone: why this rank is never able */
     bool counts_only;       /* batches do not recur here: they are no longer looked at */
     int n_vain;             /* agreements that came to nothing; alike on all ranks */
     int64_t n_collectives;  /* blocking ones so far; alike on all ranks */
@@ -73,7 +81,10 @@ struct cpl_pt2pt {
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;
-    uint32_t *next_number; /* per rank: of the next message to it */
+    struct cpl_signature *following; /* the messages go into its rides as they are sent */
+    int n_following;                 /* so many have */
+    struct cpl_signature *latest;    /* that was followed to its end */
+    uint32_t *next_number;           /* per rank: of the next message to it */
     int next_straight;
     int n_plans;
     struct cpl_plan_summary *summary;    /* per plan */
@@ -87,8 +98,7 @@ struct cpl_synchronous {
     int dest;
     uint32_t number;
     bool done;
-    bool abandoned;      /* nobody waits for it */
-    MPI_Request request; /* generalized; MPI_REQUEST_NULL: a blocking call waits */
+    bool abandoned; /* nobody waits for it */
 };
 
 /* pt2pt_learn.c */
@@ -109,11 +119,22 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
  * Collective, the same on all ranks. */
 bool cpl_pt2pt_agree(struct cpl_comm_state *state);
 void cpl_pt2pt_review(struct cpl_comm_state *state);
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p); /* plans are no longer used; alike on all ranks */
+/* Plans are no longer used, for a reason of enum cpl_left_alone; alike on all ranks. */
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 
 /* pt2pt_manage.c */
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
+
+/* Following: while a batch is as learned its segments are put into the plan's rides as they are
+ * sent, without being kept. cpl_pt2pt_follows tells for the next message whether it is; then
+ * cpl_pt2pt_follow puts it (a message to the rank itself only counts) and returns the error of
+ * packing it. */
+void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
+bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
+int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
+                     const struct cpl_span *span);
+void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* what is being followed ends before its end */
 void cpl_pt2pt_drain(struct cpl_comm_state *state);
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */
 void cpl_pt2pt_end(struct cpl_comm_state *state);

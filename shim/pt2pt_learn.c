@@ -3,6 +3,7 @@
 #include "log.h"
 #include "planner/hash.h"
 #include "pt2pt_internal.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
         free(p->sent);
         free(p->received);
         p->sent = p->received = NULL;
-        p->blind = true;
+        p->blind = CPL_LEFT_UNABLE;
     }
     return p->started;
 }
@@ -45,10 +46,13 @@ static bool grow(struct cpl_batch *batch)
     int *dest = realloc(batch->dest, (size_t)capacity * sizeof *dest);
     if (dest)
         batch->dest = dest;
+    int *tag = realloc(batch->tag, (size_t)capacity * sizeof *tag);
+    if (tag)
+        batch->tag = tag;
     int64_t *bytes = realloc(batch->bytes, (size_t)capacity * sizeof *bytes);
     if (bytes)
         batch->bytes = bytes;
-    if (!dest || !bytes)
+    if (!dest || !tag || !bytes)
         return false;
     batch->capacity = capacity;
     return true;
@@ -58,11 +62,10 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
 {
     if (batch->n == batch->capacity && !grow(batch))
         return false;
-    if (batch->n == 0) {
-        batch->first_tag = tag;
+    if (batch->n == 0)
         batch->hash = 0;
-    }
     batch->dest[batch->n] = dest;
+    batch->tag[batch->n] = tag;
     batch->bytes[batch->n++] = bytes;
     batch->hash += cpl_pt2pt_hash(dest, tag);
     return true;
@@ -76,7 +79,8 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     p->sent[dest].n++;
     p->sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
     if (p->counts_only) {
-        p->blind |= ++p->n_counted >= MOST_COUNTED;
+        if (++p->n_counted >= MOST_COUNTED)
+            p->blind = CPL_LEFT_VARIED;
         return;
     }
     if (p->batch.n == 0)
@@ -91,7 +95,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag)
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
         return;
     if (source < 0 || source >= state->size || tag < 0) {
-        p->blind = true; /* a wildcard: what it receives is not known */
+        p->blind = CPL_LEFT_WILDCARD; /* a wildcard: what it receives is not known */
         return;
     }
     p->received[source].n++;
@@ -166,6 +170,13 @@ static bool list_destinations(const struct cpl_batch *batch, struct cpl_signatur
     return true;
 }
 
+static void free_signature(struct cpl_signature *s)
+{
+    free(s->dest);
+    free(s->bytes);
+    free(s->message);
+}
+
 static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
 {
     const struct cpl_batch *batch = &p->batch;
@@ -174,14 +185,18 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     struct cpl_signature *s = &p->signature[p->n_signatures];
     *s = (struct cpl_signature){.hash = batch->hash,
                                 .n = batch->n,
-                                .tag = batch->first_tag,
+                                .tag = batch->tag[0],
                                 .plan = CPL_NO_PLAN,
                                 .dest = calloc((size_t)batch->n, sizeof(int)),
-                                .bytes = calloc((size_t)batch->n, sizeof(int64_t))};
-    if (!s->dest || !s->bytes || !list_destinations(batch, s)) {
-        free(s->dest);
-        free(s->bytes);
+                                .bytes = calloc((size_t)batch->n, sizeof(int64_t)),
+                                .message = calloc((size_t)batch->n, sizeof *s->message)};
+    if (!s->dest || !s->bytes || !s->message || !list_destinations(batch, s)) {
+        free_signature(s);
         return NULL;
+    }
+    for (int k = 0; k < batch->n; k++) {
+        s->message[k].dest = batch->dest[k];
+        s->message[k].tag = batch->tag[k];
     }
     for (int k = 0; k < p->n_signatures; k++)
         s->ordinal += p->signature[k].tag == s->tag;
@@ -210,13 +225,12 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     if (p->phase == CPL_PT2PT_LEARNING && p->batch.n > 0)
         cpl_context.n_open_batches--;
-    for (int k = 0; k < p->n_signatures; k++) {
-        free(p->signature[k].dest);
-        free(p->signature[k].bytes);
-    }
+    for (int k = 0; k < p->n_signatures; k++)
+        free_signature(&p->signature[k]);
     free(p->sent);
     free(p->received);
     free(p->batch.dest);
+    free(p->batch.tag);
     free(p->batch.bytes);
     free(p->batch.segments);
     free(p->next_number);

@@ -3,6 +3,7 @@
 #include "comm_state.h"
 #include "log.h"
 #include "pt2pt_internal.h"
+#include "pt2pt_requests.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -19,9 +20,7 @@ static void acknowledged(struct cpl_pt2pt *p, int dest, uint32_t number)
             continue;
         DL_DELETE(p->synchronous, s);
         s->done = true;
-        if (s->request != MPI_REQUEST_NULL)
-            PMPI_Grequest_complete(s->request);
-        else if (s->abandoned)
+        if (s->abandoned)
             free(s);
         return;
     }
@@ -51,13 +50,20 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
         cpl_match_deliver(&state->pt2pt.match, segment, payload);
 }
 
+static void drop(void *context, struct cpl_receive *receive)
+{
+    (void)context;
+    cpl_request_drop(receive);
+}
+
 bool cpl_pt2pt_manage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     if (state->private_comm == MPI_COMM_NULL ||
-        !cpl_match_init(&p->match, state->size, state->comm, state->private_comm))
+        !cpl_match_init(&p->match, state->size, state->private_comm))
         return false;
     p->match.acknowledge = acknowledge;
+    p->match.drop = drop;
     p->match.context = state;
     p->rides.deliver = deliver;
     p->rides.context = state;
@@ -110,9 +116,98 @@ static void flush_alone(struct cpl_pt2pt *p)
         cpl_rides_send(&p->rides, dest, p->batch.segments + begin, at - begin, n);
 }
 
+/* Of so many times that a signature was followed, one may have been for nothing. */
+#define FOLLOWED_SHARE 64
+
+void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    for (int k = 0; k < p->n_signatures; k++) {
+        struct cpl_signature *s = &p->signature[k];
+        s->follows = s->plan != CPL_NO_PLAN;
+        for (int j = 0; j < s->n; j++)
+            s->message[j].payload = payload_of(s, state->rank, s->message[j].dest);
+        for (int i = 0; i < p->n_signatures; i++)
+            if (i != k && p->signature[i].plan != CPL_NO_PLAN &&
+                p->signature[i].message[0].dest == s->message[0].dest &&
+                p->signature[i].message[0].tag == s->message[0].tag)
+                s->follows = false;
+    }
+}
+
+static bool begins(const struct cpl_signature *s, int dest, int tag)
+{
+    return s->follows && s->plan != CPL_NO_PLAN && s->message[0].dest == dest &&
+           s->message[0].tag == tag;
+}
+
+static struct cpl_signature *find_beginning(struct cpl_pt2pt *p, int dest, int tag)
+{
+    if (p->latest && begins(p->latest, dest, tag))
+        return p->latest;
+    for (int k = 0; k < p->n_signatures; k++)
+        if (begins(&p->signature[k], dest, tag))
+            return &p->signature[k];
+    return NULL;
+}
+
+bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
+{
+    const struct cpl_signature *s = p->following;
+    if (s) {
+        const struct cpl_signature_message *next = &s->message[p->n_following];
+        if (next->dest == dest && next->tag == tag)
+            return true;
+        cpl_pt2pt_abandon(p);
+    }
+    if (p->batch.n > 0)
+        return false;
+    p->following = find_beginning(p, dest, tag);
+    if (!p->following)
+        return false;
+    p->n_following = 0;
+    cpl_context.n_open_batches++;
+    cpl_rides_begin(&p->rides, p->following->plan);
+    return true;
+}
+
+int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
+                     const struct cpl_span *span)
+{
+    struct cpl_signature *s = p->following;
+    int result = MPI_SUCCESS;
+    if (segment->dest != p->rides.rank)
+        result = cpl_rides_put_span(&p->rides, s->plan, s->message[p->n_following].payload, segment,
+                                    span);
+    if (++p->n_following < s->n)
+        return result;
+    cpl_rides_end(&p->rides, s->plan);
+    p->latest = s;
+    p->following = NULL;
+    s->n_followed++;
+    p->n_batches++;
+    p->n_batches_planned++;
+    cpl_context.n_open_batches--;
+    return result;
+}
+
+void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
+{
+    struct cpl_signature *s = p->following;
+    if (!s)
+        return;
+    cpl_rides_abandon(&p->rides, s->plan);
+    if (++s->n_abandoned * FOLLOWED_SHARE > s->n_followed)
+        s->follows = false;
+    p->following = NULL;
+    p->n_batches++;
+    cpl_context.n_open_batches--;
+}
+
 void cpl_pt2pt_flush(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
+    cpl_pt2pt_abandon(p);
     if (p->batch.n == 0)
         return;
     const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
@@ -148,6 +243,8 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
         quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
         memcpy(before, all, sizeof before);
     }
+    while (p->match.straight) /* nobody looks for them afterwards */
+        cpl_pt2pt_poll();
 }
 
 static void report(struct cpl_comm_state *state)
@@ -195,7 +292,7 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 static void report_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = &state->pt2pt;
-    if (state->rank != 0 || p->n_learned == 0 || p->n_plans > 0)
+    if (state->rank != 0 || !p->started || p->n_plans > 0)
         return;
     struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                            .n_ranks = state->size,

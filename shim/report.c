@@ -28,13 +28,17 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_NOT] = "",
         [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives were called on the "
                                          "communicator",
-        [CPL_LEFT_UNABLE] =
-            "a rank posted a nonblocking receive with wildcards, opened a window or "
-            "file, or has too many communicators",
+        [CPL_LEFT_UNABLE] = "no memory, too many communicators, or processes of several "
+                            "MPI_COMM_WORLDs",
+        [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
+        [CPL_LEFT_OPENED] = "a window or file was opened",
+        [CPL_LEFT_WILDCARD] = "a rank posted a nonblocking receive with wildcards, or called "
+                              "MPI_Mprobe or MPI_Isendrecv, before the exchange was learned",
         [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
         [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
                                "receive yet",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
+        [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
     };
     return texts[reason];
@@ -77,6 +81,18 @@ void cpl_report_free(void)
     cpl_context.records = NULL;
 }
 
+/* The candidates of trials: what the model said and what was measured. */
+static json_t *tried_json(const struct cpl_record *r)
+{
+    json_t *list = json_array();
+    for (int32_t k = 0; k < r->n_tried; k++)
+        json_array_append_new(
+            list, json_pack("{s:s s:f s:o}", "strategy", r->tried[k], "modelled_us",
+                            r->tried_modelled_us[k], "measured_us",
+                            r->tried_us[k] > 0 ? json_real(r->tried_us[k]) : json_null()));
+    return list;
+}
+
 /* Seconds over calls, in microseconds; null when there were none. */
 static json_t *per_call_us(double seconds, int64_t calls)
 {
@@ -116,6 +132,11 @@ static json_t *record_json(const struct cpl_record *r)
                         metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
     json_object_set_new(o, "planned",
                         metrics_json(&s->planned, r->planned_seconds, r->calls_planned));
+    if (r->n_tried > 0) {
+        json_object_set_new(o, "trials", json_integer(r->n_trials));
+        json_object_set_new(o, "trial_calls", json_integer(r->trial_calls));
+        json_object_set_new(o, "tried", tried_json(r));
+    }
     return o;
 }
 

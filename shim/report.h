@@ -21,17 +21,27 @@ struct cpl_record {
     int64_t forwarded_bytes; /* by all ranks, in all calls */
     struct cpl_plan_summary summary;
     int32_t reason; /* enum cpl_left_alone */
+    int32_t n_trials;
+    int64_t trial_calls; /* that were part of trials */
+    int32_t n_tried;     /* candidates; the first is direct */
+    char tried[CPL_MAX_TRIED][CPL_STRATEGY_TEXT];
+    double tried_modelled_us[CPL_MAX_TRIED];
+    double tried_us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
 };
 
-/* Why point-to-point messages were left to MPI. */
+/* Why an exchange was left to MPI. */
 enum cpl_left_alone {
     CPL_LEFT_NOT, /* they were not */
     CPL_LEFT_TOO_FEW_COLLECTIVES,
     CPL_LEFT_UNABLE,
+    CPL_LEFT_VARIED,
+    CPL_LEFT_OPENED,
+    CPL_LEFT_WILDCARD,
     CPL_LEFT_NOTHING_RECURS,
     CPL_LEFT_UNMATCHED,
     CPL_LEFT_NO_GAIN,
     CPL_LEFT_GIVEN_UP,
+    CPL_LEFT_SLOWER,
     CPL_N_LEFT
 };
 

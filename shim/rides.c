@@ -5,29 +5,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
-#define RIDE_TAG     1000
-#define RIDE_BYTES   (48 << 10) /* the most that one ride carries, with its header */
-#define N_RECEIVES   8
-#define N_INSTANCES  8 /* of a plan that can be under way at once, a power of two */
-#define MOST_FLIGHTS 4096
-#define FLIGHT_BYTES 1024 /* smallest buffer of a ride */
+#define RIDE_TAG    1000
+#define RIDE_BYTES  (48 << 10) /* the most that one ride carries, with its header */
+#define N_RECEIVES  8
+#define N_INSTANCES 8 /* of a plan that can be under way at once, a power of two */
 
 struct header {
     int32_t plan;
     uint32_t instance;
     int32_t wave;
     uint32_t n_segments;
-};
-
-/* A ride that is being filled or sent. */
-struct cpl_flight {
-    struct cpl_flight *prev, *next;
-    MPI_Request request;
-    size_t used, room;
-    uint32_t n_segments;
-    unsigned char *bytes; /* begins with room for the header */
 };
 
 /* An out-edge of an instance. */
@@ -60,62 +48,9 @@ struct cpl_ride_plan {
     int32_t n_own;
 };
 
-static void free_flight(struct cpl_flight *flight)
+static struct cpl_flight *take_flight(struct cpl_rides *rides)
 {
-    if (flight)
-        free(flight->bytes);
-    free(flight);
-}
-
-static struct cpl_flight *make_flight(size_t room)
-{
-    struct cpl_flight *flight = calloc(1, sizeof *flight);
-    if (!flight)
-        return NULL;
-    flight->room = room < FLIGHT_BYTES ? FLIGHT_BYTES : room;
-    flight->used = sizeof(struct header);
-    flight->bytes = malloc(flight->room);
-    if (!flight->bytes) {
-        free(flight);
-        return NULL;
-    }
-    return flight;
-}
-
-/* Appends segments as they lie in memory. */
-static bool load(struct cpl_flight *flight, const void *segment, size_t head, const void *payload,
-                 size_t bytes)
-{
-    size_t padded = (bytes + 7) / 8 * 8, need = flight->used + head + padded;
-    if (need > flight->room) {
-        unsigned char *larger = realloc(flight->bytes, 2 * need);
-        if (!larger)
-            return false;
-        flight->bytes = larger;
-        flight->room = 2 * need;
-    }
-    memcpy(flight->bytes + flight->used, segment, head);
-    if (bytes)
-        memcpy(flight->bytes + flight->used + head, payload, bytes);
-    memset(flight->bytes + flight->used + head + bytes, 0, padded - bytes);
-    flight->used = need;
-    return true;
-}
-
-/* Frees rides that have been sent. */
-static void reap(struct cpl_rides *rides)
-{
-    struct cpl_flight *flight, *next;
-    DL_FOREACH_SAFE(rides->flights, flight, next)
-    {
-        int flag = 0;
-        PMPI_Test(&flight->request, &flag, MPI_STATUS_IGNORE);
-        if (!flag)
-            break; /* mostly sent in order */
-        DL_DELETE(rides->flights, flight);
-        rides->n_flights--;
-        free_flight(flight);
-    }
+    return cpl_flights_take(&rides->flights, sizeof(struct header));
 }
 
 /* Gives a ride to MPI. */
@@ -124,17 +59,8 @@ static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int des
 {
     header.n_segments = flight->n_segments;
     memcpy(flight->bytes, &header, sizeof header);
-    int error = PMPI_Isend(flight->bytes, (int)flight->used, MPI_BYTE, dest, RIDE_TAG, rides->comm,
-                           &flight->request);
-    if (error != MPI_SUCCESS) {
-        cpl_log(CPL_LOG_ERROR, "rides", "a ride to rank %d cannot be sent", dest);
-        free_flight(flight);
-        return;
-    }
-    rides->sent++;
-    DL_APPEND(rides->flights, flight);
-    if (++rides->n_flights > MOST_FLIGHTS / 2)
-        reap(rides);
+    if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
+        rides->sent++;
 }
 
 static struct header no_plan(void)
@@ -158,12 +84,15 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
             part += more;
             n_part++;
         }
-        struct cpl_flight *flight = make_flight(sizeof(struct header) + part);
-        if (!flight || !load(flight, segments, part, NULL, 0)) {
+        struct cpl_flight *flight = take_flight(rides);
+        if (!flight || !cpl_flight_make_room(flight, part)) {
             cpl_log(CPL_LOG_ERROR, "rides", "no memory for a ride of %zu bytes", part);
-            free_flight(flight);
+            if (flight)
+                cpl_flights_spare(&rides->flights, flight);
             return;
         }
+        memcpy(flight->bytes + flight->used, segments, part);
+        flight->used += part;
         flight->n_segments = n_part;
         take_off(rides, flight, dest, no_plan());
         segments += part;
@@ -172,20 +101,35 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
     }
 }
 
+/* Copies a payload from memory, or when there is a span from the program's buffer. */
+static int copy_payload(unsigned char *to, const struct cpl_segment *segment,
+                        const unsigned char *payload, const struct cpl_span *span)
+{
+    if (segment->ride_bytes == 0)
+        return MPI_SUCCESS;
+    if (span)
+        return cpl_span_pack(span, to);
+    memcpy(to, payload, segment->ride_bytes);
+    return MPI_SUCCESS;
+}
+
 /* One segment straight to its destination. */
-static void send_alone(struct cpl_rides *rides, const struct cpl_segment *segment,
-                       const unsigned char *payload)
+static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment,
+                      const unsigned char *payload, const struct cpl_span *span)
 {
     struct cpl_segment alone = *segment;
-    struct cpl_flight *flight = make_flight(sizeof(struct header) + cpl_segment_bytes(segment));
+    struct cpl_flight *flight = take_flight(rides);
     alone.slot = CPL_NO_SLOT;
-    if (!flight || !load(flight, &alone, sizeof alone, payload, alone.ride_bytes)) {
+    unsigned char *to = flight ? cpl_flight_append(flight, &alone) : NULL;
+    if (!to) {
         cpl_log(CPL_LOG_ERROR, "rides", "no memory for a message of %u bytes", alone.ride_bytes);
-        free_flight(flight);
-        return;
+        if (flight)
+            cpl_flights_spare(&rides->flights, flight);
+        return MPI_ERR_NO_MEM;
     }
-    flight->n_segments = 1;
+    int result = copy_payload(to, &alone, payload, span);
     take_off(rides, flight, alone.dest, no_plan());
+    return result;
 }
 
 /* Lets an out-edge go with what it holds. */
@@ -193,7 +137,7 @@ static void leave(struct cpl_rides *rides, int p, struct instance *instance, int
 {
     struct cpl_ride_plan *plan = rides->plan[p];
     struct edge *edge = &instance->edge[e];
-    struct cpl_flight *flight = edge->flight ? edge->flight : make_flight(0);
+    struct cpl_flight *flight = edge->flight ? edge->flight : take_flight(rides);
     if (edge->flight)
         rides->n_holding--;
     edge->flight = NULL;
@@ -256,29 +200,33 @@ static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t n
     return instance->used ? instance : NULL;
 }
 
-/* Puts a segment into an out-edge; straight to its destination when that has left. */
-static void put(struct cpl_rides *rides, struct instance *instance, int32_t e, int32_t slot,
-                const struct cpl_segment *segment, const unsigned char *payload)
+/* The place for a segment's payload in an out-edge; NULL when the edge has left or is full. */
+static unsigned char *place(struct cpl_rides *rides, struct instance *instance, int32_t e,
+                            int32_t slot, const struct cpl_segment *segment)
 {
     struct edge *edge = instance ? &instance->edge[e] : NULL;
     struct cpl_segment riding = *segment;
     riding.slot = slot;
     if (!edge || edge->left ||
-        (edge->flight && edge->flight->used + cpl_segment_bytes(segment) > RIDE_BYTES)) {
-        send_alone(rides, segment, payload);
-        return;
-    }
+        (edge->flight && edge->flight->used + cpl_segment_bytes(segment) > RIDE_BYTES))
+        return NULL;
     if (!edge->flight) {
-        edge->flight = make_flight(0);
+        edge->flight = take_flight(rides);
         rides->n_holding += edge->flight != NULL;
         if (instance->since <= 0)
             instance->since = PMPI_Wtime();
     }
-    if (!edge->flight || !load(edge->flight, &riding, sizeof riding, payload, riding.ride_bytes)) {
-        send_alone(rides, segment, payload);
-        return;
-    }
-    edge->flight->n_segments++;
+    return edge->flight ? cpl_flight_append(edge->flight, &riding) : NULL;
+}
+
+/* Puts a segment into an out-edge; straight to its destination when that has left. */
+static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, int32_t slot,
+               const struct cpl_segment *segment, const unsigned char *payload,
+               const struct cpl_span *span)
+{
+    unsigned char *to = place(rides, instance, e, slot, segment);
+    return to ? copy_payload(to, segment, payload, span)
+              : send_alone(rides, segment, payload, span);
 }
 
 void cpl_rides_begin(struct cpl_rides *rides, int plan)
@@ -286,15 +234,26 @@ void cpl_rides_begin(struct cpl_rides *rides, int plan)
     rides->plan[plan]->mine++;
 }
 
-void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, struct cpl_segment *segment,
+static int put_own(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
+                   const unsigned char *payload, const struct cpl_span *span)
+{
+    const struct cpl_ride_plan *p = rides->plan[plan];
+    if (k < 0 || k >= p->n_own || p->own_edge[k] < 0)
+        return send_alone(rides, segment, payload, span);
+    return put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,
+               payload, span);
+}
+
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
                    const unsigned char *payload)
 {
-    struct cpl_ride_plan *p = rides->plan[plan];
-    if (k < 0 || k >= p->n_own || p->own_edge[k] < 0)
-        send_alone(rides, segment, payload);
-    else
-        put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,
-            payload);
+    put_own(rides, plan, k, segment, payload, NULL);
+}
+
+int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
+                       const struct cpl_segment *segment, const struct cpl_span *span)
+{
+    return put_own(rides, plan, k, segment, NULL, span);
 }
 
 void cpl_rides_end(struct cpl_rides *rides, int plan)
@@ -307,12 +266,27 @@ void cpl_rides_end(struct cpl_rides *rides, int plan)
     }
 }
 
+/* The next instance has the same number: what others hold for this one is late once, not from now
+ * on. */
+void cpl_rides_abandon(struct cpl_rides *rides, int plan)
+{
+    cpl_rides_end(rides, plan);
+    rides->plan[plan]->mine--;
+}
+
+/* In-edges are in the order of waves, then senders. */
 static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave)
 {
-    for (int32_t e = 0; e < slice->n_in; e++)
-        if (slice->in_from[e] == from && slice->in_wave[e] == wave)
-            return e;
-    return -1;
+    int32_t low = 0, high = slice->n_in;
+    while (low < high) {
+        int32_t e = (low + high) / 2;
+        if (slice->in_wave[e] < wave || (slice->in_wave[e] == wave && slice->in_from[e] < from))
+            low = e + 1;
+        else
+            high = e;
+    }
+    bool found = low < slice->n_in && slice->in_wave[low] == wave && slice->in_from[low] == from;
+    return found ? low : -1;
 }
 
 /* A segment of a ride: delivered, forwarded by the plan, or sent straight to its destination. */
@@ -329,9 +303,9 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
     int32_t s = plan && segment->slot >= 0 ? plan->slice.in_first[in_edge] + segment->slot : -1;
     bool known = s >= 0 && s < plan->slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;
     if (known)
-        put(rides, instance, plan->next_edge[s], plan->next_slot[s], segment, payload);
+        put(rides, instance, plan->next_edge[s], plan->next_slot[s], segment, payload, NULL);
     else
-        send_alone(rides, segment, payload);
+        send_alone(rides, segment, payload, NULL);
 }
 
 /* Out-edges that waited for in-edge e of an instance. */
@@ -388,27 +362,28 @@ static void release_old(struct cpl_rides *rides)
         }
 }
 
+/* All that have come, beginning with the receive that was posted first. */
 bool cpl_rides_poll(struct cpl_rides *rides)
 {
-    bool any = false;
-    for (int k = 0; k < N_RECEIVES; k++) {
-        int flag = 0, bytes, at = rides->next_receive;
-        MPI_Status status;
-        if (PMPI_Test(&rides->receive[at], &flag, &status) != MPI_SUCCESS || !flag)
-            break;
-        rides->next_receive = (at + 1) % N_RECEIVES;
-        rides->received++;
-        PMPI_Get_count(&status, MPI_BYTE, &bytes);
-        handle_ride(rides, status.MPI_SOURCE, rides->buffer + (size_t)at * RIDE_BYTES,
-                    (size_t)bytes);
-        post_receive(rides, at);
-        any = true;
+    MPI_Status status[N_RECEIVES];
+    int n = 0, index[N_RECEIVES], first = 0;
+    if (PMPI_Testsome(N_RECEIVES, rides->receive, &n, index, status) != MPI_SUCCESS || n <= 0) {
+        if (rides->n_holding > 0)
+            release_old(rides);
+        return false;
     }
-    if (!any && rides->n_holding > 0)
-        release_old(rides);
-    if (rides->flights)
-        reap(rides);
-    return any;
+    while (first < n && index[first] < rides->next_receive)
+        first++;
+    for (int k = 0; k < n; k++) {
+        int bytes, at = (first + k) % n, r = index[at];
+        rides->received++;
+        rides->next_receive = (r + 1) % N_RECEIVES;
+        PMPI_Get_count(&status[at], MPI_BYTE, &bytes);
+        handle_ride(rides, status[at].MPI_SOURCE, rides->buffer + (size_t)r * RIDE_BYTES,
+                    (size_t)bytes);
+        post_receive(rides, r);
+    }
+    return true;
 }
 
 void cpl_rides_release(struct cpl_rides *rides)
@@ -439,13 +414,14 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
     return true;
 }
 
-static void free_plan(struct cpl_ride_plan *plan)
+static void free_plan(struct cpl_rides *rides, struct cpl_ride_plan *plan)
 {
     if (!plan)
         return;
     for (int k = 0; k < N_INSTANCES; k++) {
         for (int32_t e = 0; plan->instance[k].edge && e < plan->slice.n_out; e++)
-            free_flight(plan->instance[k].edge[e].flight);
+            if (plan->instance[k].edge[e].flight)
+                cpl_flights_spare(&rides->flights, plan->instance[k].edge[e].flight);
         free(plan->instance[k].edge);
         free(plan->instance[k].came);
     }
@@ -516,7 +492,7 @@ int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
     }
     plan->words = words;
     if (!allocate_plan(plan)) {
-        free_plan(plan);
+        free_plan(rides, plan);
         return CPL_NO_PLAN;
     }
     find_ways(plan);
@@ -530,10 +506,9 @@ void cpl_rides_free(struct cpl_rides *rides)
         PMPI_Cancel(&rides->receive[k]);
         PMPI_Wait(&rides->receive[k], MPI_STATUS_IGNORE);
     }
-    while (rides->flights)
-        reap(rides);
     for (int p = 0; p < rides->n_plans; p++)
-        free_plan(rides->plan[p]);
+        free_plan(rides, rides->plan[p]);
+    cpl_flights_free(&rides->flights);
     free(rides->receive);
     free(rides->buffer);
     rides->receive = NULL;

@@ -3,10 +3,16 @@
  *
  * A ride is one MPI message: a header (plan, instance, wave), then segments. A plan is only policy:
  * an intermediate holds segments while the plan says that more are coming, and for a bounded time;
- * what is unexpected goes straight to its destination. Thread rule: one thread. */
+ * what is unexpected goes straight to its destination.
+ *
+ * Cost: buffers of rides that have been sent are used again, so that nothing is allocated once
+ * there are as many as are under way at a time; a poll is one look at all posted receives; a
+ * segment is placed by its slot, a ride by a binary search among the plan's in-edges. Thread rule:
+ * one thread. */
 #ifndef CARPOOL_RIDES_H
 #define CARPOOL_RIDES_H
 
+#include "flights.h"
 #include "match.h"
 #include "planner/rank_plan.h"
 
@@ -18,7 +24,6 @@
 #define CPL_MAX_RIDE_PLANS 8
 #define CPL_NO_PLAN        (-1)
 
-struct cpl_flight;
 struct cpl_ride_plan;
 
 struct cpl_rides {
@@ -27,8 +32,7 @@ struct cpl_rides {
     double hold_seconds;
     int n_plans;
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
-    struct cpl_flight *flights; /* rides that MPI is sending */
-    int n_flights;
+    struct cpl_flights flights;
     int64_t sent, received; /* rides, for draining */
     int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
@@ -49,12 +53,21 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
  * all add in the same order; CPL_NO_PLAN when memory ran out. */
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
 
-/* Whether segments for a plan's payload k (the k-th destination of this rank) can be put into a
- * ride: begins the plan's next instance. Then put each segment, then end. */
+/* Begins the plan's next instance; then put each segment of payload k (that for the k-th
+ * destination of this rank), then end. */
 void cpl_rides_begin(struct cpl_rides *rides, int plan);
-void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, struct cpl_segment *segment,
-                   const unsigned char *payload);
 void cpl_rides_end(struct cpl_rides *rides, int plan);
+
+/* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
+ * then returns MPI_SUCCESS or the error of packing it. */
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
+                   const unsigned char *payload);
+int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
+                       const struct cpl_segment *segment, const struct cpl_span *span);
+
+/* Ends an instance that turned out to be another batch's: it does not count as one of this rank's.
+ */
+void cpl_rides_abandon(struct cpl_rides *rides, int plan);
 
 /* Sends segments straight to their common destination, as they lie in memory (each with its payload
  * padded to 8 bytes). */
@@ -70,11 +83,5 @@ void cpl_rides_release(struct cpl_rides *rides);
 
 /* Stops receiving; nothing may be under way any more. */
 void cpl_rides_free(struct cpl_rides *rides);
-
-/* Bytes that a segment takes in a ride. */
-static inline size_t cpl_segment_bytes(const struct cpl_segment *segment)
-{
-    return sizeof *segment + (segment->ride_bytes + 7) / 8 * 8;
-}
 
 #endif

@@ -1,27 +1,32 @@
 /* The intercepted completion calls (doc/point-to-point.md): batches leave, and while anything is
  * managed they poll. */
-#include "pt2pt_persistent.h"
-
 #include "pt2pt.h"
+#include "pt2pt_complete.h"
+#include "pt2pt_requests.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Whether a completion call has to poll; batches leave in any case. */
+/* Whether a completion call has to poll, or may be given requests that MPI does not know; batches
+ * leave in any case. */
 static bool polls(void)
 {
     if (!cpl_context.active)
         return false;
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
-    return cpl_pt2pt_any_managed();
+    return cpl_pt2pt_any_managed() || cpl_context.n_active_requests > 0;
 }
 
 EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
-    if (polls()) {
+    if (polls())
         cpl_pt2pt_poll();
-        if (cpl_persistent_get_status(request, flag, status))
-            return MPI_SUCCESS;
+    struct cpl_request *managed = cpl_request_active(request);
+    if (managed) {
+        *flag = cpl_request_is_done(managed);
+        if (*flag)
+            cpl_request_status(managed, status);
+        return MPI_SUCCESS;
     }
     return PMPI_Request_get_status(request, flag, status);
 }

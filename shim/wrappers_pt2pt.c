@@ -3,8 +3,10 @@
  * poll. Switched off, a call costs one branch. */
 #include "comm_state.h"
 #include "pt2pt_calls.h"
+#include "pt2pt_complete.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
+#include "pt2pt_requests.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -12,10 +14,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* What a call does that does not pass: a function of its own with the same parameters, so that a
+ * call that passes saves no registers and jumps on. */
+#define WATCHED static __attribute__((noinline)) int
+
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    return !cpl_context.active || comm == cpl_context.alone_comm;
+    if (!cpl_context.active || comm == cpl_context.alone_comm)
+        return true;
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    return comm == recent->comm && recent->alone;
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -24,8 +33,10 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
         return state;
-    if (state && cpl_context.n_managed == 0)
+    if (state && cpl_context.n_managed == 0) {
+        cpl_context_recent(comm)->alone = true;
         cpl_context.alone_comm = comm;
+    }
     return NULL;
 }
 
@@ -93,13 +104,11 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
 }
 
 #define SEND_FORM(name, nonblocking, mode, count_t)                                                \
-    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
-                          MPI_Comm comm)                                                           \
+    WATCHED watched_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,   \
+                           MPI_Comm comm)                                                          \
     {                                                                                              \
         struct cpl_span span;                                                                      \
         MPI_Request request;                                                                       \
-        if (passes(comm))                                                                          \
-            return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
         struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);   \
         if (state)                                                                                 \
             return send(state, &span, dest, tag, mode);                                            \
@@ -108,6 +117,13 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
         int result = PMPI_##nonblocking(buf, count, type, dest, tag, comm, &request);              \
         return result == MPI_SUCCESS ? cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE) : result;       \
+    }                                                                                              \
+    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
+                          MPI_Comm comm)                                                           \
+    {                                                                                              \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
+        return watched_##name(buf, count, type, dest, tag, comm);                                  \
     }
 #define SEND(name, nonblocking, mode)                                                              \
     SEND_FORM(name, nonblocking, mode, int)                                                        \
@@ -115,17 +131,22 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
 #include "pt2pt.def"
 
 #define ISEND_FORM(name, mode, count_t)                                                            \
-    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
-                          MPI_Comm comm, MPI_Request *request)                                     \
+    WATCHED watched_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,   \
+                           MPI_Comm comm, MPI_Request *request)                                    \
     {                                                                                              \
         struct cpl_span span;                                                                      \
-        if (passes(comm))                                                                          \
-            return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
         struct cpl_comm_state *state = managed(comm, buf, count, type, dest, tag, false, &span);   \
         if (state)                                                                                 \
             return isend(state, &span, dest, tag, mode, request);                                  \
         note_send(comm, count, type, dest, tag);                                                   \
         return PMPI_##name(buf, count, type, dest, tag, comm, request);                            \
+    }                                                                                              \
+    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
+        return watched_##name(buf, count, type, dest, tag, comm, request);                         \
     }
 #define ISEND(name, mode)                                                                          \
     ISEND_FORM(name, mode, int)                                                                    \
@@ -150,16 +171,14 @@ static void note_received(MPI_Comm comm, int source, int tag, int result, const 
 }
 
 #define RECV_FORM(name, nonblocking, count_t)                                                      \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
-                          MPI_Comm comm, MPI_Status *status)                                       \
+    WATCHED watched_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,       \
+                           MPI_Comm comm, MPI_Status *status)                                      \
     {                                                                                              \
         struct cpl_span span;                                                                      \
         MPI_Status own;                                                                            \
         MPI_Request request;                                                                       \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         leave();                                                                                   \
-        if (comm == cpl_context.alone_comm)                                                        \
+        if (passes(comm))                                                                          \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
@@ -175,22 +194,34 @@ static void note_received(MPI_Comm comm, int source, int tag, int result, const 
         }                                                                                          \
         note_received(comm, source, tag, result, to);                                              \
         return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
+                          MPI_Comm comm, MPI_Status *status)                                       \
+    {                                                                                              \
+        if (passes(comm) && cpl_context.n_open_batches == 0)                                       \
+            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
+        return watched_##name(buf, count, type, source, tag, comm, status);                        \
     }
 RECV_FORM(Recv, Irecv, int)
 RECV_FORM(Recv_c, Irecv_c, MPI_Count)
 
 #define IRECV_FORM(name, count_t)                                                                  \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
-                          MPI_Comm comm, MPI_Request *request)                                     \
+    WATCHED watched_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,       \
+                           MPI_Comm comm, MPI_Request *request)                                    \
     {                                                                                              \
         struct cpl_span span;                                                                      \
-        if (passes(comm))                                                                          \
-            return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
             return cpl_pt2pt_irecv(state, &span, source, tag, request);                            \
         note_receive(comm, source, tag);                                                           \
         return PMPI_##name(buf, count, type, source, tag, comm, request);                          \
+    }                                                                                              \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
+        return watched_##name(buf, count, type, source, tag, comm, request);                       \
     }
 IRECV_FORM(Irecv, int)
 IRECV_FORM(Irecv_c, MPI_Count)
@@ -229,7 +260,7 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
         result = start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
     if (result == MPI_SUCCESS)
         result = cpl_complete_one(&receive, NULL, status);
-    int other = cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE);
+    int other = cpl_complete_one(&sent, NULL, MPI_STATUS_IGNORE);
     return result == MPI_SUCCESS ? other : result;
 }
 
@@ -300,7 +331,7 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
     int result = start_receive(recvbuf, recvcount, recvtype, source, recvtag, comm, request);
     if (result == MPI_SUCCESS)
         result = start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
-    return result == MPI_SUCCESS ? cpl_pt2pt_wait(&sent, MPI_STATUS_IGNORE) : result;
+    return result == MPI_SUCCESS ? cpl_complete_one(&sent, NULL, MPI_STATUS_IGNORE) : result;
 }
 
 static int ireplace(void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag,
@@ -378,78 +409,6 @@ ISENDRECV_FORM(Isendrecv_c, MPI_Count)
     }
 ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
 ISENDRECV_REPLACE_FORM(Isendrecv_replace_c, MPI_Count)
-
-/* Whether probes on a communicator are the shim's. */
-static struct cpl_comm_state *managed_probe(MPI_Comm comm, int source, int tag)
-{
-    struct cpl_span none;
-    return managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
-}
-
-EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
-{
-    int flag = 0, result = MPI_SUCCESS;
-    if (!cpl_context.active)
-        return PMPI_Probe(source, tag, comm, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_probe(state, source, tag, NULL, status);
-    if (!cpl_pt2pt_any_managed())
-        return PMPI_Probe(source, tag, comm, status);
-    while (result == MPI_SUCCESS && !flag) {
-        cpl_pt2pt_poll();
-        result = PMPI_Iprobe(source, tag, comm, &flag, status);
-    }
-    return result;
-}
-
-EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
-{
-    if (!cpl_context.active)
-        return PMPI_Iprobe(source, tag, comm, flag, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_probe(state, source, tag, flag, status);
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
-    return PMPI_Iprobe(source, tag, comm, flag, status);
-}
-
-EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
-{
-    int flag = 0, result = MPI_SUCCESS;
-    if (!cpl_context.active)
-        return PMPI_Mprobe(source, tag, comm, message, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
-    note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    if (!cpl_pt2pt_any_managed())
-        return PMPI_Mprobe(source, tag, comm, message, status);
-    while (result == MPI_SUCCESS && !flag) {
-        cpl_pt2pt_poll();
-        result = PMPI_Improbe(source, tag, comm, &flag, message, status);
-    }
-    return result;
-}
-
-EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-                       MPI_Status *status)
-{
-    if (!cpl_context.active)
-        return PMPI_Improbe(source, tag, comm, flag, message, status);
-    leave();
-    struct cpl_comm_state *state = managed_probe(comm, source, tag);
-    if (state)
-        return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
-    note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
-    return PMPI_Improbe(source, tag, comm, flag, message, status);
-}
 
 /* Whether a message handle is the shim's; describes the buffer. */
 static bool is_taken(MPI_Message message, void *buf, MPI_Count count, MPI_Datatype type,
@@ -545,14 +504,23 @@ EXPORT int MPI_Startall(int count, MPI_Request requests[])
 
 EXPORT int MPI_Request_free(MPI_Request *request)
 {
+    struct cpl_request *managed = cpl_request_active(*request);
+    if (managed && !managed->persistent) {
+        cpl_request_free(managed, request);
+        return MPI_SUCCESS;
+    }
     if (cpl_context.active)
         cpl_persistent_free(*request);
     return PMPI_Request_free(request);
 }
 
+/* Sends are not taken back: cancelling one that is managed has no effect. */
 EXPORT int MPI_Cancel(MPI_Request *request)
 {
-    if (cpl_context.active && cpl_persistent_cancel(*request))
-        return MPI_SUCCESS;
-    return PMPI_Cancel(request);
+    struct cpl_request *managed = cpl_request_active(*request);
+    if (!managed)
+        return PMPI_Cancel(request);
+    if (managed->receives)
+        cpl_match_cancel(&managed->receive);
+    return MPI_SUCCESS;
 }

@@ -14,6 +14,7 @@
  *   match(), post(), fits          match.c: posted receives and the unexpected queue
  *   hold(), expire, held, left     rides.c: an out-edge of the slice; the hold time ends at any moment
  *   leave_batch()                  pt2pt.c: cpl_pt2pt_leave, or the last send of a planned signature
+ *   leave_abandoned()              pt2pt_manage.c: cpl_pt2pt_follows, cpl_pt2pt_abandon
  *   gather_ranks(), reduction()    pt2pt.c: cpl_pt2pt_gather_ranks; a reduction, which does not poll
  *   drain()                        pt2pt.c: cpl_pt2pt_before_free, and the end of the process
  *
@@ -391,14 +392,31 @@ inline leave_planned()
     one = NONE; other = NONE
 }
 
+/* The first message of a batch that began as a planned one and then turned out not to be: it is in a
+ * ride of the plan already. The next planned batch has the same instance. */
+inline leave_abandoned()
+{
+    make(one, TO(me, 0));
+    one = one + PLANNED + (n_planned << 8);
+    if
+    :: IS_EDGE(me, DST(one)) -> hold(one)
+    :: else -> ride(FIRST_HOP(me, DST(one)), one, NONE)
+    fi;
+    one = NONE
+}
+
 inline leave_batch()
 {
     if
     :: planned[me * INSTANCES + instance] -> d_step { leave_planned() }
-    :: splits[me * INSTANCES + instance] ->
+    :: !planned[me * INSTANCES + instance] && TO(me, 0) != NOBODY ->
+        d_step { leave_abandoned() };
+        d_step { leave_straight(1, MOST) }
+    :: !planned[me * INSTANCES + instance] && splits[me * INSTANCES + instance] ->
         d_step { leave_straight(0, 1) };
         d_step { leave_straight(1, MOST) }
-    :: else -> d_step { leave_straight(0, MOST) }
+    :: !planned[me * INSTANCES + instance] && !splits[me * INSTANCES + instance] ->
+        d_step { leave_straight(0, MOST) }
     fi
 }
 

@@ -3,13 +3,16 @@
  * iterations in the midst that leave the pattern; everything received is checked.
  *
  *   exchange [--shape NAME] [--seed S] [--iterations N] [--comm world|dup|split]
- *            [--collective allreduce|barrier|mixed]
+ *            [--collective allreduce|barrier|mixed|sums] [--nodes N]
  *            [--deviate NAME[,NAME...]|mix] [--at K] [--times N]
  *
  * After every iteration there is a collective on each communicator. The deviations (exchange.h) are
  * in iterations K to K+N-1, all at once; `mix`: from K on some iterations have some. `split` takes
- * two communicators, each of half of the ranks in reverse order.
+ * two communicators, each of half of the ranks in reverse order. `sums` are reductions of all
+ * kinds. With --nodes MPICH takes the ranks to be on N nodes, round robin, and reduces by other
+ * algorithms.
  */
+#define _XOPEN_SOURCE 700 /* setenv */
 #include "exchange.h"
 
 #include <stdio.h>
@@ -52,7 +55,7 @@ static const struct shape shapes[] = {
     {"modes", HOW_REQUESTS, complete_testsome, 2, .n_patterns = 2, .modes = MODES},
 };
 
-enum collective { ALLREDUCE, BARRIER, MIXED };
+enum collective { ALLREDUCE, BARRIER, MIXED, SUMS };
 
 struct options {
     const struct shape *shape;
@@ -114,7 +117,7 @@ static unsigned read_deviations(const char *text)
 
 static struct options read_options(int argc, char **argv)
 {
-    static const char *const collectives[] = {"allreduce", "barrier", "mixed", NULL};
+    static const char *const collectives[] = {"allreduce", "barrier", "mixed", "sums", NULL};
     const char *deviate = test_option_text(argc, argv, "--deviate", "");
     const char *collective = test_option_text(argc, argv, "--collective", "allreduce");
     struct options opt = {
@@ -206,6 +209,8 @@ static void remake(struct program *prog, unsigned deviations)
 /* Collectives in which nobody goes on before all have come. */
 static uint64_t synchronize(const struct options *opt, MPI_Comm comm, int iteration, uint64_t hash)
 {
+    if (opt->collective == SUMS)
+        return exchange_sums(comm, iteration, hash);
     double load = 1.0 / (double)(1 + hash % 1000003), sum = 0;
     int kind = opt->collective == MIXED ? iteration % 4 : (int)opt->collective;
     int n_ranks;
@@ -262,13 +267,17 @@ static void print_results(const struct options *opt, const uint64_t mine[])
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--shape", "--seed",  "--iterations", "--comm", "--deviate",
-                                        "--at",    "--times", "--collective", NULL};
+    static const char *const known[] = {"--shape",   "--seed", "--iterations", "--comm",
+                                        "--deviate", "--at",   "--times",      "--collective",
+                                        "--nodes",   NULL};
+    const char *nodes = test_option_text(argc, argv, "--nodes", NULL);
     struct program prog = {.n_made = 0};
     void *buffer = test_alloc(BUFFER_BYTES);
     uint64_t *hashes;
     int n_buffer;
 
+    if (nodes != NULL)
+        setenv("MPIR_CVAR_NUM_CLIQUES", nodes, 1);
     test_start(&argc, &argv, known);
     prog.opt = read_options(argc, argv);
     prog.n = prog.opt.shape->n_patterns;

@@ -2,7 +2,8 @@
  * The parts of the program `exchange`: patterns and the messages of an iteration
  * (exchange_pattern.c), buffers with one message end each (exchange_op.c), ways to complete
  * requests (exchange_complete.c), one exchange in one iteration (exchange_run.c), what does not
- * belong to a pattern (exchange_extra.c), options and the sequence of iterations (exchange.c).
+ * belong to a pattern (exchange_extra.c), sums between exchanges (exchange_sums.c), options and the
+ * sequence of iterations (exchange.c).
  *
  * Every rank computes the whole list of an iteration's messages from keys, so both ends know what a
  * message is; what concerns one end only (types, spare room, orders) is drawn by that end.
@@ -172,5 +173,9 @@ MPI_Request extra_irecv(struct round *round, int *buffer);
 void extra_cancel(MPI_Request *request);
 /* A message too large for its receive; collective on the communicator. */
 void extra_truncate(struct round *round);
+
+/* Reductions of doubles, whose values depend on `hash`; in all iterations together of each kind and
+ * size. Collective; nobody goes on before all have come. Returns `hash` with the sums' bits. */
+uint64_t exchange_sums(MPI_Comm comm, int iteration, uint64_t hash);
 
 #endif

@@ -80,6 +80,11 @@ was_rerouted() {
         END { exit !found }' "$tmp/report.json" 2>/dev/null
 }
 
+# The report says why messages were left to MPI.
+was_left() { # text
+    grep -q '"left_alone": ".*'"$1" "$tmp/report.json" 2>/dev/null
+}
+
 judge() { # description, strategy, whether calls must have been planned, whether messages rerouted
     why=
     [ "$code" -eq 0 ] || why="exit code $code"
@@ -90,6 +95,13 @@ judge() { # description, strategy, whether calls must have been planned, whether
     fi
     if [ "$4" = yes ] && ! was_rerouted; then
         why="${why:+$why, }no point-to-point exchange was rerouted"
+    fi
+    reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
+    if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
+        why="${why:+$why, }the report does not say that messages were left alone: $reason"
+    fi
+    if [ -n "$reason" ] && [ "$4" = no ] && was_rerouted; then
+        why="${why:+$why, }a point-to-point exchange was rerouted"
     fi
     if [ -z "$why" ]; then
         result ok "$1"
@@ -118,7 +130,9 @@ under_strategy() { # strategy
         result ok "$what, $1 # SKIP no library"
         return
     fi
-    run now "$library:$yield" -genv CARPOOL_MODE force -genv CARPOOL_STRATEGY "$1" \
+    mode=force
+    case $flags in *auto*) mode=auto ;; esac
+    run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
         -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
@@ -126,6 +140,25 @@ under_strategy() { # strategy
     must_reroute=no # two ranks have one destination each: nothing to combine
     case $flags in *rerouted*) may_warn "$1" || [ "$n" -lt 3 ] || must_reroute=yes ;; esac
     judge "$what, $1" "$1" $must_plan $must_reroute
+}
+
+# Choosing by measurement: what is tried, and that a plan slowed down by a delay is given up.
+measured() { # description, why or "" from the report, settings...
+    if ! [ -e "$library" ]; then
+        result ok "$what, $1 # SKIP no library"
+        return
+    fi
+    describe=$1 expect=$2
+    shift 2
+    run now "$library:$yield" -genv CARPOOL_MODE auto -genv CARPOOL_RANKS_PER_NODE 3 \
+        -genv CARPOOL_REPORT "$tmp/report.json" "$@"
+    judge "$what, $describe" auto no no
+    if grep -q "$expect" "$tmp/report.json" 2>/dev/null; then
+        result ok "$what, $describe: report"
+    else
+        result "not ok" "$what, $describe: report"
+        echo "# nothing like $expect"
+    fi
 }
 
 switched_off() {
@@ -153,6 +186,11 @@ test_line() { # one line of the list with $n ranks
         under_strategy "$strategy"
     done
     case $flags in *noref*) ;; *) switched_off ;; esac
+    case $flags in *measured*)
+        measured measured '"trial_calls": [1-9]'
+        measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000
+        ;;
+    esac
 }
 
 trim() { # the words of a column

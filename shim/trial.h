@@ -1,0 +1,55 @@
+/* Choosing by measurement: the candidates for carrying an exchange take turns for a few calls, and
+ * the one whose slowest rank is fastest carries the next ones. Candidate 0 is MPI's own way.
+ *
+ * A trial goes in rounds; in each, every candidate that is still in it carries one call. After a
+ * round the ranks put their times together, and all come to the same judgement. The first round
+ * warms up: it only drops what is hopeless. A candidate whose best time is beaten clearly by what
+ * another usually takes is dropped; the trial ends when one is left or the rounds are over. A plan
+ * in use gives way to MPI as soon as that is not slower, and to another plan, as MPI does to any,
+ * when that is faster by a margin. Later trials, at growing intervals, compare MPI with the best
+ * plan only.
+ *
+ * Leaf module: no MPI calls. Everything in a trial but own_us is alike on all ranks as long as all
+ * count the same calls and judge by the same times. */
+#ifndef CARPOOL_TRIAL_H
+#define CARPOOL_TRIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CPL_MAX_TRIED    3  /* candidates */
+#define CPL_TRIAL_ROUNDS 31 /* at most, without the first */
+
+struct cpl_trial {
+    int32_t n;      /* candidates */
+    int32_t rounds; /* after the first one; 0: never a trial */
+    int32_t chosen;
+    bool running;
+    int32_t round; /* 0: the one that warms up */
+    int32_t turn;  /* candidate of the next call, while running */
+    bool in[CPL_MAX_TRIED];
+    double own_us[CPL_MAX_TRIED];                       /* this rank's, in this round */
+    double slowest_us[CPL_MAX_TRIED][CPL_TRIAL_ROUNDS]; /* of all ranks, in the rounds before */
+    double least_us[CPL_MAX_TRIED];  /* the least of these and of the first round */
+    double median_us[CPL_MAX_TRIED]; /* when last tried; 0: not known, or dropped at once */
+    int64_t calls;                   /* since the last trial ended */
+    int64_t interval;                /* calls from its end to the next trial */
+    int32_t n_trials;                /* ended */
+    int64_t tried;                   /* calls that were part of trials */
+};
+
+/* Starts the first trial. Two candidates at least; with rounds 0 candidate 1 is chosen, untried. */
+void cpl_trial_begin(struct cpl_trial *trial, int32_t n, int32_t rounds);
+
+/* The candidate that carries the next call. */
+int32_t cpl_trial_candidate(const struct cpl_trial *trial);
+
+/* A call has been carried, in so many microseconds on this rank (which count while running only).
+ * Returns whether a round has ended with it: then the largest own_us of all ranks, of every
+ * candidate, must be handed to cpl_trial_judge before the next call. */
+bool cpl_trial_note(struct cpl_trial *trial, double us);
+
+/* Judges a round by what the slowest rank took (n entries). */
+void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us);
+
+#endif

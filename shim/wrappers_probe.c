@@ -1,0 +1,114 @@
+/* The intercepted probes (doc/point-to-point.md): batches leave, and while anything is managed they
+ * poll. Where nothing is, a call costs three branches. */
+#include "comm_state.h"
+#include "pt2pt_calls.h"
+#include "pt2pt_messages.h"
+
+#include <mpi.h>
+
+#define EXPORT   __attribute__((visibility("default")))
+#define NOINLINE __attribute__((noinline)) /* calls that pass save no registers */
+
+/* A call that may wait: batches leave. */
+static void leave(void)
+{
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+}
+
+/* What a matched probe receives is not known: the communicator stays MPI's. */
+static void note_unknown(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
+        cpl_pt2pt_learn_receive(state, MPI_ANY_SOURCE, MPI_ANY_TAG);
+}
+
+/* Whether probes on a communicator are the shim's. */
+static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
+{
+    struct cpl_span none;
+    return cpl_pt2pt_managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
+}
+
+/* Whether probes on all communicators are MPI's, and no batch has to leave. */
+static inline bool probes_pass(void)
+{
+    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed());
+}
+
+static NOINLINE int watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    int flag = 0, result = MPI_SUCCESS;
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state)
+        return cpl_pt2pt_probe(state, source, tag, NULL, status);
+    if (!cpl_pt2pt_any_managed())
+        return PMPI_Probe(source, tag, comm, status);
+    while (result == MPI_SUCCESS && !flag) {
+        cpl_pt2pt_poll();
+        result = PMPI_Iprobe(source, tag, comm, &flag, status);
+    }
+    return result;
+}
+
+EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    if (probes_pass())
+        return PMPI_Probe(source, tag, comm, status);
+    return watched_Probe(source, tag, comm, status);
+}
+
+static NOINLINE int watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag,
+                                   MPI_Status *status)
+{
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state)
+        return cpl_pt2pt_probe(state, source, tag, flag, status);
+    if (cpl_pt2pt_any_managed())
+        cpl_pt2pt_poll();
+    return PMPI_Iprobe(source, tag, comm, flag, status);
+}
+
+EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    if (probes_pass())
+        return PMPI_Iprobe(source, tag, comm, flag, status);
+    return watched_Iprobe(source, tag, comm, flag, status);
+}
+
+EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    int flag = 0, result = MPI_SUCCESS;
+    if (!cpl_context.active)
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state)
+        return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
+    note_unknown(comm);
+    if (!cpl_pt2pt_any_managed())
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    while (result == MPI_SUCCESS && !flag) {
+        cpl_pt2pt_poll();
+        result = PMPI_Improbe(source, tag, comm, &flag, message, status);
+    }
+    return result;
+}
+
+EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                       MPI_Status *status)
+{
+    if (!cpl_context.active)
+        return PMPI_Improbe(source, tag, comm, flag, message, status);
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state)
+        return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
+    note_unknown(comm);
+    if (cpl_pt2pt_any_managed())
+        cpl_pt2pt_poll();
+    return PMPI_Improbe(source, tag, comm, flag, message, status);
+}

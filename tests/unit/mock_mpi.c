@@ -1,0 +1,282 @@
+/* A network of ranks in one process (mock_mpi.h). */
+#include "mock_mpi.h"
+
+#include "random_pattern.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST_REQUESTS = 8192, FIRST_COMM = 1000 };
+
+struct message {
+    struct message *next;
+    int source, tag, n_bytes;
+    char bytes[];
+};
+
+struct request {
+    bool used, receives, done, cancelled;
+    int rank, source, tag, room;
+    uint64_t order; /* of posting */
+    char *buffer;
+    struct message *message; /* that it received */
+};
+
+static struct {
+    int n_ranks;
+    uint64_t random, n_posted;
+    int64_t n_sent;
+    double time;
+    struct message *first[MOCK_MOST_RANKS][MOCK_MOST_RANKS]; /* by source, destination */
+    struct request request[MOST_REQUESTS];                   /* handle - 1; 0 is not used */
+} mock;
+
+void mock_begin(int n_ranks, uint64_t seed)
+{
+    assert_in_range(n_ranks, 1, MOCK_MOST_RANKS);
+    memset(&mock, 0, sizeof mock);
+    mock.n_ranks = n_ranks;
+    mock.random = seed;
+    mock.time = 1;
+}
+
+void mock_end(void)
+{
+    for (int i = 0; i < mock.n_ranks; i++)
+        for (int j = 0; j < mock.n_ranks; j++)
+            assert_null(mock.first[i][j]);
+    for (int k = 0; k < MOST_REQUESTS; k++)
+        assert_false(mock.request[k].used);
+}
+
+MPI_Comm mock_comm(int rank)
+{
+    return FIRST_COMM + rank;
+}
+
+void mock_set_time(double seconds)
+{
+    mock.time = seconds;
+}
+
+int64_t mock_n_sent(void)
+{
+    return mock.n_sent;
+}
+
+struct cpl_span mock_span(void *address, int count)
+{
+    return (struct cpl_span){address, count, {MPI_BYTE, 1, 1, true, false}};
+}
+
+static MPI_Request new_request(struct request request)
+{
+    for (int k = 1; k < MOST_REQUESTS; k++) {
+        if (mock.request[k].used)
+            continue;
+        mock.request[k] = request;
+        mock.request[k].used = true;
+        mock.request[k].order = mock.n_posted++;
+        return k;
+    }
+    fail_msg("too many requests");
+    return MPI_REQUEST_NULL;
+}
+
+static struct request *find(MPI_Request handle)
+{
+    assert_in_range(handle, 1, MOST_REQUESTS - 1);
+    assert_true(mock.request[handle].used);
+    return &mock.request[handle];
+}
+
+int PMPI_Comm_rank(MPI_Comm comm, int *rank)
+{
+    *rank = comm - FIRST_COMM;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Comm_size(MPI_Comm comm, int *size)
+{
+    (void)comm;
+    *size = mock.n_ranks;
+    return MPI_SUCCESS;
+}
+
+double PMPI_Wtime(void)
+{
+    return mock.time;
+}
+
+int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    int source = comm - FIRST_COMM;
+    struct message *message = malloc(sizeof *message + (size_t)count);
+    assert_non_null(message);
+    assert_true(type == MPI_BYTE && dest >= 0 && dest < mock.n_ranks);
+    *message = (struct message){.source = source, .tag = tag, .n_bytes = count};
+    memcpy(message->bytes, buf, (size_t)count);
+    struct message **at = &mock.first[source][dest];
+    while (*at)
+        at = &(*at)->next;
+    *at = message;
+    mock.n_sent++;
+    *request = new_request((struct request){.rank = source});
+    return MPI_SUCCESS;
+}
+
+int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    assert_true(type == MPI_BYTE);
+    *request = new_request((struct request){.receives = true,
+                                            .rank = comm - FIRST_COMM,
+                                            .source = source,
+                                            .tag = tag,
+                                            .room = count,
+                                            .buffer = buf});
+    return MPI_SUCCESS;
+}
+
+/* The receive of a rank that was posted first of those that fit a message. */
+static struct request *find_receive(int rank, const struct message *message)
+{
+    struct request *found = NULL;
+    for (int k = 1; k < MOST_REQUESTS; k++) {
+        struct request *r = &mock.request[k];
+        if (r->used && r->receives && !r->done && r->rank == rank && r->tag == message->tag &&
+            (r->source == MPI_ANY_SOURCE || r->source == message->source) &&
+            (!found || r->order < found->order))
+            found = r;
+    }
+    return found;
+}
+
+/* Some of what is under way to a rank comes. */
+static void progress(int rank)
+{
+    for (int n = random_below(&mock.random, 4); n > 0; n--) {
+        int source = random_below(&mock.random, mock.n_ranks);
+        struct message *message = mock.first[source][rank];
+        struct request *receive = message ? find_receive(rank, message) : NULL;
+        if (!receive)
+            continue;
+        mock.first[source][rank] = message->next;
+        assert_true(message->n_bytes <= receive->room);
+        memcpy(receive->buffer, message->bytes, (size_t)message->n_bytes);
+        receive->message = message;
+        receive->done = true;
+    }
+}
+
+static void take(MPI_Request *handle, MPI_Status *status)
+{
+    struct request *r = find(*handle);
+    if (r->message && status != MPI_STATUS_IGNORE) {
+        status->MPI_SOURCE = r->message->source;
+        status->MPI_TAG = r->message->tag;
+        status->count_lo = r->message->n_bytes;
+    }
+    free(r->message);
+    r->message = NULL;
+    r->used = false;
+    *handle = MPI_REQUEST_NULL;
+}
+
+int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
+{
+    int n_active = 0;
+    *n_done = 0;
+    for (int k = 0; k < n; k++) {
+        if (requests[k] == MPI_REQUEST_NULL)
+            continue;
+        struct request *r = find(requests[k]);
+        if (n_active++ == 0)
+            progress(r->rank);
+        if (!r->receives && random_below(&mock.random, 3) == 0)
+            r->done = true;
+        if (!r->done)
+            continue;
+        take(&requests[k],
+             statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[*n_done]);
+        indices[(*n_done)++] = k;
+    }
+    if (n_active == 0)
+        *n_done = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    struct request *r = find(*request);
+    progress(r->rank);
+    *flag = r->done;
+    if (*flag)
+        take(request, status);
+    return MPI_SUCCESS;
+}
+
+int PMPI_Cancel(MPI_Request *request)
+{
+    find(*request)->done = true;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    assert_true(find(*request)->done);
+    take(request, status);
+    return MPI_SUCCESS;
+}
+
+int PMPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count)
+{
+    (void)type;
+    *count = status->count_lo;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype type, MPI_Count count)
+{
+    (void)type;
+    status->count_lo = (int)count;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Status_set_cancelled(MPI_Status *status, int flag)
+{
+    status->count_hi_and_cancelled = flag;
+    return MPI_SUCCESS;
+}
+
+/* ---- datatype.h, for bytes ---- */
+
+bool cpl_type_keep(struct cpl_type *type)
+{
+    type->kept = true;
+    return true;
+}
+
+void cpl_type_release(struct cpl_type *type)
+{
+    type->kept = false;
+}
+
+int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
+{
+    memcpy(to, span->address, (size_t)span->count);
+    return MPI_SUCCESS;
+}
+
+int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes)
+{
+    memcpy(span->address, from, (size_t)(bytes < span->count ? bytes : span->count));
+    return bytes > span->count ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+}

@@ -1,0 +1,31 @@
+/* As much of MPI as the matching engine and the rides use, for several ranks in one process:
+ * messages wait in a network that keeps the order of each pair and nothing else, and come when a
+ * rank looks for them, as a random number decides. Datatypes are bytes.
+ *
+ * Order of calls: mock_begin, the code under test with mock_comm(rank) as its communicator,
+ * mock_end, which fails the test when anything was left in the network. */
+#ifndef CARPOOL_TESTS_MOCK_MPI_H
+#define CARPOOL_TESTS_MOCK_MPI_H
+
+#include "shim/datatype.h"
+
+#include <mpi.h>
+#include <stdint.h>
+
+#define MOCK_MOST_RANKS 32
+
+void mock_begin(int n_ranks, uint64_t seed);
+void mock_end(void);
+
+MPI_Comm mock_comm(int rank);
+
+/* What PMPI_Wtime returns; starts at 1. */
+void mock_set_time(double seconds);
+
+/* Messages that have been sent so far. */
+int64_t mock_n_sent(void);
+
+/* Count bytes at an address. */
+struct cpl_span mock_span(void *address, int count);
+
+#endif

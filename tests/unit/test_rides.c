@@ -1,0 +1,368 @@
+/* Tests of rides (shim/rides.h): several ranks in one process exchange by random plans over a
+ * network that delays what it likes. Every segment arrives once, at its destination, with its
+ * payload; by the plan's combined messages alone when all ranks do as planned, and in any case when
+ * they do not. */
+#include "shim/rides.h"
+
+#include "mock_mpi.h"
+#include "plans.h"
+#include "random_pattern.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST_RANKS = 12, MOST_EXCHANGES = 40 };
+
+struct machine;
+
+struct rank {
+    struct machine *machine;
+    struct cpl_rides rides;
+    int plan;
+    int n_sent[MOST_RANKS]; /* segments to each */
+};
+
+struct machine {
+    uint64_t random;
+    struct cpl_pattern pattern;
+    struct cpl_plan plan;
+    struct rank rank[MOST_RANKS];
+    bool *came[MOST_RANKS][MOST_RANKS]; /* by source, destination, number */
+    int64_t n_missing;
+};
+
+/* What segment `number` of a pair carries: its length and bytes are told by the three numbers. */
+static uint32_t make_payload(int source, int dest, uint32_t number, unsigned char *to)
+{
+    uint64_t random = (uint64_t)source << 40 | (uint64_t)dest << 20 | number;
+    uint64_t kind = random_draw(&random, 8);
+    uint32_t n = kind == 0 ? 0 : (uint32_t)random_draw(&random, kind == 1 ? 9000 : 40);
+    for (uint32_t k = 0; k < n; k++)
+        to[k] = (unsigned char)random_draw(&random, 256);
+    return n;
+}
+
+static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
+{
+    static unsigned char expected[9000];
+    struct rank *rank = context;
+    struct machine *m = rank->machine;
+    assert_int_equal(segment->dest, rank->rides.rank);
+    assert_int_equal(segment->tag, 7);
+    assert_int_equal(segment->bytes, segment->ride_bytes);
+    assert_int_equal(make_payload(segment->source, segment->dest, segment->number, expected),
+                     segment->ride_bytes);
+    assert_memory_equal(payload, expected, segment->ride_bytes);
+    bool *came = &m->came[segment->source][segment->dest][segment->number];
+    assert_false(*came);
+    *came = true;
+    m->n_missing--;
+}
+
+static void add_plan(struct rank *rank, struct cpl_slicer *slicer, int r)
+{
+    struct cpl_error error = {""};
+    int32_t n_words;
+    assert_int_equal(cpl_slicer_words(slicer, r, &n_words, &error), CPL_OK);
+    int32_t *words = malloc((size_t)n_words * sizeof *words);
+    assert_non_null(words);
+    cpl_slicer_extract(slicer, r, words);
+    rank->plan = cpl_rides_add_plan(&rank->rides, words, n_words);
+    assert_int_equal(rank->plan, 0);
+}
+
+/* Ranks of a random pattern and plan. */
+static struct machine *begin(uint64_t seed)
+{
+    struct machine *m = calloc(1, sizeof *m);
+    struct cpl_slicer slicer;
+    struct cpl_error error = {""};
+    assert_non_null(m);
+    m->random = seed;
+    m->pattern = random_pattern_undivided(seed, MOST_RANKS);
+    m->pattern.payload_class = NULL; /* messages share nothing */
+    m->plan = make_random_plan(&m->pattern, 1 + random_below(&m->random, 3), seed);
+    assert_int_equal(cpl_slicer_init(&slicer, &m->plan, &m->pattern, &error), CPL_OK);
+    mock_begin(m->pattern.n_ranks, seed);
+    for (int r = 0; r < m->pattern.n_ranks; r++) {
+        struct rank *rank = &m->rank[r];
+        rank->machine = m;
+        rank->rides.deliver = deliver;
+        rank->rides.context = rank;
+        assert_true(cpl_rides_init(&rank->rides, mock_comm(r), 1e-3));
+        assert_int_equal(rank->rides.rank, r);
+        add_plan(rank, &slicer, r);
+        for (int d = 0; d < MOST_RANKS; d++) {
+            m->came[r][d] = calloc(4 * MOST_EXCHANGES, sizeof(bool));
+            assert_non_null(m->came[r][d]);
+        }
+    }
+    cpl_slicer_free(&slicer);
+    return m;
+}
+
+static void end(struct machine *m)
+{
+    int64_t sent = 0, received = 0;
+    for (int r = 0; r < m->pattern.n_ranks; r++) {
+        assert_int_equal(m->rank[r].rides.n_holding, 0);
+        sent += m->rank[r].rides.sent;
+        received += m->rank[r].rides.received;
+        cpl_rides_free(&m->rank[r].rides);
+        for (int d = 0; d < MOST_RANKS; d++)
+            free(m->came[r][d]);
+    }
+    assert_int_equal(sent, mock_n_sent());
+    assert_int_equal(received, sent);
+    mock_end();
+    cpl_plan_free(&m->plan);
+    cpl_pattern_free(&m->pattern);
+    free(m);
+}
+
+static struct cpl_segment make_segment(struct machine *m, int source, int dest, unsigned char *to)
+{
+    uint32_t number = (uint32_t)m->rank[source].n_sent[dest]++, n;
+    assert_in_range(number, 0, 4 * MOST_EXCHANGES - 1);
+    n = make_payload(source, dest, number, to);
+    m->n_missing++;
+    return (struct cpl_segment){.source = source,
+                                .dest = dest,
+                                .tag = 7,
+                                .number = number,
+                                .slot = CPL_NO_SLOT,
+                                .ride_bytes = n,
+                                .bytes = n};
+}
+
+/* Puts the k-th message of a rank, from memory or as from a program's buffer. */
+static void put(struct machine *m, int r, int32_t k)
+{
+    static unsigned char payload[9000];
+    struct rank *rank = &m->rank[r];
+    struct cpl_segment segment =
+        make_segment(m, r, m->pattern.dst[m->pattern.first[r] + k], payload);
+    struct cpl_span span = mock_span(payload, (int)segment.ride_bytes);
+    if (random_below(&m->random, 2))
+        cpl_rides_put(&rank->rides, rank->plan, k, &segment, payload);
+    else
+        assert_int_equal(cpl_rides_put_span(&rank->rides, rank->plan, k, &segment, &span),
+                         MPI_SUCCESS);
+}
+
+static int32_t n_messages(const struct machine *m, int r)
+{
+    return (int32_t)(m->pattern.first[r + 1] - m->pattern.first[r]);
+}
+
+static void send_planned(struct machine *m, int r, int32_t n)
+{
+    struct rank *rank = &m->rank[r];
+    bool all = n == n_messages(m, r);
+    if (n_messages(m, r) == 0)
+        return;
+    cpl_rides_begin(&rank->rides, rank->plan);
+    for (int32_t k = 0; k < n; k++)
+        put(m, r, k);
+    if (all)
+        cpl_rides_end(&rank->rides, rank->plan);
+    else
+        cpl_rides_abandon(&rank->rides, rank->plan);
+}
+
+/* Messages of the plan's pairs without the plan, as they lie in memory. */
+static void send_straight(struct machine *m, int r, int32_t from)
+{
+    static unsigned char memory[9064];
+    for (int32_t k = from; k < n_messages(m, r); k++) {
+        int dest = m->pattern.dst[m->pattern.first[r] + k];
+        memset(memory, 0, sizeof memory);
+        struct cpl_segment segment = make_segment(m, r, dest, memory + sizeof segment);
+        memcpy(memory, &segment, sizeof segment);
+        cpl_rides_send(&m->rank[r].rides, dest, memory, cpl_segment_bytes(&segment), 1);
+    }
+}
+
+static void poll_any(struct machine *m)
+{
+    cpl_rides_poll(&m->rank[random_below(&m->random, m->pattern.n_ranks)].rides);
+}
+
+/* Until everything has arrived; not for ever. */
+static void poll_all(struct machine *m)
+{
+    for (int64_t k = 0; m->n_missing > 0; k++) {
+        assert_in_range(k, 0, 1000000);
+        poll_any(m);
+    }
+}
+
+/* Rides without segments may still be under way. */
+static void drain(struct machine *m)
+{
+    for (int64_t k = 0, sent = 0, received = -1; sent != received; k++) {
+        assert_in_range(k, 0, 1000000);
+        for (int r = 0; r < m->pattern.n_ranks; r++)
+            cpl_rides_release(&m->rank[r].rides);
+        poll_any(m);
+        sent = received = 0;
+        for (int r = 0; r < m->pattern.n_ranks; r++) {
+            sent += m->rank[r].rides.sent;
+            received += m->rank[r].rides.received;
+        }
+    }
+}
+
+static void sum_up(const struct machine *m, int64_t *in_time, int64_t *late, int *n_made)
+{
+    *in_time = *late = 0;
+    *n_made = 0;
+    for (int r = 0; r < m->pattern.n_ranks; r++) {
+        *in_time += m->rank[r].rides.in_time;
+        *late += m->rank[r].rides.late;
+        *n_made += m->rank[r].rides.flights.n_made;
+    }
+}
+
+/* As planned: no edge leaves late, however long rides are under way; and buffers are used again, so
+ * that there are not more than may be under way or held at a time. */
+static void test_as_planned(void **state)
+{
+    (void)state;
+    int64_t most_sent = 0, in_time, late;
+    int n_made;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct machine *m = begin(seed);
+        for (int x = 0; x < MOST_EXCHANGES; x++) {
+            for (int r = 0; r < m->pattern.n_ranks; r++)
+                send_planned(m, r, n_messages(m, r));
+            poll_all(m);
+            drain(m);
+        }
+        sum_up(m, &in_time, &late, &n_made);
+        assert_int_equal(late, 0);
+        for (int r = 0; r < m->pattern.n_ranks; r++) {
+            const struct cpl_rides *rides = &m->rank[r].rides;
+            assert_true(rides->flights.n_made <= 100);
+            most_sent = rides->sent > most_sent ? rides->sent : most_sent;
+        }
+        end(m);
+    }
+    assert_true(most_sent > 400);
+}
+
+/* Short messages, so that no ride is full: rides are counted. */
+static void test_rides_are_the_plan(void **state)
+{
+    (void)state;
+    int n_checked = 0;
+    for (uint64_t seed = 100; seed < 160; seed++) {
+        struct machine *m = begin(seed);
+        if (m->pattern.n_messages > 40) { /* might fill one */
+            end(m);
+            continue;
+        }
+        for (int x = 0; x < 3; x++) {
+            int64_t before = mock_n_sent();
+            for (int r = 0; r < m->pattern.n_ranks; r++)
+                send_planned(m, r, n_messages(m, r));
+            poll_all(m);
+            drain(m);
+            assert_int_equal(mock_n_sent() - before, m->plan.n_edges);
+        }
+        n_checked += m->plan.n_edges > 0 && m->plan.n_edges < m->pattern.n_messages;
+        end(m);
+    }
+    assert_true(n_checked > 5); /* in which something was combined */
+}
+
+/* Ranks run ahead of each other, stay away, break off, send without the plan. */
+static void test_deviations(void **state)
+{
+    (void)state;
+    int64_t all_in_time = 0, all_late = 0, in_time, late;
+    int n_made;
+    for (uint64_t seed = 200; seed < 320; seed++) {
+        struct machine *m = begin(seed);
+        double now = 1;
+        for (int x = 0; x < MOST_EXCHANGES; x++) {
+            for (int r = 0; r < m->pattern.n_ranks; r++) {
+                int what = random_below(&m->random, 12);
+                int32_t n = n_messages(m, r);
+                int32_t part = n > 0 ? random_below(&m->random, n) : 0;
+                if (what == 0)
+                    continue; /* sends nothing */
+                if (what == 1) {
+                    send_straight(m, r, 0);
+                } else if (what == 2) {
+                    send_planned(m, r, part);
+                    send_straight(m, r, part);
+                } else {
+                    send_planned(m, r, n);
+                }
+                for (int k = random_below(&m->random, 4); k > 0; k--)
+                    poll_any(m);
+                now += 1e-4 * random_below(&m->random, 4);
+                mock_set_time(now);
+            }
+        }
+        for (int k = 0; k < 100000 && m->n_missing > 0; k++) {
+            mock_set_time(now += 1e-5);
+            poll_any(m);
+        }
+        assert_int_equal(m->n_missing, 0); /* the hold time alone lets all arrive */
+        drain(m);
+        sum_up(m, &in_time, &late, &n_made);
+        all_in_time += in_time;
+        all_late += late;
+        end(m);
+    }
+    assert_true(all_in_time > 0 && all_late > 0);
+}
+
+/* An instance that was abandoned has the number of the next one: the exchanges after it go as
+ * planned again. */
+static void test_abandoned_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 400; seed < 440; seed++) {
+        struct machine *m = begin(seed);
+        int64_t in_time, late, late_before;
+        int n_made, who = random_below(&m->random, m->pattern.n_ranks);
+        send_planned(m, who, n_messages(m, who) / 2);
+        for (int x = 0; x < 12; x++) {
+            sum_up(m, &in_time, &late_before, &n_made);
+            for (int r = 0; r < m->pattern.n_ranks; r++)
+                send_planned(m, r, n_messages(m, r));
+            for (double now = 1; x == 0 && m->n_missing > 0; now += 1e-5) {
+                mock_set_time(now);
+                poll_any(m);
+                assert_true(now < 2);
+            }
+            poll_all(m);
+            drain(m);
+            sum_up(m, &in_time, &late, &n_made);
+            if (x >= 1)
+                assert_int_equal(late, late_before);
+        }
+        end(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_as_planned),
+        cmocka_unit_test(test_rides_are_the_plan),
+        cmocka_unit_test(test_deviations),
+        cmocka_unit_test(test_abandoned_once),
+    };
+    return cmocka_run_group_tests_name("rides", tests, NULL, NULL);
+}

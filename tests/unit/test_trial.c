@@ -1,0 +1,152 @@
+/* Choosing by measurement (shim/trial.h): what candidates take is made up here. */
+#include "shim/trial.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static uint64_t random_state;
+
+/* From 0 up to 1. */
+static double random_share(void)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(random_state >> 40) / (double)(1 << 24);
+}
+
+/* Makes calls that take us[k] by candidate k, up to noise times as long at random, until a trial
+ * has ended (or n calls were made). Returns how much time more than MPI's was spent, in calls of
+ * MPI's. */
+static double run_trial(struct cpl_trial *trial, const double *us, double noise, int64_t n)
+{
+    double spent = 0;
+    int32_t n_trials = trial->n_trials;
+    for (int64_t k = 0; k < n && trial->n_trials == n_trials; k++) {
+        int32_t candidate = cpl_trial_candidate(trial);
+        assert_in_range(candidate, 0, trial->n - 1);
+        assert_true(!trial->running || trial->in[candidate]);
+        spent += us[candidate] / us[0] - 1;
+        if (cpl_trial_note(trial, us[candidate] * (1 + noise * random_share())))
+            cpl_trial_judge(trial, trial->own_us);
+    }
+    return spent;
+}
+
+static void test_fastest_is_kept(void **state)
+{
+    (void)state;
+    const double us[][CPL_MAX_TRIED] = {
+        {10, 8, 9}, {10, 9, 8}, {8, 9, 10}, {10, 30, 9}, {10, 9, 90}};
+    const int32_t best[] = {1, 2, 0, 2, 1};
+    for (int32_t k = 0; k < 5; k++)
+        for (int32_t rounds = 1; rounds <= CPL_TRIAL_ROUNDS; rounds += 6) {
+            struct cpl_trial trial;
+            cpl_trial_begin(&trial, CPL_MAX_TRIED, rounds);
+            assert_int_equal(cpl_trial_candidate(&trial), 0);
+            run_trial(&trial, us[k], 0, 1000);
+            assert_false(trial.running);
+            assert_int_equal(trial.chosen, best[k]);
+            assert_int_equal(cpl_trial_candidate(&trial), best[k]);
+        }
+}
+
+/* A call that is disturbed in every trial, be it MPI's or a plan's, does not turn the choice. */
+static void test_one_disturbed_call(void **state)
+{
+    (void)state;
+    for (int32_t disturbed = 2; disturbed < 16; disturbed++) {
+        struct cpl_trial trial;
+        int32_t call = 0;
+        cpl_trial_begin(&trial, 2, 7);
+        while (trial.running) {
+            double us = (trial.turn ? 8 : 10) * (call++ == disturbed ? 20 : 1);
+            if (cpl_trial_note(&trial, us))
+                cpl_trial_judge(&trial, trial.own_us);
+        }
+        assert_int_equal(trial.chosen, 1);
+    }
+}
+
+/* The margin: a plan that is hardly faster is not worth a change, one in use that is hardly slower
+ * is given up. */
+static void test_margin(void **state)
+{
+    (void)state;
+    struct cpl_trial trial;
+    const double hardly[] = {10, 9.9}, faster[] = {10, 9}, slower[] = {10, 10.05};
+    cpl_trial_begin(&trial, 2, 7);
+    run_trial(&trial, hardly, 0, 1000);
+    assert_int_equal(trial.chosen, 0);
+    run_trial(&trial, faster, 0, 10000);
+    assert_int_equal(trial.chosen, 1);
+    run_trial(&trial, hardly, 0, 100000);
+    assert_int_equal(trial.chosen, 1);
+    run_trial(&trial, slower, 0, 100000);
+    assert_int_equal(trial.chosen, 0);
+}
+
+/* A slow plan costs little however slow it is, and later trials come ever more seldom. */
+static void test_cost_is_bounded(void **state)
+{
+    (void)state;
+    for (double slow = 1; slow <= 16; slow *= 2) {
+        const double us[] = {10, 10 * slow, 10 * slow};
+        struct cpl_trial trial;
+        int64_t last = 0;
+        cpl_trial_begin(&trial, CPL_MAX_TRIED, 7);
+        /* two plans: all their rounds at up to a seventh more, or one or two rounds */
+        assert_true(run_trial(&trial, us, 0, 1000) <= 2 * 2 * (slow - 1) + 1e-9 || slow < 1.15);
+        assert_int_equal(trial.chosen, 0);
+        for (int32_t k = 0; k < 6; k++) {
+            int64_t tried = trial.tried, interval = trial.interval;
+            run_trial(&trial, us, 0, INT64_C(1) << 20);
+            assert_true(trial.interval > last);
+            assert_true(trial.tried - tried <= 2 * (1 + 4));
+            assert_true((trial.tried - tried) * 100 <= interval);
+            last = trial.interval;
+        }
+    }
+}
+
+/* Without rounds the first plan is used and never tried. */
+static void test_untried(void **state)
+{
+    (void)state;
+    struct cpl_trial trial;
+    cpl_trial_begin(&trial, 2, 0);
+    for (int32_t k = 0; k < 100000; k++) {
+        assert_int_equal(cpl_trial_candidate(&trial), 1);
+        assert_false(cpl_trial_note(&trial, 1));
+    }
+}
+
+/* Under noise of half a call's time a plan that takes twice as long is never kept, and one that
+ * takes half always. */
+static void test_noise(void **state)
+{
+    (void)state;
+    const double slow[] = {10, 20, 25}, fast[] = {10, 5, 12};
+    for (int32_t k = 0; k < 2000; k++) {
+        struct cpl_trial trial;
+        random_state = (uint64_t)k;
+        cpl_trial_begin(&trial, CPL_MAX_TRIED, 7);
+        run_trial(&trial, slow, 0.5, 1000);
+        assert_int_equal(trial.chosen, 0);
+        cpl_trial_begin(&trial, CPL_MAX_TRIED, 7);
+        run_trial(&trial, fast, 0.5, 1000);
+        assert_int_equal(trial.chosen, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fastest_is_kept), cmocka_unit_test(test_one_disturbed_call),
+        cmocka_unit_test(test_margin),          cmocka_unit_test(test_cost_is_bounded),
+        cmocka_unit_test(test_untried),         cmocka_unit_test(test_noise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
