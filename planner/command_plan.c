@@ -158,23 +158,36 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
+static enum cpl_status apply_distances(const struct options *options,
+                                       const struct cpl_machine_file *file,
+                                       struct cpl_machine *machine, struct cpl_error *error)
+{
+    struct cpl_distances distances;
+    enum cpl_status status =
+        cpl_distances_load(options->machine, file, machine->n_ranks, &distances, error);
+    if (status)
+        return status;
+    status = cpl_machine_set_distances(machine, &distances, NULL, error);
+    cpl_distances_free(&distances);
+    return status;
+}
+
 /* The machine that the options describe, for n_ranks ranks. */
 static enum cpl_status describe_machine(const struct options *options, int32_t n_ranks,
                                         struct cpl_machine *machine, struct cpl_error *error)
 {
-    int32_t ranks_per_node = 0;
-    struct cpl_costs costs = cpl_costs_default();
+    struct cpl_machine_file file = cpl_machine_file_default();
     struct cpl_node_shape shape;
     enum cpl_status status = CPL_OK;
     if (options->machine)
-        status = cpl_costs_load(options->machine, &costs, &ranks_per_node, error);
-    if (!status && options->topology) {
+        status = cpl_machine_file_load(options->machine, &file, error);
+    if (!status && options->topology)
         status = cpl_node_shape_load(options->topology, &shape, error);
-        if (!status && shape.n_cores > 0)
-            ranks_per_node = shape.n_cores;
-    }
     if (status)
         return status;
+    int32_t ranks_per_node = file.ranks_per_node;
+    if (options->topology && shape.n_cores > 0)
+        ranks_per_node = shape.n_cores;
     if (options->ranks_per_node)
         ranks_per_node = options->ranks_per_node;
     if (!ranks_per_node)
@@ -182,10 +195,14 @@ static enum cpl_status describe_machine(const struct options *options, int32_t n
     status = cpl_machine_init(n_ranks, ranks_per_node, machine, error);
     if (status)
         return status;
-    machine->costs = costs;
+    machine->costs = file.costs;
     if (options->topology)
         cpl_machine_apply_shape(machine, &shape);
-    return CPL_OK;
+    if (file.distances[0])
+        status = apply_distances(options, &file, machine, error);
+    if (status)
+        cpl_machine_free(machine);
+    return status;
 }
 
 /* What --strategy asks for. Returns false after saying what is wrong. */

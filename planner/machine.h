@@ -1,9 +1,9 @@
 /* The machine: where ranks sit (node, socket, NUMA domain) and what a message costs between any two
  * of those.
  *
- * Order of calls: cpl_machine_init (or a describing function), optionally cpl_costs_load,
- * then use, then cpl_machine_free. Not changed while plans are made. Thread rule: may be read by
- * any number of threads. */
+ * Order of calls: cpl_machine_init (or a describing function), optionally
+ * cpl_machine_file_load and what that says, then use, then cpl_machine_free. Not changed while
+ * plans are made. Thread rule: may be read by any number of threads. */
 #ifndef CARPOOL_MACHINE_H
 #define CARPOOL_MACHINE_H
 
@@ -52,7 +52,31 @@ struct cpl_machine {
     int32_t cores_per_node; /* processing units that the ranks of a node share; 0: at least one per
                                rank */
     struct cpl_costs costs;
-    struct cpl_arena arena; /* owns the arrays */
+    const float *distance_us; /* measured: n_ranks x n_ranks entries, a row for each rank with the
+                                 time of a message to each other one; NULL: not measured */
+    struct cpl_arena arena;   /* owns the arrays */
+};
+
+/* Measured distances of all pairs of ranks. */
+struct cpl_distances {
+    int32_t n_ranks;
+    float *us;              /* n_ranks x n_ranks entries, a row for each rank; 0 on the diagonal */
+    struct cpl_arena arena; /* owns us */
+};
+
+/* The most ranks that distances are read for (256 MiB), and the largest distance. */
+#define CPL_MAX_DISTANCE_RANKS 8192
+#define CPL_MAX_DISTANCE_US    1e12
+
+/* The longest path that a machine file may name, with its end. */
+#define CPL_MACHINE_PATH 1024
+
+/* What a machine file says. */
+struct cpl_machine_file {
+    struct cpl_costs costs;
+    int32_t ranks_per_node;           /* 0: not said */
+    char distances[CPL_MACHINE_PATH]; /* file of measured distances; "": none */
+    int64_t distances_line;           /* that named it */
 };
 
 /* A machine that need not be described. */
@@ -114,21 +138,45 @@ static inline double cpl_segment_us(const struct cpl_costs *costs, bool of_items
  * consecutive blocks. */
 int32_t cpl_machine_block_unit(int32_t i, int32_t n_local, int32_t n_units);
 
-/* Reads costs from a machine file into *costs: lines "KEY VALUE", `#` starts a comment; keys not
- * named keep the value that *costs has. Keys:
- * {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte}, network.node_ns_per_byte,
- * segment_ns, item_ns, switch_us, and ranks_per_node, stored in *ranks_per_node when that is not
- * NULL. Values are finite and >= 0. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ...";
- * *costs is then unchanged). */
-enum cpl_status cpl_costs_read(const char *file, struct cpl_costs *costs, int32_t *ranks_per_node,
-                               struct cpl_error *error);
+/* The default machine's costs, and nothing else said. */
+struct cpl_machine_file cpl_machine_file_default(void);
 
-/* cpl_costs_read for a machine file or, where there is no such file, the costs (all of them) and
- * the ranks per node of the built-in machine of that name. ranks_per_node may be NULL. Returns what
- * cpl_costs_read returns, CPL_ERR_IO with a text that lists the built-in machines when there is
- * neither. */
-enum cpl_status cpl_costs_load(const char *name, struct cpl_costs *costs, int32_t *ranks_per_node,
-                               struct cpl_error *error);
+/* Reads a machine file: lines "KEY VALUE", `#` starts a comment; what is not named keeps the value
+ * that *file has. Keys: {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte},
+ * network.node_ns_per_byte, segment_ns, item_ns, switch_us, finite and >= 0; ranks_per_node; and
+ * distances, the path of a file of distances, relative to where the machine file lies. That file is
+ * not looked at. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *file is then
+ * unchanged). */
+enum cpl_status cpl_machine_file_read(const char *name, struct cpl_machine_file *file,
+                                      struct cpl_error *error);
+
+/* What a machine file says beside the default or, where there is no such file, the costs and the
+ * ranks per node of the built-in machine of that name. Returns what cpl_machine_file_read returns,
+ * CPL_ERR_IO with a text that lists the built-in machines when there is neither. */
+enum cpl_status cpl_machine_file_load(const char *name, struct cpl_machine_file *file,
+                                      struct cpl_error *error);
+
+/* Reads the distances of n_ranks ranks, in microseconds, from a Matrix Market file, whose entry (i,
+ * j) is the time of a message from rank i-1 to rank j-1: array or coordinate (then every pair must
+ * be there), real or integer, general or symmetric. The diagonal is not looked at. Returns CPL_OK
+ * (the caller frees *distances), CPL_ERR_IO, CPL_ERR_FORMAT, CPL_ERR_UNFIT (of another number of
+ * ranks, or more than CPL_MAX_DISTANCE_RANKS), CPL_ERR_NOMEM. */
+enum cpl_status cpl_distances_read(const char *name, int32_t n_ranks,
+                                   struct cpl_distances *distances, struct cpl_error *error);
+
+/* cpl_distances_read for the file that the machine file `machine_name` names (there must be one);
+ * when it cannot be opened the text says where it was named. */
+enum cpl_status cpl_distances_load(const char *machine_name, const struct cpl_machine_file *file,
+                                   int32_t n_ranks, struct cpl_distances *distances,
+                                   struct cpl_error *error);
+
+void cpl_distances_free(struct cpl_distances *distances);
+
+/* Gives the machine a copy of the distances between its ranks: rank i of the machine is rank
+ * rank[i] of the distances (NULL: i; then there are as many). Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_machine_set_distances(struct cpl_machine *machine,
+                                          const struct cpl_distances *distances,
+                                          const int32_t *rank, struct cpl_error *error);
 
 /* The class of the link between two ranks. */
 static inline enum cpl_link_class cpl_machine_link(const struct cpl_machine *machine, int32_t a,

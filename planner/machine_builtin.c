@@ -95,19 +95,29 @@ static void list_names(char *text, size_t size)
     }
 }
 
-enum cpl_status cpl_costs_load(const char *name, struct cpl_costs *costs, int32_t *ranks_per_node,
-                               struct cpl_error *error)
+struct cpl_machine_file cpl_machine_file_default(void)
+{
+    return (struct cpl_machine_file){.costs = cpl_costs_default()};
+}
+
+enum cpl_status cpl_machine_file_load(const char *name, struct cpl_machine_file *file,
+                                      struct cpl_error *error)
 {
     struct stat info;
+    struct cpl_machine_file loaded = cpl_machine_file_default();
     bool missing = stat(name, &info) && (errno == ENOENT || errno == ENOTDIR);
-    if (!missing)
-        return cpl_costs_read(name, costs, ranks_per_node, error);
+    if (!missing) {
+        enum cpl_status status = cpl_machine_file_read(name, &loaded, error);
+        if (!status)
+            *file = loaded;
+        return status;
+    }
     for (size_t k = 0; k < N_MACHINES; k++) {
         if (strcmp(machines[k].name, name) != 0)
             continue;
-        *costs = machines[k].costs;
-        if (ranks_per_node)
-            *ranks_per_node = machines[k].ranks_per_node;
+        loaded.costs = machines[k].costs;
+        loaded.ranks_per_node = machines[k].ranks_per_node;
+        *file = loaded;
         return CPL_OK;
     }
     char names[80];

@@ -5,7 +5,8 @@
  * section 4) swap the points of ranks as Kernighan and Lin do, so that ranks with much to say to
  * each other differ in few coordinates: they minimise the sum over messages of volume x hops. Near
  * and doubling (Bhowmik and Bodele, topology-aware collectives, 3.2 and 3.3) go by the machine
- * alone. The same input gives the same map. */
+ * alone: by measured distances where it has them, else by the classes of its links. The same input
+ * gives the same map. */
 #ifndef CARPOOL_MAP_H
 #define CARPOOL_MAP_H
 
@@ -47,8 +48,8 @@ enum cpl_status cpl_map_fits(enum cpl_map map, const struct cpl_grid *grid,
                              struct cpl_error *error);
 
 /* Makes a map. position has n_ranks entries. KLF and KLR take O(steps) time and O(ranks x sum of
- * sizes + messages) memory, the others O(ranks). Returns CPL_OK,
- * CPL_ERR_UNFIT as cpl_map_fits, CPL_ERR_NOMEM. */
+ * sizes + messages) memory, the others O(ranks), with measured distances O(ranks^2) time. Returns
+ * CPL_OK, CPL_ERR_UNFIT as cpl_map_fits, CPL_ERR_NOMEM. */
 enum cpl_status cpl_map_make(enum cpl_map map, const struct cpl_pattern *pattern,
                              const struct cpl_machine *machine, const struct cpl_grid *grid,
                              int32_t *position, struct cpl_error *error);

@@ -1,11 +1,13 @@
 /* Maps by the machine alone (map.h): the ring and recursive doubling heuristics of Bhowmik and
- * Bodele, 3.2 and 3.3, with the class of the link between two ranks for their distance.
+ * Bodele, 3.2 and 3.3, with the measured distances of the machine (their D, of a ping-pong) or,
+ * where there are none, the class of the link between two ranks for their distance.
  *
- * Both place rank 0 on point 0 and then, point after point, the nearest rank that is left: one of
- * the same socket, else of the same node, else any; of equally near ones the lowest. The ring takes
- * the points in their order, each next to the one before. Doubling takes, from a point of
- * reference, those at the largest power-of-two distances, as these carry most in a recursive
- * doubling; after two of them the second is the reference. O(ranks x sockets of a node). */
+ * Both place rank 0 on point 0 and then, point after point, the nearest rank that is left: by
+ * classes one of the same socket, else of the same node, else any; of equally near ones the lowest.
+ * The ring takes the points in their order, each next to the one before. Doubling takes, from a
+ * point of reference, those at the largest power-of-two distances, as these carry most in a
+ * recursive doubling; after two of them the second is the reference. O(ranks x sockets of a node),
+ * with distances O(ranks^2). */
 #include "map.h"
 
 /* Ranks in a list by unit (socket or node), each list ascending; what is placed is skipped. */
@@ -85,17 +87,38 @@ static int32_t first_left(struct unit_lists *lists, int32_t unit, const int32_t 
     return rank;
 }
 
-/* Places the nearest rank to `near` of those left on a point, and returns it. */
-static int32_t place(struct placer *placer, int32_t near, int32_t point)
+/* The nearest rank to `near` of those left, by the classes of links. */
+static int32_t nearest_by_class(struct placer *placer, int32_t near)
 {
     int32_t rank = first_left(&placer->in_socket, placer->socket[near], placer->position);
     if (rank < 0)
         rank = first_left(&placer->in_node, placer->machine->node[near], placer->position);
-    if (rank < 0) {
-        while (placer->position[placer->lowest] >= 0)
-            placer->lowest++;
-        rank = placer->lowest;
-    }
+    if (rank >= 0)
+        return rank;
+    while (placer->position[placer->lowest] >= 0)
+        placer->lowest++;
+    return placer->lowest;
+}
+
+/* The same by the measured distances from `near`. */
+static int32_t nearest_by_distance(const struct placer *placer, int32_t near)
+{
+    int32_t n_ranks = placer->machine->n_ranks, nearest = -1;
+    const float *distance = placer->machine->distance_us + (int64_t)near * n_ranks;
+    for (int32_t i = 0; i < n_ranks; i++)
+        if (placer->position[i] < 0 && (nearest < 0 || distance[i] < distance[nearest]))
+            nearest = i;
+    return nearest;
+}
+
+/* Places the nearest rank to `near` of those left on a point, and returns it. The first is rank 0
+ * near itself. */
+static int32_t place(struct placer *placer, int32_t near, int32_t point)
+{
+    int32_t rank = near;
+    if (placer->position[near] >= 0)
+        rank = placer->machine->distance_us ? nearest_by_distance(placer, near)
+                                            : nearest_by_class(placer, near);
     placer->position[rank] = point;
     return rank;
 }

@@ -12,16 +12,16 @@
 
 #include "pattern_read.h"
 
+#include "matrix_banner.h"
 #include "pattern_items.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define BANNER         "%%MatrixMarket"
 #define FIRST_CAPACITY 4096
 
 #define EXPECTED_BANNER                                                                            \
-    "\"" BANNER " matrix coordinate FIELD SYMMETRY\", FIELD one of real, integer, pattern, "       \
+    "\"" CPL_BANNER " matrix coordinate FIELD SYMMETRY\", FIELD one of real, integer, pattern, "   \
     "SYMMETRY one of general, symmetric, skew-symmetric"
 
 /* Entries of a file as they come, and items. */
@@ -43,23 +43,16 @@ struct matrix_format {
     enum matrix_symmetry symmetry;
 };
 
-/* A word of the banner: what it means, or why it cannot be taken and what to do. */
-struct banner_word {
-    const char *text;
-    int meaning;
-    const char *remedy; /* NULL: the word is understood */
-};
+static const struct cpl_banner_word object_words[] = {{"matrix", 0, NULL}, {NULL, 0, NULL}};
 
-static const struct banner_word object_words[] = {{"matrix", 0, NULL}, {NULL, 0, NULL}};
-
-static const struct banner_word layout_words[] = {
+static const struct cpl_banner_word layout_words[] = {
     {"coordinate", 0, NULL},
     {"array", 0,
      "is a dense matrix; write its nonzeros as a coordinate matrix, one line ROW COLUMN VALUE "
      "each"},
     {NULL, 0, NULL}};
 
-static const struct banner_word field_words[] = {
+static const struct cpl_banner_word field_words[] = {
     {"real", FIELD_REAL, NULL},
     {"double", FIELD_REAL, NULL}, /* in files of the format's first years */
     {"integer", FIELD_INTEGER, NULL},
@@ -68,7 +61,7 @@ static const struct banner_word field_words[] = {
      "has values that are no volumes; write them as integer, or drop them and write pattern"},
     {NULL, 0, NULL}};
 
-static const struct banner_word symmetry_words[] = {
+static const struct cpl_banner_word symmetry_words[] = {
     {"general", SYMMETRY_GENERAL, NULL},
     {"symmetric", SYMMETRY_SYMMETRIC, NULL},
     {"skew-symmetric", SYMMETRY_SKEW, NULL},
@@ -276,28 +269,6 @@ static enum cpl_status read_text(struct cpl_text_reader *reader, int32_t *n_rank
 
 /* Matrix Market: the banner, comments, "ROWS COLUMNS ENTRIES", then the entries, 1-based. */
 
-static enum cpl_status read_banner_word(struct cpl_text_reader *reader,
-                                        const struct banner_word *words, int *meaning,
-                                        struct cpl_error *error)
-{
-    struct cpl_text_word word;
-    char quote[CPL_TEXT_QUOTE];
-    if (!cpl_text_take_word(reader, &word))
-        return cpl_text_fail(reader, error, "the Matrix Market banner is cut; expected %s",
-                             reader->expected);
-    for (; words->text; words++) {
-        if (!cpl_text_word_is(word, words->text))
-            continue;
-        if (words->remedy)
-            return cpl_text_fail(reader, error, "a Matrix Market file of the kind \"%s\" %s",
-                                 words->text, words->remedy);
-        *meaning = words->meaning;
-        return CPL_OK;
-    }
-    return cpl_text_fail(reader, error, "\"%s\" in the Matrix Market banner; expected %s",
-                         cpl_text_quote(word, quote), reader->expected);
-}
-
 static enum cpl_status read_banner(struct cpl_text_reader *reader, struct matrix_format *format,
                                    struct cpl_error *error)
 {
@@ -305,13 +276,13 @@ static enum cpl_status read_banner(struct cpl_text_reader *reader, struct matrix
     int field = 0;
     int symmetry = 0;
     reader->expected = EXPECTED_BANNER;
-    enum cpl_status status = read_banner_word(reader, object_words, &ignored, error);
+    enum cpl_status status = cpl_banner_take(reader, object_words, &ignored, error);
     if (!status)
-        status = read_banner_word(reader, layout_words, &ignored, error);
+        status = cpl_banner_take(reader, layout_words, &ignored, error);
     if (!status)
-        status = read_banner_word(reader, field_words, &field, error);
+        status = cpl_banner_take(reader, field_words, &field, error);
     if (!status)
-        status = read_banner_word(reader, symmetry_words, &symmetry, error);
+        status = cpl_banner_take(reader, symmetry_words, &symmetry, error);
     if (!status)
         status = cpl_text_end(reader, error);
     if (!status && field == FIELD_PATTERN && symmetry == SYMMETRY_SKEW)
@@ -459,7 +430,7 @@ static enum cpl_status read_entries(struct cpl_text_reader *reader, int32_t *n_r
         return read_text(reader, n_ranks, list, error);
     struct cpl_text_word word;
     char quote[CPL_TEXT_QUOTE];
-    if (cpl_text_take_word(reader, &word) && cpl_text_word_is(word, BANNER))
+    if (cpl_text_take_word(reader, &word) && cpl_text_word_is(word, CPL_BANNER))
         return read_matrix(reader, n_ranks, list, error);
     return cpl_text_fail(reader, error, "the first line starts with \"%s\"; expected %s",
                          cpl_text_quote(word, quote), EXPECTED_BANNER);

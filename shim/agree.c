@@ -21,6 +21,7 @@ struct desk {
     int64_t *headers; /* HEADER_WORDS a rank */
     int64_t *n_messages;
     int64_t *node_key;
+    int32_t *world_rank;
     int64_t *pairs;
     int *counts;
     int *displs;
@@ -30,7 +31,14 @@ struct desk {
     int32_t *words;
 };
 
-enum { HEADER_MESSAGES, HEADER_NODE, HEADER_STRAIGHT, HEADER_STRAIGHT_BYTES, HEADER_WORDS };
+enum {
+    HEADER_MESSAGES,
+    HEADER_NODE,
+    HEADER_WORLD_RANK,
+    HEADER_STRAIGHT,
+    HEADER_STRAIGHT_BYTES,
+    HEADER_WORDS
+};
 
 static bool at_root(const struct desk *desk)
 {
@@ -93,9 +101,11 @@ static bool open_desk(struct desk *desk)
     desk->headers = calloc(n, HEADER_WORDS * sizeof *desk->headers);
     desk->n_messages = calloc(n, sizeof *desk->n_messages);
     desk->node_key = calloc(n, sizeof *desk->node_key);
+    desk->world_rank = calloc(n, sizeof *desk->world_rank);
     desk->counts = calloc(n, sizeof *desk->counts);
     desk->displs = calloc(n, sizeof *desk->displs);
-    return desk->headers && desk->n_messages && desk->node_key && desk->counts && desk->displs;
+    return desk->headers && desk->n_messages && desk->node_key && desk->world_rank &&
+           desk->counts && desk->displs;
 }
 
 static void close_desk(struct desk *desk)
@@ -103,6 +113,7 @@ static void close_desk(struct desk *desk)
     free(desk->headers);
     free(desk->n_messages);
     free(desk->node_key);
+    free(desk->world_rank);
     free(desk->pairs);
     free(desk->counts);
     free(desk->displs);
@@ -136,6 +147,7 @@ static bool expect_pairs(struct desk *desk)
             return false;
         desk->n_messages[i] = n;
         desk->node_key[i] = desk->headers[i * HEADER_WORDS + HEADER_NODE];
+        desk->world_rank[i] = (int32_t)desk->headers[i * HEADER_WORDS + HEADER_WORLD_RANK];
         desk->counts[i] = (int)(2 * n);
     }
     int64_t total = lay_out(desk);
@@ -148,8 +160,8 @@ static bool expect_pairs(struct desk *desk)
  */
 static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct desk *desk)
 {
-    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm), input->n_straight,
-                                    input->straight_bytes};
+    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm), cpl_context.rank,
+                                    input->n_straight, input->straight_bytes};
     int64_t *pairs = calloc(2 * (size_t)input->n_messages + 1, sizeof *pairs);
     bool ready = pairs && (!at_root(desk) || open_desk(desk));
     if (!cpl_agree_all(comm, ready)) {
@@ -218,6 +230,7 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
                                        .n_messages = desk->n_messages,
                                        .pairs = desk->pairs,
                                        .node_key = desk->node_key,
+                                       .world_rank = desk->world_rank,
                                        .same_payload = input->same_payload,
                                        .needed = input->needed,
                                        .most_plans = input->most_plans};

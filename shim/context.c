@@ -102,5 +102,6 @@ void cpl_context_finish(void)
     cpl_persistent_end();
     cpl_request_end();
     cpl_pt2pt_free_messages();
+    cpl_distances_free(&cpl_context.machine.distances);
     PMPI_Comm_free_keyval(&cpl_context.keyval);
 }

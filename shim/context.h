@@ -37,9 +37,10 @@ struct cpl_request;
 struct cpl_shim_machine {
     bool shape_tried, shape_known;
     struct cpl_node_shape shape;
-    bool costs_known;
-    struct cpl_costs costs;
-    bool unfit_warned; /* CARPOOL_STRATEGY has been warned about */
+    bool file_tried;
+    struct cpl_machine_file file;   /* what CARPOOL_MACHINE says, else the default */
+    struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
+    bool unfit_warned;              /* CARPOOL_STRATEGY has been warned about */
 };
 
 #define CPL_N_RECENT 64 /* a power of two */

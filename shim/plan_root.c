@@ -65,19 +65,32 @@ static void apply_topology(struct cpl_machine *machine)
     machine->cores_per_node = 0;
 }
 
-static void apply_costs(struct cpl_machine *machine)
+/* Reads what CARPOOL_MACHINE names. What cannot be used is warned about and left out. */
+static void load_machine_file(struct cpl_shim_machine *cache)
+{
+    const char *name = cpl_context.settings.machine;
+    struct cpl_error error;
+    cache->file_tried = true;
+    cache->file = cpl_machine_file_default();
+    if (name[0] && cpl_machine_file_load(name, &cache->file, &error))
+        cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; the built-in costs hold", error.text);
+    if (cache->file.distances[0] &&
+        cpl_distances_load(name, &cache->file, cpl_context.size, &cache->distances, &error))
+        cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; planning goes on without distances",
+                error.text);
+}
+
+/* Ranks of another MPI_COMM_WORLD have no distances. */
+static enum cpl_status apply_machine_file(const struct cpl_plan_request *request,
+                                          struct cpl_machine *machine, struct cpl_error *error)
 {
     struct cpl_shim_machine *cache = &cpl_context.machine;
-    struct cpl_error error;
-    if (!cache->costs_known) {
-        cache->costs_known = true;
-        cache->costs = cpl_costs_default();
-        if (cpl_context.settings.machine[0] &&
-            cpl_costs_load(cpl_context.settings.machine, &cache->costs, NULL, &error))
-            cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; the built-in costs hold",
-                    error.text);
-    }
-    machine->costs = cache->costs;
+    if (!cache->file_tried)
+        load_machine_file(cache);
+    machine->costs = cache->file.costs;
+    if (!cache->distances.n_ranks || cpl_context.met_others)
+        return CPL_OK;
+    return cpl_machine_set_distances(machine, &cache->distances, request->world_rank, error);
 }
 
 static double now_ms(void)
@@ -246,9 +259,10 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                                          &machine, &error);
         if (!status) {
             apply_topology(&machine);
-            apply_costs(&machine);
+            status = apply_machine_file(request, &machine, &error);
             struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
-            status = plan_pattern(&input, request, summary, plan, &n, &error);
+            if (!status)
+                status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }
         if (status)

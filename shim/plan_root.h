@@ -11,12 +11,14 @@
 #include <stdint.h>
 
 /* Everybody's send sets as gathered: rank i has n_messages[i] pairs of (destination, bytes), one
- * rank's after another's. node_key[i] is equal for ranks of the same node. */
+ * rank's after another's. node_key[i] is equal for ranks of the same node; world_rank[i] is rank
+ * i's rank in MPI_COMM_WORLD. */
 struct cpl_plan_request {
     int32_t n_ranks;
     const int64_t *n_messages;
     const int64_t *pairs;
     const int64_t *node_key;
+    const int32_t *world_rank;
     bool same_payload;
     bool needed; /* this and the next as in struct cpl_agree_input */
     int most_plans;

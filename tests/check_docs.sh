@@ -23,6 +23,8 @@ calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' $tables
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
         -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/pt2pt.def" | tr ' ' '\n')
 options=$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+calibrate_options=$("$top_builddir/calibrate/carpool-calibrate" --help 2>/dev/null |
+    sed -n 's/^  \(-o, \)*\(--[a-z-]*\).*/\2/p')
 
 # The text of documents: roff's \- and \(aq and font changes are taken out.
 text_of() { # file...
@@ -70,6 +72,11 @@ listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
 listed "every option of carpool report is in the manual" "$(
     "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every setting is in the README" "$variables" README.md
+if [ -x "$top_builddir/calibrate/carpool-calibrate" ]; then
+    listed "every option of carpool calibrate is in the manual" "$calibrate_options" doc/carpool.1
+else
+    skip "every option of carpool calibrate is in the manual" "no carpool-calibrate"
+fi
 
 # A name that ends in _ is the beginning of all names ("CARPOOL_* variables").
 unknown_variables() {

@@ -183,14 +183,33 @@ static enum cpl_status read_matrix(struct stage *stage, bool *is_output_kept,
 static enum cpl_status read_costs(struct stage *stage, bool *is_output_kept,
                                   struct cpl_error *error)
 {
-    struct cpl_costs costs;
-    int32_t ranks_per_node;
-    POISON(costs);
-    POISON(ranks_per_node);
+    struct cpl_machine_file said;
+    POISON(said);
     enum cpl_status status =
-        cpl_costs_load(temp_dir_path(&stage->dir, "costs.machine"), &costs, &ranks_per_node, error);
-    *is_output_kept = !status || (is_untouched(&costs, sizeof costs) &&
-                                  is_untouched(&ranks_per_node, sizeof ranks_per_node));
+        cpl_machine_file_load(temp_dir_path(&stage->dir, "costs.machine"), &said, error);
+    *is_output_kept = !status || is_untouched(&said, sizeof said);
+    return status;
+}
+
+static enum cpl_status read_distances(struct stage *stage, bool *is_output_kept,
+                                      struct cpl_error *error)
+{
+    struct cpl_distances distances;
+    struct cpl_machine machine;
+    POISON(distances);
+    enum cpl_status status =
+        cpl_distances_read(temp_dir_path(&stage->dir, "distances.mtx"), 2, &distances, error);
+    if (status) {
+        *is_output_kept = is_untouched(&distances, sizeof distances);
+        return status;
+    }
+    status = cpl_machine_init(2, 1, &machine, error);
+    if (!status) {
+        status = cpl_machine_set_distances(&machine, &distances, NULL, error);
+        *is_output_kept = !status || !machine.distance_us;
+        cpl_machine_free(&machine);
+    }
+    cpl_distances_free(&distances);
     return status;
 }
 
@@ -353,6 +372,8 @@ static int set_up(void **state)
     temp_dir_text(&stage.dir, "pattern.txt", "4\n0 1 2\n1 0 5\n1 3 3\n2 0 1\n2 3 6\n3 2 2\n");
     temp_dir_text(&stage.dir, "pattern.mtx",
                   "%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n2 1 4\n2 2 1\n3 2 5\n");
+    temp_dir_text(&stage.dir, "distances.mtx",
+                  "%%MatrixMarket matrix array real symmetric\n2 2\n0\n1\n0\n");
     temp_dir_text(&stage.dir, "costs.machine", "ranks_per_node 2\nnetwork.latency_us 100\n");
     stage.sink = fopen("/dev/null", "w");
     assert_non_null(stage.sink);
@@ -381,6 +402,7 @@ static void test_reading(void **state)
     sweep(read_text, *state, "a pattern as text");
     sweep(read_matrix, *state, "a matrix");
     sweep(read_costs, *state, "a machine file");
+    sweep(read_distances, *state, "distances");
 }
 
 static void test_building(void **state)

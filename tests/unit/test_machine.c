@@ -290,28 +290,27 @@ static void test_costs_file(void **state)
                                      "network.node_ns_per_byte 0\n"
                                      "ranks_per_node 48\n"
                                      "segment_ns 0.0000000000000000000000000000001e31");
-    struct cpl_costs costs = cpl_costs_default();
-    const struct cpl_costs untouched = costs;
-    int32_t ranks_per_node = 5;
-    assert_int_equal(cpl_costs_read(file, &costs, &ranks_per_node, NULL), CPL_OK);
-    assert_true(costs.link[CPL_LINK_NETWORK].latency_us == 2.5);
-    assert_true(costs.link[CPL_LINK_SOCKET].send_us == 0.1);
-    assert_true(costs.link[CPL_LINK_NODE].recv_us == 12345.678);
-    assert_true(costs.node_ns_per_byte == 0);
-    assert_true(costs.segment_ns > 0.999999999 && costs.segment_ns < 1.000000001);
-    assert_true(costs.link[CPL_LINK_NODE].send_us == untouched.link[CPL_LINK_NODE].send_us);
-    assert_int_equal(ranks_per_node, 48);
-    assert_int_equal(cpl_costs_read(file, &costs, NULL, NULL), CPL_OK);
+    struct cpl_machine_file said = {.costs = cpl_costs_default(), .ranks_per_node = 5};
+    const struct cpl_costs untouched = said.costs;
+    assert_int_equal(cpl_machine_file_read(file, &said, NULL), CPL_OK);
+    assert_true(said.costs.link[CPL_LINK_NETWORK].latency_us == 2.5);
+    assert_true(said.costs.link[CPL_LINK_SOCKET].send_us == 0.1);
+    assert_true(said.costs.link[CPL_LINK_NODE].recv_us == 12345.678);
+    assert_true(said.costs.node_ns_per_byte == 0);
+    assert_true(said.costs.segment_ns > 0.999999999 && said.costs.segment_ns < 1.000000001);
+    assert_true(said.costs.link[CPL_LINK_NODE].send_us == untouched.link[CPL_LINK_NODE].send_us);
+    assert_int_equal(said.ranks_per_node, 48);
+    assert_string_equal(said.distances, "");
 }
 
 static void test_empty_costs_file(void **state)
 {
-    struct cpl_costs costs = cpl_costs_default();
-    int32_t ranks_per_node = 5;
+    struct cpl_machine_file said = cpl_machine_file_default();
     const char *file = temp_dir_text(*state, "machine", "# nothing\n");
-    assert_int_equal(cpl_costs_read(file, &costs, &ranks_per_node, NULL), CPL_OK);
-    assert_int_equal(ranks_per_node, 5);
-    assert_true(costs.segment_ns == 5);
+    said.ranks_per_node = 5;
+    assert_int_equal(cpl_machine_file_read(file, &said, NULL), CPL_OK);
+    assert_int_equal(said.ranks_per_node, 5);
+    assert_true(said.costs.segment_ns == 5);
 }
 
 static void assert_costs_fail(void **state, const char *text, int line, const char *fragment)
@@ -319,14 +318,13 @@ static void assert_costs_fail(void **state, const char *text, int line, const ch
     const char *file = temp_dir_text(*state, "machine", text);
     char start[200];
     struct cpl_error error = {""};
-    struct cpl_costs costs = cpl_costs_default();
-    int32_t ranks_per_node = 5;
-    assert_int_equal(cpl_costs_read(file, &costs, &ranks_per_node, &error), CPL_ERR_FORMAT);
+    struct cpl_machine_file said = {.costs = cpl_costs_default(), .ranks_per_node = 5};
+    assert_int_equal(cpl_machine_file_read(file, &said, &error), CPL_ERR_FORMAT);
     snprintf(start, sizeof start, "%s:%d: ", file, line);
     if (strncmp(error.text, start, strlen(start)) != 0 || !strstr(error.text, fragment))
         fail_msg("\"%s\" should start with \"%s\" and say \"%s\"", error.text, start, fragment);
-    assert_int_equal(ranks_per_node, 5);
-    assert_true(costs.segment_ns == 5 && costs.node_ns_per_byte == 0.04);
+    assert_int_equal(said.ranks_per_node, 5);
+    assert_true(said.costs.segment_ns == 5 && said.costs.node_ns_per_byte == 0.04);
 }
 
 static void test_wrong_costs_files(void **state)
@@ -345,9 +343,139 @@ static void test_wrong_costs_files(void **state)
     assert_costs_fail(state, "ranks_per_node 2.5\n", 1, "not a whole number");
     assert_costs_fail(state, "segment_ns=7\n", 1, "unknown key \"segment_ns=7\"");
     struct temp_dir *dir = *state;
-    struct cpl_costs costs = cpl_costs_default();
-    assert_int_equal(cpl_costs_read(dir->path, &costs, NULL, NULL), CPL_ERR_IO);
-    assert_int_equal(cpl_costs_read("/no/such/file", &costs, NULL, NULL), CPL_ERR_IO);
+    struct cpl_machine_file said = cpl_machine_file_default();
+    assert_int_equal(cpl_machine_file_read(dir->path, &said, NULL), CPL_ERR_IO);
+    assert_int_equal(cpl_machine_file_read("/no/such/file", &said, NULL), CPL_ERR_IO);
+}
+
+/* The path is relative to where the machine file lies, and may have blanks inside. */
+static void test_distances_key(void **state)
+{
+    struct temp_dir *dir = *state;
+    struct cpl_machine_file said;
+    char expected[200];
+    const char *file = temp_dir_text(dir, "machine", "#\n distances\tmy  own.mtx \t# measured\n");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    snprintf(expected, sizeof expected, "%s/my  own.mtx", dir->path);
+    assert_string_equal(said.distances, expected);
+    assert_int_equal(said.distances_line, 2);
+    file = temp_dir_text(dir, "machine", "distances /abs.mtx");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_string_equal(said.distances, "/abs.mtx");
+    assert_costs_fail(state, "distances # none\n", 1, "distances is missing");
+    assert_costs_fail(state, "distances a\ndistances b\n", 2, "given in line 1");
+    char text[CPL_MACHINE_PATH + 40];
+    snprintf(text, sizeof text, "distances /%0*d\n", CPL_MACHINE_PATH - 2, 0);
+    file = temp_dir_text(dir, "machine", text);
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_int_equal(strlen(said.distances), CPL_MACHINE_PATH - 1);
+    snprintf(text, sizeof text, "distances /%0*d\n", CPL_MACHINE_PATH - 1, 0);
+    assert_costs_fail(state, text, 1, "longer than 1023 bytes");
+}
+
+#define MM "%%MatrixMarket matrix "
+
+static void assert_distances(void **state, const char *text, int32_t n_ranks, const float *expected)
+{
+    struct cpl_distances distances;
+    struct cpl_error error = {""};
+    const char *file = temp_dir_text(*state, "distances.mtx", text);
+    if (cpl_distances_read(file, n_ranks, &distances, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(distances.n_ranks, n_ranks);
+    for (int32_t k = 0; k < n_ranks * n_ranks; k++)
+        assert_true(distances.us[k] == expected[k]);
+    cpl_distances_free(&distances);
+}
+
+static void test_distances(void **state)
+{
+    const float there[] = {0, 1, 2, 3, 0, 4, 5, 6.5F, 0}, both[] = {0, 1, 2, 1, 0, 3, 2, 3, 0};
+    assert_distances(
+        state, MM "array real general\n% by column\n3 3\n7\n3\n5\n1\n7\n6.5\n2\n\n4\n0", 3, there);
+    assert_distances(state, MM "array integer symmetric\n3 3\n0\n1\n2\n0\n3\n0\n", 3, both);
+    assert_distances(state,
+                     MM "coordinate real general\n3 3 7\n3 2 6.5\n1 2 1\n1 3 2\n2 1 3\n2 3 4\n"
+                        "3 1 5\n2 2 9\n",
+                     3, there);
+    assert_distances(state, MM "coordinate real symmetric\n3 3 3\n2 1 1\n3 1 2\n3 2 3\n", 3, both);
+    assert_distances(state, MM "array real general\n1 1\n0\n", 1, there);
+}
+
+static void assert_no_distances(void **state, const char *text, enum cpl_status expected, int line,
+                                const char *fragment)
+{
+    const char *file = temp_dir_text(*state, "distances.mtx", text);
+    char start[200];
+    struct cpl_distances distances = {.n_ranks = 77};
+    struct cpl_error error = {""};
+    assert_int_equal(cpl_distances_read(file, 2, &distances, &error), expected);
+    snprintf(start, sizeof start, "%s:%d: ", file, line);
+    if (strncmp(error.text, start, strlen(start)) != 0 || !strstr(error.text, fragment))
+        fail_msg("\"%s\" should start with \"%s\" and say \"%s\"", error.text, start, fragment);
+    assert_int_equal(distances.n_ranks, 77);
+}
+
+static void test_wrong_distances(void **state)
+{
+    static const struct {
+        const char *text;
+        int line;
+        const char *fragment;
+    } wrong[] = {
+        {"", 1, "does not start with a banner"},
+        {"2 2\n", 1, "starts with \"2\""},
+        {MM "array real\n2 2\n", 1, "banner is cut"},
+        {MM "array pattern general\n2 2\n", 1, "has no values"},
+        {MM "array real skew-symmetric\n2 2\n", 1, "has negative distances"},
+        {MM "array real general\n2 3\n", 2, "expected as many rows as columns"},
+        {MM "array real general\n2 2 4\n", 2, "follows the last field"},
+        {MM "array real general\n2 2\n0\n-1\n1\n0\n", 4, "at least 0"},
+        {MM "array real general\n2 2\n0\nnan\n1\n0\n", 4, "not a number"},
+        {MM "array real general\n2 2\n0\ninf\n1\n0\n", 4, "not a number"},
+        {MM "array real general\n2 2\n0\n1e13\n1\n0\n", 4, "more than 1e+12"},
+        {MM "array real general\n2 2\n0\n1\n1\n", 5, "the file ends here"},
+        {MM "array real general\n2 2\n0\n1\n1\n0\n0\n", 7, "a line after the 4 entries"},
+        {MM "coordinate real general\n2 2 1\n1 2 1\n", 3, "row 2, column 1 is missing"},
+        {MM "coordinate real general\n2 2 2\n1 2 1\n1 2 1\n", 4, "was given before"},
+        {MM "coordinate real symmetric\n2 2 2\n1 2 1\n2 1 1\n", 4, "was given before"},
+        {MM "coordinate real general\n2 2 2\n1 2 1\n1 3 1\n", 4, "from 1 to 2"},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_no_distances(state, wrong[k].text, CPL_ERR_FORMAT, wrong[k].line, wrong[k].fragment);
+    assert_no_distances(state, MM "array real general\n3 3\n", CPL_ERR_UNFIT, 2,
+                        "of 3 ranks, for a run of 2; measure them anew: mpiexec -n 2");
+    assert_int_equal(cpl_distances_read("/", CPL_MAX_DISTANCE_RANKS + 1, NULL, NULL),
+                     CPL_ERR_UNFIT);
+}
+
+static void test_missing_distances(void **state)
+{
+    struct cpl_machine_file said;
+    struct cpl_distances distances;
+    struct cpl_error error = {""};
+    char expected[CPL_MACHINE_PATH + 200];
+    const char *file = temp_dir_text(*state, "machine", "#\ndistances none.mtx\n");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_int_equal(cpl_distances_load(file, &said, 4, &distances, &error), CPL_ERR_IO);
+    snprintf(expected, sizeof expected, "%s:2: distances: %s: ", file, said.distances);
+    assert_memory_equal(error.text, expected, strlen(expected));
+    assert_non_null(strstr(error.text, "carpool calibrate --distances, or take the line out"));
+}
+
+/* A communicator's ranks have the distances of theirs in the world. */
+static void test_distances_of_some(void **state)
+{
+    (void)state;
+    float us[] = {0, 1, 2, 3, 0, 4, 5, 6, 0};
+    const int32_t rank[] = {2, 0};
+    struct cpl_distances distances = {.n_ranks = 3, .us = us};
+    struct cpl_machine machine = make_machine(2, 1);
+    assert_null(machine.distance_us);
+    assert_int_equal(cpl_machine_set_distances(&machine, &distances, rank, NULL), CPL_OK);
+    assert_true(machine.distance_us[0] == 0 && machine.distance_us[1] == 5);
+    assert_true(machine.distance_us[2] == 2 && machine.distance_us[3] == 0);
+    cpl_machine_free(&machine);
 }
 
 /* Every built-in machine is found by its name. */
@@ -358,9 +486,10 @@ static void test_builtin_machines(void **state)
     const struct cpl_builtin_machine *machines = cpl_builtin_machines(&n);
     assert_true(n >= 3);
     for (size_t k = 0; k < n; k++) {
-        struct cpl_costs costs = {0};
-        int32_t ranks_per_node = 0;
-        assert_int_equal(cpl_costs_load(machines[k].name, &costs, &ranks_per_node, NULL), CPL_OK);
+        struct cpl_machine_file said;
+        assert_int_equal(cpl_machine_file_load(machines[k].name, &said, NULL), CPL_OK);
+        struct cpl_costs costs = said.costs;
+        int32_t ranks_per_node = said.ranks_per_node;
         assert_memory_equal(&costs, &machines[k].costs, sizeof costs);
         assert_int_equal(ranks_per_node, machines[k].ranks_per_node);
         assert_true(ranks_per_node >= 1);
@@ -377,18 +506,17 @@ static void test_builtin_machines(void **state)
 static void test_load_costs(void **state)
 {
     const char *file = temp_dir_text(*state, "torus", "segment_ns 7\n");
-    struct cpl_costs costs = cpl_costs_default();
+    struct cpl_machine_file said;
     struct cpl_error error = {""};
-    int32_t ranks_per_node = 5;
-    assert_int_equal(cpl_costs_load("torus", &costs, NULL, NULL), CPL_OK);
-    assert_int_equal(cpl_costs_load(file, &costs, &ranks_per_node, NULL), CPL_OK);
-    assert_true(costs.segment_ns == 7);
-    assert_int_equal(ranks_per_node, 5);
-    assert_int_equal(cpl_costs_load("magic", &costs, NULL, &error), CPL_ERR_IO);
+    assert_int_equal(cpl_machine_file_load("torus", &said, NULL), CPL_OK);
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_true(said.costs.segment_ns == 7 && said.costs.item_ns == 1);
+    assert_int_equal(said.ranks_per_node, 0);
+    assert_int_equal(cpl_machine_file_load("magic", &said, &error), CPL_ERR_IO);
     assert_string_equal(error.text, "magic: no such file, and no such machine; built-in ones are "
                                     "edr, torus, node");
     struct temp_dir *dir = *state;
-    assert_int_equal(cpl_costs_load(dir->path, &costs, NULL, &error), CPL_ERR_IO);
+    assert_int_equal(cpl_machine_file_load(dir->path, &said, &error), CPL_ERR_IO);
     assert_null(strstr(error.text, "no such machine"));
 }
 
@@ -415,6 +543,11 @@ int main(void)
         TEST_WITH_FILES(test_costs_file),
         TEST_WITH_FILES(test_empty_costs_file),
         TEST_WITH_FILES(test_wrong_costs_files),
+        TEST_WITH_FILES(test_distances_key),
+        TEST_WITH_FILES(test_distances),
+        TEST_WITH_FILES(test_wrong_distances),
+        TEST_WITH_FILES(test_missing_distances),
+        cmocka_unit_test(test_distances_of_some),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,6 +236,65 @@ static void test_doubling(void **state)
               (const int32_t[]){0, 2, 3, 4, 1});
 }
 
+static void set_distances(struct cpl_machine *machine, float *us)
+{
+    struct cpl_distances distances = {.n_ranks = machine->n_ranks, .us = us};
+    assert_int_equal(cpl_machine_set_distances(machine, &distances, NULL, NULL), CPL_OK);
+}
+
+static struct cpl_machine make_measured(int32_t n_ranks, const int64_t *node, float *us)
+{
+    struct cpl_machine machine = make_machine(n_ranks, node, NULL);
+    set_distances(&machine, us);
+    return machine;
+}
+
+/* Distances that contradict the nodes: 3 is next to 0 and then 1, not 2, to 3; doubling has 3 at
+ * the far point, 2 around 0, and what is left next to 2. */
+static void test_distances(void **state)
+{
+    (void)state;
+    const int64_t node[] = {0, 0, 1, 1};
+    float us[] = {0, 5, 4, 1, /* a row for each rank */
+                  9, 0, 9, 9, /* rows tell, columns do not */
+                  4, 9, 0, 8, 3, 1, 2, 0};
+    check_map(CPL_MAP_NEAR, make_machine(4, node, NULL), (const int32_t[]){0, 1, 2, 3});
+    check_map(CPL_MAP_NEAR, make_measured(4, node, us), (const int32_t[]){0, 2, 3, 1});
+    check_map(CPL_MAP_DOUBLING, make_machine(4, node, NULL), (const int32_t[]){0, 2, 1, 3});
+    check_map(CPL_MAP_DOUBLING, make_measured(4, node, us), (const int32_t[]){0, 3, 1, 2});
+    float equal[16] = {0};
+    check_map(CPL_MAP_NEAR, make_measured(4, (const int64_t[]){0, 1, 0, 1}, equal),
+              (const int32_t[]){0, 1, 2, 3}); /* ties: the lowest rank */
+}
+
+/* Whatever was measured, a map is a permutation; in the ring each rank is the nearest of those left
+ * to the one before. */
+static void test_random_distances(void **state)
+{
+    (void)state;
+    static float us[MOST_RANKS * MOST_RANKS];
+    uint64_t random = 8;
+    for (int32_t n = 1; n <= MOST_RANKS; n++) {
+        int32_t position[MOST_RANKS], rank_at[MOST_RANKS];
+        int64_t node[MOST_RANKS] = {0};
+        for (int32_t k = 0; k < n * n; k++)
+            us[k] = (float)random_below(&random, 1 + n / 2);
+        struct cpl_machine machine = make_measured(n, node, us);
+        assert_int_equal(cpl_map_doubling(&machine, position), CPL_OK);
+        assert_permutation(position, n);
+        assert_int_equal(cpl_map_near(&machine, position), CPL_OK);
+        assert_permutation(position, n);
+        assert_int_equal(position[0], 0);
+        for (int32_t i = 0; i < n; i++)
+            rank_at[position[i]] = i;
+        for (int32_t p = 1; p < n; p++)
+            for (int32_t later = p + 1; later < n; later++)
+                assert_true(us[rank_at[p - 1] * n + rank_at[p]] <=
+                            us[rank_at[p - 1] * n + rank_at[later]]);
+        cpl_machine_free(&machine);
+    }
+}
+
 static void scatter_ranks(struct cpl_machine *machine, int32_t n_ranks, uint64_t *random)
 {
     int64_t node[MOST_RANKS];
@@ -347,6 +406,8 @@ int main(void)
         cmocka_unit_test(test_shuffled_hypercube),
         cmocka_unit_test(test_near),
         cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_random_distances),
         cmocka_unit_test(test_machines),
         cmocka_unit_test(test_strategies),
         cmocka_unit_test(test_unfit),

@@ -1,0 +1,35 @@
+/* The files that are written: the machine file and the distances. On one rank; no MPI. */
+#ifndef CARPOOL_CALIBRATE_WRITE_H
+#define CARPOOL_CALIBRATE_WRITE_H
+
+#include "links.h"
+
+#include <stdio.h>
+
+/* Where and how was measured. */
+struct cpl_run_facts {
+    const char *host; /* of rank 0 */
+    const char *mpi;  /* the MPI library's version */
+    int n_ranks, n_nodes, n_hosts;
+    int n_turns; /* most ranks that share a processor; more than 1: figures are of the scheduler */
+    int ranks_per_node; /* on consecutive ranks; 0: one node, or they differ */
+    double seconds;     /* that it took */
+};
+
+/* What was measured beside links. */
+struct cpl_memory_result {
+    double segment_ns, item_ns;
+};
+
+/* A class of links that was disturbed more than this was measured on a busy machine. */
+#define CPL_MOST_DISTURBANCE 2
+
+/* Writes a machine file (planner/machine.h). distances: its key's value, NULL for none. */
+void cpl_write_machine(FILE *out, const struct cpl_run_facts *facts,
+                       const struct cpl_links_result *links, const struct cpl_memory_result *memory,
+                       const char *distances);
+
+/* Writes n_ranks x n_ranks distances in microseconds as a symmetric Matrix Market array. */
+void cpl_write_distances(FILE *out, const struct cpl_run_facts *facts, const float *us);
+
+#endif
