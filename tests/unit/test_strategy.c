@@ -364,10 +364,40 @@ static void check_searches(const struct trial *trial, double fastest_us)
         fail_msg("seed %d: balance takes %g us, not %g", (int)trial->seed, us, fastest_us);
 }
 
+/* Plans to be tried against each other: auto's first, then others, slower one after another, with
+ * other numbers of waves, none slower than direct. */
+static void check_several(const struct trial *trial)
+{
+    enum { MOST = 3 };
+    const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
+    struct cpl_strategy_choice choice[MOST], chosen;
+    struct cpl_plan plan[MOST], by_auto, by_mpi = plan_by(trial, &direct);
+    int32_t n = 0;
+    double direct_us = 0, us[MOST] = {0};
+    assert_int_equal(cpl_plan_cost(&by_mpi, &trial->machine, 8, &direct_us, NULL), CPL_OK);
+    assert_int_equal(cpl_strategy_plan_auto(&trial->input, &chosen, &by_auto, NULL), CPL_OK);
+    assert_int_equal(cpl_strategy_plan_several(&trial->input, MOST, choice, plan, &n, NULL),
+                     CPL_OK);
+    assert_in_range(n, 1, MOST);
+    assert_true(plan[0].fingerprint == by_auto.fingerprint);
+    for (int32_t k = 0; k < n; k++) {
+        assert_int_equal(cpl_plan_check(&plan[k], &trial->pattern, NULL), CPL_OK);
+        assert_int_equal(cpl_plan_cost(&plan[k], &trial->machine, 8, &us[k], NULL), CPL_OK);
+        for (int32_t j = 0; j < k; j++)
+            assert_int_not_equal(plan[k].n_waves, plan[j].n_waves);
+        if (us[k] > direct_us || (k > 0 && us[k] < us[k - 1]))
+            fail_msg("seed %d: plan %d, %s, takes %g us", (int)trial->seed, k,
+                     text_of(&choice[k]), us[k]);
+        cpl_plan_free(&plan[k]);
+    }
+    cpl_plan_free(&by_auto);
+    cpl_plan_free(&by_mpi);
+}
+
 /* Enough for auto to try every candidate. */
 static double budget_ms(const struct cpl_pattern *pattern)
 {
-    return 2 + 0.004 * (double)pattern->n_messages;
+    return 2 + 0.007 * (double)pattern->n_messages;
 }
 
 /* Ranks dealt to nodes and sockets at random. */
@@ -415,8 +445,10 @@ static void check_trial(const struct trial *trial)
         if (!list.choice[k].strategy->searches)
             fastest_us = us < fastest_us ? us : fastest_us;
     }
-    if (trial->seed % SEARCH_EVERY == 0)
+    if (trial->seed % SEARCH_EVERY == 0) {
         check_searches(trial, fastest_us);
+        check_several(trial);
+    }
     assert_true(check_choice(trial, &vpt1, &us) == direct);
 }
 
