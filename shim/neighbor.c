@@ -6,8 +6,10 @@
 #include "context.h"
 #include "log.h"
 #include "neighbor_internal.h"
+#include "report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Describes the type of neighbour k; that of the neighbour before is kept where it is the same. */
 static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_type *type)
@@ -102,9 +104,9 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *e
     int32_t before = trial->chosen;
     if (!cpl_trial_note(trial, seconds * 1e6))
         return;
-    if (cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
-                                 state->private_comm) != MPI_SUCCESS)
-        return;
+    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
+    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
+                             state->private_comm);
     cpl_trial_judge(trial, slowest_us);
     if (!trial->running)
         log_choice(state, exchange, before);
@@ -125,6 +127,11 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         /* Else a late rank is timed, not the exchange. */
         if (exchange->trial.running)
             cpl_collective_Barrier(state->private_comm);
+    }
+    bool timed = exchange->trial.running || cpl_report_is_wanted();
+    if (candidate == 0 && !timed) {
+        cpl_trial_note(&exchange->trial, 0);
+        return false;
     }
     double start = PMPI_Wtime();
     if (candidate > 0 && cpl_neighbor_resolve(call, state, exchange)) {

@@ -63,11 +63,10 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
 /* Takes the time since the last blocking collective, if the rank has sent between the two. */
 static void keep_pace(struct cpl_pt2pt *p)
 {
-    double now = PMPI_Wtime();
     int64_t n = p->n_learned + p->n_batches;
     if (p->paced_at > 0 && n > p->n_paced && !p->given_up)
         cpl_samples_add(p->phase == CPL_PT2PT_MANAGED ? &p->pace_managed : &p->pace_direct,
-                        now - p->paced_at);
+                        PMPI_Wtime() - p->paced_at);
     p->n_paced = n;
 }
 
@@ -105,7 +104,8 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     keep_pace(p);
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
-    p->paced_at = PMPI_Wtime();
+    if (p->started)
+        p->paced_at = PMPI_Wtime();
 }
 
 void cpl_pt2pt_before_open(MPI_Comm comm)
