@@ -89,7 +89,7 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
-#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     MOVES(name, , nonblocking, parameters, arguments)
 #include "calls.def"
 #include "collectives.def"

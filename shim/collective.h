@@ -21,7 +21,7 @@
 #define OPENS                                                ENTERS
 #define JOINS                                                ENTERS
 #include "collectives.def"
-#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     int cpl_collective_##name parameters;
 #include "calls.def"
 

@@ -3,6 +3,7 @@
 
 #include "context.h"
 #include "log.h"
+#include "neighbor_internal.h"
 
 #include <stdlib.h>
 
@@ -47,7 +48,9 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     state->watched = !inter && state->size > 1 && cpl_adjacency_exists(comm);
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        state->exchanges[k].kind = (enum cpl_neighbor_kind)k;
+        state->exchanges[k] = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
+                                                    .first_tag = k * CPL_NEIGHBOR_TAGS,
+                                                    .adjacency = &state->adjacency};
     if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
         cpl_adjacency_free(&state->adjacency);
         free(state);

@@ -14,23 +14,33 @@ static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_typ
     return (k > 0 && handle == type->handle) || cpl_type_describe(handle, type);
 }
 
-static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int count, int64_t extent)
+static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int64_t count, int64_t extent)
 {
     if (side->byte_displs)
         return side->byte_displs[k];
     if (side->displs)
         return side->displs[k] * extent;
-    return side->same ? 0 : (int64_t)k * count * extent;
+    if (side->large_displs)
+        return side->large_displs[k] * extent;
+    return side->same ? 0 : k * count * extent;
+}
+
+static int64_t count_of(const struct cpl_neighbor_side *side, int k)
+{
+    if (side->counts)
+        return side->counts[k];
+    return side->large_counts ? side->large_counts[k] : side->count;
 }
 
 /* Fills the spans of one side's n neighbours. */
 static bool resolve_side(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
 {
     struct cpl_type type = {.size = 0};
-    if (n > 0 && side->counts && !side->displs && !side->byte_displs)
+    if (n > 0 && (side->counts || side->large_counts) && !side->displs && !side->large_displs &&
+        !side->byte_displs)
         return false;
     for (int k = 0; k < n; k++) {
-        int count = side->counts ? side->counts[k] : side->count;
+        int64_t count = count_of(side, k);
         if (count < 0 || !describe(side, k, &type))
             return false;
         /* As integers: MPI_BOTTOM is no pointer to compute with. */
@@ -43,24 +53,45 @@ static bool resolve_side(const struct cpl_neighbor_side *side, int n, struct cpl
     return true;
 }
 
-bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                          struct cpl_exchange *exchange)
+bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a)
 {
-    exchange->same_payload = call->send.same;
-    return resolve_side(&call->send, state->adjacency.out.n, exchange->out_span) &&
-           resolve_side(&call->recv, state->adjacency.in.n, exchange->in_span);
+    size_t n_out = (size_t)a->out.n + 1, n_in = (size_t)a->in.n + 1;
+    data->out_span = calloc(n_out, sizeof *data->out_span);
+    data->in_span = calloc(n_in, sizeof *data->in_span);
+    data->out_bytes = calloc(n_out, sizeof *data->out_bytes);
+    data->requests = calloc(n_in + n_out, sizeof *data->requests);
+    data->statuses = calloc(n_in + n_out, sizeof *data->statuses);
+    return data->out_span && data->in_span && data->out_bytes && data->requests && data->statuses;
 }
 
-int64_t cpl_neighbor_payload_bytes(const struct cpl_exchange *exchange,
-                                   const struct cpl_comm_state *state, int m)
+void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
 {
-    const struct cpl_neighbors *out = &state->adjacency.out;
+    free(data->out_span);
+    free(data->in_span);
+    free(data->out_bytes);
+    free(data->requests);
+    free(data->statuses);
+    *data = (struct cpl_neighbor_data){.out_span = NULL};
+}
+
+bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
+                          const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data)
+{
+    data->same_payload = call->send.same;
+    return resolve_side(&call->send, adjacency->out.n, data->out_span) &&
+           resolve_side(&call->recv, adjacency->in.n, data->in_span);
+}
+
+int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
+                                   const struct cpl_adjacency *adjacency, int m)
+{
+    const struct cpl_neighbors *out = &adjacency->out;
     int first = out->first_part[m], n_parts = out->first_part[m + 1] - first;
-    if (exchange->same_payload)
-        return cpl_span_bytes(&exchange->out_span[out->part[first]]);
+    if (data->same_payload)
+        return cpl_span_bytes(&data->out_span[out->part[first]]);
     int64_t bytes = n_parts > 1 ? n_parts * (int64_t)sizeof(uint32_t) : 0;
     for (int p = first; p < first + n_parts; p++)
-        bytes += cpl_span_bytes(&exchange->out_span[out->part[p]]);
+        bytes += cpl_span_bytes(&data->out_span[out->part[p]]);
     return bytes;
 }
 
@@ -87,7 +118,8 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);
     double start = PMPI_Wtime();
-    if (exchange->phase == CPL_PHASE_PLANNED && cpl_neighbor_resolve(call, state, exchange)) {
+    if (exchange->phase == CPL_PHASE_PLANNED &&
+        cpl_neighbor_resolve(call, exchange->adjacency, &exchange->data)) {
         *result = cpl_neighbor_run(call, state, exchange);
         exchange->calls_planned++;
         cpl_samples_add(&exchange->planned, PMPI_Wtime() - start);

@@ -1,5 +1,5 @@
-/* Neighborhood collectives (MPI 4.0, chapter 8.6): the blocking forms, reduced to one description,
- * carried by the executor once they are planned. */
+/* Neighborhood collectives (MPI 4.0, chapter 8.6), all forms reduced to one description, carried by
+ * the executor once they are planned. */
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
@@ -13,9 +13,11 @@
 /* One side of a call: where the data of neighbour k is. Unused members are zero. */
 struct cpl_neighbor_side {
     char *buffer;
-    int count;         /* elements, when counts is NULL */
-    const int *counts; /* elements per neighbour */
-    const int *displs; /* in extents of the type */
+    MPI_Count count;               /* elements, when there are no counts */
+    const int *counts;             /* elements per neighbour */
+    const MPI_Count *large_counts; /* or these */
+    const int *displs;             /* in extents of the type */
+    const MPI_Aint *large_displs;  /* or these */
     const MPI_Aint *byte_displs;
     MPI_Datatype type; /* when types is NULL */
     const MPI_Datatype *types;

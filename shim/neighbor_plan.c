@@ -25,13 +25,8 @@ static bool allocate(struct cpl_exchange *x, const struct cpl_adjacency *a)
     x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
     x->in_part = zeroed(a->in.n, sizeof *x->in_part);
     x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
-    x->out_span = zeroed(a->out.n, sizeof *x->out_span);
-    x->in_span = zeroed(a->in.n, sizeof *x->in_span);
-    x->out_bytes = zeroed(a->out.n_messages, sizeof *x->out_bytes);
-    x->statuses = zeroed(a->in.n + a->out.n, sizeof *x->statuses);
-    x->requests = zeroed(a->in.n + a->out.n, sizeof *x->requests);
-    return x->out_straight && x->in_straight && x->payload && x->in_part && x->self_from &&
-           x->out_span && x->in_span && x->out_bytes && x->requests;
+    return cpl_neighbor_data_make(&x->data, a) && x->out_straight && x->in_straight && x->payload &&
+           x->in_part && x->self_from;
 }
 
 void cpl_exchange_release(struct cpl_exchange *x)
@@ -42,29 +37,20 @@ void cpl_exchange_release(struct cpl_exchange *x)
     free(x->payload);
     free(x->in_part);
     free(x->self_from);
-    free(x->out_span);
-    free(x->in_span);
-    free(x->out_bytes);
-    free(x->requests);
-    free(x->statuses);
+    cpl_neighbor_data_free(&x->data);
     x->executor = NULL;
     x->out_straight = x->in_straight = NULL;
     x->payload = x->in_part = x->self_from = NULL;
-    x->out_span = x->in_span = NULL;
-    x->out_bytes = NULL;
-    x->requests = NULL;
-    x->statuses = NULL;
 }
 
 /* Sizes all messages and lists those that are to be planned in dst and bytes. Returns their number.
  */
-static int list_messages(const struct cpl_comm_state *state, struct cpl_exchange *x, int *dst,
-                         int64_t *bytes)
+static int list_messages(struct cpl_exchange *x, int *dst, int64_t *bytes)
 {
-    const struct cpl_neighbors *out = &state->adjacency.out;
+    const struct cpl_neighbors *out = &x->adjacency->out;
     int n = 0;
     for (int m = 0; m < out->n_messages; m++) {
-        int64_t size = cpl_neighbor_payload_bytes(x, state, m);
+        int64_t size = cpl_neighbor_payload_bytes(&x->data, x->adjacency, m);
         x->out_straight[m] = size > cpl_context.settings.size_limit;
         if (x->out_straight[m])
             continue;
@@ -134,10 +120,9 @@ static bool read_tokens(struct cpl_exchange *x, const struct cpl_adjacency *a, c
 
 /* Finds out how parallel edges match and which messages go straight. Collective; may fail on some
  * ranks only. */
-static bool match_edges(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                        struct cpl_exchange *x)
+static bool match_edges(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
 {
-    const struct cpl_adjacency *a = &state->adjacency;
+    const struct cpl_adjacency *a = x->adjacency;
     int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
     bool done = cpl_agree_all(call->comm, out && in);
     if (done) {
@@ -163,9 +148,9 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         .dst = dst, .bytes = bytes, .needed = x->mpi_distrusted, .same_payload = call->send.same};
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
     input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
-                 cpl_neighbor_resolve(call, state, x);
+                 cpl_neighbor_resolve(call, x->adjacency, &x->data);
     if (input.able)
-        input.n_messages = list_messages(state, x, dst, bytes);
+        input.n_messages = list_messages(x, dst, bytes);
     int32_t *words, n_words;
     bool agreed =
         cpl_agree(call->comm, &state->private_comm, &input, &x->summary, &words, &n_words);
@@ -173,11 +158,10 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     free(bytes);
     if (!agreed || !x->summary.decided)
         return false;
-    x->executor = cpl_executor_create(words, n_words, state->private_comm,
-                                      cpl_neighbor_first_tag(call->kind));
+    x->executor = cpl_executor_create(words, n_words, state->private_comm, x->first_tag);
     if (!cpl_agree_all(state->private_comm, x->executor))
         return false;
-    return cpl_agree_all(state->private_comm, match_edges(call, state, x));
+    return cpl_agree_all(state->private_comm, match_edges(call, x));
 }
 
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

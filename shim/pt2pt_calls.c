@@ -133,8 +133,8 @@ static int send_straight(struct cpl_comm_state *state, const struct cpl_span *sp
     segment->flags = CPL_SEGMENT_STRAIGHT;
     segment->straight_tag = FIRST_STRAIGHT_TAG + p->next_straight;
     p->next_straight = (p->next_straight + 1) % N_STRAIGHT_TAGS;
-    return PMPI_Isend(span->address, span->count, span->type.handle, segment->dest,
-                      segment->straight_tag, state->private_comm, &sending->inner);
+    return PMPI_Isend_c(span->address, span->count, span->type.handle, segment->dest,
+                        segment->straight_tag, state->private_comm, &sending->inner);
 }
 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
@@ -355,7 +355,7 @@ int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Statu
     int source, tag;
     if (!cpl_pt2pt_forget_message(*message, &source, &tag))
         return MPI_ERR_REQUEST;
-    int result = PMPI_Imrecv(span->address, span->count, span->type.handle, message, &request);
+    int result = PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &request);
     if (result == MPI_SUCCESS)
         result = cpl_pt2pt_wait(&request, &own);
     if (result == MPI_SUCCESS)

@@ -33,7 +33,7 @@ EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
