@@ -1,6 +1,7 @@
 /* Per-communicator state (comm_state.h). */
 #include "comm_state.h"
 
+#include "collective.h"
 #include "context.h"
 #include "log.h"
 #include "neighbor_internal.h"
@@ -36,6 +37,7 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
         return NULL;
     state->comm = comm;
     state->private_comm = MPI_COMM_NULL;
+    state->serve.request = MPI_REQUEST_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);
     int inter = 0;
@@ -72,22 +74,53 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
     return cpl_context.latest_state;
 }
 
-int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
+static void free_state(struct cpl_comm_state *state)
 {
-    (void)comm, (void)keyval, (void)extra;
-    struct cpl_comm_state *state = attribute;
-    cpl_pt2pt_end(state);
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        cpl_exchange_end(&state->exchanges[k], state);
     if (state->private_comm != MPI_COMM_NULL) {
         PMPI_Comm_free(&state->private_comm);
         cpl_context.n_planned--;
     }
     cpl_adjacency_free(&state->adjacency);
+    free(state);
+}
+
+/* Whether a rank has persistent requests of a communicator that is being freed: they may still be
+ * started, so all go on carrying them. The same answer on all ranks. */
+static bool has_left(const struct cpl_comm_state *state)
+{
+    return cpl_context.active && state->n_persistent > 0 &&
+           !cpl_agree_all(state->private_comm, state->n_left == 0);
+}
+
+void cpl_comm_state_free_left(void)
+{
+    while (cpl_context.first_left) {
+        struct cpl_comm_state *state = cpl_context.first_left;
+        cpl_context.first_left = state->next;
+        free_state(state);
+    }
+}
+
+int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
+{
+    (void)comm, (void)keyval, (void)extra;
+    struct cpl_comm_state *state = attribute;
+    cpl_pt2pt_end(state);
+    if (state->serve.request != MPI_REQUEST_NULL)
+        cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        cpl_exchange_end(&state->exchanges[k], state);
     unlink_state(state);
     cpl_context.latest_state = NULL;
     cpl_context.alone_comm = MPI_COMM_NULL;
-    free(state);
+    if (has_left(state)) {
+        state->comm = MPI_COMM_SELF; /* for errors */
+        state->next = cpl_context.first_left;
+        cpl_context.first_left = state;
+        return MPI_SUCCESS;
+    }
+    cpl_context.n_served -= state->serve.counted;
+    free_state(state);
     return MPI_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 
 #include "context.h"
 #include "neighbor_internal.h"
+#include "pt2pt.h"
 
 #include <stdlib.h>
 
@@ -117,6 +118,8 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     exchange->calls++;
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);
+    while (exchange->pending) /* the nonblocking calls before it */
+        cpl_pt2pt_poll();
     double start = PMPI_Wtime();
     if (exchange->phase == CPL_PHASE_PLANNED &&
         cpl_neighbor_resolve(call, exchange->adjacency, &exchange->data)) {

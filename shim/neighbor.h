@@ -42,4 +42,26 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 /* After PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
+/* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
+ * result in *result and a generalized request; false when it is to be made through PMPI. Local. */
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
+/* Makes the call's persistent request if it is carried: true when it is made, with MPI's result in
+ * *result; false when it is to be made through PMPI. Collective over the communicator. */
+bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
+/* A blocking collective on comm is about to be entered (comm may be any handle): at the 2nd, 4th,
+ * 8th, ... one the ranks may agree to carry nonblocking calls. Collective. */
+void cpl_neighbor_before_collective(MPI_Comm comm);
+
+/* Advances what is pending; never waits. Returns whether anything was completed. Local. */
+bool cpl_neighbor_poll(void);
+
+/* A request is about to be freed: one of a nonblocking call that is under way (which MPI does not
+ * allow) is completed. Local. */
+void cpl_neighbor_finish_request(MPI_Request request);
+
+/* Waits, while polling, until nothing is pending. Local. */
+void cpl_neighbor_finish_pending(void);
+
 #endif

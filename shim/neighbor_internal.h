@@ -4,6 +4,8 @@
 
 #include "neighbor.h"
 
+struct cpl_neighbor_packed;
+
 /* Room for the data of one call; false when memory ran out (free it then, too). Local. */
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency);
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data);
@@ -18,6 +20,30 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
 
+/* What cpl_neighbor_plan_list fills; room for all out-messages. */
+struct cpl_neighbor_list {
+    bool *straight; /* per out-message: too large to share */
+    int *payload;   /* of those that are not: their numbers, */
+    int *dst;       /* destinations, */
+    int64_t *bytes; /* and sizes */
+};
+
+/* Lists the messages that are to be planned. Returns their number. */
+int cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
+                           const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list);
+
+/* Room for what planning finds out about the neighbours; false when memory ran out. */
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *exchange);
+
+/* The token of every out-edge: its number among its parallel ones, and whether its message goes
+ * straight. Sent along every edge by a call of the exchange's kind, they tell the receivers. */
+void cpl_neighbor_plan_tokens(const struct cpl_adjacency *adjacency, const bool *straight,
+                              int *token);
+
+/* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
+ * order. Returns false when the tokens make no sense: the graph's two sides do not fit. */
+bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
+
 /* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
@@ -25,7 +51,7 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 /* One carrying of a planned exchange: from the data resolved for it until it is complete. One at a
  * time for an exchange. */
 struct cpl_neighbor_ride {
-    const struct cpl_comm_state *state;
+    struct cpl_comm_state *state;
     struct cpl_exchange *x;
     struct cpl_neighbor_data *data;
     bool carried; /* all that goes by combined messages is done */
@@ -38,7 +64,7 @@ bool cpl_neighbor_ride_progress(struct cpl_neighbor_ride *ride);
 
 /* Carries a blocking call of a planned exchange, whose data is resolved. Returns MPI's result,
  * after the error handler when it is an error. */
-int cpl_neighbor_run(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                      struct cpl_exchange *exchange);
 
 /* Tags that an exchange has on the private communicator. */
@@ -48,5 +74,46 @@ static inline int cpl_neighbor_straight_tag(const struct cpl_exchange *exchange)
 {
     return exchange->first_tag + CPL_EXECUTOR_TAGS;
 }
+
+/* A nonblocking or persistent call that is carried, or packed (neighbor_pending.c). */
+struct cpl_neighbor_op {
+    struct cpl_neighbor_op *next; /* in its exchange's queue or among the spare ones */
+    struct cpl_neighbor_ride ride;
+    struct cpl_neighbor_data data;
+    MPI_Request request;                /* generalized; MPI_REQUEST_NULL: persistent */
+    struct cpl_neighbor_packed *packed; /* runs by MPI; NULL: by the exchange's plan */
+    bool running, done;
+};
+
+/* A call with its arguments, not started; keeps its datatypes. NULL when memory ran out or, with
+ * *refused set, when it is to be left to MPI, which refuses an argument. Local. */
+struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
+                                             struct cpl_comm_state *state,
+                                             struct cpl_exchange *exchange, bool *refused);
+
+/* Starts it behind those that are pending. Local. */
+void cpl_neighbor_op_start(struct cpl_neighbor_op *op);
+
+/* Frees one that is not under way. */
+void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
+
+/* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
+void cpl_neighbor_drain(struct cpl_exchange *exchange);
+
+/* Of a persistent request that is complete: its result, after the error handler; and its end. */
+int cpl_neighbor_persistent_result(const struct cpl_neighbor_op *op);
+void cpl_neighbor_persistent_free(struct cpl_neighbor_op *op);
+
+/* The end of an exchange: drains it and frees what was noted for nonblocking calls. */
+void cpl_neighbor_end(struct cpl_exchange *exchange);
+
+/* Starts a call as MPI_Ineighbor_alltoallv of packed data; NULL with MPI's error in *result when
+ * that fails. Progress unpacks what has come and frees it when it returns true. Local. */
+struct cpl_neighbor_packed *cpl_neighbor_packed_start(const struct cpl_adjacency *adjacency,
+                                                      const struct cpl_neighbor_data *data,
+                                                      MPI_Comm comm, int *result);
+bool cpl_neighbor_packed_progress(struct cpl_neighbor_packed *packed,
+                                  const struct cpl_adjacency *adjacency,
+                                  const struct cpl_neighbor_data *data, int *result);
 
 #endif

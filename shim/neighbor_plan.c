@@ -18,8 +18,9 @@ static void *zeroed(int n, size_t size)
     return calloc((size_t)n + 1, size);
 }
 
-static bool allocate(struct cpl_exchange *x, const struct cpl_adjacency *a)
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
 {
+    const struct cpl_adjacency *a = x->adjacency;
     x->out_straight = zeroed(a->out.n_messages, sizeof *x->out_straight);
     x->in_straight = zeroed(a->in.n_messages, sizeof *x->in_straight);
     x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
@@ -43,28 +44,29 @@ void cpl_exchange_release(struct cpl_exchange *x)
     x->payload = x->in_part = x->self_from = NULL;
 }
 
-/* Sizes all messages and lists those that are to be planned in dst and bytes. Returns their number.
- */
-static int list_messages(struct cpl_exchange *x, int *dst, int64_t *bytes)
+int cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
+                           const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list)
 {
-    const struct cpl_neighbors *out = &x->adjacency->out;
+    const struct cpl_neighbors *out = &adjacency->out;
     int n = 0;
     for (int m = 0; m < out->n_messages; m++) {
-        int64_t size = cpl_neighbor_payload_bytes(&x->data, x->adjacency, m);
-        x->out_straight[m] = size > cpl_context.settings.size_limit;
-        if (x->out_straight[m])
+        int64_t size = cpl_neighbor_payload_bytes(data, adjacency, m);
+        list->straight[m] = size > cpl_context.settings.size_limit;
+        if (list->straight[m])
             continue;
-        x->payload[n] = m;
-        dst[n] = out->rank[m];
-        bytes[n++] = size;
+        list->payload[n] = m;
+        list->dst[n] = out->rank[m];
+        list->bytes[n++] = size;
     }
     return n;
 }
 
-/* A token: the edge's number among its parallel ones, and whether its message goes straight. */
-static int make_token(int ordinal, bool straight)
+void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
 {
-    return 2 * ordinal + straight;
+    for (int k = 0; k < a->out.n; k++) {
+        int m = a->out.message[k];
+        token[k] = 2 * a->out.ordinal[k] + (m >= 0 && straight[m]);
+    }
 }
 
 /* Exchanges tokens by the kind's own call, or alltoallv where any order does (allgather) or where
@@ -92,10 +94,9 @@ static bool exchange_tokens(const struct cpl_neighbor_call *call, int n_in, int 
     return done;
 }
 
-/* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
- * order. Returns false when the tokens make no sense: the graph's two sides do not fit. */
-static bool read_tokens(struct cpl_exchange *x, const struct cpl_adjacency *a, const int *token)
+bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
 {
+    const struct cpl_adjacency *a = x->adjacency;
     const struct cpl_neighbors *in = &a->in;
     for (int m = 0; m < in->n_messages; m++) {
         int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
@@ -126,11 +127,8 @@ static bool match_edges(const struct cpl_neighbor_call *call, struct cpl_exchang
     int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
     bool done = cpl_agree_all(call->comm, out && in);
     if (done) {
-        for (int k = 0; k < a->out.n; k++) {
-            int m = a->out.message[k];
-            out[k] = make_token(a->out.ordinal[k], m >= 0 && x->out_straight[m]);
-        }
-        done = exchange_tokens(call, a->in.n, a->out.n, out, in) && read_tokens(x, a, in);
+        cpl_neighbor_plan_tokens(a, x->out_straight, out);
+        done = exchange_tokens(call, a->in.n, a->out.n, out, in) && cpl_neighbor_plan_read(x, in);
     }
     free(out);
     free(in);
@@ -147,10 +145,12 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     struct cpl_agree_input input = {
         .dst = dst, .bytes = bytes, .needed = x->mpi_distrusted, .same_payload = call->send.same};
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
+    input.able = state->has_adjacency && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
                  cpl_neighbor_resolve(call, x->adjacency, &x->data);
     if (input.able)
-        input.n_messages = list_messages(x, dst, bytes);
+        input.n_messages = cpl_neighbor_plan_list(
+            x->adjacency, &x->data,
+            &(struct cpl_neighbor_list){x->out_straight, x->payload, dst, bytes});
     int32_t *words, n_words;
     bool agreed =
         cpl_agree(call->comm, &state->private_comm, &input, &x->summary, &words, &n_words);

@@ -208,7 +208,7 @@ bool cpl_neighbor_ride_progress(struct cpl_neighbor_ride *ride)
     return true;
 }
 
-int cpl_neighbor_run(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                      struct cpl_exchange *exchange)
 {
     struct cpl_neighbor_ride ride = {.state = state, .x = exchange, .data = &exchange->data};

@@ -2,18 +2,19 @@
 #include "pt2pt.h"
 
 #include "comm_state.h"
+#include "neighbor.h"
 #include "pt2pt_internal.h"
 
 #include <sched.h>
 
 #define FIRST_AGREEMENT 4
-#define MOST_RETRIES    3 /* at the next collectives, when messages were under way at one */
+#define MOST_RETRIES    3  /* at the next collectives, when messages were under way at one */
 #define IDLE_POLLS      64 /* in a row before the processor is given to others */
 
 void cpl_pt2pt_poll(void)
 {
     static _Thread_local int n_idle;
-    bool any = false;
+    bool any = cpl_context.first_pending && cpl_neighbor_poll();
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
         if (s->pt2pt.match.straight)

@@ -248,14 +248,14 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
     cpl_match_post(&state->pt2pt.match, receive);
 }
 
-static int raise_error(struct cpl_comm_state *state, int error)
+static int raise_error(const struct cpl_comm_state *state, int error)
 {
     if (error != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(state->comm, error);
     return error;
 }
 
-int cpl_pt2pt_finish_receive(struct cpl_comm_state *state, struct cpl_receive *receive,
+int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
                              MPI_Status *status)
 {
     cpl_pt2pt_leave();

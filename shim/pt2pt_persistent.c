@@ -2,6 +2,7 @@
 #include "pt2pt_persistent.h"
 
 #include "comm_state.h"
+#include "neighbor_internal.h"
 #include "pt2pt_calls.h"
 #include "pt2pt_failed.h"
 
@@ -11,8 +12,9 @@
 struct cpl_persistent {
     MPI_Request request; /* the key */
     struct cpl_persistent_call call;
-    struct cpl_type type;          /* the call's, kept */
-    struct cpl_comm_state *active; /* started managed on this communicator; NULL: not */
+    struct cpl_neighbor_op *collective;  /* a neighborhood collective; NULL: send or receive */
+    struct cpl_type type;                /* the call's, kept */
+    const struct cpl_comm_state *active; /* started managed on this communicator; NULL: not */
     struct cpl_receive receive;
     struct cpl_sending sending;
     UT_hash_handle hh;
@@ -42,6 +44,35 @@ void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *c
     if (call->type != MPI_DATATYPE_NULL && cpl_type_keep(&p->type))
         p->call.type = p->type.handle;
     HASH_ADD(hh, cpl_context.persistent, request, sizeof request, p);
+}
+
+bool cpl_persistent_add_collective(MPI_Request request, struct cpl_neighbor_op *op)
+{
+    struct cpl_persistent *p = calloc(1, sizeof *p);
+    if (!p)
+        return false;
+    p->request = request;
+    p->collective = op;
+    HASH_ADD(hh, cpl_context.persistent, request, sizeof request, p);
+    return true;
+}
+
+void cpl_persistent_forget(MPI_Request request)
+{
+    struct cpl_persistent *p = find(request);
+    if (p)
+        HASH_DEL(cpl_context.persistent, p);
+    free(p);
+}
+
+static int start_collective(struct cpl_persistent *p)
+{
+    p->active = p->collective->ride.state;
+    cpl_context.n_active_persistent++;
+    p->collective->ride.x->started++;
+    p->collective->ride.x->started_planned++;
+    cpl_neighbor_op_start(p->collective);
+    return MPI_SUCCESS;
 }
 
 static int start_managed(struct cpl_persistent *p, struct cpl_comm_state *state,
@@ -77,6 +108,8 @@ int cpl_persistent_start(MPI_Request *request)
     struct cpl_span span;
     if (!p)
         return PMPI_Start(request);
+    if (p->collective)
+        return start_collective(p);
     const struct cpl_persistent_call *call = &p->call;
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,
@@ -89,15 +122,21 @@ int cpl_persistent_start(MPI_Request *request)
 
 static bool is_done(struct cpl_persistent *p)
 {
+    if (p->collective)
+        return p->collective->done;
     return p->call.receives ? p->receive.done : cpl_pt2pt_send_done(&p->sending);
 }
 
 /* Takes over the result of a request that is done; it may be started again. */
 static int settle(struct cpl_persistent *p, MPI_Status *status)
 {
-    struct cpl_comm_state *state = p->active;
+    const struct cpl_comm_state *state = p->active;
     p->active = NULL;
     cpl_context.n_active_persistent--;
+    if (p->collective) {
+        cpl_match_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+        return cpl_neighbor_persistent_result(p->collective);
+    }
     if (p->call.receives)
         return cpl_pt2pt_finish_receive(state, &p->receive, status);
     cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
@@ -112,6 +151,14 @@ static struct cpl_persistent *active(MPI_Request request)
     return p && p->active ? p : NULL;
 }
 
+static void free_persistent(struct cpl_persistent *p)
+{
+    if (p->collective)
+        cpl_neighbor_persistent_free(p->collective);
+    cpl_type_release(&p->type);
+    free(p);
+}
+
 void cpl_persistent_free(MPI_Request request)
 {
     struct cpl_persistent *p = find(request);
@@ -123,8 +170,7 @@ void cpl_persistent_free(MPI_Request request)
         settle(p, MPI_STATUS_IGNORE);
     }
     HASH_DEL(cpl_context.persistent, p);
-    cpl_type_release(&p->type);
-    free(p);
+    free_persistent(p);
 }
 
 bool cpl_persistent_cancel(MPI_Request request)
@@ -141,7 +187,9 @@ bool cpl_persistent_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (!p)
         return false;
     *flag = is_done(p);
-    if (*flag && p->call.receives)
+    if (*flag && p->collective)
+        cpl_match_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    else if (*flag && p->call.receives)
         cpl_match_status(status, p->receive.from, p->receive.from_tag, p->receive.bytes,
                          p->receive.cancelled);
     return true;
@@ -332,7 +380,6 @@ void cpl_persistent_end(void)
     HASH_ITER(hh, cpl_context.persistent, p, next)
     {
         HASH_DEL(cpl_context.persistent, p);
-        cpl_type_release(&p->type);
-        free(p);
+        free_persistent(p);
     }
 }

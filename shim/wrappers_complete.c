@@ -13,7 +13,7 @@ static bool polls(void)
         return false;
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
-    return cpl_pt2pt_any_managed();
+    return cpl_pt2pt_any_managed() || cpl_context.n_active_persistent > 0 || cpl_context.failures;
 }
 
 EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)

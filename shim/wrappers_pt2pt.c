@@ -2,6 +2,7 @@
  * communicator is managed; while learning it is noted; while anything is managed, calls that wait
  * poll. Switched off, a call costs one branch. */
 #include "comm_state.h"
+#include "neighbor.h"
 #include "pt2pt_calls.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
@@ -15,7 +16,7 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    return !cpl_context.active || comm == cpl_context.alone_comm;
+    return !cpl_context.active || (comm == cpl_context.alone_comm && !cpl_context.first_pending);
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -159,7 +160,7 @@ static void note_received(MPI_Comm comm, int source, int tag, int result, const 
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         leave();                                                                                   \
-        if (comm == cpl_context.alone_comm)                                                        \
+        if (comm == cpl_context.alone_comm && !cpl_context.first_pending)                          \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
@@ -545,8 +546,10 @@ EXPORT int MPI_Startall(int count, MPI_Request requests[])
 
 EXPORT int MPI_Request_free(MPI_Request *request)
 {
-    if (cpl_context.active)
+    if (cpl_context.active) {
         cpl_persistent_free(*request);
+        cpl_neighbor_finish_request(*request);
+    }
     return PMPI_Request_free(request);
 }
 
