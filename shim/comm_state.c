@@ -106,8 +106,6 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     (void)comm, (void)keyval, (void)extra;
     struct cpl_comm_state *state = attribute;
     cpl_pt2pt_end(state);
-    if (state->serve.request != MPI_REQUEST_NULL)
-        cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         cpl_exchange_end(&state->exchanges[k], state);
     unlink_state(state);
@@ -126,5 +124,6 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 
 void cpl_comm_state_release(struct cpl_comm_state *state)
 {
+    cpl_neighbor_before_free(state->comm);
     PMPI_Comm_delete_attr(state->comm, cpl_context.keyval); /* calls cpl_comm_state_deleted */
 }

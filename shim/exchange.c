@@ -73,7 +73,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
 
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
 {
-    cpl_neighbor_end(exchange);
+    cpl_neighbor_drain(exchange);
     if (exchange->calls + exchange->started > 0 && cpl_context.settings.report[0])
         record(exchange, state);
     cpl_exchange_release(exchange);

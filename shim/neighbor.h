@@ -54,6 +54,10 @@ bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *reques
  * 8th, ... one the ranks may agree to carry nonblocking calls. Collective. */
 void cpl_neighbor_before_collective(MPI_Comm comm);
 
+/* comm is about to be freed: completes what was started for an agreement on it, since MPI keeps a
+ * communicator with open requests. Collective. */
+void cpl_neighbor_before_free(MPI_Comm comm);
+
 /* Advances what is pending; never waits. Returns whether anything was completed. Local. */
 bool cpl_neighbor_poll(void);
 

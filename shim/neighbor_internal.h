@@ -104,9 +104,6 @@ void cpl_neighbor_drain(struct cpl_exchange *exchange);
 int cpl_neighbor_persistent_result(const struct cpl_neighbor_op *op);
 void cpl_neighbor_persistent_free(struct cpl_neighbor_op *op);
 
-/* The end of an exchange: drains it and frees what was noted for nonblocking calls. */
-void cpl_neighbor_end(struct cpl_exchange *exchange);
-
 /* Starts a call as MPI_Ineighbor_alltoallv of packed data; NULL with MPI's error in *result when
  * that fails. Progress unpacks what has come and frees it when it returns true. Local. */
 struct cpl_neighbor_packed *cpl_neighbor_packed_start(const struct cpl_adjacency *adjacency,

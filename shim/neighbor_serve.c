@@ -375,11 +375,18 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
         s->next_round = s->n_collectives + 1;
 }
 
-void cpl_neighbor_end(struct cpl_exchange *exchange)
+void cpl_neighbor_before_free(MPI_Comm comm)
 {
-    cpl_neighbor_drain(exchange);
-    if (exchange->notes && exchange->notes->request != MPI_REQUEST_NULL)
-        cpl_collective_waitall(1, &exchange->notes->request, MPI_STATUSES_IGNORE);
-    free_notes(exchange->notes);
-    exchange->notes = NULL;
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state || !state->serve.named)
+        return;
+    cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &state->exchanges[k];
+        if (x->notes)
+            cpl_collective_waitall(1, &x->notes->request, MPI_STATUSES_IGNORE);
+        free_notes(x->notes);
+        x->notes = NULL;
+        x->settled = true;
+    }
 }

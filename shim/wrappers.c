@@ -100,8 +100,10 @@ static void before_collective(MPI_Comm comm)
 #define FREES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
-        if (cpl_context.active && comm && *comm != MPI_COMM_NULL)                                  \
+        if (cpl_context.active && comm && *comm != MPI_COMM_NULL) {                                \
             cpl_pt2pt_before_free(*comm);                                                          \
+            cpl_neighbor_before_free(*comm);                                                       \
+        }                                                                                          \
         return PMPI_##name arguments;                                                              \
     }
 #define WAITS(name, via, parameters, arguments)                                                    \
