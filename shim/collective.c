@@ -93,6 +93,8 @@ static int finish(int started, MPI_Request *request)
     }
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     MOVES(name, , nonblocking, parameters, arguments)
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    MOVES(name, , nonblocking, parameters, arguments)
 #include "calls.def"
 #include "collectives.def"
 

@@ -23,6 +23,8 @@
 #include "collectives.def"
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     int cpl_collective_##name parameters;
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    int cpl_collective_##name parameters;
 #include "calls.def"
 
 /* Whether all processes of a communicator, of both groups if it has two, are of this

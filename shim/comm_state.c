@@ -53,6 +53,8 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
         state->exchanges[k] = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
                                                     .first_tag = k * CPL_NEIGHBOR_TAGS,
                                                     .adjacency = &state->adjacency};
+    for (int k = CPL_ALLTOALLV; k <= CPL_ALLTOALLW; k++)
+        state->exchanges[k].adjacency = &state->exchanges[k].own;
     if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
         cpl_adjacency_free(&state->adjacency);
         free(state);

@@ -15,6 +15,8 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
         [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
         [CPL_NEIGHBOR_ALLGATHER] = "Neighbor_allgather",
         [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
+        [CPL_ALLTOALLV] = "Alltoallv",
+        [CPL_ALLTOALLW] = "Alltoallw",
         [CPL_KIND_PT2PT] = "pt2pt",
     };
     return names[kind];

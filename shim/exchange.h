@@ -4,6 +4,7 @@
 #ifndef CARPOOL_EXCHANGE_H
 #define CARPOOL_EXCHANGE_H
 
+#include "adjacency.h"
 #include "agree.h"
 #include "datatype.h"
 #include "executor.h"
@@ -13,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct cpl_adjacency;
 struct cpl_comm_state;
 struct cpl_neighbor_notes;
 struct cpl_neighbor_op;
@@ -24,6 +24,8 @@ enum cpl_neighbor_kind {
     CPL_NEIGHBOR_ALLTOALLW,
     CPL_NEIGHBOR_ALLGATHER,
     CPL_NEIGHBOR_ALLGATHERV,
+    CPL_ALLTOALLV,
+    CPL_ALLTOALLW,
     CPL_N_NEIGHBOR_KINDS
 };
 
@@ -36,15 +38,33 @@ enum cpl_exchange_phase {
     CPL_PHASE_PLANNED   /* decided: the executor carries it */
 };
 
+/* A message to or from a rank that is not among the neighbours. */
+struct cpl_extra {
+    int rank;
+    bool sent;
+    struct cpl_span span;
+};
+
 /* Where the data of one call is, and what of it goes straight. */
 struct cpl_neighbor_data {
     bool same_payload;         /* all out-messages carry the same payload (allgather) */
     struct cpl_span *out_span; /* per out-neighbour: its data */
     struct cpl_span *in_span;  /* per in-neighbour */
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
-    MPI_Request *requests;     /* of messages that go straight */
-    MPI_Status *statuses;      /* of these */
+    struct cpl_extra *extra; /* messages outside the plan (alltoall.c); NULL: there cannot be any */
+    int n_extra;
+    MPI_Request *requests; /* of messages that go straight */
+    MPI_Status *statuses;  /* of these */
     int n_requests;
+};
+
+/* What is learned of MPI_Alltoallv and MPI_Alltoallw (alltoall.c). */
+struct cpl_learned {
+    int64_t next_agreement; /* number of the call at which the ranks agree; alike on all ranks */
+    int n_vain;             /* agreements that came to nothing; alike on all ranks */
+    unsigned char *sent;    /* per rank: whether the call before sent to it; NULL: not known */
+    int64_t n_extra;        /* messages outside the plan since the last review */
+    int64_t n_messages;     /* all of them */
 };
 
 struct cpl_exchange {
@@ -54,7 +74,10 @@ struct cpl_exchange {
     int64_t calls;       /* alike on all ranks */
     int64_t calls_planned;
     int first_tag; /* on the private communicator: the executor's, and one for straight messages */
-    const struct cpl_adjacency *adjacency; /* the communicator's */
+    const struct cpl_adjacency *adjacency; /* the communicator's, or its own */
+    struct cpl_adjacency own;              /* of MPI_Alltoallv and MPI_Alltoallw (alltoall.c) */
+    struct cpl_learned learned;            /* of these */
+    int n_extra_most;                      /* messages outside the plan that a call may have */
     struct cpl_samples direct;             /* this rank's calls that MPI carried */
     struct cpl_samples planned;
     struct cpl_plan_summary summary; /* alike on all ranks once planned */

@@ -19,6 +19,7 @@ struct cpl_neighbor_side {
     const int *displs;             /* in extents of the type */
     const MPI_Aint *large_displs;  /* or these */
     const MPI_Aint *byte_displs;
+    const int *int_byte_displs;
     MPI_Datatype type; /* when types is NULL */
     const MPI_Datatype *types;
     bool same; /* every neighbour gets the data at buffer (allgather) */
@@ -26,6 +27,7 @@ struct cpl_neighbor_side {
 
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
+    bool by_rank; /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, _w) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
     /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
@@ -39,6 +41,10 @@ struct cpl_neighbor_call {
  * call is. */
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 
+/* The same for MPI_Alltoallv and MPI_Alltoallw (alltoall.c): planned when few ranks send to few and
+ * mostly to the same ones; messages that are not in the plan go straight. */
+bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result);
+
 /* After PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
@@ -51,7 +57,8 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
 bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
 /* A blocking collective on comm is about to be entered (comm may be any handle): at the 2nd, 4th,
- * 8th, ... one the ranks may agree to carry nonblocking calls. Collective. */
+ * 8th, ... 64th, 128th, 192nd ... one the ranks may agree to carry nonblocking calls. Collective.
+ */
 void cpl_neighbor_before_collective(MPI_Comm comm);
 
 /* comm is about to be freed: completes what was started for an agreement on it, since MPI keeps a

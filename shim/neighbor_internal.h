@@ -6,14 +6,21 @@
 
 struct cpl_neighbor_packed;
 
-/* Room for the data of one call; false when memory ran out (free it then, too). Local. */
-bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency);
+/* Room for the data of one call, and n_extra messages outside the plan; false when memory ran out
+ * (free it then, too). Local. */
+bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency,
+                            int n_extra);
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data);
 
 /* Finds where the data of all neighbours is: fills out_span and in_span. Returns false when an
  * argument is one that MPI would refuse: the call is then left to MPI, which does. Local. */
 bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                           const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data);
+
+/* Where the data for (or from) a rank is, of a call with arguments for all ranks. Returns false
+ * when MPI would refuse an argument. Local. */
+bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
+                               struct cpl_span *span);
 
 /* Bytes of the payload for out-message m: its parts, and their lengths when there are several.
  * After resolving. */

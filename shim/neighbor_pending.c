@@ -49,7 +49,7 @@ static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
         return op;
     }
     op = calloc(1, sizeof *op);
-    if (op && !cpl_neighbor_data_make(&op->data, x->adjacency)) {
+    if (op && !cpl_neighbor_data_make(&op->data, x->adjacency, x->n_extra_most)) {
         cpl_neighbor_data_free(&op->data);
         free(op);
         return NULL;

@@ -26,8 +26,8 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
     x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
     x->in_part = zeroed(a->in.n, sizeof *x->in_part);
     x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
-    return cpl_neighbor_data_make(&x->data, a) && x->out_straight && x->in_straight && x->payload &&
-           x->in_part && x->self_from;
+    return cpl_neighbor_data_make(&x->data, a, x->n_extra_most) && x->out_straight &&
+           x->in_straight && x->payload && x->in_part && x->self_from;
 }
 
 void cpl_exchange_release(struct cpl_exchange *x)
@@ -39,6 +39,9 @@ void cpl_exchange_release(struct cpl_exchange *x)
     free(x->in_part);
     free(x->self_from);
     cpl_neighbor_data_free(&x->data);
+    cpl_adjacency_free(&x->own);
+    free(x->learned.sent);
+    x->learned.sent = NULL;
     x->executor = NULL;
     x->out_straight = x->in_straight = NULL;
     x->payload = x->in_part = x->self_from = NULL;

@@ -52,6 +52,20 @@ static int copy_selves(const struct cpl_neighbor_ride *ride)
     return result;
 }
 
+/* Messages outside the plan: both ends know of them by their arguments. */
+static int start_extra(const struct cpl_neighbor_ride *ride, const struct cpl_extra *extra)
+{
+    const struct cpl_span *span = &extra->span;
+    MPI_Request *request = &ride->data->requests[ride->data->n_requests++];
+    int tag = cpl_neighbor_straight_tag(ride->x);
+    MPI_Comm comm = ride->state->private_comm;
+    if (extra->sent)
+        return PMPI_Isend_c(span->address, span->count, span->type.handle, extra->rank, tag, comm,
+                            request);
+    return PMPI_Irecv_c(span->address, span->count, span->type.handle, extra->rank, tag, comm,
+                        request);
+}
+
 static void note(int *result, int code)
 {
     if (*result == MPI_SUCCESS)
@@ -70,6 +84,8 @@ static int start_straight(const struct cpl_neighbor_ride *ride)
     for (int m = 0; m < a->in.n_messages; m++)
         if (x->in_straight[m])
             note(&result, receive_straight(ride, m));
+    for (int k = 0; k < data->n_extra; k++)
+        note(&result, start_extra(ride, &data->extra[k]));
     for (int m = 0; m < a->out.n_messages; m++) {
         data->out_bytes[m] = cpl_neighbor_payload_bytes(data, a, m);
         if (x->out_straight[m] || data->out_bytes[m] > cpl_context.settings.size_limit) {

@@ -4,9 +4,10 @@
  * of a kind on a communicator notes this rank's messages and starts, by MPI's own nonblocking
  * calls, what the agreement will need: a number that names the communicator, and the tokens of
  * parallel edges. The agreement itself takes place in a blocking collective over all ranks of
- * MPI_COMM_WORLD, on any communicator, at the 2nd, 4th, 8th, ... one: if all ranks have then made
- * the same number of calls of each kind on the communicator, it is planned and the next call is the
- * first one carried, on all ranks alike. Else they try again at the next collectives, three times.
+ * MPI_COMM_WORLD, on any communicator, at the 2nd, 4th, 8th, ... 64th one and every 64th after it:
+ * if all ranks have then made the same number of calls of each kind on the communicator, it is
+ * planned and the next call is the first one carried, on all ranks alike. Else they try again at
+ * the next collectives, three times.
  *
  * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
  * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
@@ -20,9 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROUND  2
-#define MOST_RETRIES 3
-#define NO_CANDIDATE INT64_MAX
+#define FIRST_ROUND   2
+#define LONGEST_PAUSE 64
+#define MOST_RETRIES  3
+#define NO_CANDIDATE  INT64_MAX
 
 /* What a rank wants to send, from the first call of a kind until it is decided. */
 struct cpl_neighbor_notes {
@@ -81,7 +83,7 @@ static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl
                           struct cpl_neighbor_notes *notes)
 {
     struct cpl_neighbor_data data = {.out_span = NULL};
-    bool done = cpl_neighbor_data_make(&data, a) && cpl_neighbor_resolve(call, a, &data);
+    bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
     if (done)
         notes->n = cpl_neighbor_plan_list(a, &data, &notes->list);
     cpl_neighbor_data_free(&data);
@@ -367,7 +369,7 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
     if (++s->n_collectives < s->next_round)
         return;
     if (s->n_collectives == s->next_power) {
-        s->next_power *= 2;
+        s->next_power += s->next_power < LONGEST_PAUSE ? s->next_power : LONGEST_PAUSE;
         s->n_retries = 0;
     }
     s->next_round = s->next_power;

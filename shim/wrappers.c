@@ -75,6 +75,20 @@ static void before_collective(MPI_Comm comm)
             return result;                                                                         \
         return PMPI_##persistent WITH_INFO_GIVEN arguments;                                        \
     }
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        before_collective(comm);                                                                   \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_alltoall_carry(&call, &result))                                                    \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_neighbor_passed(&call);                                                                \
+        return result;                                                                             \
+    }
 #include "calls.def"
 
 #define ENTERS(name, via, over, parameters, arguments)                                             \
