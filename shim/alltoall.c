@@ -43,7 +43,7 @@ static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_com
 }
 
 static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                           struct cpl_exchange *x)
+                           struct cpl_adjacency *adjacency)
 {
     int *out = calloc((size_t)state->size, sizeof *out);
     int *in = calloc((size_t)state->size, sizeof *in);
@@ -51,11 +51,22 @@ static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cp
     if (out && in) {
         int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
         done = n_out >= 0 && n_in >= 0 &&
-               cpl_adjacency_make(state->rank, n_in, in, n_out, out, &x->own);
+               cpl_adjacency_make(state->rank, n_in, in, n_out, out, adjacency);
     }
     free(out);
     free(in);
     return done;
+}
+
+bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_adjacency *adjacency, int64_t *bytes)
+{
+    cpl_adjacency_free(adjacency);
+    if (!make_adjacency(call, state, adjacency))
+        return false;
+    for (int m = 0; m < adjacency->out.n_messages; m++)
+        bytes[m] = bytes_of(&call->send, adjacency->out.rank[m]);
+    return true;
 }
 
 enum { FLAG_NONE, FLAG_RIDES, FLAG_STRAIGHT };
@@ -96,13 +107,23 @@ static bool exchange_flags(const struct cpl_comm_state *state, struct cpl_exchan
     return done;
 }
 
+/* What follows an agreement. Collective, the same result on all ranks. */
+static bool make_executor(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                          int32_t *words, int32_t n_words)
+{
+    x->executor = cpl_executor_create(words, n_words, state->private_comm, x->first_tag);
+    if (!cpl_agree_all(state->private_comm, x->executor))
+        return false;
+    return cpl_agree_all(state->private_comm, exchange_flags(state, x));
+}
+
 /* Plans the messages of this call. Collective, the same result on all ranks. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
     struct cpl_agree_input input = {.able = false};
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    bool made = enough && make_adjacency(call, state, x);
+    bool made = enough && make_adjacency(call, state, &x->own);
     int *dst = calloc((size_t)state->size, sizeof *dst);
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
     x->n_extra_most = 2 * state->size;
@@ -119,10 +140,52 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     free(bytes);
     if (!agreed || !x->summary.decided)
         return false;
-    x->executor = cpl_executor_create(words, n_words, state->private_comm, x->first_tag);
-    if (!cpl_agree_all(state->private_comm, x->executor))
-        return false;
-    return cpl_agree_all(state->private_comm, exchange_flags(state, x));
+    return make_executor(state, x, words, n_words);
+}
+
+/* Lists the noted messages; returns the number of those that ride. */
+static int list_noted(struct cpl_exchange *x, const int64_t *noted, int *dst, int64_t *bytes)
+{
+    int n = 0;
+    for (int m = 0; m < x->own.out.n_messages; m++) {
+        x->out_straight[m] = noted[m] > cpl_context.settings.size_limit;
+        if (x->out_straight[m])
+            continue;
+        x->payload[n] = m;
+        dst[n] = x->own.out.rank[m];
+        bytes[n++] = noted[m];
+    }
+    return n;
+}
+
+static bool are_few(MPI_Comm comm, int64_t n_messages, int size)
+{
+    int64_t all = 0;
+    return cpl_collective_Allreduce(&n_messages, &all, 1, MPI_INT64_T, MPI_SUM, comm) ==
+               MPI_SUCCESS &&
+           all > 0 && all <= (int64_t)size * (size - 1) / 2;
+}
+
+bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
+                             struct cpl_adjacency *noted, const int64_t *noted_bytes)
+{
+    x->own = *noted;
+    *noted = (struct cpl_adjacency){.in = {.n = 0}};
+    x->n_extra_most = 2 * state->size;
+    int *dst = calloc((size_t)state->size, sizeof *dst);
+    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
+    struct cpl_agree_input input = {
+        .able = dst && bytes && cpl_neighbor_plan_allocate(x), .dst = dst, .bytes = bytes};
+    int32_t *words, n_words;
+    if (input.able)
+        input.n_messages = list_noted(x, noted_bytes, dst, bytes);
+    bool agreed = are_few(state->private_comm, x->own.out.n_messages, state->size) &&
+                  cpl_agree(state->private_comm, &state->private_comm, &input, &x->summary, &words,
+                            &n_words) &&
+                  x->summary.decided;
+    free(dst);
+    free(bytes);
+    return agreed && make_executor(state, x, words, n_words);
 }
 
 /* Notes where this call sends to. */
@@ -187,7 +250,7 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
     int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
-    if (x->calls < learned->next_agreement)
+    if (x->calls < learned->next_agreement || x->served)
         return;
     cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, call->comm);
     learned->n_extra = learned->n_messages = 0;
@@ -218,11 +281,9 @@ static bool add_extra(const struct cpl_neighbor_side *side, const struct cpl_nei
     return true;
 }
 
-/* Finds all data of a call: that of planned messages and that of others, receives first. */
-static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                    struct cpl_exchange *x)
+bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                          struct cpl_exchange *x, struct cpl_neighbor_data *data)
 {
-    struct cpl_neighbor_data *data = &x->data;
     data->n_extra = 0;
     if (!cpl_neighbor_resolve(call, &x->own, data) ||
         !add_extra(&call->recv, &x->own.in, state->size, false, data))
@@ -243,12 +304,14 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     x->calls++;
+    while (x->pending) /* the nonblocking calls before it */
+        cpl_pt2pt_poll();
     if (x->phase == CPL_PHASE_PLANNED)
         review(call, x);
     if (x->phase == CPL_PHASE_LEARNING)
         learn(call, state, x);
     double start = PMPI_Wtime();
-    if (x->phase == CPL_PHASE_PLANNED && resolve(call, state, x)) {
+    if (x->phase == CPL_PHASE_PLANNED && cpl_alltoall_resolve(call, state, x, &x->data)) {
         *result = cpl_neighbor_run(call, state, x);
         x->calls_planned++;
         cpl_samples_add(&x->planned, PMPI_Wtime() - start);

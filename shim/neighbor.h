@@ -52,6 +52,9 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call);
  * result in *result and a generalized request; false when it is to be made through PMPI. Local. */
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
+/* The same for MPI_Ialltoallv and MPI_Ialltoallw. */
+bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
 /* Makes the call's persistent request if it is carried: true when it is made, with MPI's result in
  * *result; false when it is to be made through PMPI. Collective over the communicator. */
 bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);

@@ -51,6 +51,21 @@ void cpl_neighbor_plan_tokens(const struct cpl_adjacency *adjacency, const bool 
  * order. Returns false when the tokens make no sense: the graph's two sides do not fit. */
 bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
 
+/* MPI_Alltoallv and MPI_Alltoallw (alltoall.c). Notes the messages of a call: the adjacency, which
+ * is freed before, and the bytes of its out-messages (room for all ranks); false when that fails.
+ */
+bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_adjacency *adjacency, int64_t *bytes);
+
+/* Plans what was noted; takes over the adjacency. Collective over the private communicator. */
+bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             struct cpl_adjacency *noted, const int64_t *noted_bytes);
+
+/* Finds all data of a call: that of planned messages and that of others, receives first. False as
+ * cpl_neighbor_resolve. */
+bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                          struct cpl_exchange *exchange, struct cpl_neighbor_data *data);
+
 /* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);

@@ -37,6 +37,8 @@ static void release_types(struct cpl_span *spans, int n)
 static void release_op_types(struct cpl_neighbor_op *op)
 {
     const struct cpl_adjacency *a = op->ride.x->adjacency;
+    for (int k = 0; k < op->data.n_extra; k++)
+        cpl_type_release(&op->data.extra[k].span.type);
     release_types(op->data.out_span, a->out.n);
     release_types(op->data.in_span, a->in.n);
 }
@@ -77,9 +79,13 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
     op->request = MPI_REQUEST_NULL;
     op->packed = NULL;
     op->running = op->done = false;
-    *refused = !cpl_neighbor_resolve(call, a, &op->data);
-    if (!*refused && keep_types(op->data.out_span, a->out.n) &&
-        keep_types(op->data.in_span, a->in.n))
+    *refused = !(call->by_rank ? cpl_alltoall_resolve(call, state, exchange, &op->data)
+                               : cpl_neighbor_resolve(call, a, &op->data));
+    bool kept = !*refused && keep_types(op->data.out_span, a->out.n) &&
+                keep_types(op->data.in_span, a->in.n);
+    for (int k = 0; kept && k < op->data.n_extra; k++)
+        kept = cpl_type_keep(&op->data.extra[k].span.type);
+    if (kept)
         return op;
     cpl_neighbor_op_free(op);
     return NULL;

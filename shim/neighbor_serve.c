@@ -34,6 +34,8 @@ struct cpl_neighbor_notes {
     int *token_out, *token_in;
     int *ones, *displs;
     MPI_Request request; /* of the tokens; MPI_REQUEST_NULL: they are here */
+    struct cpl_adjacency
+        adjacency; /* of MPI_Ialltoallv and _w, of the latest call; and in list.bytes */
 };
 
 static void *zeroed(int n, size_t size)
@@ -53,6 +55,7 @@ static void free_notes(struct cpl_neighbor_notes *notes)
     free(notes->token_in);
     free(notes->ones);
     free(notes->displs);
+    cpl_adjacency_free(&notes->adjacency);
     free(notes);
 }
 
@@ -120,8 +123,7 @@ static void name_communicator(struct cpl_comm_state *state)
 
 static bool may_serve(const struct cpl_comm_state *state)
 {
-    return state->size == cpl_context.size && state->has_adjacency &&
-           cpl_context.settings.mode != CPL_MODE_PROFILE;
+    return state->size == cpl_context.size && cpl_context.settings.mode != CPL_MODE_PROFILE;
 }
 
 /* The first call of a kind. All ranks make the same calls here, at the same place in the
@@ -138,6 +140,23 @@ static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_sta
     }
     x->notes->usable = list_messages(call, x->adjacency, x->notes);
     send_tokens(call, x->adjacency, x->notes);
+}
+
+/* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
+static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                        struct cpl_exchange *x)
+{
+    if (!state->serve.named)
+        name_communicator(state);
+    if (!x->notes)
+        x->notes = calloc(1, sizeof *x->notes);
+    if (!x->notes)
+        return;
+    x->notes->request = MPI_REQUEST_NULL;
+    if (!x->notes->list.bytes)
+        x->notes->list.bytes = zeroed(state->size, sizeof *x->notes->list.bytes);
+    x->notes->usable = x->notes->list.bytes &&
+                       cpl_alltoall_note(call, state, &x->notes->adjacency, x->notes->list.bytes);
 }
 
 static int query(void *extra, MPI_Status *status)
@@ -196,7 +215,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if (!state || !state->watched)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    if (x->started++ == 0 && may_serve(state))
+    if (x->started++ == 0 && may_serve(state) && state->has_adjacency)
         note_first(call, state, x);
     bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
                       x->adjacency->in.n != x->adjacency->out.n &&
@@ -204,6 +223,21 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if ((!x->served && !distrusted) || !start(call, state, x, request, result))
         return false;
     x->started_planned += x->served;
+    return true;
+}
+
+bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
+        return false;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    x->started++;
+    if (!x->settled && may_serve(state))
+        note_latest(call, state, x);
+    if (!x->served || !start(call, state, x, request, result))
+        return false;
+    x->started_planned++;
     return true;
 }
 
@@ -287,14 +321,13 @@ static bool unanimous(const struct ballot *b)
     return same;
 }
 
-/* Plans from the notes. Collective over `over`, all ranks of MPI_COMM_WORLD. */
-static bool plan(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x)
+/* Plans from the notes. Collective over the private communicator. */
+static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes *notes = x->notes;
-    bool ready = cpl_neighbor_plan_allocate(x);
-    if (!cpl_agree_all(over, ready) ||
-        (state->private_comm == MPI_COMM_NULL &&
-         !cpl_agree_private(over, state->rank, &state->private_comm)))
+    if (x->kind >= CPL_ALLTOALLV)
+        return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
+    if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
         return false;
     memcpy(x->out_straight, notes->list.straight,
            (size_t)x->adjacency->out.n_messages * sizeof *x->out_straight);
@@ -321,7 +354,9 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
 {
     x->settled = true;
     if (able && x->phase == CPL_PHASE_LEARNING) {
-        bool planned = plan(over, state, x);
+        bool planned = (state->private_comm != MPI_COMM_NULL ||
+                        cpl_agree_private(over, state->rank, &state->private_comm)) &&
+                       plan(state, x);
         x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);

@@ -88,6 +88,14 @@ static void before_collective(MPI_Comm comm)
         result = cpl_collective_##name arguments;                                                  \
         cpl_neighbor_passed(&call);                                                                \
         return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
     }
 #include "calls.def"
 

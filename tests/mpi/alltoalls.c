@@ -6,8 +6,8 @@
  *
  * Each rank sends to a few others and perhaps to itself. For `period` calls the pattern stays
  * mostly the same, with some messages left out and some others now and then, then comes another;
- * counts change with every call. Some calls are made in place. The calls of all forms share one
- * sequence.
+ * counts change with every call. Some calls are made in place; nonblocking ones are left pending
+ * while the next calls are made.
  */
 #include "layout.h"
 
@@ -37,6 +37,16 @@ struct side {
     MPI_Datatype *type;
     MPI_Aint *at;
     struct test_area area;
+};
+
+/* A call; the nonblocking ones are left pending while the next ones are made. */
+#define N_SLOTS 3
+
+struct slot {
+    bool busy;
+    int call;
+    struct side send, recv;
+    MPI_Request request;
 };
 
 static bool is_w(enum form form)
@@ -144,8 +154,8 @@ static void check(const struct program *p, const struct side *s, int call, bool 
     test_area_free(&expected);
 }
 
-static void make_call(const struct program *p, const struct side *s, const struct side *r,
-                      enum form form)
+static MPI_Request make_call(const struct program *p, const struct side *s, const struct side *r,
+                             enum form form)
 {
     MPI_Request q = MPI_REQUEST_NULL;
     void *from = s->area.data - (s->each ? 0 : s->layout[0].lb);
@@ -182,7 +192,7 @@ static void make_call(const struct program *p, const struct side *s, const struc
         MPI_Ialltoallw_c(from, s->large_count, s->large_displ, s->type, to, r->large_count,
                          r->large_displ, r->type, p->comm, &q);
     }
-    MPI_Wait(&q, MPI_STATUS_IGNORE);
+    return q;
 }
 
 /* A number to and from every rank with a lower or higher distance of one, in place. */
@@ -207,27 +217,41 @@ static void call_in_place(const struct program *p, int call)
     free(data);
 }
 
-static uint64_t run_call(const struct program *p, int call)
+/* Completes a call, if there is one. Returns the hash of what was received. */
+static uint64_t finish(const struct program *p, struct slot *slot)
+{
+    uint64_t hash = TEST_HASH_START;
+
+    if (!slot->busy)
+        return hash;
+    MPI_Wait(&slot->request, MPI_STATUS_IGNORE);
+    check(p, &slot->send, slot->call, true);
+    check(p, &slot->recv, slot->call, false);
+    for (int r = 0; r < p->size; r++)
+        hash = layout_hash(layout_of(&slot->recv, r), slot->recv.area.data + slot->recv.at[r],
+                           slot->recv.count[r], hash);
+    free_side(p, &slot->send);
+    free_side(p, &slot->recv);
+    slot->busy = false;
+    return hash;
+}
+
+static void start(const struct program *p, struct slot *slot, int call)
 {
     struct test_rng common = {test_key(p->seed, 5000 + call)};
     struct test_rng own = {test_key(common.state, 1 + p->rank)};
     enum form form = (enum form)(p->form < N_FORMS ? p->form : test_below(&common, N_FORMS));
-    struct side send, recv;
-    uint64_t hash = TEST_HASH_START;
 
     if (test_chance(&common, 8))
         call_in_place(p, call);
-    make_side(p, &send, call, true, is_w(form), &own);
-    make_side(p, &recv, call, false, is_w(form), &own);
-    put(p, &send, call, true, &send.area);
-    make_call(p, &send, &recv, form);
-    check(p, &send, call, true);
-    check(p, &recv, call, false);
-    for (int r = 0; r < p->size; r++)
-        hash = layout_hash(layout_of(&recv, r), recv.area.data + recv.at[r], recv.count[r], hash);
-    free_side(p, &send);
-    free_side(p, &recv);
-    return hash;
+    if (test_chance(&common, 4))
+        MPI_Barrier(MPI_COMM_WORLD);
+    slot->busy = true;
+    slot->call = call;
+    make_side(p, &slot->send, call, true, is_w(form), &own);
+    make_side(p, &slot->recv, call, false, is_w(form), &own);
+    put(p, &slot->send, call, true, &slot->send.area);
+    slot->request = make_call(p, &slot->send, &slot->recv, form);
 }
 
 int main(int argc, char **argv)
@@ -236,6 +260,7 @@ int main(int argc, char **argv)
                                         "--max-count", "--large", "--comm",   NULL};
     struct program p = {.comm = MPI_COMM_WORLD};
     const char *name;
+    struct slot slots[N_SLOTS] = {{.busy = false}};
     uint64_t *mine, *hashes;
 
     test_start(&argc, &argv, known);
@@ -252,8 +277,13 @@ int main(int argc, char **argv)
     MPI_Comm_rank(p.comm, &p.rank);
     MPI_Comm_size(p.comm, &p.size);
     mine = test_alloc((size_t)p.n_calls * sizeof *mine);
-    for (int i = 0; i < p.n_calls; i++)
-        mine[i] = run_call(&p, i);
+    for (int i = 0; i < p.n_calls + N_SLOTS; i++) {
+        struct slot *slot = &slots[i % N_SLOTS];
+        if (slot->busy)
+            mine[slot->call] = finish(&p, slot);
+        if (i < p.n_calls)
+            start(&p, slot, i);
+    }
     hashes = test_hash_ranks(p.n_calls, mine);
     for (int i = 0; i < p.n_calls && test_rank() == 0; i++)
         printf("call %d %016llx\n", i, (unsigned long long)hashes[i]);
