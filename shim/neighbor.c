@@ -42,13 +42,16 @@ static bool lacks_displs(const struct cpl_neighbor_side *side)
            !side->byte_displs && !side->int_byte_displs;
 }
 
+static const struct cpl_span empty = {
+    .type = {.handle = MPI_BYTE, .size = 1, .extent = 1, .dense = true}};
+
 /* The span of argument k; `type` is that of the argument before, and becomes this one's. */
 static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl_type *type,
                          struct cpl_span *span)
 {
     int64_t count = count_of(side, k);
     if (count == 0 && side->types && side->types[k] == MPI_DATATYPE_NULL) {
-        *span = (struct cpl_span){.type = {.handle = MPI_BYTE, .size = 1, .extent = 1}};
+        *span = empty;
         return true;
     }
     if (count < 0 || !describe(side, k, type))
@@ -78,6 +81,10 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
                                struct cpl_span *span)
 {
     struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (count_of(side, rank) == 0) { /* most are: their types are not looked at */
+        *span = empty;
+        return true;
+    }
     return !lacks_displs(side) && resolve_span(side, rank, &type, span);
 }
 

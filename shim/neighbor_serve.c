@@ -414,8 +414,12 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
 
 void cpl_neighbor_before_free(MPI_Comm comm)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (!state || !state->serve.named)
+    if (cpl_context.n_serve_ids == 0)
+        return;
+    struct cpl_comm_state *state = cpl_context.first_state;
+    while (state && (state->comm != comm || !state->serve.named))
+        state = state->next;
+    if (!state)
         return;
     cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
