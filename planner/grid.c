@@ -167,13 +167,34 @@ int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest,
     return at < full_ranks ? at : at % layer + at % layer % (full_ranks / layer) * layer;
 }
 
+/* Walks by cpl_grid_step, with fewer divisions; stops are points. */
+static void walk_near(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t *stops)
+{
+    int32_t at_rest = at, dest_rest = dest; /* divided by the stride */
+    for (int32_t d = 0; d < grid->n_dims; d++) {
+        int32_t stride = grid->stride[d], size = grid->size[d];
+        int64_t point = at + (int64_t)(dest_rest % size - at_rest % size) * stride;
+        at_rest /= size;
+        dest_rest /= size;
+        if (point < grid->n_ranks) {
+            stops[d] = at = (int32_t)point;
+            continue;
+        }
+        stops[d] = at = cpl_grid_step(grid, at, dest, d);
+        at_rest = at / stride / size;
+    }
+}
+
 /* Walks from a point to another; stops are points. */
 static void walk(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at, int32_t dest,
                  int32_t n_steps, int32_t *stops)
 {
+    if (order == CPL_GRID_NEAR_FIRST) {
+        walk_near(grid, at, dest, stops);
+        return;
+    }
     for (int32_t s = 0; s < n_steps; s++)
-        stops[s] = at = order == CPL_GRID_FAR_FIRST ? cpl_grid_far_step(grid, at, dest, s)
-                                                    : cpl_grid_step(grid, at, dest, s);
+        stops[s] = at = cpl_grid_far_step(grid, at, dest, s);
 }
 
 static void walk_mapped(const struct cpl_pattern *pattern, const struct cpl_grid *grid,

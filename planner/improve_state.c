@@ -35,8 +35,9 @@ static enum cpl_status allocate(struct cpl_improve_state *state, const struct cp
     state->stops = CPL_ARENA_ARRAY(arena, int32_t, n_rides);
     state->next = CPL_ARENA_ARRAY(arena, int32_t, n_rides);
     state->previous = CPL_ARENA_ARRAY(arena, int32_t, n_rides);
+    state->edge = CPL_ARENA_ARRAY(arena, int32_t, n_rides);
     state->source = CPL_ARENA_ARRAY(arena, int32_t, n_messages);
-    if (!state->stops || !state->next || !state->previous || !state->source)
+    if (!state->stops || !state->next || !state->previous || !state->edge || !state->source)
         return CPL_ERR_NOMEM;
     if (cpl_layers_init(&state->layers, state->pattern->n_ranks, state->n_waves, arena) ||
         cpl_time_loads_init(&state->loads, machine, state->n_waves, arena))
@@ -88,14 +89,10 @@ int64_t cpl_improve_mark_free(struct cpl_improve_state *state, int32_t m)
     if (!state->leader)
         return 0;
     for (int32_t other = state->next_of_class[m]; other != m; other = state->next_of_class[other]) {
-        const int32_t *stops = cpl_improve_stops(state, other);
-        int32_t at = state->source[other];
-        for (int32_t w = 0; w < state->n_waves; at = stops[w++]) {
-            int32_t edge = stops[w] == at ? 0 : cpl_layers_find(&state->layers, w, at, stops[w]);
-            /* The other may be off its way at the moment, and others of the class on it. */
-            if (edge && cpl_pair_map_find(&state->classes, edge, state->leader[m]))
-                state->riders[edge].free_for = state->marking;
-        }
+        const int32_t *edge = state->edge + (size_t)other * (size_t)state->n_waves;
+        for (int32_t w = 0; w < state->n_waves; w++)
+            if (edge[w])
+                state->riders[edge[w]].free_for = state->marking;
         work += state->n_waves;
     }
     return work;
@@ -105,7 +102,7 @@ int64_t cpl_improve_mark_free(struct cpl_improve_state *state, int32_t m)
  * to go: whether the segment comes or goes. */
 static bool count_class(struct cpl_improve_state *state, int32_t edge, int32_t m, int32_t by)
 {
-    if (!state->leader)
+    if (!state->leader || state->next_of_class[m] == m)
         return true;
     if (cpl_pair_map_reserve(&state->classes, 1)) {
         state->failed = true;
@@ -133,6 +130,7 @@ static void ride(struct cpl_improve_state *state, int32_t m, int32_t wave, int32
     }
     struct cpl_riders *riders = &state->riders[edge];
     size_t at = (size_t)m * (size_t)state->n_waves + (size_t)wave;
+    state->edge[at] = edge;
     state->next[at] = riders->first;
     state->previous[at] = -1;
     if (riders->first >= 0)
@@ -146,9 +144,9 @@ static void ride(struct cpl_improve_state *state, int32_t m, int32_t wave, int32
 static void leave(struct cpl_improve_state *state, int32_t m, int32_t wave, int32_t from,
                   int32_t to)
 {
-    int32_t edge = cpl_layers_find(&state->layers, wave, from, to);
-    struct cpl_riders *riders = &state->riders[edge];
     size_t at = (size_t)m * (size_t)state->n_waves + (size_t)wave;
+    int32_t edge = state->edge[at];
+    struct cpl_riders *riders = &state->riders[edge];
     int32_t next = state->next[at], previous = state->previous[at];
     if (previous >= 0)
         state->next[(size_t)previous * (size_t)state->n_waves + (size_t)wave] = next;
@@ -156,6 +154,7 @@ static void leave(struct cpl_improve_state *state, int32_t m, int32_t wave, int3
         riders->first = next;
     if (next >= 0)
         state->previous[(size_t)next * (size_t)state->n_waves + (size_t)wave] = previous;
+    state->edge[at] = 0;
     if (count_class(state, edge, m, -1))
         cpl_time_loads_segment(&state->loads, wave, from, to, cpl_improve_bytes(state, m), -1);
     if (--riders->n == 0) {

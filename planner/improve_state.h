@@ -30,6 +30,7 @@ struct cpl_improve_state {
     int32_t max_riders;
     int32_t *next; /* n_messages x n_waves: the next rider of the edge that a message takes */
     int32_t *previous;
+    int32_t *edge; /* n_messages x n_waves: the number of the edge that it takes; 0: none */
     struct cpl_time_loads loads;
     int32_t *leader;             /* NULL: every message has a payload of its own; else the first
                                     message of the same rank and payload class, itself if alone */

@@ -32,11 +32,11 @@ enum cpl_map {
 /* The most (ranks x sum of sizes) that KLR is for. */
 #define CPL_MAP_CELLS (1 << 24)
 
-/* Swaps are sought in at most so many elementary steps, of about a nanosecond each; KLR, which auto
- * tries, in a number that goes with the messages. */
+/* Swaps are sought in so many elementary steps of some nanoseconds, and so many more for each
+ * message, but no more than the most. */
 #define CPL_MAP_STEPS         200000000
-#define CPL_MAP_LEAST_STEPS   1000000
-#define CPL_MAP_MESSAGE_STEPS 80
+#define CPL_MAP_LEAST_STEPS   500000
+#define CPL_MAP_MESSAGE_STEPS 40
 
 /* "klf", "klr", "near", "doubling"; "" for CPL_MAP_NONE. */
 const char *cpl_map_name(enum cpl_map map);
@@ -46,8 +46,8 @@ const char *cpl_map_name(enum cpl_map map);
 enum cpl_status cpl_map_fits(enum cpl_map map, const struct cpl_grid *grid,
                              struct cpl_error *error);
 
-/* Makes a map. position has n_ranks entries. KLF takes O(steps) time and O(ranks^2) memory, KLR
- * O(steps) and O(ranks x sum of sizes + messages), the others O(ranks). Returns CPL_OK,
+/* Makes a map. position has n_ranks entries. KLF and KLR take O(steps) time and O(ranks x sum of
+ * sizes + messages) memory, the others O(ranks). Returns CPL_OK,
  * CPL_ERR_UNFIT as cpl_map_fits, CPL_ERR_NOMEM. */
 enum cpl_status cpl_map_make(enum cpl_map map, const struct cpl_pattern *pattern,
                              const struct cpl_machine *machine, const struct cpl_grid *grid,

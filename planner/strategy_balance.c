@@ -17,8 +17,8 @@
 #include <string.h>
 
 /* Steps of the searches in a nominal millisecond. */
-#define COVER_STEPS_PER_MS   120000
-#define IMPROVE_STEPS_PER_MS 100000
+#define COVER_STEPS_PER_MS   140000
+#define IMPROVE_STEPS_PER_MS 120000
 
 /* Nominal milliseconds to begin an improvement, per message and wave. */
 #define BEGIN_MS_PER_RIDE 1e-4
@@ -33,11 +33,13 @@
 
 enum { GOAL_TIME = 0, FEWEST_HOPS = 2, MOST_HOPS = 3 };
 
-static double effort_ms(const struct cpl_strategy_input *input)
+/* The time to search, when so much has been spent already. */
+static double effort_ms(const struct cpl_strategy_input *input, double spent_ms)
 {
     double most =
         (double)input->pattern->n_messages * MOST_STEPS_PER_MESSAGE / IMPROVE_STEPS_PER_MS;
-    return input->budget_ms < most ? input->budget_ms : most;
+    double left = input->budget_ms > spent_ms ? input->budget_ms - spent_ms : 0;
+    return left < most ? left : most;
 }
 
 /* Searches a cover of the routes for fewer or cheaper combined messages and replaces them. The
@@ -175,7 +177,7 @@ static enum cpl_status route_counts(const struct cpl_strategy_input *input, int3
         return status;
     status = copy_routes(input->pattern, &start, &found, error);
     if (!status) {
-        status = search_pairs(input, n_hops, CPL_COVER_COUNTS, effort_ms(input), &found, error);
+        status = search_pairs(input, n_hops, CPL_COVER_COUNTS, effort_ms(input, 0), &found, error);
         if (!status)
             status = count(input, &found, &after, error);
         if (!status && fewer(&after, &before)) {
@@ -232,8 +234,31 @@ static enum cpl_status cost_routes(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* Improves a start; it never gets worse by the model's final word, the plan's cost. */
-static enum cpl_status improve(const struct cpl_strategy_input *input, double ms,
+/* Improves routes, all parts of a pair together: as if nothing could be shared, and faster. */
+static enum cpl_status improve_pairs(const struct cpl_strategy_input *input,
+                                     const struct cpl_improve_schedule *schedule,
+                                     struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_strategy_input undivided = *input;
+    struct cpl_routes of_pairs, of_parts;
+    undivided.pattern = input->pattern->pairs;
+    enum cpl_status status = cpl_routes_of_pairs(input->pattern, routes, &of_pairs, error);
+    if (status)
+        return status;
+    status = cpl_improve_routes(&undivided, schedule, &of_pairs, error);
+    if (!status)
+        status = cpl_routes_of_parts(input->pattern, &of_pairs, &of_parts, error);
+    cpl_routes_free(&of_pairs);
+    if (status)
+        return status;
+    cpl_routes_free(routes);
+    *routes = of_parts;
+    return CPL_OK;
+}
+
+/* Improves a start, by pairs or by parts if it has any; it never gets worse by the model's final
+ * word, the plan's cost. */
+static enum cpl_status improve(const struct cpl_strategy_input *input, bool by_pairs, double ms,
                                struct start *start, struct cpl_error *error)
 {
     const struct cpl_improve_schedule schedule = {.first_sharpness = 12,
@@ -246,7 +271,9 @@ static enum cpl_status improve(const struct cpl_strategy_input *input, double ms
     enum cpl_status status = copy_routes(input->pattern, &start->routes, &before, error);
     if (status)
         return status;
-    status = cpl_improve_routes(input, &schedule, &start->routes, error);
+    status = by_pairs && input->pattern->pairs
+                 ? improve_pairs(input, &schedule, &start->routes, error)
+                 : cpl_improve_routes(input, &schedule, &start->routes, error);
     if (!status)
         status = cost_routes(input, &start->routes, &us, error);
     if (!status && us < start->us) {
@@ -331,17 +358,23 @@ static enum cpl_status begin_all(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* Improves the starts a little each, and the best one with what is left. *best is its number. */
+/* Improves the starts a little each, and the best one with what is left; parts are told apart only
+ * at the end. *best is its number. */
 static enum cpl_status improve_all(const struct cpl_strategy_input *input, double ms, double share,
                                    struct start *starts, int32_t n, int32_t *best,
                                    struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;
     for (int32_t k = 0; k < n && n > 1 && !status; k++)
-        status = improve(input, share, &starts[k], error);
+        status = improve(input, true, share, &starts[k], error);
     for (int32_t k = 0; k < n; k++)
         *best = starts[k].us < starts[*best].us ? k : *best;
-    return n == 0 || status ? status : improve(input, ms - (n + 1) * share, &starts[*best], error);
+    double left = ms - (n + 1) * share;
+    if (n > 0 && !status && input->pattern->pairs) {
+        left /= 2;
+        status = improve(input, true, left, &starts[*best], error);
+    }
+    return n == 0 || status ? status : improve(input, false, left, &starts[*best], error);
 }
 
 enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
@@ -351,9 +384,9 @@ enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
     struct start starts[MOST_STARTS];
     const struct cpl_ranked_choice *first = &ranking->ranked[0];
     int32_t n = 0, best = 0;
-    double ms = effort_ms(input);
+    double ms = effort_ms(input, ranking->ms);
     int32_t most = most_starts(input, ms);
-    double share = ms / (2 * most);
+    double share = ms / (3 * most);
     enum cpl_status status = begin_all(input, ranking, share, most, starts, &n, error);
     if (!status)
         status = improve_all(input, ms, share, starts, n, &best, error);

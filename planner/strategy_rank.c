@@ -4,13 +4,13 @@
 #include <string.h>
 
 /* Nominal cost of planning by one choice, per message. */
-#define PLAN_MS_PER_MESSAGE 1e-4
+#define PLAN_MS_PER_MESSAGE 7e-5
 
 /* Planned whatever the budget. */
 #define FIRST_CANDIDATES 6
 
-/* Of the budget: what ranking may take; searching takes the budget once more. */
-#define RANKING_SHARE 2
+/* Of the budget: what ranking may take. Searching takes the rest. */
+#define RANKING_SHARE 0.5
 
 /* Inserts a choice behind all that are not slower. */
 static void insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
@@ -53,24 +53,39 @@ static enum cpl_status try_choice(const struct cpl_strategy_input *input,
     return status;
 }
 
+/* Deals the choices that do not search: the first of every strategy, the second of every one, and
+ * so on, so that few of them are of all kinds. */
+static void deal(const struct cpl_strategy_list *list, struct cpl_strategy_list *dealt)
+{
+    size_t place[CPL_MAX_CANDIDATES], last = 0;
+    for (size_t k = 0; k < list->n; k++) {
+        bool same = k > 0 && list->choice[k].strategy == list->choice[k - 1].strategy;
+        place[k] = same ? place[k - 1] + 1 : 0;
+        last = place[k] > last ? place[k] : last;
+    }
+    dealt->n = 0;
+    for (size_t round = 0; round <= last; round++)
+        for (size_t k = 0; k < list->n; k++)
+            if (place[k] == round && !list->choice[k].strategy->searches)
+                dealt->choice[dealt->n++] = list->choice[k];
+}
+
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error)
 {
-    struct cpl_strategy_list list;
+    struct cpl_strategy_list all, list;
     struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
     enum cpl_status status = CPL_OK;
     double each_ms = (double)input->pattern->n_messages * PLAN_MS_PER_MESSAGE;
-    size_t n_tried = 0;
-    ranking->n = 0;
-    cpl_strategy_candidates(input, &list);
+    *ranking = (struct cpl_ranking){0};
+    cpl_strategy_candidates(input, &all);
+    deal(&all, &list);
     for (size_t k = 0; k < list.n && !status; k++) {
-        bool affordable = n_tried < FIRST_CANDIDATES ||
-                          (double)n_tried * each_ms < RANKING_SHARE * input->budget_ms;
-        if (list.choice[k].strategy->searches || !affordable)
-            continue;
+        if (k >= FIRST_CANDIDATES && ranking->ms + each_ms > RANKING_SHARE * input->budget_ms)
+            break;
         status = try_choice(input, &list.choice[k], ranking, best ? &fastest : NULL, error);
-        n_tried++;
+        ranking->ms += each_ms;
     }
     if (status)
         cpl_plan_free(&fastest);

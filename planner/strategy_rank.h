@@ -13,11 +13,12 @@ struct cpl_ranked_choice {
 };
 
 struct cpl_ranking {
+    double ms;                                           /* of the budget, nominally spent */
     size_t n;                                            /* >= 1 */
-    struct cpl_ranked_choice ranked[CPL_MAX_CANDIDATES]; /* fastest first; ties as in the table */
+    struct cpl_ranked_choice ranked[CPL_MAX_CANDIDATES]; /* fastest first */
 };
 
-/* Plans by every candidate that does not search, as many as twice the budget allows, direct and the
+/* Plans by every candidate that does not search, as many as half the budget allows, direct and the
  * first few in any case. *best (unless NULL) is the fastest plan, which the caller frees. Returns
  * CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
