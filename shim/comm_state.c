@@ -86,14 +86,6 @@ static void free_state(struct cpl_comm_state *state)
     free(state);
 }
 
-/* Whether a rank has persistent requests of a communicator that is being freed: they may still be
- * started, so all go on carrying them. The same answer on all ranks. */
-static bool has_left(const struct cpl_comm_state *state)
-{
-    return cpl_context.active && state->n_persistent > 0 &&
-           !cpl_agree_all(state->private_comm, state->n_left == 0);
-}
-
 void cpl_comm_state_free_left(void)
 {
     while (cpl_context.first_left) {
@@ -113,13 +105,12 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     unlink_state(state);
     cpl_context.latest_state = NULL;
     cpl_context.alone_comm = MPI_COMM_NULL;
-    if (has_left(state)) {
+    if (state->serve.left) {
         state->comm = MPI_COMM_SELF; /* for errors */
         state->next = cpl_context.first_left;
         cpl_context.first_left = state;
         return MPI_SUCCESS;
     }
-    cpl_context.n_served -= state->serve.counted;
     free_state(state);
     return MPI_SUCCESS;
 }

@@ -20,6 +20,7 @@
 struct cpl_serve {
     bool named;   /* there has been a nonblocking call */
     bool counted; /* in cpl_context.n_served */
+    bool left;    /* freed with persistent requests left */
     int64_t id;   /* names the communicator on all its ranks, once the request is complete */
     MPI_Request request;
     int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */

@@ -65,7 +65,8 @@ bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *reques
 void cpl_neighbor_before_collective(MPI_Comm comm);
 
 /* comm is about to be freed: completes what was started for an agreement on it, since MPI keeps a
- * communicator with open requests. Collective. */
+ * communicator with open requests, and no longer counts it, unless a rank has persistent requests
+ * left, which may still be started. Collective. */
 void cpl_neighbor_before_free(MPI_Comm comm);
 
 /* Advances what is pending; never waits. Returns whether anything was completed. Local. */

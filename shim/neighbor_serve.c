@@ -412,15 +412,9 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
         s->next_round = s->n_collectives + 1;
 }
 
-void cpl_neighbor_before_free(MPI_Comm comm)
+/* Completes what was started for an agreement. Collective. */
+static void forget_notes(struct cpl_comm_state *state)
 {
-    if (cpl_context.n_serve_ids == 0)
-        return;
-    struct cpl_comm_state *state = cpl_context.first_state;
-    while (state && (state->comm != comm || !state->serve.named))
-        state = state->next;
-    if (!state)
-        return;
     cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &state->exchanges[k];
@@ -430,4 +424,25 @@ void cpl_neighbor_before_free(MPI_Comm comm)
         x->notes = NULL;
         x->settled = true;
     }
+}
+
+void cpl_neighbor_before_free(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_context.first_state;
+    if (cpl_context.n_serve_ids == 0 && cpl_context.n_served == 0)
+        return;
+    while (state && state->comm != comm)
+        state = state->next;
+    if (!state)
+        return;
+    if (state->serve.named)
+        forget_notes(state);
+    if (!state->serve.counted)
+        return;
+    state->serve.left = cpl_context.active && state->n_persistent > 0 &&
+                        !cpl_agree_all(state->private_comm, state->n_left == 0);
+    if (state->serve.left)
+        return;
+    state->serve.counted = false;
+    cpl_context.n_served--;
 }
