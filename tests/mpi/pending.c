@@ -132,12 +132,17 @@ static void restart(struct slot *slot, uint64_t key)
     slot->n_starts++;
 }
 
+static enum form pick_form(const struct program *p, struct test_rng *rng)
+{
+    return (enum form)(p->form < N_FORMS ? p->form : test_below(rng, N_FORMS));
+}
+
 /* A new call, in a form that all ranks know. */
 static void begin(const struct program *p, struct slot *slot, uint64_t key)
 {
     struct test_rng rng = {key}, own = {test_key(key, test_rank())};
 
-    slot->form = (enum form)(p->form < N_FORMS ? p->form : test_below(&rng, N_FORMS));
+    slot->form = pick_form(p, &rng);
     if (slot->graph->comm == MPI_COMM_NULL)
         return;
     free_request(slot);
@@ -152,14 +157,35 @@ static void begin(const struct program *p, struct slot *slot, uint64_t key)
         restart(slot, key);
 }
 
+static bool can_restart(const struct slot *slot)
+{
+    return slot->request != MPI_REQUEST_NULL && is_persistent(slot->form) &&
+           slot->n_starts < 4 + (int)(slot->step.layout % 8);
+}
+
 static void start_slot(const struct program *p, struct slot *slot, uint64_t key)
 {
     slot->busy = true;
-    if (slot->request != MPI_REQUEST_NULL && is_persistent(slot->form) &&
-        slot->n_starts < 4 + (int)(slot->step.layout % 8))
+    if (can_restart(slot))
         restart(slot, key);
     else
         begin(p, slot, key);
+}
+
+/* Starts what does not wait, on some ranks before and on others after a collective on another
+ * communicator. */
+static void start_skewed(const struct program *p, struct slot *slot, uint64_t key)
+{
+    struct test_rng rng = {key}, own = {test_key(key, 2000 + test_rank())};
+    enum form form = pick_form(p, &rng);
+    bool local = can_restart(slot) || form == FORM_NONBLOCKING || form == FORM_NONBLOCKING_C;
+    bool first = local && test_chance(&own, 2);
+
+    if (first)
+        MPI_Barrier(MPI_COMM_WORLD);
+    start_slot(p, slot, key);
+    if (!first)
+        MPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* This rank's requests that may be active, the slot's first. Returns their number. */
@@ -179,8 +205,8 @@ static int list_requests(const struct program *p, const struct slot *first, MPI_
     return n;
 }
 
-/* Completes requests[0], perhaps others too, in the rank's own way. MPI_Testall of MPICH 4.0.2 fails
- * on persistent collectives. */
+/* Completes requests[0], perhaps others too, in the rank's own way. MPI_Testall of MPICH 4.0.2
+ * fails on persistent collectives. */
 static void complete(int n, MPI_Request *requests, enum form form, struct test_rng *own)
 {
     int flag = 0, index = 0, n_done = 0;
@@ -338,6 +364,8 @@ static void event(struct program *p, uint64_t key)
         poke(p, &own);
     else if (slot->busy)
         finish_slot(p, slot, test_key(key, 4));
+    else if (what == 7)
+        start_skewed(p, slot, test_key(key, 5));
     else
         start_slot(p, slot, test_key(key, 5));
     if (slot->busy && is_blocking(slot->form))
