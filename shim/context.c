@@ -75,12 +75,13 @@ void cpl_context_finish(void)
     while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
         cpl_comm_state_release(cpl_context.first_managed);
     cpl_context.active = false;
+    cpl_persistent_end();
     while (cpl_context.first_state)
         cpl_comm_state_release(cpl_context.first_state);
+    cpl_comm_state_free_left();
     if (cpl_context.settings.report[0])
         cpl_report_write();
     cpl_report_free();
-    cpl_persistent_end();
     cpl_request_end();
     cpl_pt2pt_free_messages();
     PMPI_Comm_free_keyval(&cpl_context.keyval);

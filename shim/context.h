@@ -15,6 +15,7 @@
 #define CPL_N_NAMED_TYPES 32
 
 struct cpl_comm_state;
+struct cpl_exchange;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
@@ -65,6 +66,11 @@ struct cpl_context {
     struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
     struct cpl_shim_machine machine;
+    /* Neighborhood collectives: */
+    int n_served; /* communicators whose nonblocking calls are carried: alike as n_managed is */
+    struct cpl_exchange *first_pending; /* exchanges with calls under way */
+    struct cpl_comm_state *first_left;  /* freed by the program, with persistent requests left */
+    int32_t n_serve_ids;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
 };
 

@@ -125,8 +125,12 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* A plan that is not measured must promise this much: the model is not more exact than that. */
-#define MOST_OF_DIRECT 0.9
+#define MOST_OF_DIRECT 0.9 /* what a plan that is not measured may take of direct's time */
+
+bool cpl_plan_promises(const struct cpl_plan_summary *summary)
+{
+    return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
+}
 
 /* Whether the mode wants this plan carried out, or tried. */
 static bool decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
@@ -135,9 +139,11 @@ static bool decide(const struct cpl_plan_summary *summary, bool fits, bool neede
         return true;
     if (cpl_context.settings.mode == CPL_MODE_PROFILE || !fits || summary->n_messages == 0)
         return false;
-    double most = cpl_context.settings.trial > 0 ? 1 : MOST_OF_DIRECT;
-    return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           summary->planned.modelled_us < most * summary->direct.modelled_us;
+    if (cpl_context.settings.mode == CPL_MODE_FORCE)
+        return true;
+    return cpl_context.settings.trial > 0
+               ? summary->planned.modelled_us < summary->direct.modelled_us
+               : cpl_plan_promises(summary);
 }
 
 static bool must_check(void)
