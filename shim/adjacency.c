@@ -144,6 +144,22 @@ bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency)
     return false;
 }
 
+bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int *out,
+                        struct cpl_adjacency *adjacency)
+{
+    struct cpl_adjacency a = {{0}, {0}};
+    if (allocate_peers(&a, n_in, n_out)) {
+        memcpy(a.in.peer, in, (size_t)n_in * sizeof *in);
+        memcpy(a.out.peer, out, (size_t)n_out * sizeof *out);
+        if (group(&a.in, rank) && group(&a.out, rank)) {
+            *adjacency = a;
+            return true;
+        }
+    }
+    cpl_adjacency_free(&a);
+    return false;
+}
+
 static void free_neighbors(struct cpl_neighbors *n)
 {
     free(n->peer);

@@ -34,6 +34,10 @@ bool cpl_adjacency_exists(MPI_Comm comm);
  * topology or memory ran out. Local. */
 bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency);
 
+/* The same from lists of ranks, in any order. Returns false when memory ran out. Local. */
+bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int *out,
+                        struct cpl_adjacency *adjacency);
+
 void cpl_adjacency_free(struct cpl_adjacency *adjacency);
 
 #endif

@@ -51,14 +51,10 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
     return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
-/* A communicator of the same ranks in the same order, with no attributes or topology of the
- * program's. */
-static bool make_private(MPI_Comm comm, MPI_Comm *private_comm)
+bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
 {
-    int rank;
     MPI_Errhandler handler;
     MPI_Comm made = MPI_COMM_NULL;
-    PMPI_Comm_rank(comm, &rank);
     /* Communicators may run out: that is ours to know, not the program's error handler's. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -265,9 +261,11 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
                struct cpl_agree_output *output)
 {
     struct desk desk = {.root = 0};
+    int rank;
     memset(output, 0, sizeof *output);
+    PMPI_Comm_rank(comm, &rank);
     if (!cpl_agree_all(comm, input->able) ||
-        (*private_comm == MPI_COMM_NULL && !make_private(comm, private_comm)))
+        (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, rank, private_comm)))
         return false;
     PMPI_Comm_rank(*private_comm, &desk.rank);
     PMPI_Comm_size(*private_comm, &desk.n_ranks);

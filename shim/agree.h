@@ -61,6 +61,10 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
 
 void cpl_agree_output_free(struct cpl_agree_output *output);
 
+/* Makes a communicator of the same ranks as comm in the order of `rank`, without attributes or
+ * topology of the program's. Returns false on all ranks when that fails. Collective. */
+bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm);
+
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);
 

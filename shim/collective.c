@@ -2,6 +2,7 @@
 #include "collective.h"
 
 #include "context.h"
+#include "neighbor.h"
 #include "pt2pt.h"
 
 /* Whether a group has only processes of this MPI_COMM_WORLD. */
@@ -40,10 +41,11 @@ bool cpl_collective_of_this_world(MPI_Comm comm)
     return within;
 }
 
-/* Whether a collective over comm has to poll: the same answer on all its ranks. */
+/* Whether a collective over comm has to poll: the same answer on all its ranks, whatever this one
+ * has under way. */
 static bool must_poll(MPI_Comm comm)
 {
-    return cpl_pt2pt_any_managed() && comm != MPI_COMM_NULL &&
+    return cpl_context.n_managed + cpl_context.n_served > 0 && comm != MPI_COMM_NULL &&
            (!cpl_context.met_others || cpl_collective_of_this_world(comm));
 }
 
@@ -89,7 +91,9 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
-#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    MOVES(name, , nonblocking, parameters, arguments)
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
     MOVES(name, , nonblocking, parameters, arguments)
 #include "calls.def"
 #include "collectives.def"
@@ -97,6 +101,7 @@ static int finish(int started, MPI_Request *request)
 void cpl_collective_before_wait(void)
 {
     cpl_pt2pt_leave();
+    cpl_neighbor_finish_pending();
     if (cpl_pt2pt_any_managed())
         cpl_pt2pt_poll();
 }

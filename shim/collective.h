@@ -4,9 +4,9 @@
  * that they wait for nobody who waits for this rank.
  *
  * A blocking collective does not match a nonblocking one, so all ranks of a communicator must
- * choose alike. They do because n_managed changes alike on all ranks of MPI_COMM_WORLD, and only in
- * collectives over all of them; communicators with processes of another world never poll. Cost
- * while nothing is managed: a branch. Thread rule: one thread. */
+ * choose alike. They do because n_managed and n_served change alike on all ranks of MPI_COMM_WORLD,
+ * and only in collectives over all of them; communicators with processes of another world never
+ * poll. Cost while nothing is managed: a branch. Thread rule: one thread. */
 #ifndef CARPOOL_COLLECTIVE_H
 #define CARPOOL_COLLECTIVE_H
 
@@ -21,7 +21,9 @@
 #define OPENS                                                ENTERS
 #define JOINS                                                ENTERS
 #include "collectives.def"
-#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    int cpl_collective_##name parameters;
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
     int cpl_collective_##name parameters;
 #include "calls.def"
 
@@ -30,7 +32,8 @@
 bool cpl_collective_of_this_world(MPI_Comm comm);
 
 /* A call that may wait, on no communicator at hand (windows, files), is about to be entered:
- * batches leave, and what has come is dealt with once. Local. */
+ * batches leave, neighborhood collectives that are under way are completed, and what has come is
+ * dealt with once. Local. */
 void cpl_collective_before_wait(void);
 
 /* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */

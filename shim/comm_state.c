@@ -1,8 +1,10 @@
 /* Per-communicator state (comm_state.h). */
 #include "comm_state.h"
 
+#include "collective.h"
 #include "context.h"
 #include "log.h"
+#include "neighbor_internal.h"
 #include "pt2pt_requests.h"
 
 #include <stdlib.h>
@@ -37,6 +39,7 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
         return NULL;
     state->comm = comm;
     state->private_comm = MPI_COMM_NULL;
+    state->serve.request = MPI_REQUEST_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);
     int inter = 0;
@@ -49,7 +52,11 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     state->watched = !inter && state->size > 1 && cpl_adjacency_exists(comm);
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        state->exchanges[k].kind = (enum cpl_neighbor_kind)k;
+        state->exchanges[k] = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
+                                                    .first_tag = k * CPL_NEIGHBOR_TAGS,
+                                                    .adjacency = &state->adjacency};
+    for (int k = CPL_ALLTOALLV; k <= CPL_ALLTOALLW; k++)
+        state->exchanges[k].adjacency = &state->exchanges[k].own;
     if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
         cpl_adjacency_free(&state->adjacency);
         free(state);
@@ -83,6 +90,25 @@ void cpl_comm_state_number(struct cpl_comm_state *state)
         state->planned_number = ++cpl_context.n_ever_planned;
 }
 
+static void free_state(struct cpl_comm_state *state)
+{
+    if (state->private_comm != MPI_COMM_NULL) {
+        PMPI_Comm_free(&state->private_comm);
+        cpl_context.n_planned--;
+    }
+    cpl_adjacency_free(&state->adjacency);
+    free(state);
+}
+
+void cpl_comm_state_free_left(void)
+{
+    while (cpl_context.first_left) {
+        struct cpl_comm_state *state = cpl_context.first_left;
+        cpl_context.first_left = state->next;
+        free_state(state);
+    }
+}
+
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
 {
     (void)comm, (void)keyval, (void)extra;
@@ -90,19 +116,21 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     cpl_pt2pt_end(state);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         cpl_exchange_end(&state->exchanges[k], state);
-    if (state->private_comm != MPI_COMM_NULL) {
-        PMPI_Comm_free(&state->private_comm);
-        cpl_context.n_planned--;
-    }
-    cpl_adjacency_free(&state->adjacency);
     unlink_state(state);
     cpl_request_forget_comm(state->comm);
     cpl_comm_state_forget_recent();
-    free(state);
+    if (state->serve.left) {
+        state->comm = MPI_COMM_SELF; /* for errors */
+        state->next = cpl_context.first_left;
+        cpl_context.first_left = state;
+        return MPI_SUCCESS;
+    }
+    free_state(state);
     return MPI_SUCCESS;
 }
 
 void cpl_comm_state_release(struct cpl_comm_state *state)
 {
+    cpl_neighbor_before_free(state->comm);
     PMPI_Comm_delete_attr(state->comm, cpl_context.keyval); /* calls cpl_comm_state_deleted */
 }

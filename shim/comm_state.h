@@ -16,6 +16,18 @@
  * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
 #define CPL_MAX_PLANNED 256
 
+/* When the nonblocking neighborhood collectives are decided about (neighbor_serve.c). */
+struct cpl_serve {
+    bool named;   /* there has been a nonblocking call */
+    bool counted; /* in cpl_context.n_served */
+    bool left;    /* freed with persistent requests left */
+    int64_t id;   /* names the communicator on all its ranks, once the request is complete */
+    MPI_Request request;
+    int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */
+    int64_t next_round, next_power;
+    int n_retries;
+};
+
 struct cpl_comm_state {
     MPI_Comm comm; /* the program's; not to be used once it is being freed */
     MPI_Comm
@@ -28,6 +40,9 @@ struct cpl_comm_state {
     struct cpl_adjacency adjacency;
     struct cpl_exchange exchanges[CPL_N_NEIGHBOR_KINDS];
     bool inter; /* an intercommunicator: left alone */
+    struct cpl_serve serve;
+    int n_persistent; /* neighborhood requests made; alike on all ranks */
+    int n_left;       /* of these, not freed */
     struct cpl_pt2pt pt2pt;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
@@ -53,6 +68,10 @@ void cpl_comm_state_number(struct cpl_comm_state *state);
 /* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
  * is. */
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
+
+/* Frees what is left of communicators that the program freed before their persistent requests. At
+ * the end of MPI. */
+void cpl_comm_state_free_left(void);
 
 /* Frees a state and takes its attribute off the communicator. Collective over the communicator. */
 void cpl_comm_state_release(struct cpl_comm_state *state);

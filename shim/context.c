@@ -90,16 +90,17 @@ void cpl_context_finish(void)
     while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
         cpl_comm_state_release(cpl_context.first_managed);
     cpl_context.active = false;
+    cpl_persistent_end();
     /* Their ends are collective: in an order that does not depend on what a rank used first. */
     while ((state = first_planned()))
         cpl_comm_state_release(state);
     while (cpl_context.first_state)
         cpl_comm_state_release(cpl_context.first_state);
+    cpl_comm_state_free_left();
     if (cpl_report_is_wanted())
         cpl_report_write();
     cpl_report_free();
     cpl_picture_free();
-    cpl_persistent_end();
     cpl_request_end();
     cpl_pt2pt_free_messages();
     cpl_distances_free(&cpl_context.machine.distances);

@@ -16,6 +16,7 @@
 #define CPL_N_NAMED_TYPES 32
 
 struct cpl_comm_state;
+struct cpl_exchange;
 struct cpl_persistent;
 struct cpl_taken_message;
 struct cpl_record_node;
@@ -81,6 +82,11 @@ struct cpl_context {
     struct cpl_taken_message *taken_messages;
     struct cpl_timed_batch timed; /* in a profile run */
     struct cpl_shim_machine machine;
+    /* Neighborhood collectives: */
+    int n_served; /* communicators whose nonblocking calls are carried: alike as n_managed is */
+    struct cpl_exchange *first_pending; /* exchanges with calls under way */
+    struct cpl_comm_state *first_left;  /* freed by the program, with persistent requests left */
+    int32_t n_serve_ids;
     struct cpl_record_node *records; /* what the report will tell (report.h) */
     struct cpl_pictures pictures;
     double start; /* PMPI_Wtime after MPI_Init */

@@ -112,9 +112,9 @@ int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
         memcpy(to, span->address, (size_t)bytes);
         return MPI_SUCCESS;
     }
-    int position = 0;
-    return PMPI_Pack(span->address, span->count, span->type.handle, to, (int)bytes, &position,
-                     MPI_COMM_SELF);
+    MPI_Count position = 0;
+    return PMPI_Pack_c(span->address, span->count, span->type.handle, to, bytes, &position,
+                       MPI_COMM_SELF);
 }
 
 int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes)
@@ -122,7 +122,7 @@ int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int6
     int64_t room = cpl_span_bytes(span);
     int result = bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     int64_t fitting = bytes > room ? room : bytes;
-    int position = 0;
+    MPI_Count position = 0;
     if (fitting == 0)
         return result;
     if (span->type.dense) {
@@ -131,10 +131,10 @@ int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int6
     }
     int code;
     if (fitting == room)
-        code = PMPI_Unpack(from, (int)fitting, &position, span->address, span->count,
-                           span->type.handle, MPI_COMM_SELF);
+        code = PMPI_Unpack_c(from, fitting, &position, span->address, span->count,
+                             span->type.handle, MPI_COMM_SELF);
     else /* may end inside an element, which only a receive can do */
-        code = PMPI_Sendrecv(from, (int)fitting, MPI_PACKED, 0, 0, span->address, span->count,
-                             span->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+        code = PMPI_Sendrecv_c(from, fitting, MPI_PACKED, 0, 0, span->address, span->count,
+                               span->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     return result == MPI_SUCCESS ? code : result;
 }

@@ -29,7 +29,7 @@ void cpl_type_release(struct cpl_type *type);
 /* Count elements at an address in a program's buffer. */
 struct cpl_span {
     char *address;
-    int count;
+    MPI_Count count;
     struct cpl_type type;
 };
 

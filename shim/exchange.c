@@ -4,6 +4,7 @@
 #include "collective.h"
 #include "comm_state.h"
 #include "context.h"
+#include "neighbor_internal.h"
 #include "report.h"
 
 #include <string.h>
@@ -16,6 +17,8 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
         [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
         [CPL_NEIGHBOR_ALLGATHER] = "Neighbor_allgather",
         [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
+        [CPL_ALLTOALLV] = "Alltoallv",
+        [CPL_ALLTOALLW] = "Alltoallw",
         [CPL_KIND_PT2PT] = "pt2pt",
     };
     return names[kind];
@@ -29,6 +32,18 @@ static int64_t forwarded_bytes(const struct cpl_exchange *x)
     return bytes;
 }
 
+static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
+{
+    if (x->learned.n_vain > 0)
+        return CPL_LEFT_DENSE;
+    if (x->summary[0].known)
+        return (enum cpl_left_alone)x->summary[0].reason;
+    if (x->phase == CPL_PHASE_DIRECT)
+        return CPL_LEFT_NO_PLAN;
+    bool enough = x->started > 0 && x->started >= cpl_context.settings.learn;
+    return enough ? CPL_LEFT_NO_MEETING : CPL_LEFT_FEW_CALLS;
+}
+
 /* The plan in use, or the one that was considered, and what trials found. */
 static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
 {
@@ -36,16 +51,17 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     r->summary = x->summary[0];
     if (x->phase != CPL_PHASE_PLANNED) {
         r->summary.decided = 0;
-        r->reason = r->summary.reason;
-        if (!r->summary.known)
-            r->reason = x->phase == CPL_PHASE_DIRECT ? CPL_LEFT_NO_PLAN : CPL_LEFT_FEW_CALLS;
+        r->reason = why_not_planned(x);
         return;
     }
+    bool carried = trial->chosen > 0 || x->served;
     if (trial->chosen > 0)
         r->summary = x->summary[trial->chosen - 1];
-    else if (!trial->running)
+    else if (!carried && x->calls == 0) /* nonblocking calls alone: not tried */
+        r->reason = CPL_LEFT_NO_GAIN;
+    else if (!carried && !trial->running)
         r->reason = CPL_LEFT_SLOWER;
-    r->summary.decided = trial->chosen > 0;
+    r->summary.decided = carried;
     r->n_trials = trial->n_trials;
     r->trial_calls = trial->tried;
     const char direct[CPL_STRATEGY_TEXT] = "direct";
@@ -58,37 +74,62 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     }
 }
 
-/* Brings the ranks' figures together on the first rank; where there is no private communicator (the
- * exchange was never planned) the first rank's own have to do. */
-static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
+/* The figures of all ranks together: the slowest one's medians (direct, planned), the sum of bytes.
+ */
+struct figures {
+    double seconds[2];
+    int64_t forwarded;
+};
+
+static struct figures own_figures(const struct cpl_exchange *x)
 {
-    double seconds[2] = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)};
-    double slowest[2];
-    int64_t forwarded = forwarded_bytes(x), all_forwarded = 0;
-    slowest[0] = seconds[0];
-    slowest[1] = seconds[1];
-    if (state->private_comm != MPI_COMM_NULL) {
-        cpl_collective_Reduce(seconds, slowest, 2, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
-        cpl_collective_Reduce(&forwarded, &all_forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
-                              state->private_comm);
-    }
-    if (state->rank != 0)
+    return (struct figures){
+        .seconds = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)},
+        .forwarded = forwarded_bytes(x)};
+}
+
+static void add_record(const struct cpl_exchange *x, const struct cpl_comm_state *state,
+                       const struct figures *figures)
+{
+    if (state->rank != 0 || !cpl_report_is_wanted())
         return;
     struct cpl_record r = {.kind = x->kind,
                            .n_ranks = state->size,
                            .n_communicators = 1,
-                           .calls = x->calls,
-                           .calls_planned = x->calls_planned,
-                           .direct_seconds = slowest[0] * (double)(x->calls - x->calls_planned),
-                           .planned_seconds = slowest[1] * (double)x->calls_planned,
-                           .forwarded_bytes = all_forwarded};
+                           .calls = x->calls + x->started,
+                           .calls_planned = x->calls_planned + x->started_planned,
+                           .forwarded_bytes = figures->forwarded};
+    /* Nonblocking calls are not timed: they are taken to be like the blocking ones, if any. */
+    r.direct_seconds = figures->seconds[0] * (double)(r.calls - r.calls_planned);
+    r.planned_seconds = figures->seconds[1] * (double)r.calls_planned;
     tell_choice(x, &r);
     cpl_report_add(&r);
 }
 
+void cpl_exchange_record(const struct cpl_exchange *exchange, const struct cpl_comm_state *state)
+{
+    struct figures own = own_figures(exchange);
+    add_record(exchange, state, &own);
+}
+
+/* Brings the ranks' figures together on the first rank; where there is no private communicator (the
+ * exchange was never planned) the first rank's own have to do. */
+static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
+{
+    struct figures own = own_figures(x), all = own;
+    if (state->private_comm != MPI_COMM_NULL) {
+        cpl_collective_Reduce(own.seconds, all.seconds, 2, MPI_DOUBLE, MPI_MAX, 0,
+                              state->private_comm);
+        cpl_collective_Reduce(&own.forwarded, &all.forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
+                              state->private_comm);
+    }
+    add_record(x, state, &all);
+}
+
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
 {
-    if (exchange->calls > 0 && cpl_report_is_wanted())
+    cpl_neighbor_drain(exchange);
+    if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())
         record(exchange, state);
     cpl_exchange_release(exchange);
 }

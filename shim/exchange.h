@@ -1,9 +1,10 @@
 /* An exchange: the neighborhood collectives of one kind on one communicator, from the first call to
  * the end of the communicator. Learns, is planned, and is then carried by its plan or left to MPI
- * for good. */
+ * for good. A persistent request is an exchange of its own. */
 #ifndef CARPOOL_EXCHANGE_H
 #define CARPOOL_EXCHANGE_H
 
+#include "adjacency.h"
 #include "agree.h"
 #include "datatype.h"
 #include "executor.h"
@@ -15,6 +16,8 @@
 #include <stdint.h>
 
 struct cpl_comm_state;
+struct cpl_neighbor_notes;
+struct cpl_neighbor_op;
 
 enum cpl_neighbor_kind {
     CPL_NEIGHBOR_ALLTOALL,
@@ -22,6 +25,8 @@ enum cpl_neighbor_kind {
     CPL_NEIGHBOR_ALLTOALLW,
     CPL_NEIGHBOR_ALLGATHER,
     CPL_NEIGHBOR_ALLGATHERV,
+    CPL_ALLTOALLV,
+    CPL_ALLTOALLW,
     CPL_N_NEIGHBOR_KINDS
 };
 
@@ -34,13 +39,47 @@ enum cpl_exchange_phase {
     CPL_PHASE_PLANNED   /* there are plans: the trial says what carries the next call */
 };
 
+/* A message to or from a rank that is not among the neighbours. */
+struct cpl_extra {
+    int rank;
+    bool sent;
+    struct cpl_span span;
+};
+
+/* Where the data of one call is, and what of it goes straight. */
+struct cpl_neighbor_data {
+    bool same_payload;         /* all out-messages carry the same payload (allgather) */
+    struct cpl_span *out_span; /* per out-neighbour: its data */
+    struct cpl_span *in_span;  /* per in-neighbour */
+    int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
+    struct cpl_extra *extra; /* messages outside the plan (alltoall.c); NULL: there cannot be any */
+    int n_extra;
+    MPI_Request *requests; /* of messages that go straight */
+    MPI_Status *statuses;  /* of these */
+    int n_requests;
+};
+
+/* What is learned of MPI_Alltoallv and MPI_Alltoallw (alltoall.c). */
+struct cpl_learned {
+    int64_t next_agreement; /* number of the call at which the ranks agree; alike on all ranks */
+    int n_vain;             /* agreements that came to nothing; alike on all ranks */
+    unsigned char *sent;    /* per rank: whether the call before sent to it; NULL: not known */
+    int64_t n_extra;        /* messages outside the plan since the last review */
+    int64_t n_messages;     /* all of them */
+};
+
 struct cpl_exchange {
     enum cpl_neighbor_kind kind;
     enum cpl_exchange_phase phase;
     bool mpi_distrusted; /* MPI would carry it wrongly: not to be left to it; alike on all ranks */
     int64_t calls;       /* alike on all ranks */
     int64_t calls_planned;
-    struct cpl_samples direct; /* this rank's calls that MPI carried */
+    int first_tag; /* on the private communicator: the executor's, and one for straight messages */
+    const struct cpl_adjacency *adjacency; /* the communicator's, or its own */
+    struct cpl_adjacency own;              /* of MPI_Alltoallv and MPI_Alltoallw (alltoall.c) */
+    struct cpl_learned learned;            /* of these */
+    int n_extra_most;                      /* messages outside the plan that a call may have */
+    struct cpl_samples direct;             /* this rank's calls that MPI carried */
     struct cpl_samples planned;
     int n_plans; /* the summaries below; alike on all ranks */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
@@ -57,21 +96,29 @@ struct cpl_exchange {
     int *self_from; /* per own in-neighbour that is the rank itself: the out-neighbour it gets its
                        data from */
 
-    /* Scratch of the call at hand: */
-    bool same_payload;         /* all out-messages carry the same payload (allgather) */
-    struct cpl_span *out_span; /* per out-neighbour: its data */
-    struct cpl_span *in_span;  /* per in-neighbour */
-    int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
-    MPI_Request *requests;     /* of messages that go straight */
-    MPI_Status *statuses;      /* of these */
-    int n_requests;
+    struct cpl_neighbor_data data; /* of the blocking call at hand */
+
+    /* Nonblocking calls (neighbor_serve.h): */
+    int64_t started; /* alike on all ranks */
+    int64_t started_planned;
+    bool settled;                     /* decided whether they are carried; alike on all ranks */
+    bool served;                      /* they are */
+    struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
+    struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
+    struct cpl_neighbor_op *spare;
+    struct cpl_exchange *next_pending; /* in cpl_context.first_pending */
 };
 
-/* Frees what the exchange holds for carrying; local. */
+/* Frees what the exchange holds for carrying; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);
 
+/* Adds a record of this rank's figures to the report, when one is wanted and it is the first rank.
+ * Local. */
+void cpl_exchange_record(const struct cpl_exchange *exchange, const struct cpl_comm_state *state);
+
 /* The end of the communicator: frees what the exchange holds and, when a report is wanted, adds a
- * record of it. Collective over the communicator when the exchange was planned. */
+ * record of it. Waits for what is pending. Collective over the communicator when the exchange was
+ * planned. */
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
 
 /* "Neighbor_alltoallv" and so on. */

@@ -35,6 +35,14 @@ struct end {
     bool awaits_payload; /* in-edge: the first message came, the payloads are still to come */
 };
 
+/* One run. */
+struct run {
+    struct cpl_executor *x;
+    struct cpl_payloads payloads;
+    int32_t n_open; /* in-edges that are not complete */
+    int result;     /* first error */
+};
+
 struct cpl_executor {
     struct cpl_rank_plan plan;
     struct cpl_arena arena; /* the arrays below */
@@ -52,8 +60,10 @@ struct cpl_executor {
     MPI_Request *recv_request; /* n_in */
     MPI_Request *send_request; /* 2 * n_out */
     int n_sends;
+    int n_sent;   /* of these, found complete */
     int *arrived; /* for Waitsome */
     MPI_Status *status;
+    struct run run; /* the present one */
 };
 
 static int64_t padded(int64_t bytes)
@@ -166,13 +176,6 @@ int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
     return executor->forwarded;
 }
 
-/* One run. */
-struct run {
-    struct cpl_executor *x;
-    const struct cpl_payloads *payloads;
-    int result; /* first error */
-};
-
 static void note_error(struct run *run, int code)
 {
     if (run->result == MPI_SUCCESS)
@@ -218,9 +221,9 @@ static bool update_lengths(struct run *run, int32_t e)
     int64_t bytes = 0;
     for (int32_t s = x->plan.out_first[e]; s < x->plan.out_first[e + 1]; s++) {
         int32_t source = x->plan.out_source[s];
-        uint32_t length =
-            source >= 0 ? x->in_length[source]
-                        : length_word(run->payloads->size(run->payloads->context, -1 - source));
+        uint32_t length = source >= 0
+                              ? x->in_length[source]
+                              : length_word(run->payloads.size(run->payloads.context, -1 - source));
         changed |= length != x->out_length[s];
         x->out_length[s] = length;
         bytes += riding_bytes(length);
@@ -247,7 +250,7 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
             memcpy(to, forwarded_payload(x, source), (size_t)bytes);
             x->forwarded += bytes;
         } else {
-            note_error(run, run->payloads->pack(run->payloads->context, -1 - source, to));
+            note_error(run, run->payloads.pack(run->payloads.context, -1 - source, to));
         }
         to += bytes;
     }
@@ -396,8 +399,8 @@ static void deliver(struct run *run, int32_t e)
         if (x->plan.in_owner[s] < 0)
             continue;
         int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
-        note_error(run, run->payloads->deliver(run->payloads->context, x->plan.in_owner[s],
-                                               payload + x->in_offset[s], bytes));
+        note_error(run, run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
+                                              payload + x->in_offset[s], bytes));
     }
 }
 
@@ -411,17 +414,15 @@ static void complete_edge(struct run *run, int32_t e)
     deliver(run, e);
 }
 
-/* Waits until something arrived and deals with it. Returns the number of in-edges that became
- * complete, or -1 when nothing is left that could arrive. */
-static int32_t receive_some(struct run *run)
+/* Deals with n in-edges that something has arrived on; `code` is what the completion call returned.
+ */
+static void take_arrivals(struct run *run, int n, int code)
 {
     struct cpl_executor *x = run->x;
-    int n = 0;
-    int32_t completed = 0;
-    int code = cpl_collective_waitsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
     if (n == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
         note_error(run, code == MPI_SUCCESS ? MPI_ERR_INTERN : code);
-        return -1;
+        run->n_open = 0; /* nothing is left that could arrive */
+        return;
     }
     for (int k = 0; k < n; k++) {
         int32_t e = x->arrived[k];
@@ -434,29 +435,57 @@ static int32_t receive_some(struct run *run)
             continue;
         x->in[e].awaits_payload = false;
         complete_edge(run, e);
-        completed++;
+        run->n_open--;
     }
-    return completed;
+}
+
+void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads)
+{
+    struct cpl_executor *x = executor;
+    x->run = (struct run){x, *payloads, x->plan.n_in, MPI_SUCCESS};
+    x->n_sends = x->n_sent = 0;
+    x->exchange++;
+    post_receives(&x->run);
+    for (int32_t e = 0; e < x->plan.n_out; e++) {
+        x->missing[e] = x->plan.out_waits[e];
+        if (x->missing[e] == 0)
+            send_edge(&x->run, e);
+    }
+}
+
+bool cpl_executor_progress(struct cpl_executor *executor, int *result)
+{
+    struct cpl_executor *x = executor;
+    struct run *run = &x->run;
+    while (run->n_open > 0) {
+        int n = 0;
+        int code = PMPI_Testsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
+        if (n == 0)
+            return false;
+        take_arrivals(run, n, code);
+    }
+    for (; x->n_sent < x->n_sends; x->n_sent++) {
+        int done = 1;
+        int code = PMPI_Test(&x->send_request[x->n_sent], &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && !done)
+            return false;
+        note_error(run, code);
+    }
+    *result = run->result;
+    return true;
 }
 
 int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *payloads)
 {
     struct cpl_executor *x = executor;
-    struct run run = {x, payloads, MPI_SUCCESS};
-    x->n_sends = 0;
-    x->exchange++;
-    post_receives(&run);
-    for (int32_t e = 0; e < x->plan.n_out; e++) {
-        x->missing[e] = x->plan.out_waits[e];
-        if (x->missing[e] == 0)
-            send_edge(&run, e);
+    struct run *run = &x->run;
+    cpl_executor_start(x, payloads);
+    while (run->n_open > 0) {
+        int n = 0;
+        int code =
+            cpl_collective_waitsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
+        take_arrivals(run, n, code);
     }
-    for (int32_t open = x->plan.n_in; open > 0;) {
-        int32_t completed = receive_some(&run);
-        if (completed < 0)
-            break;
-        open -= completed;
-    }
-    note_error(&run, cpl_collective_waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));
-    return run.result;
+    note_error(run, cpl_collective_waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));
+    return run->result;
 }

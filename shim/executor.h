@@ -9,12 +9,13 @@
  * message, the table of lengths (padded to 4 bytes). Payloads that exceed the room both sides have
  * agreed on follow in a second message; both sides then enlarge the room alike.
  *
- * Order of calls: create on all ranks, run on all ranks as often as wanted, destroy. Thread rule:
- * one at a time. */
+ * Order of calls: create on all ranks, run on all ranks as often as wanted, or start and progress,
+ * destroy. Thread rule: one at a time, and one exchange at a time. */
 #ifndef CARPOOL_EXECUTOR_H
 #define CARPOOL_EXECUTOR_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cpl_executor;
@@ -52,6 +53,12 @@ struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Co
 /* Carries one exchange. Collective over the ranks of the plan. Returns MPI_SUCCESS or the first
  * error. */
 int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *payloads);
+
+/* The same in steps that never wait: start, then progress until it returns true, with the
+ * exchange's MPI_SUCCESS or first error in *result. What *payloads points to is copied, its context
+ * must live until then. */
+void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads);
+bool cpl_executor_progress(struct cpl_executor *executor, int *result);
 
 /* Bytes that this rank has forwarded for others so far. */
 int64_t cpl_executor_forwarded(const struct cpl_executor *executor);

@@ -74,8 +74,8 @@ static void receive_straight(struct cpl_match *match, struct cpl_receive *receiv
                              const struct cpl_segment *segment)
 {
     const struct cpl_span *span = &receive->span;
-    int error = PMPI_Irecv(span->address, span->count, span->type.handle, segment->source,
-                           segment->straight_tag, match->private_comm, &receive->inner);
+    int error = PMPI_Irecv_c(span->address, span->count, span->type.handle, segment->source,
+                             segment->straight_tag, match->private_comm, &receive->inner);
     if (error != MPI_SUCCESS) {
         receive->error = error;
         finish(match, receive);

@@ -18,20 +18,16 @@ static void *zeroed(int n, size_t size)
     return calloc((size_t)n + 1, size);
 }
 
-static bool allocate(struct cpl_exchange *x, const struct cpl_adjacency *a)
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
 {
+    const struct cpl_adjacency *a = x->adjacency;
     x->out_straight = zeroed(a->out.n_messages, sizeof *x->out_straight);
     x->in_straight = zeroed(a->in.n_messages, sizeof *x->in_straight);
     x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
     x->in_part = zeroed(a->in.n, sizeof *x->in_part);
     x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
-    x->out_span = zeroed(a->out.n, sizeof *x->out_span);
-    x->in_span = zeroed(a->in.n, sizeof *x->in_span);
-    x->out_bytes = zeroed(a->out.n_messages, sizeof *x->out_bytes);
-    x->statuses = zeroed(a->in.n + a->out.n, sizeof *x->statuses);
-    x->requests = zeroed(a->in.n + a->out.n, sizeof *x->requests);
-    return x->out_straight && x->in_straight && x->payload && x->in_part && x->self_from &&
-           x->out_span && x->in_span && x->out_bytes && x->requests;
+    return cpl_neighbor_data_make(&x->data, a, x->n_extra_most) && x->out_straight &&
+           x->in_straight && x->payload && x->in_part && x->self_from;
 }
 
 void cpl_exchange_release(struct cpl_exchange *x)
@@ -45,46 +41,51 @@ void cpl_exchange_release(struct cpl_exchange *x)
     free(x->payload);
     free(x->in_part);
     free(x->self_from);
-    free(x->out_span);
-    free(x->in_span);
-    free(x->out_bytes);
-    free(x->requests);
-    free(x->statuses);
+    cpl_neighbor_data_free(&x->data);
+    cpl_adjacency_free(&x->own);
+    free(x->learned.sent);
+    x->learned.sent = NULL;
     x->executor = NULL;
     x->out_straight = x->in_straight = NULL;
     x->payload = x->in_part = x->self_from = NULL;
-    x->out_span = x->in_span = NULL;
-    x->out_bytes = NULL;
-    x->requests = NULL;
-    x->statuses = NULL;
 }
 
-/* Sizes all messages, lists those that are to be planned in dst and bytes, and counts the others.
- */
-static void list_messages(const struct cpl_comm_state *state, struct cpl_exchange *x, int *dst,
-                          int64_t *bytes, struct cpl_agree_input *input)
+void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes)
 {
-    const struct cpl_neighbors *out = &state->adjacency.out;
-    int n = 0;
-    for (int m = 0; m < out->n_messages; m++) {
-        int64_t size = cpl_neighbor_payload_bytes(x, state, m);
-        x->out_straight[m] = size > cpl_context.settings.size_limit;
-        if (x->out_straight[m]) {
-            input->n_straight++;
-            input->straight_bytes += size;
-            continue;
-        }
-        x->payload[n] = m;
-        dst[n] = out->rank[m];
-        bytes[n++] = size;
+    list->straight[m] = bytes > cpl_context.settings.size_limit;
+    if (list->straight[m]) {
+        list->n_straight++;
+        list->straight_bytes += bytes;
+        return;
     }
-    input->n_messages = n;
+    list->payload[list->n] = m;
+    list->dst[list->n] = dst;
+    list->bytes[list->n++] = bytes;
 }
 
-/* A token: the edge's number among its parallel ones, and whether its message goes straight. */
-static int make_token(int ordinal, bool straight)
+void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
+                            const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list)
 {
-    return 2 * ordinal + straight;
+    for (int m = 0; m < adjacency->out.n_messages; m++)
+        cpl_neighbor_list_add(list, m, adjacency->out.rank[m],
+                              cpl_neighbor_payload_bytes(data, adjacency, m));
+}
+
+void cpl_neighbor_hand_in(const struct cpl_neighbor_list *list, struct cpl_agree_input *input)
+{
+    input->n_messages = list->n;
+    input->dst = list->dst;
+    input->bytes = list->bytes;
+    input->n_straight = list->n_straight;
+    input->straight_bytes = list->straight_bytes;
+}
+
+void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
+{
+    for (int k = 0; k < a->out.n; k++) {
+        int m = a->out.message[k];
+        token[k] = 2 * a->out.ordinal[k] + (m >= 0 && straight[m]);
+    }
 }
 
 /* Exchanges tokens by the kind's own call, or alltoallv where any order does (allgather) or where
@@ -112,10 +113,9 @@ static bool exchange_tokens(const struct cpl_neighbor_call *call, int n_in, int 
     return done;
 }
 
-/* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
- * order. Returns false when the tokens make no sense: the graph's two sides do not fit. */
-static bool read_tokens(struct cpl_exchange *x, const struct cpl_adjacency *a, const int *token)
+bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
 {
+    const struct cpl_adjacency *a = x->adjacency;
     const struct cpl_neighbors *in = &a->in;
     for (int m = 0; m < in->n_messages; m++) {
         int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
@@ -140,28 +140,29 @@ static bool read_tokens(struct cpl_exchange *x, const struct cpl_adjacency *a, c
 
 /* Finds out how parallel edges match and which messages go straight. Collective; may fail on some
  * ranks only. */
-static bool match_edges(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                        struct cpl_exchange *x)
+static bool match_edges(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
 {
-    const struct cpl_adjacency *a = &state->adjacency;
+    const struct cpl_adjacency *a = x->adjacency;
     int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
     bool done = cpl_agree_all(call->comm, out && in);
     if (done) {
-        for (int k = 0; k < a->out.n; k++) {
-            int m = a->out.message[k];
-            out[k] = make_token(a->out.ordinal[k], m >= 0 && x->out_straight[m]);
-        }
-        done = exchange_tokens(call, a->in.n, a->out.n, out, in) && read_tokens(x, a, in);
+        cpl_neighbor_plan_tokens(a, x->out_straight, out);
+        done = exchange_tokens(call, a->in.n, a->out.n, out, in) && cpl_neighbor_plan_read(x, in);
     }
     free(out);
     free(in);
     return done;
 }
 
-/* Makes the executors, as many as plans were decided on; true when all ranks have them. Takes the
- * slices. Collective. */
-static bool make_executors(struct cpl_comm_state *state, struct cpl_exchange *x,
-                           struct cpl_agree_output *agreed)
+int cpl_neighbor_plan_most(const struct cpl_exchange *x)
+{
+    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && cpl_context.settings.trial > 0 &&
+                    !x->mpi_distrusted;
+    return measured ? CPL_MAX_PLANS : 1;
+}
+
+bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                                 struct cpl_agree_output *agreed)
 {
     int n = 0;
     bool made = true;
@@ -170,11 +171,12 @@ static bool make_executors(struct cpl_comm_state *state, struct cpl_exchange *x,
         if (!agreed->summary[k].decided)
             continue;
         x->executors[n] = cpl_executor_create(agreed->words[k], agreed->n_words[k],
-                                              state->private_comm, cpl_neighbor_first_tag(x->kind));
+                                              state->private_comm, x->first_tag);
         agreed->words[k] = NULL;
         made = made && x->executors[n++];
     }
     x->n_plans = agreed->n;
+    cpl_agree_output_free(agreed);
     if (n == 0)
         return false;
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
@@ -189,19 +191,17 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     int n = state->adjacency.out.n_messages;
     int *dst = zeroed(n, sizeof *dst);
     int64_t *bytes = zeroed(n, sizeof *bytes);
-    struct cpl_agree_input input = {.dst = dst,
-                                    .bytes = bytes,
-                                    .needed = x->mpi_distrusted,
+    struct cpl_agree_input input = {.needed = x->mpi_distrusted,
                                     .same_payload = call->send.same,
-                                    .most_plans = cpl_context.settings.mode == CPL_MODE_AUTO &&
-                                                          cpl_context.settings.trial > 0
-                                                      ? CPL_MAX_PLANS
-                                                      : 1};
+                                    .most_plans = cpl_neighbor_plan_most(x)};
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    input.able = state->has_adjacency && dst && bytes && enough && allocate(x, &state->adjacency) &&
-                 cpl_neighbor_resolve(call, state, x);
-    if (input.able)
-        list_messages(state, x, dst, bytes, &input);
+    input.able = state->has_adjacency && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
+                 cpl_neighbor_resolve(call, x->adjacency, &x->data);
+    struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
+    if (input.able) {
+        cpl_neighbor_plan_list(x->adjacency, &x->data, &list);
+        cpl_neighbor_hand_in(&list, &input);
+    }
     struct cpl_agree_output output;
     bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
     cpl_comm_state_number(state);
@@ -209,11 +209,9 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     free(bytes);
     if (!agreed)
         return false;
-    bool made = make_executors(state, x, &output);
-    cpl_agree_output_free(&output);
-    if (!made)
+    if (!cpl_neighbor_plan_executors(state, x, &output))
         return false;
-    return cpl_agree_all(state->private_comm, match_edges(call, state, x));
+    return cpl_agree_all(state->private_comm, match_edges(call, x));
 }
 
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

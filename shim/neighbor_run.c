@@ -5,37 +5,32 @@
 
 #include <string.h>
 
-/* What the executor's callbacks need. */
-struct ride {
-    const struct cpl_comm_state *state;
-    struct cpl_exchange *x;
-    int tag; /* of messages that go straight */
-};
-
-static int send_straight(const struct ride *ride, int m)
+static int send_straight(const struct cpl_neighbor_ride *ride, int m)
 {
-    const struct cpl_neighbors *out = &ride->state->adjacency.out;
-    struct cpl_exchange *x = ride->x;
+    const struct cpl_neighbors *out = &ride->x->adjacency->out;
+    struct cpl_neighbor_data *data = ride->data;
     int result = MPI_SUCCESS;
     int first = out->first_part[m], end = out->first_part[m + 1];
     for (int p = first; p < end && result == MPI_SUCCESS; p++) {
-        const struct cpl_span *span = &x->out_span[out->part[p]];
-        result = PMPI_Isend(span->address, span->count, span->type.handle, out->rank[m], ride->tag,
-                            ride->state->private_comm, &x->requests[x->n_requests++]);
+        const struct cpl_span *span = &data->out_span[out->part[p]];
+        result = PMPI_Isend_c(span->address, span->count, span->type.handle, out->rank[m],
+                              cpl_neighbor_straight_tag(ride->x), ride->state->private_comm,
+                              &data->requests[data->n_requests++]);
     }
     return result;
 }
 
-static int receive_straight(const struct ride *ride, int m)
+static int receive_straight(const struct cpl_neighbor_ride *ride, int m)
 {
-    const struct cpl_neighbors *in = &ride->state->adjacency.in;
-    struct cpl_exchange *x = ride->x;
+    const struct cpl_neighbors *in = &ride->x->adjacency->in;
+    struct cpl_neighbor_data *data = ride->data;
     int result = MPI_SUCCESS;
     int first = in->first_part[m], end = in->first_part[m + 1];
     for (int p = first; p < end && result == MPI_SUCCESS; p++) {
-        const struct cpl_span *span = &x->in_span[x->in_part[p]];
-        result = PMPI_Irecv(span->address, span->count, span->type.handle, in->rank[m], ride->tag,
-                            ride->state->private_comm, &x->requests[x->n_requests++]);
+        const struct cpl_span *span = &data->in_span[ride->x->in_part[p]];
+        result = PMPI_Irecv_c(span->address, span->count, span->type.handle, in->rank[m],
+                              cpl_neighbor_straight_tag(ride->x), ride->state->private_comm,
+                              &data->requests[data->n_requests++]);
     }
     return result;
 }
@@ -43,18 +38,32 @@ static int receive_straight(const struct ride *ride, int m)
 /* Copies between two spans of this rank; a message to itself converts any type. */
 static int copy_self(const struct cpl_span *from, const struct cpl_span *to)
 {
-    return PMPI_Sendrecv(from->address, from->count, from->type.handle, 0, 0, to->address,
-                         to->count, to->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    return PMPI_Sendrecv_c(from->address, from->count, from->type.handle, 0, 0, to->address,
+                           to->count, to->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 }
 
-static int copy_selves(const struct ride *ride)
+static int copy_selves(const struct cpl_neighbor_ride *ride)
 {
-    const struct cpl_adjacency *a = &ride->state->adjacency;
+    const struct cpl_adjacency *a = ride->x->adjacency;
     int result = MPI_SUCCESS;
     for (int k = 0; k < a->in.n_self && result == MPI_SUCCESS; k++)
-        result =
-            copy_self(&ride->x->out_span[ride->x->self_from[k]], &ride->x->in_span[a->in.self[k]]);
+        result = copy_self(&ride->data->out_span[ride->x->self_from[k]],
+                           &ride->data->in_span[a->in.self[k]]);
     return result;
+}
+
+/* Messages outside the plan: both ends know of them by their arguments. */
+static int start_extra(const struct cpl_neighbor_ride *ride, const struct cpl_extra *extra)
+{
+    const struct cpl_span *span = &extra->span;
+    MPI_Request *request = &ride->data->requests[ride->data->n_requests++];
+    int tag = cpl_neighbor_straight_tag(ride->x);
+    MPI_Comm comm = ride->state->private_comm;
+    if (extra->sent)
+        return PMPI_Isend_c(span->address, span->count, span->type.handle, extra->rank, tag, comm,
+                            request);
+    return PMPI_Irecv_c(span->address, span->count, span->type.handle, extra->rank, tag, comm,
+                        request);
 }
 
 static void note(int *result, int code)
@@ -65,19 +74,22 @@ static void note(int *result, int code)
 
 /* Posts the receives of messages that never ride, sizes every out-message and sends those that do
  * not ride this time. Goes on after an error: the others wait for what they are owed. */
-static int start_straight(const struct ride *ride)
+static int start_straight(const struct cpl_neighbor_ride *ride)
 {
-    const struct cpl_adjacency *a = &ride->state->adjacency;
-    struct cpl_exchange *x = ride->x;
+    const struct cpl_adjacency *a = ride->x->adjacency;
+    const struct cpl_exchange *x = ride->x;
+    struct cpl_neighbor_data *data = ride->data;
     int result = MPI_SUCCESS;
-    x->n_requests = 0;
+    data->n_requests = 0;
     for (int m = 0; m < a->in.n_messages; m++)
         if (x->in_straight[m])
             note(&result, receive_straight(ride, m));
+    for (int k = 0; k < data->n_extra; k++)
+        note(&result, start_extra(ride, &data->extra[k]));
     for (int m = 0; m < a->out.n_messages; m++) {
-        x->out_bytes[m] = cpl_neighbor_payload_bytes(x, ride->state, m);
-        if (x->out_straight[m] || x->out_bytes[m] > cpl_context.settings.size_limit) {
-            x->out_bytes[m] = CPL_STRAIGHT;
+        data->out_bytes[m] = cpl_neighbor_payload_bytes(data, a, m);
+        if (x->out_straight[m] || data->out_bytes[m] > cpl_context.settings.size_limit) {
+            data->out_bytes[m] = CPL_STRAIGHT;
             note(&result, send_straight(ride, m));
         }
     }
@@ -86,17 +98,17 @@ static int start_straight(const struct ride *ride)
 
 static int64_t payload_size(void *context, int32_t k)
 {
-    const struct ride *ride = context;
-    return ride->x->out_bytes[ride->x->payload[k]];
+    const struct cpl_neighbor_ride *ride = context;
+    return ride->data->out_bytes[ride->x->payload[k]];
 }
 
 static int pack_payload(void *context, int32_t k, unsigned char *to)
 {
-    const struct ride *ride = context;
-    const struct cpl_neighbors *out = &ride->state->adjacency.out;
-    const struct cpl_span *spans = ride->x->out_span;
+    const struct cpl_neighbor_ride *ride = context;
+    const struct cpl_neighbors *out = &ride->x->adjacency->out;
+    const struct cpl_span *spans = ride->data->out_span;
     int m = ride->x->payload[k], first = out->first_part[m], end = out->first_part[m + 1];
-    if (ride->x->same_payload || end - first == 1)
+    if (ride->data->same_payload || end - first == 1)
         return cpl_span_pack(&spans[out->part[first]], to);
     unsigned char *data = to + (size_t)(end - first) * sizeof(uint32_t);
     int result = MPI_SUCCESS;
@@ -124,8 +136,8 @@ static int find_message(const struct cpl_neighbors *in, int rank)
 }
 
 /* A payload with the lengths of its parts in front. */
-static int unpack_parts(const struct ride *ride, int first, int n_parts, const unsigned char *data,
-                        int64_t bytes)
+static int unpack_parts(const struct cpl_neighbor_ride *ride, int first, int n_parts,
+                        const unsigned char *data, int64_t bytes)
 {
     int64_t at = n_parts * (int64_t)sizeof(uint32_t);
     int result = MPI_SUCCESS;
@@ -137,7 +149,7 @@ static int unpack_parts(const struct ride *ride, int first, int n_parts, const u
         if (length > bytes - at)
             return MPI_ERR_INTERN;
         int code =
-            cpl_span_unpack(&ride->x->in_span[ride->x->in_part[first + p]], data + at, length);
+            cpl_span_unpack(&ride->data->in_span[ride->x->in_part[first + p]], data + at, length);
         result = result == MPI_SUCCESS ? code : result;
         at += length;
     }
@@ -146,17 +158,17 @@ static int unpack_parts(const struct ride *ride, int first, int n_parts, const u
 
 static int deliver_payload(void *context, int32_t owner, const unsigned char *data, int64_t bytes)
 {
-    const struct ride *ride = context;
-    const struct cpl_neighbors *in = &ride->state->adjacency.in;
+    const struct cpl_neighbor_ride *ride = context;
+    const struct cpl_neighbors *in = &ride->x->adjacency->in;
     int m = find_message(in, owner);
     int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
     if (bytes == CPL_STRAIGHT)
         return receive_straight(ride, m);
-    if (!ride->x->same_payload && n_parts > 1)
+    if (!ride->data->same_payload && n_parts > 1)
         return unpack_parts(ride, first, n_parts, data, bytes);
     int result = MPI_SUCCESS;
     for (int p = first; p < first + n_parts; p++) {
-        int code = cpl_span_unpack(&ride->x->in_span[ride->x->in_part[p]], data, bytes);
+        int code = cpl_span_unpack(&ride->data->in_span[ride->x->in_part[p]], data, bytes);
         result = result == MPI_SUCCESS ? code : result;
     }
     return result;
@@ -172,27 +184,57 @@ static int first_error(int code, const MPI_Status *statuses, int n)
 }
 
 /* Waits for the straight messages. */
-static int finish_straight(const struct ride *ride)
+static int finish_straight(const struct cpl_neighbor_ride *ride)
 {
-    struct cpl_exchange *x = ride->x;
-    return first_error(cpl_collective_waitall(x->n_requests, x->requests, x->statuses), x->statuses,
-                       x->n_requests);
+    struct cpl_neighbor_data *data = ride->data;
+    return first_error(cpl_collective_waitall(data->n_requests, data->requests, data->statuses),
+                       data->statuses, data->n_requests);
+}
+
+static struct cpl_payloads payloads_of(struct cpl_neighbor_ride *ride)
+{
+    return (struct cpl_payloads){ride, payload_size, pack_payload, deliver_payload};
+}
+
+void cpl_neighbor_ride_start(struct cpl_neighbor_ride *ride)
+{
+    const struct cpl_payloads payloads = payloads_of(ride);
+    ride->carried = false;
+    ride->result = start_straight(ride);
+    note(&ride->result, copy_selves(ride));
+    cpl_executor_start(ride->executor, &payloads);
+}
+
+bool cpl_neighbor_ride_progress(struct cpl_neighbor_ride *ride)
+{
+    struct cpl_neighbor_data *data = ride->data;
+    int result = MPI_SUCCESS;
+    if (!ride->carried && !cpl_executor_progress(ride->executor, &result))
+        return false;
+    ride->carried = true;
+    note(&ride->result, result);
+    while (data->n_requests > 0) {
+        int done = 1;
+        int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && !done)
+            return false;
+        note(&ride->result, code);
+        data->n_requests--;
+    }
+    return true;
 }
 
 int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                      struct cpl_exchange *exchange)
 {
-    struct ride ride = {state, exchange, cpl_neighbor_straight_tag(call->kind)};
-    const struct cpl_payloads payloads = {&ride, payload_size, pack_payload, deliver_payload};
-    int results[4];
-    results[0] = start_straight(&ride);
-    results[1] = copy_selves(&ride);
-    results[2] = cpl_executor_run(exchange->executor, &payloads);
-    results[3] = finish_straight(&ride);
-    for (int k = 0; k < 4; k++)
-        if (results[k] != MPI_SUCCESS) {
-            PMPI_Comm_call_errhandler(call->comm, results[k]);
-            return results[k];
-        }
-    return MPI_SUCCESS;
+    struct cpl_neighbor_ride ride = {
+        .state = state, .x = exchange, .executor = exchange->executor, .data = &exchange->data};
+    const struct cpl_payloads payloads = payloads_of(&ride);
+    int result = start_straight(&ride);
+    note(&result, copy_selves(&ride));
+    note(&result, cpl_executor_run(ride.executor, &payloads));
+    note(&result, finish_straight(&ride));
+    if (result != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(call->comm, result);
+    return result;
 }

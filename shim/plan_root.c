@@ -142,21 +142,26 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* A plan that is not measured must promise this much: the model is not more exact than that. */
-#define MOST_OF_DIRECT 0.9
+#define MOST_OF_DIRECT 0.9 /* what a plan that is not measured may take of direct's time */
+
+bool cpl_plan_promises(const struct cpl_plan_summary *summary)
+{
+    return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
+}
 
 /* Why the mode does not want this plan carried out, or tried, if it does not. */
 static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
-    double most = cpl_context.settings.trial > 0 ? 1 : MOST_OF_DIRECT;
     if (needed)
         return CPL_LEFT_NOT;
     if (!fits)
         return CPL_LEFT_UNFIT;
     if (summary->n_messages == 0)
         return CPL_LEFT_EMPTY;
-    if (cpl_context.settings.mode != CPL_MODE_FORCE &&
-        summary->planned.modelled_us >= most * summary->direct.modelled_us)
+    bool gains = cpl_context.settings.trial > 0
+                     ? summary->planned.modelled_us < summary->direct.modelled_us
+                     : cpl_plan_promises(summary);
+    if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains)
         return CPL_LEFT_NO_GAIN;
     return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
 }

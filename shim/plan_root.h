@@ -31,4 +31,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
 
+/* Whether a plan that is not measured promises enough: the model is not more exact than that. */
+bool cpl_plan_promises(const struct cpl_plan_summary *summary);
+
 #endif

@@ -2,6 +2,7 @@
 #include "pt2pt.h"
 
 #include "comm_state.h"
+#include "neighbor.h"
 #include "pt2pt_internal.h"
 #include "report.h"
 
@@ -14,7 +15,7 @@
 void cpl_pt2pt_poll(void)
 {
     static _Thread_local int n_idle;
-    bool any = false;
+    bool any = cpl_context.first_pending && cpl_neighbor_poll();
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
         if (s->pt2pt.match.straight)

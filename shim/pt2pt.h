@@ -10,10 +10,11 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Whether any communicator is managed: calls that may wait must then poll. */
+/* Whether any communicator is managed or a neighborhood collective is under way: calls that may
+ * wait must then poll. */
 static inline bool cpl_pt2pt_any_managed(void)
 {
-    return cpl_context.n_managed > 0;
+    return cpl_context.n_managed > 0 || cpl_context.first_pending;
 }
 
 /* Receives what has come, forwards, delivers, looks at hold times; gives way to others when there

@@ -137,8 +137,8 @@ static int send_straight(struct cpl_comm_state *state, const struct cpl_span *sp
     segment->flags = CPL_SEGMENT_STRAIGHT;
     segment->straight_tag = FIRST_STRAIGHT_TAG + p->next_straight;
     p->next_straight = (p->next_straight + 1) % N_STRAIGHT_TAGS;
-    return PMPI_Isend(span->address, span->count, span->type.handle, segment->dest,
-                      segment->straight_tag, state->private_comm, &sending->inner);
+    return PMPI_Isend_c(span->address, span->count, span->type.handle, segment->dest,
+                        segment->straight_tag, state->private_comm, &sending->inner);
 }
 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
@@ -242,14 +242,14 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
     cpl_match_post(&state->pt2pt.match, receive);
 }
 
-static int raise_error(struct cpl_comm_state *state, int error)
+static int raise_error(const struct cpl_comm_state *state, int error)
 {
     if (error != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(state->comm, error);
     return error;
 }
 
-int cpl_pt2pt_finish_receive(struct cpl_comm_state *state, struct cpl_receive *receive,
+int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
                              MPI_Status *status)
 {
     cpl_pt2pt_leave();
@@ -316,7 +316,7 @@ int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Statu
     int source, tag;
     if (!cpl_pt2pt_forget_message(*message, &source, &tag))
         return MPI_ERR_REQUEST;
-    int result = PMPI_Imrecv(span->address, span->count, span->type.handle, message, &request);
+    int result = PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &request);
     if (result == MPI_SUCCESS)
         result = cpl_pt2pt_wait(&request, &own);
     if (result == MPI_SUCCESS)

@@ -39,7 +39,7 @@ void cpl_pt2pt_forget_send(struct cpl_sending *sending);
 /* Posts a receive that the caller owns; waits for it and fills the status. */
 void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
                     const struct cpl_span *span, int source, int tag);
-int cpl_pt2pt_finish_receive(struct cpl_comm_state *state, struct cpl_receive *receive,
+int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
                              MPI_Status *status);
 
 int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,

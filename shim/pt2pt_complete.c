@@ -162,24 +162,41 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
 }
 
+/* PMPI_Waitall for MPI's part of an array, one after the other: PMPI_Testall gives up at the first
+ * error, and MPICH's (4.0.2) never completes persistent collectives. */
+static int wait_others(struct others *others, MPI_Request *requests, MPI_Status *statuses)
+{
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < others->n; k++) {
+        int done = 0, code = PMPI_Test(&others->request[k], &done, &others->status[k]);
+        while (!done && code == MPI_SUCCESS) {
+            cpl_pt2pt_poll();
+            code = PMPI_Test(&others->request[k], &done, &others->status[k]);
+        }
+        others->status[k].MPI_ERROR = code;
+        if (code != MPI_SUCCESS)
+            result = MPI_ERR_IN_STATUS;
+        requests[others->index[k]] = others->request[k];
+        if (statuses != MPI_STATUSES_IGNORE)
+            statuses[others->index[k]] = others->status[k];
+    }
+    return result;
+}
+
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     struct others others;
-    int n_ours = 0;
+    int n_ours = 0, result = MPI_SUCCESS;
     for (int k = 0; k < n; k++)
         n_ours += cpl_request_active(requests[k]) != NULL;
-    int done = n_ours == n;
-    int result = done ? MPI_SUCCESS : gather(&others, n, n_ours, requests);
-    if (result != MPI_SUCCESS)
-        return result;
-    while (!done && result == MPI_SUCCESS) {
-        result = test_others(&others, requests, &done, statuses);
-        if (!done)
-            cpl_pt2pt_poll();
-    }
-    if (n_ours < n)
+    if (n_ours < n) {
+        result = gather(&others, n, n_ours, requests);
+        if (result != MPI_SUCCESS)
+            return result;
+        result = wait_others(&others, requests, statuses);
         free_others(&others);
-    return done ? settle_ours(n, requests, statuses, result) : result;
+    }
+    return settle_ours(n, requests, statuses, result);
 }
 
 static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)

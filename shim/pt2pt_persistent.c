@@ -2,6 +2,7 @@
 #include "pt2pt_persistent.h"
 
 #include "comm_state.h"
+#include "neighbor_internal.h"
 #include "pt2pt_calls.h"
 #include "pt2pt_requests.h"
 #include "report.h"
@@ -12,7 +13,8 @@
 struct cpl_persistent {
     struct cpl_request request; /* the first member: what is found by the handle */
     struct cpl_persistent_call call;
-    struct cpl_type type; /* the call's, kept */
+    struct cpl_neighbor_op *collective; /* a neighborhood collective; NULL: send or receive */
+    struct cpl_type type;               /* the call's, kept */
     struct cpl_persistent *prev, *next;
 };
 
@@ -43,6 +45,34 @@ void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *c
     if (call->type != MPI_DATATYPE_NULL && cpl_type_keep(&p->type))
         p->call.type = p->type.handle;
     DL_APPEND(cpl_context.persistent, p);
+}
+
+bool cpl_persistent_add_collective(MPI_Request request, struct cpl_neighbor_op *op)
+{
+    struct cpl_persistent *p = calloc(1, sizeof *p);
+    if (p) {
+        p->request.handle = request;
+        p->request.persistent = true;
+    }
+    if (!p || !cpl_request_add(&p->request)) {
+        free(p);
+        return false;
+    }
+    p->collective = op;
+    op->request = &p->request;
+    DL_APPEND(cpl_context.persistent, p);
+    return true;
+}
+
+static int start_collective(struct cpl_persistent *p)
+{
+    struct cpl_neighbor_op *op = p->collective;
+    cpl_request_activate(&p->request, op->ride.state->comm, true);
+    cpl_request_open_collective(&p->request);
+    op->ride.x->started++;
+    op->ride.x->started_planned++;
+    cpl_neighbor_op_start(op);
+    return MPI_SUCCESS;
 }
 
 static int start_managed(struct cpl_persistent *p, struct cpl_comm_state *state,
@@ -77,6 +107,8 @@ int cpl_persistent_start(MPI_Request *request)
     struct cpl_span span;
     if (!p)
         return PMPI_Start(request);
+    if (p->collective)
+        return start_collective(p);
     const struct cpl_persistent_call *call = &p->call;
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,
@@ -91,8 +123,17 @@ static void forget(struct cpl_persistent *p)
 {
     cpl_request_remove(&p->request);
     DL_DELETE(cpl_context.persistent, p);
+    if (p->collective)
+        cpl_neighbor_persistent_free(p->collective);
     cpl_type_release(&p->type);
     free(p);
+}
+
+void cpl_persistent_forget_collective(MPI_Request request)
+{
+    struct cpl_persistent *p = find(request);
+    p->collective = NULL;
+    forget(p);
 }
 
 void cpl_persistent_free(MPI_Request handle)

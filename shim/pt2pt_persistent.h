@@ -7,6 +7,8 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+struct cpl_neighbor_op;
+
 /* The call that a persistent request stands for. */
 struct cpl_persistent_call {
     bool receives;
@@ -20,6 +22,13 @@ struct cpl_persistent_call {
 
 /* A persistent request was made: remembers its call. */
 void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *call);
+
+/* The same for a neighborhood collective that is carried: the handle is that of an MPI request
+ * which is never started. Takes over the operation; false when memory ran out. */
+bool cpl_persistent_add_collective(MPI_Request request, struct cpl_neighbor_op *op);
+
+/* Forgets a request that add_collective took over; the operation is the caller's again. */
+void cpl_persistent_forget_collective(MPI_Request request);
 
 /* Starts a request; learns from it, or starts it managed. Returns MPI's error codes. */
 int cpl_persistent_start(MPI_Request *request);

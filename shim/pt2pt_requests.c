@@ -1,6 +1,8 @@
 /* The requests that the shim completes itself (pt2pt_requests.h). */
 #include "pt2pt_requests.h"
 
+#include "pt2pt.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -112,6 +114,7 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
     request->active = true;
     request->comm = comm;
     request->receives = receives;
+    request->collective = false;
     cpl_context.n_active_requests++;
 }
 
@@ -154,6 +157,18 @@ static void deactivate(struct cpl_request *request)
     cpl_context.spare_requests = request;
 }
 
+void cpl_request_open_collective(struct cpl_request *request)
+{
+    request->collective = true;
+    request->receive = (struct cpl_receive){.from = MPI_ANY_SOURCE, .from_tag = MPI_ANY_TAG};
+}
+
+void cpl_request_close_collective(struct cpl_request *request, int error)
+{
+    request->receive.error = error;
+    request->receive.done = true;
+}
+
 bool cpl_request_is_done(struct cpl_request *request)
 {
     return request->receives ? request->receive.done
@@ -184,6 +199,8 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
 {
+    while (request->collective && !cpl_request_is_done(request))
+        cpl_pt2pt_poll();
     if (cpl_request_is_done(request)) {
         cpl_request_settle(request, handle, MPI_STATUS_IGNORE);
         return;

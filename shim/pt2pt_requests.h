@@ -1,10 +1,11 @@
 /* The requests that the shim completes itself (doc/point-to-point.md): their handles, and what is
  * behind them.
  *
- * A managed receive or synchronous send has a handle of MPI's own, that of a generalized request
- * that MPI never completes: the intercepted completion calls find here what it stands for, and
- * when the program has completed it the handle is used again. All managed sends that are complete
- * at once share one handle, as MPI's do. Persistent requests keep the handles that MPI gave them.
+ * A managed receive, a synchronous send, or a neighborhood collective has a handle of MPI's own,
+ * that of a generalized request that MPI never completes: the intercepted completion calls find
+ * here what it stands for, and when the program has completed it the handle is used again. All
+ * managed sends that are complete at once share one handle, as MPI's do. Persistent requests keep
+ * the handles that MPI gave them.
  *
  * Cost: nothing is allocated once there are as many requests as are open at a time; a handle is
  * found by hashing. Thread rule: one thread. */
@@ -26,6 +27,7 @@ struct cpl_request {
     bool persistent; /* else its handle is the shim's */
     bool shared;     /* of all sends that are complete */
     bool receives;
+    bool collective;            /* a neighborhood collective: `receive` is only what it ends with */
     MPI_Comm comm;              /* whose error handler is called */
     struct cpl_receive receive; /* when it receives */
     struct cpl_sending sending; /* else */
@@ -45,6 +47,11 @@ void cpl_request_remove(struct cpl_request *request);
 
 /* An added request is started managed. */
 void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool receives);
+
+/* A request that was just activated, receiving, is one of a neighborhood collective; and it is
+ * done, with an error or MPI_SUCCESS. */
+void cpl_request_open_collective(struct cpl_request *request);
+void cpl_request_close_collective(struct cpl_request *request, int error);
 
 /* What is behind a handle; NULL: it is MPI's. cpl_request_active: only what is active. */
 struct cpl_request *cpl_request_find(MPI_Request handle);
@@ -66,7 +73,8 @@ void cpl_request_status(const struct cpl_request *request, MPI_Status *status);
  * hands. Returns the request's error, for which no handler has been called. */
 int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status);
 
-/* The program frees an active request that is not persistent: it goes on until it is done. */
+/* The program frees an active request that is not persistent: it goes on until it is done. One of a
+ * collective, which MPI does not allow, is waited for. */
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle);
 
 /* An abandoned receive is done. */

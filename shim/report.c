@@ -46,6 +46,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators at a time, or no "
                              "memory",
+        [CPL_LEFT_NO_MEETING] = "its nonblocking calls met no blocking collective of all ranks at "
+                                "which to be planned, or a window or file was open",
+        [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
     };
     return texts[reason];
 }

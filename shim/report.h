@@ -53,6 +53,8 @@ enum cpl_left_alone {
     CPL_LEFT_DEAR,
     CPL_LEFT_FEW_CALLS,
     CPL_LEFT_NO_PLAN,
+    CPL_LEFT_NO_MEETING,
+    CPL_LEFT_DENSE,
     CPL_LEFT_SLOWER,
     CPL_LEFT_SLOWED,
     CPL_N_LEFT

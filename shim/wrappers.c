@@ -33,12 +33,24 @@ EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-#define NEIGHBOR(name, nonblocking, parameters, arguments, ...)                                    \
+#define WITH(...)            (__VA_ARGS__, request)
+#define WITH_REQUEST(...)    (__VA_ARGS__, MPI_Request * request)
+#define WITH_INFO(...)       (__VA_ARGS__, MPI_Info info, MPI_Request * request)
+#define WITH_INFO_GIVEN(...) (__VA_ARGS__, info, request)
+
+/* Batches leave, and the ranks may agree on something. */
+static void before_collective(MPI_Comm comm)
+{
+    cpl_pt2pt_before_collective(comm);
+    cpl_neighbor_before_collective(comm);
+}
+
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        cpl_pt2pt_before_collective(comm);                                                         \
+        before_collective(comm);                                                                   \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         if (cpl_neighbor_carry(&call, &result))                                                    \
@@ -46,6 +58,44 @@ EXPORT int MPI_Finalize(void)
         result = cpl_collective_##name arguments;                                                  \
         cpl_neighbor_passed(&call);                                                                \
         return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
+    }                                                                                              \
+    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_neighbor_init(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))           \
+            return result;                                                                         \
+        return PMPI_##persistent WITH_INFO_GIVEN arguments;                                        \
+    }
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        before_collective(comm);                                                                   \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_alltoall_carry(&call, &result))                                                    \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_neighbor_passed(&call);                                                                \
+        return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
     }
 #include "calls.def"
 
@@ -54,7 +104,7 @@ EXPORT int MPI_Finalize(void)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        cpl_pt2pt_before_collective(over);                                                         \
+        before_collective(over);                                                                   \
         return cpl_collective_##name arguments;                                                    \
     }
 #define OPENS(name, via, over, parameters, arguments)                                              \
@@ -63,6 +113,7 @@ EXPORT int MPI_Finalize(void)
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
         cpl_pt2pt_before_open(over);                                                               \
+        cpl_neighbor_before_collective(over);                                                      \
         return cpl_collective_##name arguments;                                                    \
     }
 #define JOINS ENTERS
@@ -71,8 +122,10 @@ EXPORT int MPI_Finalize(void)
 #define FREES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
-        if (cpl_context.active && comm && *comm != MPI_COMM_NULL)                                  \
+        if (cpl_context.active && comm && *comm != MPI_COMM_NULL) {                                \
             cpl_pt2pt_before_free(*comm);                                                          \
+            cpl_neighbor_before_free(*comm);                                                       \
+        }                                                                                          \
         return PMPI_##name arguments;                                                              \
     }
 #define WAITS(name, via, parameters, arguments)                                                    \

@@ -21,10 +21,12 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    if (!cpl_context.active || comm == cpl_context.alone_comm)
+    if (!cpl_context.active)
         return true;
+    if (cpl_context.first_pending) /* what waits must poll */
+        return false;
     const struct cpl_recent *recent = cpl_context_recent(comm);
-    return comm == recent->comm && recent->alone;
+    return comm == cpl_context.alone_comm || (comm == recent->comm && recent->alone);
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -520,7 +522,7 @@ EXPORT int MPI_Cancel(MPI_Request *request)
     struct cpl_request *managed = cpl_request_active(*request);
     if (!managed)
         return PMPI_Cancel(request);
-    if (managed->receives)
+    if (managed->receives && !managed->collective)
         cpl_match_cancel(&managed->receive);
     return MPI_SUCCESS;
 }

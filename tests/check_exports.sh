@@ -47,8 +47,10 @@ library_symbols() { # defined | undefined
 }
 
 intercepted() {
-    sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' \
-        "$top_srcdir/shim/calls.def" "$top_srcdir/shim/collectives.def"
+    sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/collectives.def"
+    sed -n -e 's/^NEIGHBOR(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2 MPI_\3/p' \
+        -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2/p' \
+        "$top_srcdir/shim/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
         -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/pt2pt.def" | tr ' ' '\n'
     printf '%s\n' MPI_Init MPI_Init_thread MPI_Finalize
@@ -139,7 +141,7 @@ uses_of() { # extended regular expression, file...: lines outside comments that 
 # Blocking calls that must not be made but by collective.c; context.c, report.c and picture.c run while
 # nothing is managed, at the start and at the end.
 collectives() {
-    sed -n 's/^\(NEIGHBOR\|MOVES\|ENTERS\|OPENS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
+    sed -n 's/^\(NEIGHBOR\|ALLTOALL\|MOVES\|ENTERS\|OPENS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
         "$top_srcdir/shim/calls.def" "$top_srcdir/shim/collectives.def"
     printf '%s\n' Waitsome Waitall
 }

@@ -1,7 +1,7 @@
 /*
  * The parts of the program `neighbors`: graphs (neighbors_graph.c), datatypes with their layout in
- * memory (layout.h, neighbors_type.c), one call's buffers and the call itself (neighbors_call.c),
- * the sequence of calls (neighbors.c).
+ * memory (layout.h, neighbors_type.c), one call's buffers (neighbors_call.c) and the call itself
+ * (neighbors_form.c), the sequence of calls (neighbors.c); also used by pending.c.
  *
  * Whatever two ranks must agree on is drawn from generators seeded by keys that both can compute;
  * what concerns one rank only (types, displacements, orders) from generators keyed by the rank.
@@ -84,7 +84,22 @@ struct side {
     int *displs;
     MPI_Aint *byte_displs;
     MPI_Datatype *types;
+    MPI_Count *large_counts; /* the same as counts and displs */
+    MPI_Aint *large_displs;
 };
+
+/* Which of MPI's calls for an operation; the last three with large counts. */
+enum form {
+    FORM_BLOCKING,
+    FORM_NONBLOCKING,
+    FORM_PERSISTENT,
+    FORM_BLOCKING_C,
+    FORM_NONBLOCKING_C,
+    FORM_PERSISTENT_C,
+    N_FORMS
+};
+
+extern const char *const form_names[N_FORMS + 1];
 
 struct exchange {
     bool made;
@@ -97,5 +112,19 @@ void exchange_free(struct exchange *ex);
 /* Fills the buffers, makes the call, checks everything. Returns the hash of what was received,
  * which does not depend on the order of the neighbors. */
 uint64_t exchange_run(struct exchange *ex, const struct graph *graph, const struct step *step);
+
+/* The same in parts: fill; call, which starts nonblocking forms and makes persistent requests (to
+ * be started); once the request is complete, check. */
+void exchange_fill(struct exchange *ex, const struct graph *graph, const struct step *step);
+void exchange_call(const struct exchange *ex, const struct graph *graph, const struct step *step,
+                   enum form form, MPI_Request *request);
+uint64_t exchange_check(const struct exchange *ex, const struct graph *graph,
+                        const struct step *step);
+/* Frees the datatypes, which MPI allows while a call is under way. */
+void exchange_free_types(struct exchange *ex);
+
+/* MPI's call (neighbors_form.c). */
+void form_call(const struct side *send, const struct side *recv, enum op op, enum form form,
+               MPI_Comm comm, MPI_Request *request);
 
 #endif

@@ -193,11 +193,17 @@ static void side_make(struct side *side, const struct graph *graph, const struct
     side->displs = test_alloc(n * sizeof *side->displs);
     side->byte_displs = test_alloc(n * sizeof *side->byte_displs);
     side->types = test_alloc(n * sizeof(MPI_Datatype));
+    side->large_counts = test_alloc(n * sizeof *side->large_counts);
+    side->large_displs = test_alloc(n * sizeof *side->large_displs);
     make_layouts(side, graph, step, rng);
     if (side->each)
         place_bytes(side, rng);
     else
         place_units(side, step, rng);
+    for (size_t i = 0; i < n; i++) {
+        side->large_counts[i] = side->counts[i];
+        side->large_displs[i] = side->each ? 0 : side->displs[i];
+    }
 }
 
 void exchange_make(struct exchange *ex, const struct graph *graph, const struct step *step)
@@ -223,6 +229,8 @@ static void side_free(struct side *side)
     free(side->displs);
     free(side->byte_displs);
     free(side->types);
+    free(side->large_counts);
+    free(side->large_displs);
     test_area_free(&side->area);
 }
 
@@ -305,25 +313,6 @@ static void side_fill(struct side *side, const struct graph *graph, const struct
         put_content(side, graph, step, false, &side->area);
 }
 
-static void call_mpi(const struct side *send, const struct side *recv, enum op op, MPI_Comm comm)
-{
-    MPI_Datatype sent = send->layouts[0].type, received = recv->layouts[0].type;
-    int n_sent = send->n > 0 ? send->counts[0] : 0;
-    int n_received = recv->n > 0 ? recv->counts[0] : 0;
-
-    if (op == OP_ALLTOALL)
-        MPI_Neighbor_alltoall(send->buffer, n_sent, sent, recv->buffer, n_received, received, comm);
-    else if (op == OP_ALLTOALLV)
-        MPI_Neighbor_alltoallv(send->buffer, send->counts, send->displs, sent, recv->buffer,
-                               recv->counts, recv->displs, received, comm);
-    else if (op == OP_ALLGATHER)
-        MPI_Neighbor_allgather(send->buffer, n_sent, sent, recv->buffer, n_received, received,
-                               comm);
-    else
-        MPI_Neighbor_allgatherv(send->buffer, n_sent, sent, recv->buffer, recv->counts,
-                                recv->displs, received, comm);
-}
-
 /* A view of the side for MPI: without neighbors, half of the time, there are no arrays at all. */
 static struct side as_given(const struct side *side, uint64_t call)
 {
@@ -333,23 +322,50 @@ static struct side as_given(const struct side *side, uint64_t call)
         given.counts = given.displs = NULL;
         given.byte_displs = NULL;
         given.types = NULL;
+        given.large_counts = NULL;
+        given.large_displs = NULL;
     }
     return given;
 }
 
-uint64_t exchange_run(struct exchange *ex, const struct graph *graph, const struct step *step)
+void exchange_fill(struct exchange *ex, const struct graph *graph, const struct step *step)
 {
-    struct side send, recv;
-
     side_fill(&ex->send, graph, step);
     side_fill(&ex->recv, graph, step);
-    send = as_given(&ex->send, step->call);
-    recv = as_given(&ex->recv, step->call);
-    if (step->op == OP_ALLTOALLW)
-        MPI_Neighbor_alltoallw(send.buffer, send.counts, send.byte_displs, send.types, recv.buffer,
-                               recv.counts, recv.byte_displs, recv.types, graph->comm);
-    else
-        call_mpi(&send, &recv, step->op, graph->comm);
+}
+
+void exchange_call(const struct exchange *ex, const struct graph *graph, const struct step *step,
+                   enum form form, MPI_Request *request)
+{
+    struct side send = as_given(&ex->send, step->call), recv = as_given(&ex->recv, step->call);
+
+    form_call(&send, &recv, step->op, form, graph->comm, request);
+}
+
+uint64_t exchange_check(const struct exchange *ex, const struct graph *graph,
+                        const struct step *step)
+{
     check(ex, graph, step);
     return hash_received(&ex->recv);
+}
+
+uint64_t exchange_run(struct exchange *ex, const struct graph *graph, const struct step *step)
+{
+    exchange_fill(ex, graph, step);
+    exchange_call(ex, graph, step, FORM_BLOCKING, NULL);
+    return exchange_check(ex, graph, step);
+}
+
+static void side_free_types(struct side *side)
+{
+    for (int i = 0; i < (side->each ? side->n : 1); i++) {
+        layout_free(&side->layouts[i]);
+        side->layouts[i].derived = false;
+    }
+}
+
+void exchange_free_types(struct exchange *ex)
+{
+    side_free_types(&ex->send);
+    side_free_types(&ex->recv);
 }

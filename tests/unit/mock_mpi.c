@@ -145,6 +145,12 @@ int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI
     return MPI_SUCCESS;
 }
 
+int PMPI_Irecv_c(void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                 MPI_Request *request)
+{
+    return PMPI_Irecv(buf, (int)count, type, source, tag, comm, request);
+}
+
 /* The receive of a rank that was posted first of those that fit a message. */
 static struct request *find_receive(int rank, const struct message *message)
 {
