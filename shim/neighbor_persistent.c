@@ -1,7 +1,7 @@
 /* Persistent neighborhood collectives (neighbor.h). Making the request is collective and may wait
  * (MPI 4.0, 6.13), so it is planned at once, as an exchange of its own with tags of its own: the
  * requests of a communicator may be started in any order, by each rank in its own. It is carried
- * even where nothing is gained: MPICH's own (4.0.2) never complete in MPI_Testall and do damage in
+ * even where nothing is gained: MPICH's own (4.0.2) fail in MPI_Testall and do damage in
  * alltoallw. */
 #include "collective.h"
 #include "context.h"

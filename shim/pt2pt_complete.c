@@ -162,39 +162,22 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
 }
 
-/* PMPI_Waitall for MPI's part of an array, one after the other: PMPI_Testall gives up at the first
- * error, and MPICH's (4.0.2) never completes persistent collectives. */
-static int wait_others(struct others *others, MPI_Request *requests, MPI_Status *statuses)
-{
-    int result = MPI_SUCCESS;
-    for (int k = 0; k < others->n; k++) {
-        int done = 0, code = PMPI_Test(&others->request[k], &done, &others->status[k]);
-        while (!done && code == MPI_SUCCESS) {
-            cpl_pt2pt_poll();
-            code = PMPI_Test(&others->request[k], &done, &others->status[k]);
-        }
-        others->status[k].MPI_ERROR = code;
-        if (code != MPI_SUCCESS)
-            result = MPI_ERR_IN_STATUS;
-        requests[others->index[k]] = others->request[k];
-        if (statuses != MPI_STATUSES_IGNORE)
-            statuses[others->index[k]] = others->status[k];
-    }
-    return result;
-}
-
+/* MPI's requests one after the other: PMPI_Testall gives up at the first error, and MPICH's (4.0.2)
+ * fails with persistent collectives. */
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    struct others others;
-    int n_ours = 0, result = MPI_SUCCESS;
-    for (int k = 0; k < n; k++)
-        n_ours += cpl_request_active(requests[k]) != NULL;
-    if (n_ours < n) {
-        result = gather(&others, n, n_ours, requests);
-        if (result != MPI_SUCCESS)
-            return result;
-        result = wait_others(&others, requests, statuses);
-        free_others(&others);
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < n; k++) {
+        if (cpl_request_active(requests[k]))
+            continue;
+        MPI_Status status;
+        int code = cpl_pt2pt_wait(&requests[k], &status);
+        if (code != MPI_SUCCESS)
+            result = MPI_ERR_IN_STATUS;
+        if (statuses != MPI_STATUSES_IGNORE) {
+            statuses[k] = status;
+            statuses[k].MPI_ERROR = code;
+        }
     }
     return settle_ours(n, requests, statuses, result);
 }
