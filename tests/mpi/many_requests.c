@@ -1,8 +1,8 @@
 /*
  * Exchanges of so many messages that MPICH's completion calls leave their short path, completed by
  * each call in turn, in arrays that also hold requests of another communicator, a large message,
- * a synchronous send, sends that were freed and MPI_REQUEST_NULL. Every value and status is
- * checked; prints the sum of what was received.
+ * a synchronous send, sends that were freed and MPI_REQUEST_NULL, MPI_Waitall's also a persistent
+ * collective. Every value and status is checked; prints the sum of what was received.
  *
  *   many_requests [--iterations N]
  */
@@ -19,8 +19,9 @@ struct program {
     int rank, size, n_wrong;
     double in[N_PEERS][PER_PEER], out[N_PEERS][PER_PEER];
     double large_in[N_PEERS][LARGE], large_out[LARGE], own_in, own_out;
-    MPI_Request requests[N_REQUESTS];
-    MPI_Status statuses[N_REQUESTS];
+    double one, n_ranks; /* of the persistent collective, the last of all requests */
+    MPI_Request requests[N_REQUESTS + 1];
+    MPI_Status statuses[N_REQUESTS + 1];
     int done[N_REQUESTS];
 };
 
@@ -105,12 +106,20 @@ static void complete_any(struct program *p, int waits)
     }
 }
 
+static void wait_all(struct program *p, MPI_Status *statuses)
+{
+    p->n_ranks = 0;
+    MPI_Start(&p->requests[N_REQUESTS]);
+    MPI_Waitall(N_REQUESTS + 1, p->requests, statuses);
+    p->n_wrong += p->n_ranks != p->size;
+}
+
 static void complete(struct program *p, int call)
 {
     for (int k = 0; k < N_REQUESTS; k++)
         p->done[k] = 0;
     if (call == 0)
-        MPI_Waitall(N_REQUESTS, p->requests, p->statuses);
+        wait_all(p, p->statuses);
     for (int flag = 0; call == 1 && !flag;)
         MPI_Testall(N_REQUESTS, p->requests, &flag, p->statuses);
     if (call == 2 || call == 3)
@@ -118,7 +127,7 @@ static void complete(struct program *p, int call)
     if (call == 4 || call == 5)
         complete_any(p, call == 4);
     if (call == 6)
-        MPI_Waitall(N_REQUESTS, p->requests, MPI_STATUSES_IGNORE);
+        wait_all(p, MPI_STATUSES_IGNORE);
     for (int k = 0; k < N_REQUESTS; k++)
         p->n_wrong += p->requests[k] != MPI_REQUEST_NULL;
 }
@@ -166,6 +175,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &p->size);
     int n_iterations = (int)test_option(argc, argv, "--iterations", 36);
+    p->one = 1;
+    MPI_Allreduce_init(&p->one, &p->n_ranks, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &p->requests[N_REQUESTS]);
     for (int i = 0; i < n_iterations; i++) {
         double one = 1, n;
         start_receives(p);
@@ -175,6 +187,7 @@ int main(int argc, char **argv)
         sum += check(p, i, call != 6);
         MPI_Allreduce(&one, &n, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
+    MPI_Request_free(&p->requests[N_REQUESTS]);
     MPI_Reduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (p->n_wrong > 0)
         test_fail("%d wrong values, statuses or requests", p->n_wrong);
