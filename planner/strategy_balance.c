@@ -42,24 +42,30 @@ static double effort_ms(const struct cpl_strategy_input *input, double spent_ms)
     return left < most ? left : most;
 }
 
+struct cover_task {
+    int32_t n_hops;
+    enum cpl_cover_goal goal;
+    double ms;
+};
+
 /* Searches a cover of the routes for fewer or cheaper combined messages and replaces them. The
  * pattern must have no parts. */
-static enum cpl_status search_cover(const struct cpl_strategy_input *input, int32_t n_hops,
-                                    enum cpl_cover_goal goal, double ms, struct cpl_routes *routes,
-                                    struct cpl_error *error)
+static enum cpl_status search_cover(const struct cpl_strategy_input *input, const void *how,
+                                    struct cpl_routes *routes, struct cpl_error *error)
 {
+    const struct cover_task *task = how;
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cpl_cover cover;
     struct cpl_cover_price price;
     struct cpl_routes found;
-    enum cpl_status status = cpl_cover_init(&cover, input->pattern, n_hops, &arena, error);
+    enum cpl_status status = cpl_cover_init(&cover, input->pattern, task->n_hops, &arena, error);
     if (!status)
-        status = cpl_cover_price_init(&price, goal, input->machine, &arena, error);
+        status = cpl_cover_price_init(&price, task->goal, input->machine, &arena, error);
     if (!status)
         status = cpl_cover_add_routes(&cover, routes, error);
     if (!status) {
-        struct cpl_cover_schedule schedule = {.work = (int64_t)(ms * COVER_STEPS_PER_MS)};
-        cpl_cover_schedule_for(&price, n_hops, &schedule);
+        struct cpl_cover_schedule schedule = {.work = (int64_t)(task->ms * COVER_STEPS_PER_MS)};
+        cpl_cover_schedule_for(&price, task->n_hops, &schedule);
         status = cpl_cover_search(&cover, &price, &schedule);
         if (status)
             cpl_fail_memory(error, "the search");
@@ -74,20 +80,24 @@ static enum cpl_status search_cover(const struct cpl_strategy_input *input, int3
     return CPL_OK;
 }
 
-/* The same for a pattern that may have parts; those of a pair must have the same route. */
-static enum cpl_status search_pairs(const struct cpl_strategy_input *input, int32_t n_hops,
-                                    enum cpl_cover_goal goal, double ms, struct cpl_routes *routes,
-                                    struct cpl_error *error)
+/* A search that replaces or changes routes of a pattern without parts. */
+typedef enum cpl_status search(const struct cpl_strategy_input *input, const void *how,
+                               struct cpl_routes *routes, struct cpl_error *error);
+
+/* Makes a search for a pattern that may have parts, where those of a pair keep together: as if
+ * nothing could be shared. The parts of a pair must have the same route. */
+static enum cpl_status by_pairs(const struct cpl_strategy_input *input, search *search_pairs,
+                                const void *how, struct cpl_routes *routes, struct cpl_error *error)
 {
     struct cpl_strategy_input undivided = *input;
     struct cpl_routes of_pairs, of_parts;
     if (!input->pattern->pairs)
-        return search_cover(input, n_hops, goal, ms, routes, error);
+        return search_pairs(input, how, routes, error);
     undivided.pattern = input->pattern->pairs;
     enum cpl_status status = cpl_routes_of_pairs(input->pattern, routes, &of_pairs, error);
     if (status)
         return status;
-    status = search_cover(&undivided, n_hops, goal, ms, &of_pairs, error);
+    status = search_pairs(&undivided, how, &of_pairs, error);
     if (!status)
         status = cpl_routes_of_parts(input->pattern, &of_pairs, &of_parts, error);
     cpl_routes_free(&of_pairs);
@@ -177,7 +187,8 @@ static enum cpl_status route_counts(const struct cpl_strategy_input *input, int3
         return status;
     status = copy_routes(input->pattern, &start, &found, error);
     if (!status) {
-        status = search_pairs(input, n_hops, CPL_COVER_COUNTS, effort_ms(input, 0), &found, error);
+        const struct cover_task task = {n_hops, CPL_COVER_COUNTS, effort_ms(input, 0)};
+        status = by_pairs(input, search_cover, &task, &found, error);
         if (!status)
             status = count(input, &found, &after, error);
         if (!status && fewer(&after, &before)) {
@@ -234,31 +245,16 @@ static enum cpl_status cost_routes(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* Improves routes, all parts of a pair together: as if nothing could be shared, and faster. */
-static enum cpl_status improve_pairs(const struct cpl_strategy_input *input,
-                                     const struct cpl_improve_schedule *schedule,
+/* Improves routes under the full model, parts apart if there are any. */
+static enum cpl_status search_routes(const struct cpl_strategy_input *input, const void *how,
                                      struct cpl_routes *routes, struct cpl_error *error)
 {
-    struct cpl_strategy_input undivided = *input;
-    struct cpl_routes of_pairs, of_parts;
-    undivided.pattern = input->pattern->pairs;
-    enum cpl_status status = cpl_routes_of_pairs(input->pattern, routes, &of_pairs, error);
-    if (status)
-        return status;
-    status = cpl_improve_routes(&undivided, schedule, &of_pairs, error);
-    if (!status)
-        status = cpl_routes_of_parts(input->pattern, &of_pairs, &of_parts, error);
-    cpl_routes_free(&of_pairs);
-    if (status)
-        return status;
-    cpl_routes_free(routes);
-    *routes = of_parts;
-    return CPL_OK;
+    return cpl_improve_routes(input, how, routes, error);
 }
 
 /* Improves a start, by pairs or by parts if it has any; it never gets worse by the model's final
  * word, the plan's cost. */
-static enum cpl_status improve(const struct cpl_strategy_input *input, bool by_pairs, double ms,
+static enum cpl_status improve(const struct cpl_strategy_input *input, bool together, double ms,
                                struct start *start, struct cpl_error *error)
 {
     const struct cpl_improve_schedule schedule = {.first_sharpness = 12,
@@ -271,9 +267,8 @@ static enum cpl_status improve(const struct cpl_strategy_input *input, bool by_p
     enum cpl_status status = copy_routes(input->pattern, &start->routes, &before, error);
     if (status)
         return status;
-    status = by_pairs && input->pattern->pairs
-                 ? improve_pairs(input, &schedule, &start->routes, error)
-                 : cpl_improve_routes(input, &schedule, &start->routes, error);
+    status = together ? by_pairs(input, search_routes, &schedule, &start->routes, error)
+                      : search_routes(input, &schedule, &start->routes, error);
     if (!status)
         status = cost_routes(input, &start->routes, &us, error);
     if (!status && us < start->us) {
@@ -313,7 +308,8 @@ static enum cpl_status begin_covered(const struct cpl_strategy_input *input, dou
     enum cpl_status status = copy_routes(input->pattern, &from->routes, &start->routes, error);
     if (status)
         return status;
-    status = search_pairs(input, 3, CPL_COVER_TIME, ms, &start->routes, error);
+    const struct cover_task task = {3, CPL_COVER_TIME, ms};
+    status = by_pairs(input, search_cover, &task, &start->routes, error);
     if (!status)
         status = cost_routes(input, &start->routes, &start->us, error);
     if (!status) {

@@ -119,21 +119,8 @@ int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indi
     }
 }
 
-/* One after the other: MPI_Testall, unlike MPI_Waitall, gives up at the first error. */
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
 {
-    if (!cpl_pt2pt_any_managed())
-        return PMPI_Waitall(n, requests, statuses);
-    int result = MPI_SUCCESS;
-    for (int k = 0; k < n; k++) {
-        MPI_Status status;
-        int code = cpl_pt2pt_wait(&requests[k], &status);
-        if (code != MPI_SUCCESS)
-            result = MPI_ERR_IN_STATUS;
-        if (statuses != MPI_STATUSES_IGNORE) {
-            statuses[k] = status;
-            statuses[k].MPI_ERROR = code;
-        }
-    }
-    return result;
+    return cpl_pt2pt_any_managed() ? cpl_pt2pt_wait_each(n, requests, statuses)
+                                   : PMPI_Waitall(n, requests, statuses);
 }

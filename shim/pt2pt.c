@@ -4,6 +4,7 @@
 #include "comm_state.h"
 #include "neighbor.h"
 #include "pt2pt_internal.h"
+#include "pt2pt_requests.h"
 #include "report.h"
 
 #include <sched.h>
@@ -52,6 +53,24 @@ int cpl_pt2pt_wait(MPI_Request *request, MPI_Status *status)
             return result;
         cpl_pt2pt_poll();
     }
+}
+
+int cpl_pt2pt_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < n; k++) {
+        MPI_Status status;
+        if (cpl_request_active(requests[k]))
+            continue;
+        int code = cpl_pt2pt_wait(&requests[k], &status);
+        if (code != MPI_SUCCESS)
+            result = MPI_ERR_IN_STATUS;
+        if (statuses != MPI_STATUSES_IGNORE) {
+            statuses[k] = status;
+            statuses[k].MPI_ERROR = code;
+        }
+    }
+    return result;
 }
 
 void cpl_pt2pt_gather_ranks(MPI_Comm comm)

@@ -36,6 +36,11 @@ void cpl_pt2pt_leave(void);
 /* Waits for an MPI request while polling. Returns the request's MPI error code. */
 int cpl_pt2pt_wait(MPI_Request *request, MPI_Status *status);
 
+/* The same for those of an array that are MPI's own, as PMPI_Waitall; the shim's are left as they
+ * are. One after the other: PMPI_Testall gives up at the first error, and MPICH's (4.0.2) fails
+ * with persistent collectives. */
+int cpl_pt2pt_wait_each(int n, MPI_Request *requests, MPI_Status *statuses);
+
 /* Enters a collective whose nonblocking form must not be used: waits, while polling, until all
  * ranks of comm have come here. */
 void cpl_pt2pt_gather_ranks(MPI_Comm comm);

@@ -162,24 +162,9 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
 }
 
-/* MPI's requests one after the other: PMPI_Testall gives up at the first error, and MPICH's (4.0.2)
- * fails with persistent collectives. */
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    int result = MPI_SUCCESS;
-    for (int k = 0; k < n; k++) {
-        if (cpl_request_active(requests[k]))
-            continue;
-        MPI_Status status;
-        int code = cpl_pt2pt_wait(&requests[k], &status);
-        if (code != MPI_SUCCESS)
-            result = MPI_ERR_IN_STATUS;
-        if (statuses != MPI_STATUSES_IGNORE) {
-            statuses[k] = status;
-            statuses[k].MPI_ERROR = code;
-        }
-    }
-    return settle_ours(n, requests, statuses, result);
+    return settle_ours(n, requests, statuses, cpl_pt2pt_wait_each(n, requests, statuses));
 }
 
 static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)

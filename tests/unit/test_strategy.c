@@ -386,8 +386,8 @@ static void check_several(const struct trial *trial)
         for (int32_t j = 0; j < k; j++)
             assert_int_not_equal(plan[k].n_waves, plan[j].n_waves);
         if (us[k] > direct_us || (k > 0 && us[k] < us[k - 1]))
-            fail_msg("seed %d: plan %d, %s, takes %g us", (int)trial->seed, k,
-                     text_of(&choice[k]), us[k]);
+            fail_msg("seed %d: plan %d, %s, takes %g us", (int)trial->seed, k, text_of(&choice[k]),
+                     us[k]);
         cpl_plan_free(&plan[k]);
     }
     cpl_plan_free(&by_auto);
