@@ -57,6 +57,8 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     bool carried = trial->chosen > 0 || x->served;
     if (trial->chosen > 0)
         r->summary = x->summary[trial->chosen - 1];
+    else if (!carried && x->given_back)
+        r->reason = CPL_LEFT_SLOWED;
     else if (!carried && x->calls == 0) /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
     else if (!carried && !trial->running)
@@ -67,7 +69,7 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     const char direct[CPL_STRATEGY_TEXT] = "direct";
     r->n_tried = trial->rounds > 0 ? trial->n : 0;
     for (int32_t k = 0; k < r->n_tried; k++) {
-        r->tried_us[k] = trial->median_us[k] > 0 ? trial->median_us[k] : trial->least_us[k];
+        r->tried_us[k] = cpl_trial_us(trial, k);
         r->tried_modelled_us[k] =
             k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
         memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);

@@ -103,6 +103,8 @@ struct cpl_exchange {
     int64_t started_planned;
     bool settled;                     /* decided whether they are carried; alike on all ranks */
     bool served;                      /* they are */
+    bool doubted;                     /* to be given back to MPI; alike on all ranks */
+    bool given_back;                  /* they have been */
     struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
     struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
     struct cpl_neighbor_op *spare;
