@@ -90,13 +90,13 @@ static struct figures own_figures(const struct cpl_exchange *x)
         .forwarded = forwarded_bytes(x)};
 }
 
-static void add_record(const struct cpl_exchange *x, const struct cpl_comm_state *state,
+static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                        const struct figures *figures)
 {
-    if (state->rank != 0 || !cpl_report_is_wanted())
+    if (rank != 0 || !cpl_report_is_wanted())
         return;
     struct cpl_record r = {.kind = x->kind,
-                           .n_ranks = state->size,
+                           .n_ranks = n_ranks,
                            .n_communicators = 1,
                            .calls = x->calls + x->started,
                            .calls_planned = x->calls_planned + x->started_planned,
@@ -108,10 +108,10 @@ static void add_record(const struct cpl_exchange *x, const struct cpl_comm_state
     cpl_report_add(&r);
 }
 
-void cpl_exchange_record(const struct cpl_exchange *exchange, const struct cpl_comm_state *state)
+void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks)
 {
     struct figures own = own_figures(exchange);
-    add_record(exchange, state, &own);
+    add_record(exchange, rank, n_ranks, &own);
 }
 
 /* Brings the ranks' figures together on the first rank; where there is no private communicator (the
@@ -125,7 +125,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
         cpl_collective_Reduce(&own.forwarded, &all.forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
                               state->private_comm);
     }
-    add_record(x, state, &all);
+    add_record(x, state->rank, state->size, &all);
 }
 
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)

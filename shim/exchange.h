@@ -116,7 +116,7 @@ void cpl_exchange_release(struct cpl_exchange *exchange);
 
 /* Adds a record of this rank's figures to the report, when one is wanted and it is the first rank.
  * Local. */
-void cpl_exchange_record(const struct cpl_exchange *exchange, const struct cpl_comm_state *state);
+void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks);
 
 /* The end of the communicator: frees what the exchange holds and, when a report is wanted, adds a
  * record of it. Waits for what is pending. Collective over the communicator when the exchange was
