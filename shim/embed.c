@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EMBED_TAG      1001 /* beside those of rides and straight payloads */
-#define MOST_VECTOR    1024 /* bytes of a small reduction */
-#define MESSAGE_BYTES  (48 << 10)
-#define TIMES_COMPARED 8 /* with MPI's own result before ours is taken for it */
+#define EMBED_TAG        1001 /* beside those of rides and straight payloads */
+#define CPL_EMBED_VECTOR 1024 /* bytes of a small reduction */
+#define MESSAGE_BYTES    (48 << 10)
+#define TIMES_COMPARED   8 /* with MPI's own result before ours is taken for it */
 
 enum verdict {
     REFUSED,  /* MPI's */
@@ -26,8 +26,8 @@ enum verdict {
 bool cpl_embed_is_small(int64_t count, MPI_Datatype type)
 {
     struct cpl_type described = {.handle = type};
-    return count >= 0 && count <= MOST_VECTOR && cpl_type_describe(type, &described) &&
-           count * described.extent <= MOST_VECTOR;
+    return count >= 0 && count <= CPL_EMBED_VECTOR && cpl_type_describe(type, &described) &&
+           count * described.extent <= CPL_EMBED_VECTOR;
 }
 
 static bool is_integer(MPI_Datatype type)
@@ -109,21 +109,25 @@ static struct cpl_embed_key *find_key(struct cpl_embed *embed, MPI_Op op, MPI_Da
     return key;
 }
 
-bool cpl_embed_init(struct cpl_embed *embed)
+/* The steps, then two of the ranks that fold. */
+static int n_slots(int size)
 {
-    embed->out = malloc(MESSAGE_BYTES);
-    embed->in = malloc(MESSAGE_BYTES);
-    return embed->out && embed->in;
+    return cpl_hypercube_of(size).n_steps + 2;
+}
+
+bool cpl_embed_init(struct cpl_comm_state *state)
+{
+    struct cpl_embed *embed = &state->pt2pt.embed;
+    embed->n_slots = n_slots(state->size);
+    embed->slot = calloc(2 * (size_t)embed->n_slots, sizeof *embed->slot);
+    return embed->slot;
 }
 
 void cpl_embed_free(struct cpl_embed *embed)
 {
-    free(embed->out);
-    free(embed->in);
+    free(embed->slot);
     free(embed->cargo);
-    embed->out = embed->in = embed->cargo = NULL;
-    embed->on = false;
-    embed->used = embed->room = 0;
+    *embed = (struct cpl_embed){.on = false};
 }
 
 /* --- cargo */
@@ -158,6 +162,8 @@ static void take_in(struct cpl_pt2pt *p, const unsigned char *segment)
     if (head.dest == p->rides.rank)
         p->rides.deliver(p->rides.context, &head, segment + sizeof head);
     else if (reserve(&p->embed, bytes)) {
+        if (p->embed.used == 0)
+            p->embed.since = PMPI_Wtime();
         memcpy(p->embed.cargo + p->embed.used, segment, bytes);
         p->embed.used += bytes;
     } else
@@ -166,174 +172,164 @@ static void take_in(struct cpl_pt2pt *p, const unsigned char *segment)
         p->rides.forwarded += head.ride_bytes;
 }
 
-/* What a rank keeps too long may be what others wait for before they come. */
-static void give_up_cargo(struct cpl_pt2pt *p)
+void cpl_embed_release(struct cpl_comm_state *state, bool all)
 {
-    for (size_t at = 0; at < p->embed.used;) {
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_embed *embed = &p->embed;
+    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < p->rides.hold_seconds))
+        return;
+    for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
-        memcpy(&head, p->embed.cargo + at, sizeof head);
-        send_alone(p, p->embed.cargo + at);
+        memcpy(&head, embed->cargo + at, sizeof head);
+        send_alone(p, embed->cargo + at);
         at += cpl_segment_bytes(&head);
     }
-    p->embed.used = 0;
+    embed->used = 0;
 }
 
-/* --- one reduction */
-
-struct reduction {
-    struct cpl_comm_state *state;
-    struct cpl_hypercube cube;
-    int64_t count;
-    MPI_Datatype type;
-    MPI_Op op;
-    size_t vector;   /* bytes */
-    double hold_end; /* when cargo has been held long enough; seconds */
-    int result;
-};
+static struct cpl_embed_slot *slot_of(struct cpl_embed *embed, uint32_t number, int32_t step)
+{
+    return &embed->slot[(number % 2) * (uint32_t)embed->n_slots + (uint32_t)step];
+}
 
 static size_t padded(size_t bytes)
 {
     return (bytes + 7) / 8 * 8;
 }
 
-/* Fills the message to a rank: the vector, and the cargo that `goes` by its virtual rank. Returns
- * its bytes. What there is no room for goes on alone. */
-static size_t load(struct reduction *r, const void *vector, int mask, int value)
+/* On the way: the vector's bytes, padded, then the segments. In front of both: how many these are.
+ */
+void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
+                       const unsigned char *bytes, size_t n)
 {
-    struct cpl_pt2pt *p = &r->state->pt2pt;
-    struct cpl_embed *embed = &p->embed;
-    size_t used = padded(r->vector), kept = 0;
-    if (r->vector > 0)
-        memcpy(embed->out, vector, r->vector);
-    for (size_t at = 0; at < embed->used;) {
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_embed_slot *slot = slot_of(&p->embed, number, step);
+    uint64_t vector = 0;
+    memcpy(&vector, bytes, sizeof vector);
+    memcpy(slot->vector, bytes + sizeof vector, vector);
+    slot->came = true;
+    for (size_t at = sizeof vector + padded(vector); at < n;) {
         struct cpl_segment head;
-        memcpy(&head, embed->cargo + at, sizeof head);
-        size_t bytes = cpl_segment_bytes(&head);
-        unsigned char *segment = embed->cargo + at;
-        at += bytes;
-        if ((cpl_hypercube_corner(&r->cube, head.dest) & mask) != value) {
-            memmove(embed->cargo + kept, segment, bytes);
-            kept += bytes;
-        } else if (used + bytes > MESSAGE_BYTES) {
-            send_alone(p, segment);
-        } else {
-            memcpy(embed->out + used, segment, bytes);
-            used += bytes;
-        }
-    }
-    embed->used = kept;
-    return used;
-}
-
-/* Waits while polling; cargo that has been held too long goes on alone. */
-static void wait(struct reduction *r, MPI_Request *request, MPI_Status *status)
-{
-    struct cpl_pt2pt *p = &r->state->pt2pt;
-    for (;;) {
-        int flag = 0, code = PMPI_Test(request, &flag, status);
-        if (code != MPI_SUCCESS)
-            r->result = code;
-        if (code != MPI_SUCCESS || flag)
-            return;
-        cpl_pt2pt_poll();
-        if (p->embed.used > 0 && PMPI_Wtime() > r->hold_end)
-            give_up_cargo(p);
-    }
-}
-
-static void start_send(struct reduction *r, size_t bytes, int to, MPI_Request *request)
-{
-    r->state->pt2pt.embed.n_sends++;
-    PMPI_Isend(r->state->pt2pt.embed.out, (int)bytes, MPI_BYTE, to, EMBED_TAG,
-               r->state->private_comm, request);
-}
-
-static void start_receive(struct reduction *r, int from, MPI_Request *request)
-{
-    PMPI_Irecv(r->state->pt2pt.embed.in, MESSAGE_BYTES, MPI_BYTE, from, EMBED_TAG,
-               r->state->private_comm, request);
-}
-
-/* Takes in the cargo of the message that has come. */
-static void unload(struct reduction *r, const MPI_Status *status)
-{
-    struct cpl_pt2pt *p = &r->state->pt2pt;
-    int n = 0;
-    PMPI_Get_count(status, MPI_BYTE, &n);
-    for (size_t at = padded(r->vector); at < (size_t)n;) {
-        struct cpl_segment head;
-        memcpy(&head, p->embed.in + at, sizeof head);
-        take_in(p, p->embed.in + at);
+        memcpy(&head, bytes + at, sizeof head);
+        take_in(p, bytes + at);
         at += cpl_segment_bytes(&head);
     }
 }
 
-/* Combines the vector that has come with this rank's, in the order of ranks. */
-static void combine(struct reduction *r, void *vector, bool theirs_first)
+/* --- one reduction */
+
+struct reduction {
+    struct cpl_comm_state *state;
+    const struct cpl_embed_key *key;
+    struct cpl_hypercube cube;
+    void *vector;
+    size_t bytes; /* of it */
+    bool failed;  /* no memory for a message */
+};
+
+/* The numbers of the two steps before and after the others, which come behind them. */
+static int32_t fold_step(const struct reduction *r)
 {
-    unsigned char *theirs = r->state->pt2pt.embed.in;
-    if (r->count == 0)
-        return;
-    if (theirs_first) {
-        PMPI_Reduce_local_c(theirs, vector, r->count, r->type, r->op);
+    return r->cube.n_steps;
+}
+
+static int32_t unfold_step(const struct reduction *r)
+{
+    return r->cube.n_steps + 1;
+}
+
+/* Sends the vector to a rank, and the cargo whose corner has `value` in the bits of `mask`. What
+ * there is no room for goes on alone. */
+static void send(struct reduction *r, int to, int32_t step, int mask, int value)
+{
+    struct cpl_pt2pt *p = &r->state->pt2pt;
+    struct cpl_embed *embed = &p->embed;
+    struct cpl_flight *flight = cpl_rides_open(&p->rides);
+    uint64_t bytes = r->bytes;
+    size_t kept = 0;
+    if (!flight || !cpl_flight_make_room(flight, sizeof bytes + padded(r->bytes))) {
+        r->failed = true;
         return;
     }
-    PMPI_Reduce_local_c(vector, theirs, r->count, r->type, r->op);
-    memcpy(vector, theirs, r->vector);
+    memcpy(flight->bytes + flight->used, &bytes, sizeof bytes);
+    if (r->bytes > 0)
+        memcpy(flight->bytes + flight->used + sizeof bytes, r->vector, r->bytes);
+    flight->used += sizeof bytes + padded(r->bytes);
+    for (size_t at = 0; at < embed->used;) {
+        struct cpl_segment head;
+        unsigned char *segment = embed->cargo + at, *place = NULL;
+        memcpy(&head, segment, sizeof head);
+        size_t more = cpl_segment_bytes(&head);
+        at += more;
+        if ((cpl_hypercube_corner(&r->cube, head.dest) & mask) != value) {
+            memmove(embed->cargo + kept, segment, more);
+            kept += more;
+            continue;
+        }
+        if (flight->used + more <= CPL_RIDE_BYTES)
+            place = cpl_flight_append(flight, &head);
+        if (place)
+            memcpy(place, segment + sizeof head, head.ride_bytes);
+        else
+            send_alone(p, segment);
+    }
+    embed->used = kept;
+    embed->n_sends++;
+    cpl_rides_send_reduction(&p->rides, flight, to, embed->number, step);
 }
 
-static void send_to(struct reduction *r, const void *vector, int to, int mask, int value)
+/* Waits, while polling, for the message of a step. Returns its vector. */
+static unsigned char *receive(struct reduction *r, int32_t step)
 {
-    MPI_Request request;
-    MPI_Status status;
-    start_send(r, load(r, vector, mask, value), to, &request);
-    wait(r, &request, &status);
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    struct cpl_embed_slot *slot = slot_of(embed, embed->number, step);
+    while (!slot->came)
+        cpl_pt2pt_poll();
+    slot->came = false;
+    return slot->vector;
 }
 
-static void receive_from(struct reduction *r, int from)
+/* Combines another rank's vector with this one's, in the order of ranks. */
+static void combine(struct reduction *r, unsigned char *theirs, bool theirs_first)
 {
-    MPI_Request request;
-    MPI_Status status;
-    start_receive(r, from, &request);
-    wait(r, &request, &status);
-    unload(r, &status);
+    const struct cpl_embed_key *key = r->key;
+    if (r->bytes == 0)
+        return;
+    if (theirs_first) {
+        PMPI_Reduce_local_c(theirs, r->vector, key->count, key->type, key->op);
+        return;
+    }
+    PMPI_Reduce_local_c(r->vector, theirs, key->count, key->type, key->op);
+    memcpy(r->vector, theirs, r->bytes);
 }
 
 /* All but the even ones of the ranks that fold. */
-static void exchange(struct reduction *r, void *vector)
+static void exchange(struct reduction *r)
 {
     int rank = r->state->rank, mine = cpl_hypercube_corner(&r->cube, rank);
     for (int k = 0; k < r->cube.n_steps; k++) {
-        MPI_Request sending, receiving;
-        MPI_Status status, ignored;
         int bit = 1 << k, partner = cpl_hypercube_rank(&r->cube, mine ^ bit);
-        start_receive(r, partner, &receiving);
-        start_send(r, load(r, vector, bit, (mine ^ bit) & bit), partner, &sending);
-        wait(r, &receiving, &status);
-        unload(r, &status);
-        wait(r, &sending, &ignored);
-        combine(r, vector, partner < rank);
+        send(r, partner, k, bit, (mine ^ bit) & bit);
+        combine(r, receive(r, k), partner < rank);
     }
 }
 
-static void reduce(struct reduction *r, void *vector)
+static void reduce(struct reduction *r)
 {
     int rank = r->state->rank, all = (1 << r->cube.n_steps) - 1;
     bool folds = rank < 2 * r->cube.n_folded;
     if (folds && rank % 2 == 0) {
-        send_to(r, vector, rank + 1, 0, 0);
-        receive_from(r, rank + 1);
-        if (r->vector > 0)
-            memcpy(vector, r->state->pt2pt.embed.in, r->vector);
+        send(r, rank + 1, fold_step(r), 0, 0);
+        unsigned char *result = receive(r, unfold_step(r));
+        if (r->bytes > 0)
+            memcpy(r->vector, result, r->bytes);
         return;
     }
-    if (folds) {
-        receive_from(r, rank - 1);
-        combine(r, vector, true);
-    }
-    exchange(r, vector);
     if (folds)
-        send_to(r, vector, rank - 1, all, cpl_hypercube_corner(&r->cube, rank));
+        combine(r, receive(r, fold_step(r)), true);
+    exchange(r);
+    if (folds)
+        send(r, rank - 1, unfold_step(r), all, cpl_hypercube_corner(&r->cube, rank));
 }
 
 /* The batch becomes the cargo. */
@@ -354,21 +350,20 @@ static int carry_out(struct cpl_comm_state *state, const struct cpl_embed_key *k
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     struct reduction r = {.state = state,
+                          .key = key,
                           .cube = cpl_hypercube_of(state->size),
-                          .count = key->count,
-                          .type = key->type,
-                          .op = key->op,
-                          .vector = (size_t)(key->count * key->extent),
-                          .hold_end = PMPI_Wtime() + p->rides.hold_seconds};
-    if (r.vector > 0 && input != vector)
-        memcpy(vector, input, r.vector);
+                          .vector = vector,
+                          .bytes = (size_t)(key->count * key->extent)};
+    if (r.bytes > 0 && input != vector)
+        memcpy(vector, input, r.bytes);
     take_batch(p);
     cpl_pt2pt_batch_embedded(p);
-    reduce(&r, vector);
+    reduce(&r);
+    p->embed.number++;
     p->embed.n_reductions++;
-    if (r.result != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(state->comm, r.result);
-    return r.result;
+    if (r.failed)
+        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+    return r.failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 }
 
 static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_key *key,
@@ -382,7 +377,7 @@ static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_key
 static int compare(struct cpl_comm_state *state, struct cpl_embed_key *key, const void *send,
                    void *recv)
 {
-    unsigned char vector[MOST_VECTOR] __attribute__((aligned(16)));
+    unsigned char vector[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
     size_t bytes = (size_t)(key->count * key->extent);
     int mine = carry_out(state, key, send == MPI_IN_PLACE ? recv : send, vector);
     int result = by_mpi(state, key, send, recv);

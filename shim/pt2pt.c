@@ -19,6 +19,8 @@ void cpl_pt2pt_poll(void)
     bool any = cpl_context.first_pending && cpl_neighbor_poll();
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
+        if (s->pt2pt.embed.used > 0)
+            cpl_embed_release(s, false);
         if (s->pt2pt.match.straight)
             any |= cpl_match_poll(&s->pt2pt.match) > 0;
     }

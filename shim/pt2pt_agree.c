@@ -226,7 +226,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     struct cpl_pt2pt *p = &state->pt2pt;
     bool ready = cpl_pt2pt_manage(state);
     p->summary = calloc((size_t)slices->n, sizeof *p->summary);
-    ready = ready && p->summary && cpl_embed_init(&p->embed);
+    ready = ready && p->summary && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)

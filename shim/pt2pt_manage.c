@@ -50,6 +50,12 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
         cpl_match_deliver(&state->pt2pt.match, segment, payload);
 }
 
+static void reduction(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
+                      size_t n)
+{
+    cpl_embed_arrived(context, number, step, bytes, n);
+}
+
 static void drop(void *context, struct cpl_receive *receive)
 {
     (void)context;
@@ -66,6 +72,7 @@ bool cpl_pt2pt_manage(struct cpl_comm_state *state)
     p->match.drop = drop;
     p->match.context = state;
     p->rides.deliver = deliver;
+    p->rides.reduction = reduction;
     p->rides.context = state;
     p->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
     p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
@@ -262,9 +269,10 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     cpl_pt2pt_flush(state);
     while (!quiet) {
         MPI_Request request;
-        cpl_rides_release(&p->rides);
-        while (cpl_rides_poll(&p->rides))
+        do {
             cpl_rides_release(&p->rides);
+            cpl_embed_release(state, true);
+        } while (cpl_rides_poll(&p->rides));
         int64_t mine[2] = {p->rides.sent, p->rides.received};
         if (PMPI_Iallreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm, &request) !=
             MPI_SUCCESS)
