@@ -167,7 +167,7 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
                             json_pack("{s:I s:f s:I s:I}", "reductions", (json_int_t)r->reductions,
                                       "sends_max_per_reduction",
                                       (double)r->reduction_sends / (double)r->reductions,
-                                      "messages", (json_int_t)r->reduction_messages, "late",
+                                      "messages_carried", (json_int_t)r->reduction_messages, "late",
                                       (json_int_t)r->reduction_late));
     if (s->known)
         add_summary(o, r, picture);
