@@ -343,6 +343,8 @@ enum cpl_status cpl_plan_file_take(const unsigned char *file, size_t n,
         status = check_sections(file, header, sections, error);
     if (status)
         return status;
+    if (header->n_sections - 2 > (uint64_t)key->most)
+        return cpl_fail(error, CPL_ERR_FORMAT, "holds more plans than were asked for");
     if (sections[0].n_bytes != key_bytes->n ||
         memcmp(file + sections[0].offset, key_bytes->at, key_bytes->n) != 0)
         return cpl_fail(error, CPL_ERR_UNFIT,

@@ -297,7 +297,12 @@ static void facts(FILE *out, const json_t *p)
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
     fact(out, "combined messages that a message rides in, at most", "%.0f",
          cpl_report_number(json_object_get(p, "planned"), "hops_max"));
-    fact(out, "time to plan, ms", "%.1f", cpl_report_number(p, "plan_ms"));
+    bool was_kept = cpl_report_has_number(p, "made_ms");
+    fact(out, was_kept ? "time to read the plan from the cache, ms" : "time to plan, ms", "%.1f",
+         cpl_report_number(p, "plan_ms"));
+    if (was_kept)
+        fact(out, "time to plan when it was kept there, ms", "%.1f",
+             cpl_report_number(p, "made_ms"));
     fputs("</table>\n", out);
 }
 

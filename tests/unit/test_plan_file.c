@@ -248,7 +248,7 @@ static void sign(struct cpl_bytes *file)
     size_t end = HEADER + n_sections * HEADER;
     for (uint64_t k = 0; k < n_sections; k++) {
         uint64_t *row = words + (HEADER + k * HEADER) / 8; /* kind, offset, bytes, checksum */
-        if (row[1] <= file->n && row[2] <= file->n - row[1])
+        if (row[1] % 8 == 0 && row[1] <= file->n && row[2] <= file->n - row[1])
             row[3] = cpl_bytes_hash(file->at + row[1], row[2] / 8 * 8);
     }
     words[end / 8] = cpl_bytes_hash(file->at, end);
