@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void usage(FILE *out)
 {
@@ -113,6 +114,20 @@ static int write_page(const json_t *root, const char *page)
 static json_t *load(const char *file)
 {
     json_error_t error;
+    struct stat info = {.st_size = 1};
+    stat(file, &info);
+    if (S_ISDIR(info.st_mode)) {
+        fprintf(stderr, "carpool report: %s is a directory; the report in it is %s/report.json\n",
+                file, file);
+        return NULL;
+    }
+    if (info.st_size == 0 && S_ISREG(info.st_mode)) {
+        fprintf(stderr,
+                "carpool report: %s is empty: the run has not come to its end, or the disk was "
+                "full\n",
+                file);
+        return NULL;
+    }
     json_t *root = json_load_file(file, 0, &error);
     if (root && json_is_array(json_object_get(root, "patterns")))
         return root;
@@ -134,19 +149,18 @@ int cpl_command_report(int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     const char *page = NULL;
     int option;
-    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
         if (option == 'h') {
             usage(stdout);
             return 0;
         }
         if (option != 'p')
-            return CPL_EXIT_USAGE; /* getopt has said what is wrong */
+            return cpl_command_wrong_option(option, argv, known);
         page = optarg;
     }
-    if (optind != argc - 1) {
-        usage(stderr);
-        return CPL_EXIT_USAGE;
-    }
+    if (optind != argc - 1)
+        return cpl_command_wrong_file(argc, argv);
     json_t *root = load(argv[optind]);
     if (!root)
         return CPL_EXIT_FAILED;
