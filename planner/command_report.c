@@ -45,7 +45,7 @@ static void print_pattern(const json_t *p)
             printf("    too few calls to be planned\n");
         return;
     }
-    char kept[80] = "";
+    char kept[80] = "", nodes[64];
     bool was_kept = cpl_report_has_number(p, "made_ms");
     if (was_kept)
         snprintf(kept, sizeof kept, " (planning took %.2f ms)", cpl_report_number(p, "made_ms"));
@@ -65,8 +65,8 @@ static void print_pattern(const json_t *p)
     print_side("direct", json_object_get(p, "direct"));
     print_side("planned", json_object_get(p, "planned"));
     if (json_object_get(p, "file"))
-        printf("    pattern in %s: carpool plan --unit 1 DIR/%s\n", cpl_report_text(p, "file"),
-               cpl_report_text(p, "file"));
+        printf("    pattern in %s: carpool plan --unit 1%s DIR/%s\n", cpl_report_text(p, "file"),
+               cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));
 }
 
 static int print_report(const json_t *root)
