@@ -11,7 +11,8 @@ void *cpl_array_alloc(int64_t n, size_t size)
     size_t count = (size_t)n;
     if (n < 0 || (size && count > PTRDIFF_MAX / size))
         return NULL;
-    return malloc(count * size + !(count * size));
+    size_t bytes = count * size;
+    return malloc(bytes ? bytes : 1);
 }
 
 bool cpl_mpi(struct cpl_array *array, int code)
