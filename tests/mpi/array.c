@@ -8,7 +8,6 @@
  * Without --method all variants, routes, policies and aggregations take turns. Prints one line.
  */
 #include "carpool_array.h"
-#include "common.h"
 
 #include <stdio.h>
 #include <stdlib.h>
