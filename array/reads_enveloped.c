@@ -203,7 +203,8 @@ static bool deliver(struct cpl_array *array, const struct cpl_slice *slice,
         return false;
     }
     memcpy(index, answers->index, (size_t)answers->n * sizeof *index);
-    memcpy(index + answers->n, slice->index, (size_t)slice->n * sizeof *index);
+    if (slice->n > 0)
+        memcpy(index + answers->n, slice->index, (size_t)slice->n * sizeof *index);
     bool is_made = cpl_fold_make(array->variant,
                                  &(struct cpl_fold_input){index, first, 1, false, false}, &fold);
     if (is_made)
