@@ -1,11 +1,11 @@
 /* Maps by swaps: KLF and KLR, and places of a machine (map.h).
  *
  * The distance of two points is the sum of the scales of the coordinates in which they differ: on
- * grids their number (cpl_map_hops, without regard to holes). So what a rank's own messages, out and in, would forward if it sat at a
- * point follows from how much of their volume has the point's coordinate in each dimension: that is
- * the rank's cell (d, c), c a coordinate of dimension d. The gain of a swap follows from the cells
- * of the two ranks. It changes two cells a dimension of each of their partners; nothing is summed
- * up anew.
+ * grids their number (cpl_map_hops, without regard to holes). So what a rank's own messages, out
+ * and in, would forward if it sat at a point follows from how much of their volume has the point's
+ * coordinate in each dimension: that is the rank's cell (d, c), c a coordinate of dimension d. The
+ * gain of a swap follows from the cells of the two ranks. It changes two cells a dimension of each
+ * of their partners; nothing is summed up anew.
  *
  * First rounds in which each rank in turn takes its best swap, if that gains. Then passes in the
  * manner of Kernighan and Lin: swap the best pair even at a loss and lock the two, until nothing
@@ -308,12 +308,12 @@ enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pat
                                  const struct cpl_grid *grid, int32_t *position)
 {
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    struct swapper s = {.pattern = pattern,
-                        .points = {.n_dims = grid->n_dims,
-                                   .coordinate = list_coordinates(grid, &scratch)},
-                        .grid = map == CPL_MAP_KLR ? grid : NULL,
-                        .position = position,
-                        .steps = CPL_MAP_STEPS};
+    struct swapper s = {
+        .pattern = pattern,
+        .points = {.n_dims = grid->n_dims, .coordinate = list_coordinates(grid, &scratch)},
+        .grid = map == CPL_MAP_KLR ? grid : NULL,
+        .position = position,
+        .steps = CPL_MAP_STEPS};
     for (int32_t d = 0; d < grid->n_dims; d++) {
         s.points.size[d] = grid->size[d];
         s.points.scale[d] = 1;
