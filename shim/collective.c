@@ -82,7 +82,8 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
-#define OPENS ENTERS
+#define REORDERS ENTERS
+#define OPENS    ENTERS
 #define JOINS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \

@@ -81,8 +81,8 @@ static void load_machine_file(struct cpl_shim_machine *cache)
 }
 
 /* Ranks of another MPI_COMM_WORLD have no distances. */
-static enum cpl_status apply_machine_file(const struct cpl_plan_request *request,
-                                          struct cpl_machine *machine, struct cpl_error *error)
+static enum cpl_status apply_machine_file(const int32_t *world_rank, struct cpl_machine *machine,
+                                          struct cpl_error *error)
 {
     struct cpl_shim_machine *cache = &cpl_context.machine;
     if (!cache->file_tried)
@@ -90,7 +90,22 @@ static enum cpl_status apply_machine_file(const struct cpl_plan_request *request
     machine->costs = cache->file.costs;
     if (!cache->distances.n_ranks || cpl_context.met_others)
         return CPL_OK;
-    return cpl_machine_set_distances(machine, &cache->distances, request->world_rank, error);
+    return cpl_machine_set_distances(machine, &cache->distances, world_rank, error);
+}
+
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
+                                      const int32_t *world_rank, struct cpl_machine *machine,
+                                      struct cpl_error *error)
+{
+    enum cpl_status status =
+        cpl_machine_from_places(n_ranks, node_key, NULL, NULL, 0, machine, error);
+    if (status)
+        return status;
+    apply_topology(machine);
+    status = apply_machine_file(world_rank, machine, error);
+    if (status)
+        cpl_machine_free(machine);
+    return status;
 }
 
 static double now_ms(void)
@@ -266,14 +281,11 @@ int cpl_plan_root(const struct cpl_plan_request *request,
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     enum cpl_status status = build_pattern(request, pattern, &error);
     if (!status) {
-        status = cpl_machine_from_places(request->n_ranks, request->node_key, NULL, NULL, 0,
-                                         &machine, &error);
+        status = cpl_plan_root_machine(request->n_ranks, request->node_key, request->world_rank,
+                                       &machine, &error);
         if (!status) {
-            apply_topology(&machine);
-            status = apply_machine_file(request, &machine, &error);
             struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
-            if (!status)
-                status = plan_pattern(&input, request, summary, plan, &n, &error);
+            status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }
         if (status)

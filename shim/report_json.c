@@ -202,8 +202,9 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));
     }
-    return json_pack("{s:s s:i s:s s:f s:I s:o s:o}", "version", PACKAGE_VERSION, "ranks",
+    return json_pack("{s:s s:i s:s s:f s:I s:I s:o s:o}", "version", PACKAGE_VERSION, "ranks",
                      cpl_context.size, "mode", modes[cpl_context.settings.mode], "seconds",
                      PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
-                     "settings", settings_json(), "patterns", patterns);
+                     "reordered", (json_int_t)cpl_context.n_reordered, "settings", settings_json(),
+                     "patterns", patterns);
 }
