@@ -104,24 +104,6 @@ static int write_page(const json_t *root, const char *page)
     return CPL_EXIT_FAILED;
 }
 
-/* The report in a file, or NULL after saying what is wrong. */
-static json_t *load(const char *file)
-{
-    json_error_t error;
-    json_t *root = json_load_file(file, 0, &error);
-    if (root && json_is_array(json_object_get(root, "patterns")))
-        return root;
-    if (root)
-        fprintf(stderr, "carpool report: %s is JSON, but no report of Carpool's\n", file);
-    else if (error.line > 0)
-        fprintf(stderr, "carpool report: %s:%d: %s; is this a report of Carpool's?\n", file,
-                error.line, error.text);
-    else
-        fprintf(stderr, "carpool report: %s\n", error.text);
-    json_decref(root);
-    return NULL;
-}
-
 int cpl_command_report(int argc, char **argv)
 {
     static const struct option known[] = {{"html", required_argument, NULL, 'p'},
@@ -142,7 +124,7 @@ int cpl_command_report(int argc, char **argv)
         usage(stderr);
         return CPL_EXIT_USAGE;
     }
-    json_t *root = load(argv[optind]);
+    json_t *root = cpl_report_load("report", argv[optind]);
     if (!root)
         return CPL_EXIT_FAILED;
     int status = page ? write_page(root, page) : print_report(root);

@@ -33,6 +33,7 @@ struct cpl_plan_summary {
     char strategy[CPL_STRATEGY_TEXT];
     uint64_t pattern_fingerprint;
     uint64_t plan_fingerprint;
+    int32_t in_world; /* 1: the pattern's ranks are those of MPI_COMM_WORLD */
     int64_t n_messages;
     int64_t bytes;      /* of all messages of the pattern */
     int64_t n_straight; /* above the size limit: not in the pattern */

@@ -271,6 +271,15 @@ static double budget_ms(const struct cpl_pattern *pattern)
                                                         : (double)cpl_context.settings.budget;
 }
 
+/* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
+static bool is_world(const struct cpl_plan_request *request)
+{
+    bool same = request->n_ranks == cpl_context.size && !cpl_context.met_others;
+    for (int32_t i = 0; i < request->n_ranks && same; i++)
+        same = request->world_rank[i] == i;
+    return same;
+}
+
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS])
@@ -296,7 +305,10 @@ int cpl_plan_root(const struct cpl_plan_request *request,
         memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
         return 0;
     }
-    for (int k = 0; k < n; k++)
+    bool in_world = is_world(request);
+    for (int k = 0; k < n; k++) {
+        summary[k].in_world = in_world;
         log_plan(&summary[k], request->most_plans > 1);
+    }
     return n;
 }
