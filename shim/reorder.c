@@ -18,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Data of MPI's: weak, for the library is loaded into programs without MPI, too. */
+#pragma weak MPI_UNWEIGHTED
+#pragma weak MPI_WEIGHTS_EMPTY
+
 /* What one rank hands in: edges (source, destination, weight). */
 struct edges {
     bool able; /* false: not known, or the call's arguments are wrong; then MPI gets the call */

@@ -72,6 +72,8 @@ listed "every command is in the manual" "$commands" doc/carpool.1
 listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
 listed "every option of carpool report is in the manual" "$(
     "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
+listed "every option of carpool map is in the manual" "$(
+    "$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every setting is in the README" "$variables" README.md
 if [ -x "$top_builddir/calibrate/carpool-calibrate" ]; then
     listed "every option of carpool calibrate is in the manual" "$calibrate_options" doc/carpool.1
