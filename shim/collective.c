@@ -82,8 +82,7 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
-#define REORDERS ENTERS
-#define OPENS    ENTERS
+#define OPENS ENTERS
 #define JOINS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \

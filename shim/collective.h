@@ -18,7 +18,6 @@
  * value as MPI_NAME, and collective as it is; any handle is passed on. */
 #define MOVES(name, via, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
 #define ENTERS(name, via, comm, parameters, arguments)       int cpl_collective_##name parameters;
-#define REORDERS                                             ENTERS
 #define OPENS                                                ENTERS
 #define JOINS                                                ENTERS
 #include "collectives.def"

@@ -46,6 +46,7 @@ static const struct choices choices[] = {
     {PREFIX "VERBOSE", {CHOICES_VERBOSE}},
     {PREFIX "REORDER", {CHOICES_REORDER}},
     {PREFIX "CHECK", {CHOICES_CHECK}},
+    {PREFIX "EMBED", {CHOICES_EMBED}},
 };
 
 size_t cpl_settings_count(void)
