@@ -59,7 +59,8 @@ static int read_options(int argc, char **argv, struct options *options)
         {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     int option;
     *options = (struct options){.report = NULL};
-    while ((option = getopt_long(argc, argv, "ho:", known, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":ho:", known, NULL)) != -1) {
         if (option == 'h') {
             usage(stdout);
             return 0;
@@ -71,7 +72,7 @@ static int read_options(int argc, char **argv, struct options *options)
         else if (option == 'o')
             options->output = optarg;
         else if (option != 'f')
-            return CPL_EXIT_USAGE; /* getopt has said what is wrong */
+            return cpl_command_wrong_option(option, argv, known);
         else if (strcmp(optarg, "slurm") == 0 || strcmp(optarg, "hydra") == 0)
             options->slurm = optarg[0] == 's';
         else {
@@ -79,10 +80,8 @@ static int read_options(int argc, char **argv, struct options *options)
             return CPL_EXIT_USAGE;
         }
     }
-    if (optind != argc - 1) {
-        usage(stderr);
-        return CPL_EXIT_USAGE;
-    }
+    if (optind != argc - 1)
+        return cpl_command_wrong_file(argc, argv);
     options->report = argv[optind];
     return -1;
 }

@@ -3,10 +3,25 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 json_t *cpl_report_load(const char *command, const char *file)
 {
     json_error_t error;
+    struct stat info = {.st_size = 1};
+    stat(file, &info);
+    if (S_ISDIR(info.st_mode)) {
+        fprintf(stderr, "carpool %s: %s is a directory; the report in it is %s/report.json\n",
+                command, file, file);
+        return NULL;
+    }
+    if (info.st_size == 0 && S_ISREG(info.st_mode)) {
+        fprintf(stderr,
+                "carpool %s: %s is empty: the run has not come to its end, or the disk was "
+                "full\n",
+                command, file);
+        return NULL;
+    }
     json_t *root = json_load_file(file, 0, &error);
     if (root && json_is_array(json_object_get(root, "patterns")))
         return root;
@@ -64,4 +79,15 @@ void cpl_report_outcome(const json_t *pattern, char *text, size_t size)
     else
         snprintf(text, size, "rerouted by %s in %lld of %lld calls",
                  cpl_report_text(pattern, "strategy"), (long long)planned, (long long)calls);
+}
+
+const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size)
+{
+    json_int_t n_nodes = cpl_report_integer(pattern, "nodes");
+    json_int_t n_ranks = cpl_report_integer(pattern, "ranks");
+    text[0] = '\0';
+    if (n_nodes > 0 && n_ranks >= n_nodes)
+        snprintf(text, size, " --ranks-per-node %lld",
+                 (long long)((n_ranks + n_nodes - 1) / n_nodes));
+    return text;
 }
