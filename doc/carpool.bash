@@ -19,7 +19,13 @@ _carpool_values() { # carpool, option
         --machine)
             "$1" plan --help 2>/dev/null | sed -n 's/^   *\([a-z][a-z]*\)   *.* ranks.*/\1/p'
             ;;
-        --format) printf '%s\n' table tsv json ;;
+        --format)
+            if [[ ${COMP_WORDS[1]} == map ]]; then
+                printf '%s\n' hydra slurm
+            else
+                printf '%s\n' table tsv json
+            fi
+            ;;
         *)
             "$1" settings 2>/dev/null | sed -n "/^$variable=/{n;s/.*; takes \([a-z|]*|[a-z]*\)\$/\1/p;}" | tr '|' '\n'
             ;;

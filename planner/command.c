@@ -18,6 +18,7 @@ static const struct {
     {"plan", cpl_command_plan, "plan a communication pattern and compare strategies, without MPI"},
     {"run", cpl_command_run, "start a program with the library preloaded"},
     {"report", cpl_command_report, "show the report of a run, as text or as a page"},
+    {"map", cpl_command_map, "place the ranks of the next launch by the report of a run"},
     {"calibrate", cpl_command_calibrate, "measure the machine under mpiexec, for the cost model"},
     {"settings", cpl_command_settings, "list all settings with their present values"},
     {"strategies", cpl_command_strategies, "list all strategies"},

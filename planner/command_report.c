@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static void usage(FILE *out)
 {
@@ -110,38 +109,6 @@ static int write_page(const json_t *root, const char *page)
     return CPL_EXIT_FAILED;
 }
 
-/* The report in a file, or NULL after saying what is wrong. */
-static json_t *load(const char *file)
-{
-    json_error_t error;
-    struct stat info = {.st_size = 1};
-    stat(file, &info);
-    if (S_ISDIR(info.st_mode)) {
-        fprintf(stderr, "carpool report: %s is a directory; the report in it is %s/report.json\n",
-                file, file);
-        return NULL;
-    }
-    if (info.st_size == 0 && S_ISREG(info.st_mode)) {
-        fprintf(stderr,
-                "carpool report: %s is empty: the run has not come to its end, or the disk was "
-                "full\n",
-                file);
-        return NULL;
-    }
-    json_t *root = json_load_file(file, 0, &error);
-    if (root && json_is_array(json_object_get(root, "patterns")))
-        return root;
-    if (root)
-        fprintf(stderr, "carpool report: %s is JSON, but no report of Carpool's\n", file);
-    else if (error.line > 0)
-        fprintf(stderr, "carpool report: %s:%d: %s; is this a report of Carpool's?\n", file,
-                error.line, error.text);
-    else
-        fprintf(stderr, "carpool report: %s\n", error.text);
-    json_decref(root);
-    return NULL;
-}
-
 int cpl_command_report(int argc, char **argv)
 {
     static const struct option known[] = {{"html", required_argument, NULL, 'p'},
@@ -161,7 +128,7 @@ int cpl_command_report(int argc, char **argv)
     }
     if (optind != argc - 1)
         return cpl_command_wrong_file(argc, argv);
-    json_t *root = load(argv[optind]);
+    json_t *root = cpl_report_load("report", argv[optind]);
     if (!root)
         return CPL_EXIT_FAILED;
     int status = page ? write_page(root, page) : print_report(root);

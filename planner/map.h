@@ -65,6 +65,23 @@ int32_t cpl_map_hops(const struct cpl_grid *grid, int32_t a, int32_t b);
 /* The parts of cpl_map_make. KLF and KLR start from position. */
 enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pattern,
                                  const struct cpl_grid *grid, int32_t *position);
+
+/* Points that are no grid's: two of them are as far apart as the scales of the coordinates in which
+ * they differ sum up to. */
+struct cpl_map_points {
+    int32_t n_dims;
+    int32_t size[CPL_MAX_DIMENSIONS];  /* coordinates are 0 .. size - 1 */
+    int32_t scale[CPL_MAX_DIMENSIONS]; /* 0 .. 1024 */
+    const int32_t *coordinate;         /* n_dims entries for each of the pattern's ranks */
+};
+
+/* Swaps any two ranks as KLF does, in at most so many steps, starting from position: makes the sum
+ * over the messages of volume x distance smaller or leaves it. O(ranks x sum of sizes + messages)
+ * memory. Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_map_swap_points(const struct cpl_pattern *pattern,
+                                    const struct cpl_map_points *points, int64_t steps,
+                                    int32_t *position);
+
 enum cpl_status cpl_map_near(const struct cpl_machine *machine, int32_t *position);
 enum cpl_status cpl_map_doubling(const struct cpl_machine *machine, int32_t *position);
 

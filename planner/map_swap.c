@@ -1,11 +1,11 @@
-/* Maps by swaps: KLF and KLR (map.h).
+/* Maps by swaps: KLF and KLR, and places of a machine (map.h).
  *
- * The distance of two points is the number of coordinates in which they differ (cpl_map_hops,
- * without regard to holes). So what a rank's own messages, out and in, would forward if it sat at a
- * point follows from how much of their volume has the point's coordinate in each dimension: that is
- * the rank's cell (d, c), c a coordinate of dimension d. The gain of a swap follows from the cells
- * of the two ranks. It changes two cells a dimension of each of their partners; nothing is summed
- * up anew.
+ * The distance of two points is the sum of the scales of the coordinates in which they differ: on
+ * grids their number (cpl_map_hops, without regard to holes). So what a rank's own messages, out
+ * and in, would forward if it sat at a point follows from how much of their volume has the point's
+ * coordinate in each dimension: that is the rank's cell (d, c), c a coordinate of dimension d. The
+ * gain of a swap follows from the cells of the two ranks. It changes two cells a dimension of each
+ * of their partners; nothing is summed up anew.
  *
  * First rounds in which each rank in turn takes its best swap, if that gains. Then passes in the
  * manner of Kernighan and Lin: swap the best pair even at a loss and lock the two, until nothing
@@ -32,15 +32,14 @@ struct partner {
 
 struct swapper {
     const struct cpl_pattern *pattern;
-    const struct cpl_grid *grid;
-    bool any;                           /* KLF */
+    struct cpl_map_points points;
+    const struct cpl_grid *grid;        /* KLR: the points are its; NULL: any two ranks may swap */
     int32_t n_cells;                    /* per rank */
     int32_t offset[CPL_MAX_DIMENSIONS]; /* first cell of a dimension */
     int32_t *position;
     int32_t *rank_at;
     int64_t *first;           /* per rank, n_ranks + 1 entries, into partners */
     struct partner *partners; /* both directions; a rank with messages both ways occurs twice */
-    int32_t *coordinate;      /* n_ranks points x n_dims */
     int64_t *cells;           /* n_ranks x n_cells */
     bool *locked;             /* per rank */
     int32_t *swapped;         /* in this pass: pairs of ranks */
@@ -59,14 +58,14 @@ static int64_t *cells_of(const struct swapper *s, int32_t rank)
 
 static const int32_t *coordinates_of(const struct swapper *s, int32_t point)
 {
-    return s->coordinate + (size_t)point * (size_t)s->grid->n_dims;
+    return s->points.coordinate + (size_t)point * (size_t)s->points.n_dims;
 }
 
 /* Tells the partners of a rank that it moves. */
 static void tell_move(struct swapper *s, int32_t rank, int32_t from, int32_t to)
 {
     const int32_t *before = coordinates_of(s, from), *after = coordinates_of(s, to);
-    for (int32_t d = 0; d < s->grid->n_dims; d++) {
+    for (int32_t d = 0; d < s->points.n_dims; d++) {
         if (before[d] == after[d])
             continue;
         int32_t leaves = s->offset[d] + before[d], enters = s->offset[d] + after[d];
@@ -100,15 +99,15 @@ static int64_t weight_between(const struct swapper *s, int32_t a, int32_t b)
     return weight;
 }
 
-/* Makes best the swap of a and b if that gains more; they differ in so many coordinates. */
-static void weigh(struct swapper *s, int32_t a, int32_t b, int32_t hops, int64_t gain,
+/* Makes best the swap of a and b if that gains more; their points are at this distance. */
+static void weigh(struct swapper *s, int32_t a, int32_t b, int32_t distance, int64_t gain,
                   struct swap *best)
 {
     if (best->a >= 0 && gain <= best->gain)
         return;
     /* The cells let the partner stay where the rank goes; it comes to where the rank was. */
     s->steps -= s->first[a + 1] - s->first[a];
-    gain -= 2 * weight_between(s, a, b) * hops;
+    gain -= 2 * weight_between(s, a, b) * distance;
     if (best->a < 0 || gain > best->gain)
         *best = (struct swap){a, b, gain};
 }
@@ -117,22 +116,23 @@ static void weigh(struct swapper *s, int32_t a, int32_t b, int32_t hops, int64_t
 static void seek_any(struct swapper *s, int32_t a, int32_t from, struct swap *best)
 {
     const int32_t *here = coordinates_of(s, s->position[a]);
-    for (int32_t b = from; b < s->grid->n_ranks; b++) {
+    for (int32_t b = from; b < s->pattern->n_ranks; b++) {
         if (b == a || s->locked[b])
             continue;
         const int32_t *there = coordinates_of(s, s->position[b]);
         const int64_t *cell = cells_of(s, a), *other = cells_of(s, b);
         int64_t gain = 0;
-        int32_t hops = 0;
-        for (int32_t d = 0; d < s->grid->n_dims; d++) {
-            gain += cell[there[d]] - cell[here[d]] + other[here[d]] - other[there[d]];
-            hops += here[d] != there[d];
-            cell += s->grid->size[d];
-            other += s->grid->size[d];
+        int32_t distance = 0;
+        for (int32_t d = 0; d < s->points.n_dims; d++) {
+            gain += s->points.scale[d] *
+                    (cell[there[d]] - cell[here[d]] + other[here[d]] - other[there[d]]);
+            distance += here[d] != there[d] ? s->points.scale[d] : 0;
+            cell += s->points.size[d];
+            other += s->points.size[d];
         }
-        weigh(s, a, b, hops, gain, best);
+        weigh(s, a, b, distance, gain, best);
     }
-    s->steps -= (int64_t)(s->grid->n_ranks - from) * s->grid->n_dims;
+    s->steps -= (int64_t)(s->pattern->n_ranks - from) * s->points.n_dims;
 }
 
 /* The same among the points that differ in one coordinate. */
@@ -159,17 +159,17 @@ static void seek_related(struct swapper *s, int32_t a, int32_t from, struct swap
 
 static void seek(struct swapper *s, int32_t a, int32_t from, struct swap *best)
 {
-    if (s->any)
-        seek_any(s, a, from, best);
-    else
+    if (s->grid)
         seek_related(s, a, from, best);
+    else
+        seek_any(s, a, from, best);
 }
 
 /* Each rank in turn takes its best swap if that gains. Returns the gain. */
 static int64_t go_round(struct swapper *s)
 {
     int64_t gained = 0;
-    for (int32_t a = 0; a < s->grid->n_ranks && s->steps > 0; a++) {
+    for (int32_t a = 0; a < s->pattern->n_ranks && s->steps > 0; a++) {
         struct swap best = {.a = -1};
         seek(s, a, 0, &best);
         if (best.a < 0 || best.gain <= 0)
@@ -184,7 +184,7 @@ static int64_t go_round(struct swapper *s)
 static int64_t pass(struct swapper *s)
 {
     int64_t gained = 0, most = 0;
-    int32_t n = 0, n_best = 0, n_ranks = s->grid->n_ranks;
+    int32_t n = 0, n_best = 0, n_ranks = s->pattern->n_ranks;
     memset(s->locked, 0, (size_t)n_ranks * sizeof *s->locked);
     while (n < n_best + LOSING_SWAPS && s->steps > 0) {
         struct swap best = {.a = -1};
@@ -243,48 +243,30 @@ static enum cpl_status list_partners(struct swapper *s, struct cpl_arena *arena)
     return CPL_OK;
 }
 
-/* The coordinates of all points, and where a dimension's cells are. */
-static enum cpl_status list_points(struct swapper *s, struct cpl_arena *arena)
-{
-    const struct cpl_grid *grid = s->grid;
-    s->n_cells = 0;
-    for (int32_t d = 0; d < grid->n_dims; d++) {
-        s->offset[d] = s->n_cells;
-        s->n_cells += grid->size[d];
-    }
-    s->coordinate =
-        cpl_arena_alloc(arena, (size_t)grid->n_ranks, (size_t)grid->n_dims * sizeof *s->coordinate);
-    if (!s->coordinate)
-        return CPL_ERR_NOMEM;
-    for (int32_t i = 0; i < grid->n_ranks; i++)
-        for (int32_t d = 0; d < grid->n_dims; d++)
-            s->coordinate[(size_t)i * (size_t)grid->n_dims + (size_t)d] =
-                i / grid->stride[d] % grid->size[d];
-    return CPL_OK;
-}
-
 /* Fills the cells of a rank. */
 static void sum_up(struct swapper *s, int32_t rank)
 {
     int64_t *cell = cells_of(s, rank);
     for (int64_t k = s->first[rank]; k < s->first[rank + 1]; k++) {
         const int32_t *at = coordinates_of(s, s->position[s->partners[k].rank]);
-        for (int32_t d = 0; d < s->grid->n_dims; d++)
+        for (int32_t d = 0; d < s->points.n_dims; d++)
             cell[s->offset[d] + at[d]] += s->partners[k].weight;
     }
-    s->steps -= (s->first[rank + 1] - s->first[rank]) * s->grid->n_dims;
+    s->steps -= (s->first[rank + 1] - s->first[rank]) * s->points.n_dims;
 }
 
 static enum cpl_status prepare(struct swapper *s, struct cpl_arena *arena)
 {
-    int32_t n_ranks = s->grid->n_ranks;
-    if (list_partners(s, arena) || list_points(s, arena))
-        return CPL_ERR_NOMEM;
+    int32_t n_ranks = s->pattern->n_ranks;
+    for (int32_t d = 0; d < s->points.n_dims; d++) {
+        s->offset[d] = s->n_cells;
+        s->n_cells += s->points.size[d];
+    }
     s->rank_at = CPL_ARENA_ARRAY(arena, int32_t, n_ranks);
     s->locked = CPL_ARENA_ARRAY(arena, bool, n_ranks);
     s->swapped = CPL_ARENA_ARRAY(arena, int32_t, n_ranks);
     s->cells = cpl_arena_alloc(arena, (size_t)n_ranks, (size_t)s->n_cells * sizeof *s->cells);
-    if (!s->rank_at || !s->locked || !s->swapped || !s->cells)
+    if (!s->rank_at || !s->locked || !s->swapped || !s->cells || list_partners(s, arena))
         return CPL_ERR_NOMEM;
     for (int32_t i = 0; i < n_ranks; i++)
         s->rank_at[s->position[i]] = i;
@@ -294,31 +276,61 @@ static enum cpl_status prepare(struct swapper *s, struct cpl_arena *arena)
 }
 
 /* Rounds, then passes, each until one gains too little against the first. */
-static void improve(struct swapper *s)
+static enum cpl_status improve(struct swapper *s)
 {
-    int64_t gain = go_round(s), least = gain / WORTHWHILE + 1;
-    while (gain >= least)
-        gain = go_round(s);
-    do
-        gain = pass(s);
-    while (gain >= least);
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    enum cpl_status status = prepare(s, &scratch);
+    if (!status) {
+        int64_t gain = go_round(s), least = gain / WORTHWHILE + 1;
+        while (gain >= least)
+            gain = go_round(s);
+        do
+            gain = pass(s);
+        while (gain >= least);
+    }
+    cpl_arena_free(&scratch);
+    return status;
+}
+
+/* The coordinates of a grid's points. */
+static int32_t *list_coordinates(const struct cpl_grid *grid, struct cpl_arena *arena)
+{
+    int32_t *coordinate =
+        cpl_arena_alloc(arena, (size_t)grid->n_ranks, (size_t)grid->n_dims * sizeof *coordinate);
+    for (int32_t i = 0; i < grid->n_ranks && coordinate; i++)
+        for (int32_t d = 0; d < grid->n_dims; d++)
+            coordinate[(size_t)i * (size_t)grid->n_dims + (size_t)d] =
+                i / grid->stride[d] % grid->size[d];
+    return coordinate;
 }
 
 enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pattern,
                                  const struct cpl_grid *grid, int32_t *position)
 {
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    struct swapper s = {.pattern = pattern,
-                        .grid = grid,
-                        .any = map == CPL_MAP_KLF,
-                        .position = position,
-                        .steps = CPL_MAP_STEPS};
+    struct swapper s = {
+        .pattern = pattern,
+        .points = {.n_dims = grid->n_dims, .coordinate = list_coordinates(grid, &scratch)},
+        .grid = map == CPL_MAP_KLR ? grid : NULL,
+        .position = position,
+        .steps = CPL_MAP_STEPS};
+    for (int32_t d = 0; d < grid->n_dims; d++) {
+        s.points.size[d] = grid->size[d];
+        s.points.scale[d] = 1;
+    }
     int64_t enough = CPL_MAP_LEAST_STEPS + CPL_MAP_MESSAGE_STEPS * pattern->n_messages;
     if (enough < s.steps)
         s.steps = enough;
-    enum cpl_status status = prepare(&s, &scratch);
-    if (!status)
-        improve(&s);
+    enum cpl_status status = s.points.coordinate ? improve(&s) : CPL_ERR_NOMEM;
     cpl_arena_free(&scratch);
     return status;
+}
+
+enum cpl_status cpl_map_swap_points(const struct cpl_pattern *pattern,
+                                    const struct cpl_map_points *points, int64_t steps,
+                                    int32_t *position)
+{
+    struct swapper s = {
+        .pattern = pattern, .points = *points, .position = position, .steps = steps};
+    return improve(&s);
 }

@@ -3,6 +3,38 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+json_t *cpl_report_load(const char *command, const char *file)
+{
+    json_error_t error;
+    struct stat info = {.st_size = 1};
+    stat(file, &info);
+    if (S_ISDIR(info.st_mode)) {
+        fprintf(stderr, "carpool %s: %s is a directory; the report in it is %s/report.json\n",
+                command, file, file);
+        return NULL;
+    }
+    if (info.st_size == 0 && S_ISREG(info.st_mode)) {
+        fprintf(stderr,
+                "carpool %s: %s is empty: the run has not come to its end, or the disk was "
+                "full\n",
+                command, file);
+        return NULL;
+    }
+    json_t *root = json_load_file(file, 0, &error);
+    if (root && json_is_array(json_object_get(root, "patterns")))
+        return root;
+    if (root)
+        fprintf(stderr, "carpool %s: %s is JSON, but no report of Carpool's\n", command, file);
+    else if (error.line > 0)
+        fprintf(stderr, "carpool %s: %s:%d: %s; is this a report of Carpool's?\n", command, file,
+                error.line, error.text);
+    else
+        fprintf(stderr, "carpool %s: %s\n", command, error.text);
+    json_decref(root);
+    return NULL;
+}
 
 json_int_t cpl_report_integer(const json_t *object, const char *key)
 {

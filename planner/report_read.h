@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The report in a file, which the caller releases, or NULL after saying what is wrong in the name
+ * of a subcommand. */
+json_t *cpl_report_load(const char *command, const char *file);
+
 json_int_t cpl_report_integer(const json_t *object, const char *key);
 double cpl_report_number(const json_t *object, const char *key);
 const char *cpl_report_text(const json_t *object, const char *key); /* "?" when there is none */

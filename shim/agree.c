@@ -51,31 +51,36 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
     return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
-bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
 {
     MPI_Errhandler handler;
-    MPI_Comm made = MPI_COMM_NULL;
     /* Communicators may run out: that is ours to know, not the program's error handler's. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    int result = cpl_collective_Comm_split(comm, 0, rank, &made);
+    int result = cpl_collective_Comm_split(comm, 0, key, made);
     bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
     PMPI_Comm_set_errhandler(comm, handler);
     PMPI_Errhandler_free(&handler);
     if (!all) {
         if (result == MPI_SUCCESS)
-            PMPI_Comm_free(&made);
+            PMPI_Comm_free(made);
         return false;
     }
-    PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    return true;
+}
+
+bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
+{
+    MPI_Comm made;
+    if (!cpl_agree_split(comm, rank, &made))
+        return false;
     *private_comm = made;
     cpl_context.n_planned++;
     return true;
 }
 
-/* A number that ranks of the same node share: set by the user's ranks per node, or the first rank
- * that shares memory. */
-static int64_t find_node(MPI_Comm comm)
+int64_t cpl_agree_node(MPI_Comm comm)
 {
     int rank, first;
     MPI_Comm node;
@@ -156,7 +161,7 @@ static bool expect_pairs(struct desk *desk)
  */
 static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct desk *desk)
 {
-    int64_t header[HEADER_WORDS] = {input->n_messages, find_node(comm), cpl_context.rank,
+    int64_t header[HEADER_WORDS] = {input->n_messages, cpl_agree_node(comm), cpl_context.rank,
                                     input->n_straight, input->straight_bytes};
     int64_t *pairs = calloc(2 * (size_t)input->n_messages + 1, sizeof *pairs);
     bool ready = pairs && (!at_root(desk) || open_desk(desk));
@@ -239,9 +244,7 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
         }
 }
 
-/* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
- * it for all communicators and tells the user what there is to tell once. */
-static int choose_root(MPI_Comm comm, int rank)
+int cpl_agree_root(MPI_Comm comm, int rank)
 {
     struct {
         int world_rank, rank;
@@ -269,7 +272,7 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
         return false;
     PMPI_Comm_rank(*private_comm, &desk.rank);
     PMPI_Comm_size(*private_comm, &desk.n_ranks);
-    desk.root = choose_root(*private_comm, desk.rank);
+    desk.root = cpl_agree_root(*private_comm, desk.rank);
     bool done = gather(*private_comm, input, &desk);
     if (done) {
         if (at_root(&desk))

@@ -33,6 +33,7 @@ struct cpl_plan_summary {
     char strategy[CPL_STRATEGY_TEXT];
     uint64_t pattern_fingerprint;
     uint64_t plan_fingerprint;
+    int32_t in_world; /* 1: the pattern's ranks are those of MPI_COMM_WORLD */
     int64_t n_messages;
     int64_t bytes;      /* of all messages of the pattern */
     int64_t n_straight; /* above the size limit: not in the pattern */
@@ -64,9 +65,23 @@ bool cpl_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_inp
 
 void cpl_agree_output_free(struct cpl_agree_output *output);
 
-/* Makes a communicator of the same ranks as comm in the order of `rank`, without attributes or
- * topology of the program's. Returns false on all ranks when that fails. Collective. */
+/* cpl_agree_split for rerouted messages, counted in cpl_context. Returns false on all ranks when
+ * that fails. Collective. */
 bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm);
+
+/* Makes a communicator of the same ranks as comm in the order of key, without attributes or
+ * topology of the program's, whose errors return. Returns false on all ranks when that fails.
+ * Collective. */
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
+
+/* A number that ranks of the same node share: set by the user's ranks per node, or the first rank
+ * that shares memory. Errors must return on comm. Collective. */
+int64_t cpl_agree_node(MPI_Comm comm);
+
+/* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
+ * it for all communicators and tells the user what there is to tell once. rank is the caller's in
+ * comm. Collective. */
+int cpl_agree_root(MPI_Comm comm, int rank);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);

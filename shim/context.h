@@ -69,6 +69,7 @@ struct cpl_context {
     struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
     int64_t n_ever_planned; /* communicators that have got a private communicator so far */
     int n_planned;          /* communicators that hold a private communicator now */
+    int64_t n_reordered;    /* communicators whose ranks were placed (reorder.h) */
     /* Point-to-point messages (pt2pt.h): */
     int n_managed; /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
                       between two collective calls, see collective.h */

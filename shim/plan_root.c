@@ -88,8 +88,8 @@ static void load_machine_file(struct cpl_shim_machine *cache)
 }
 
 /* Ranks of another MPI_COMM_WORLD have no distances. */
-static enum cpl_status apply_machine_file(const struct cpl_plan_request *request,
-                                          struct cpl_machine *machine, struct cpl_error *error)
+static enum cpl_status apply_machine_file(const int32_t *world_rank, struct cpl_machine *machine,
+                                          struct cpl_error *error)
 {
     struct cpl_shim_machine *cache = &cpl_context.machine;
     if (!cache->file_tried)
@@ -97,7 +97,22 @@ static enum cpl_status apply_machine_file(const struct cpl_plan_request *request
     machine->costs = cache->file.costs;
     if (!cache->distances.n_ranks || cpl_context.met_others)
         return CPL_OK;
-    return cpl_machine_set_distances(machine, &cache->distances, request->world_rank, error);
+    return cpl_machine_set_distances(machine, &cache->distances, world_rank, error);
+}
+
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
+                                      const int32_t *world_rank, struct cpl_machine *machine,
+                                      struct cpl_error *error)
+{
+    enum cpl_status status =
+        cpl_machine_from_places(n_ranks, node_key, NULL, NULL, 0, machine, error);
+    if (status)
+        return status;
+    apply_topology(machine);
+    status = apply_machine_file(world_rank, machine, error);
+    if (status)
+        cpl_machine_free(machine);
+    return status;
 }
 
 static double now_ms(void)
@@ -340,6 +355,15 @@ static double budget_ms(const struct cpl_pattern *pattern)
                                                         : (double)cpl_context.settings.budget;
 }
 
+/* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
+static bool is_world(const struct cpl_plan_request *request)
+{
+    bool same = request->n_ranks == cpl_context.size && !cpl_context.met_others;
+    for (int32_t i = 0; i < request->n_ranks && same; i++)
+        same = request->world_rank[i] == i;
+    return same;
+}
+
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS])
@@ -350,14 +374,11 @@ int cpl_plan_root(const struct cpl_plan_request *request,
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     enum cpl_status status = build_pattern(request, pattern, &error);
     if (!status) {
-        status = cpl_machine_from_places(request->n_ranks, request->node_key, NULL, NULL, 0,
-                                         &machine, &error);
+        status = cpl_plan_root_machine(request->n_ranks, request->node_key, request->world_rank,
+                                       &machine, &error);
         if (!status) {
-            apply_topology(&machine);
-            status = apply_machine_file(request, &machine, &error);
             struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
-            if (!status)
-                status = plan_pattern(&input, request, summary, plan, &n, &error);
+            status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }
         if (status)
@@ -368,7 +389,10 @@ int cpl_plan_root(const struct cpl_plan_request *request,
         memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
         return 0;
     }
-    for (int k = 0; k < n; k++)
+    bool in_world = is_world(request);
+    for (int k = 0; k < n; k++) {
+        summary[k].in_world = in_world;
         log_plan(&summary[k], request->most_plans > 1);
+    }
     return n;
 }

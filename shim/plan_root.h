@@ -5,6 +5,7 @@
 #define CARPOOL_PLAN_ROOT_H
 
 #include "agree.h"
+#include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
 
@@ -35,6 +36,12 @@ void cpl_plan_root_start(void);
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
+
+/* The machine as it is planned for, of ranks at these nodes with these ranks in MPI_COMM_WORLD: by
+ * the settings' topology and machine file. The caller frees *machine. */
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
+                                      const int32_t *world_rank, struct cpl_machine *machine,
+                                      struct cpl_error *error);
 
 /* Whether a plan that is not measured promises enough: the model is not more exact than that. */
 bool cpl_plan_promises(const struct cpl_plan_summary *summary);

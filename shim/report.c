@@ -196,12 +196,12 @@ static int compare_seconds(const void *a, const void *b)
 }
 
 static void write_all(const struct cpl_record *records, size_t n, const unsigned char *pictures,
-                      size_t bytes)
+                      size_t bytes, json_t *nodes)
 {
     char file[CPL_SETTINGS_TEXT + 64] = "";
     if (cpl_report_has_file()) {
         cpl_report_file(file, sizeof file);
-        json_t *root = cpl_report_json(records, n, pictures, bytes);
+        json_t *root = cpl_report_json(records, n, pictures, bytes, nodes);
         if (!write_json(root, file))
             file[0] = '\0';
         json_decref(root);
@@ -257,10 +257,11 @@ void cpl_report_write(void)
             PMPI_Gatherv(mine, n * (int)sizeof *mine, MPI_BYTE, all, ints + size, ints + 2 * size,
                          MPI_BYTE, 0, MPI_COMM_WORLD);
         unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
+        json_t *nodes = cpl_report_has_file() ? cpl_report_nodes() : NULL;
         if (all)
             qsort(all, total, sizeof *all, compare_seconds);
         if (all)
-            write_all(all, total, pictures, bytes);
+            write_all(all, total, pictures, bytes, nodes);
         else if (root)
             cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
         free(pictures);

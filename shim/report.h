@@ -93,7 +93,13 @@ void cpl_report_free(void);
 /* For report.c: all records, those that took most first, as a JSON object, which the caller
  * releases; NULL when memory ran out. The pictures are those of cpl_picture_collect. */
 struct json_t *cpl_report_json(const struct cpl_record *records, size_t n,
-                               const unsigned char *pictures, size_t picture_bytes);
+                               const unsigned char *pictures, size_t picture_bytes,
+                               struct json_t *nodes);
+
+/* For report.c: which ranks ran on which node, an array of objects with host and ranks, on rank 0,
+ * which cpl_report_json takes over; else, or when memory ran out, NULL. Collective over
+ * MPI_COMM_WORLD. */
+struct json_t *cpl_report_nodes(void);
 
 /* For report.c: the summary of a profile run, on stderr. */
 void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file);

@@ -127,6 +127,7 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "pattern", json_string(fingerprint));
     if (picture && picture->is_written)
         json_object_set_new(o, "file", json_string(file));
+    json_object_set_new(o, "world", json_boolean(s->in_world));
     json_object_set_new(o, "messages", json_integer(s->n_messages));
     json_object_set_new(o, "bytes", json_integer(s->bytes));
     json_object_set_new(o, "straight_messages", json_integer(s->n_straight));
@@ -199,7 +200,7 @@ static bool is_shown(const struct cpl_record *records, size_t k)
 }
 
 json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsigned char *pictures,
-                        size_t picture_bytes)
+                        size_t picture_bytes, json_t *nodes)
 {
     static const char *const modes[] = {CHOICES_MODE};
     size_t n_listed = n < MOST_RECORDS ? n : MOST_RECORDS;
@@ -211,8 +212,9 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));
     }
-    return json_pack("{s:s s:i s:s s:f s:I s:o s:o}", "version", PACKAGE_VERSION, "ranks",
+    return json_pack("{s:s s:i s:s s:f s:I s:I s:o s:o* s:o}", "version", PACKAGE_VERSION, "ranks",
                      cpl_context.size, "mode", modes[cpl_context.settings.mode], "seconds",
                      PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
-                     "settings", settings_json(), "patterns", patterns);
+                     "reordered", (json_int_t)cpl_context.n_reordered, "settings", settings_json(),
+                     "nodes", nodes, "patterns", patterns);
 }

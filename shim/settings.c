@@ -44,6 +44,7 @@ struct choices {
 static const struct choices choices[] = {
     {PREFIX "MODE", {CHOICES_MODE}},
     {PREFIX "VERBOSE", {CHOICES_VERBOSE}},
+    {PREFIX "REORDER", {CHOICES_REORDER}},
     {PREFIX "CHECK", {CHOICES_CHECK}},
     {PREFIX "EMBED", {CHOICES_EMBED}},
 };

@@ -15,6 +15,8 @@
 enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
+enum cpl_reorder { CPL_REORDER_OFF, CPL_REORDER_AUTO };
+
 typedef int32_t cpl_setting_choice;
 typedef int64_t cpl_setting_count;
 typedef int64_t cpl_setting_bytes;

@@ -5,6 +5,7 @@
 #include "context.h"
 #include "neighbor.h"
 #include "pt2pt.h"
+#include "reorder.h"
 
 #include <mpi.h>
 #include <stdint.h>
@@ -122,6 +123,18 @@ static void before_collective(MPI_Comm comm)
             return result;                                                                         \
         }                                                                                          \
         before_collective(over);                                                                   \
+        return cpl_collective_##name arguments;                                                    \
+    }
+#define WITH_RESULT(...) (__VA_ARGS__, &result)
+#define REORDERS(name, via, over, parameters, arguments)                                           \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        before_collective(over);                                                                   \
+        if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
+            return result;                                                                         \
         return cpl_collective_##name arguments;                                                    \
     }
 #define OPENS(name, via, over, parameters, arguments)                                              \

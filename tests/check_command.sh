@@ -400,4 +400,39 @@ expect "strategies" 0 out "vpt:DIMENSIONS" strategies
 expect "strategies: auto too" 0 out "auto" strategies
 misused "strategies takes no arguments" "takes no arguments, not 'x'" strategies x
 
+# --- map
+mkdir "$tmp/run"
+printf '%s\n' '%%MatrixMarket matrix coordinate integer general' '4 4 4' '1 3 100' '3 1 100' '2 4 100' \
+    '4 2 100' >"$tmp/run/pattern-00000000000000aa.mtx"
+report() { # nodes, members of the pattern
+    printf '{"version": "9", "ranks": 4, "nodes": [%s], "patterns": [{"kind": "Neighbor_alltoall", ' "$1"
+    printf '"ranks": 4, "calls": 10, "pattern": "00000000000000aa"%s}]}\n' "$2"
+}
+two='{"host": "a", "ranks": "0-1"}, {"host": "b", "ranks": "2,3"}'
+report "$two" ', "world": true' >"$tmp/run/report.json"
+expect "map: gain" 0 err "65.9% less" map "$tmp/run/report.json"
+check "map: hydra" test "$(tr '\n' ' ' <"$tmp/out")" = "b:1 a:1 b:1 a:1 "
+check "map: hosts that come again are warned about" grep -q "see 4 nodes" "$tmp/err"
+expect "map: slurm" 0 err "SLURM_HOSTFILE=FILE srun -n 4" map "$tmp/run/report.json" --format slurm
+check "map: a host for each rank" test "$(tr '\n' ' ' <"$tmp/out")" = "b a b a "
+run map "$tmp/run/report.json" --hosts x:3,y:9 -o "$tmp/hosts"
+check "map: nodes that are named" test "$code" -eq 0 -a "$(tr '\n' ' ' <"$tmp/hosts")" = "x:3 y:1 "
+check "map: nothing to gain" grep -q "no better placement was found" "$tmp/err"
+fails "map: too few places" "has places for 3 ranks, and there are 4" \
+    map "$tmp/run/report.json" --hosts x:1,y:2
+fails "map: hosts that are none" "not 'y'" map "$tmp/run/report.json" --hosts x:1,y
+fails "map: machine that is none" "no-machine" map "$tmp/run/report.json" --machine no-machine
+fails "map: no such file" "$tmp/none" map "$tmp/none"
+misused "map: unknown format" "takes hydra or slurm, not 'pbs'" map "$tmp/run/report.json" --format pbs
+misused "map: no report" "which FILE?" map
+report "$two" '' >"$tmp/run/report.json"
+fails "map: no exchange of all ranks" "has no exchange of all ranks" map "$tmp/run/report.json"
+report '{"host": "a", "ranks": "0-2"}' ', "world": true' >"$tmp/run/report.json"
+fails "map: a rank without a node" "on which nodes the ranks ran" map "$tmp/run/report.json"
+report '{"host": "a", "ranks": "0-1"}, {"host": "a", "ranks": "2-3"}' '' >"$tmp/run/report.json"
+fails "map: two nodes of one name" "name the nodes by --hosts" map "$tmp/run/report.json"
+report "$two" ', "world": true' >"$tmp/run/report.json"
+rm "$tmp/run/pattern-00000000000000aa.mtx"
+fails "map: no pattern" "pattern-00000000000000aa.mtx" map "$tmp/run/report.json"
+
 done_testing

@@ -67,6 +67,10 @@ same "options of plan" "$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/
 --help" plan x.mtx -
 same "options of report" "--html
 --help" report -
+same "options of map" "$("$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+--help" map x.json -
+same "values of --format of map" "hydra
+slurm" map --format ""
 same "the program of run" "sha256sum" run --mode = off sha256su
 none "the program's own arguments are files" "$(offered run --mode = off ls -)"
 none "a pattern is a file" "$(offered plan "")"

@@ -72,6 +72,8 @@ listed "every command is in the manual" "$commands" doc/carpool.1
 listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
 listed "every option of carpool report is in the manual" "$(
     "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
+listed "every option of carpool map is in the manual" "$(
+    "$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every setting is in the README" "$variables" README.md
 listed "every function, policy and option of the array is in its manual" "$(
     grep -Eo 'int carpool_array_[a-z]+|^    CARPOOL_ARRAY_[A-Z]+' "$top_srcdir/array/carpool_array.h" |

@@ -113,6 +113,11 @@ judge() { # description, strategy, whether calls must have been planned, whether
     if [ -n "$reason" ] && [ "$4" = no ] && was_rerouted; then
         why="${why:+$why, }a point-to-point exchange was rerouted"
     fi
+    case $flags in
+        *reordered*)
+            [ "$2" = off ] || grep -q '"reordered": [1-9]' "$tmp/report.json" 2>/dev/null ||
+                why="${why:+$why, }no ranks were placed anew" ;;
+    esac
     if [ -z "$why" ]; then
         result ok "$1"
         return

@@ -9,6 +9,7 @@
 #include "machine.h"
 #include "order.h"
 #include "pattern.h"
+#include "place.h"
 #include "plan.h"
 #include "plan_cache.h"
 #include "rank_plan.h"
@@ -384,6 +385,20 @@ static enum cpl_status put_in_order(struct stage *stage, bool *is_output_kept,
     return cpl_order_between(&stage->pattern, &stage->pattern, order, error);
 }
 
+static enum cpl_status place_ranks(struct stage *stage, bool *is_output_kept,
+                                   struct cpl_error *error)
+{
+    int32_t order[N_RANKS], place[N_RANKS];
+    struct cpl_place_exchange exchange = {&stage->pattern, 3};
+    struct cpl_place_gain gain;
+    POISON(gain);
+    cpl_place_order_grid(1, (const int32_t[]){N_RANKS}, order);
+    enum cpl_status status =
+        cpl_place(&exchange, 1, &stage->machine, 8, order, place, &gain, error);
+    *is_output_kept = !status || is_untouched(&gain, sizeof gain);
+    return status;
+}
+
 /* --- tests */
 
 static int set_up(void **state)
@@ -463,6 +478,7 @@ static void test_using_plans(void **state)
     sweep(keep_plan, *state, "keeping a plan");
     sweep(bound, *state, "lower bounds");
     sweep(put_in_order, *state, "the order of sends");
+    sweep(place_ranks, *state, "placing ranks");
 }
 
 int main(void)
