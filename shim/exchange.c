@@ -26,7 +26,7 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {
-    int64_t bytes = 0;
+    int64_t bytes = x->forwarded_dropped + x->sharing.after.bytes;
     for (int k = 0; k < CPL_MAX_PLANS; k++)
         bytes += x->executors[k] ? cpl_executor_forwarded(x->executors[k]) : 0;
     return bytes;

@@ -176,6 +176,11 @@ int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
     return executor->forwarded;
 }
 
+int64_t cpl_executor_exchanges(const struct cpl_executor *executor)
+{
+    return executor->exchange;
+}
+
 static void note_error(struct run *run, int code)
 {
     if (run->result == MPI_SUCCESS)
@@ -399,8 +404,9 @@ static void deliver(struct run *run, int32_t e)
         if (x->plan.in_owner[s] < 0)
             continue;
         int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
-        note_error(run, run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
-                                              payload + x->in_offset[s], bytes));
+        note_error(run,
+                   run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
+                                         x->plan.in_part[s], payload + x->in_offset[s], bytes));
     }
 }
 

@@ -272,8 +272,10 @@ static void measure(const struct cpl_parts *p, struct cpl_part *part,
                 n_broken += count_broken(p, part, j, pieces, broken, context);
         }
     }
-    part->bytes += n_broken * ((int64_t)sizeof(struct record) + p->unit);
+    int64_t broken_bytes = n_broken * ((int64_t)sizeof(struct record) + p->unit);
+    part->bytes += broken_bytes;
     tally->broken += n_broken;
+    tally->lost_broken += broken_bytes;
     if (p->message_bytes[message_of(p, part, 0)] >= 0)
         tally->lost += part->bytes - bytes;
 }
@@ -281,7 +283,7 @@ static void measure(const struct cpl_parts *p, struct cpl_part *part,
 void cpl_parts_measure(struct cpl_parts *parts, const struct cpl_piece *pieces,
                        struct cpl_parts_tally *tally, cpl_parts_broken *broken, void *context)
 {
-    *tally = (struct cpl_parts_tally){0, 0};
+    *tally = (struct cpl_parts_tally){0, 0, 0};
     for (int32_t k = 0; k < parts->n_parts; k++)
         measure(parts, &parts->part[k], pieces, tally, broken, context);
 }

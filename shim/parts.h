@@ -62,8 +62,9 @@ struct cpl_parts {
 
 /* What became of the copies in an exchange. */
 struct cpl_parts_tally {
-    int64_t broken; /* elements that differed */
-    int64_t lost;   /* bytes of records because of these and of messages of other sizes */
+    int64_t broken;      /* elements that differed */
+    int64_t lost_broken; /* bytes of records because of these */
+    int64_t lost;        /* of all records of messages that were divided */
 };
 
 /* Divides n messages of message_bytes each (-1: not to be divided). The places, sorted by part
