@@ -308,6 +308,8 @@ bool cpl_duplicates_divide(const struct cpl_duplicates *duplicates, const struct
         v.bytes[m] = same ? d->bytes[m] : -1;
         n += same ? v.bytes[m] / d->unit : 0;
         found->bytes += pieces[m].bytes;
+        if (!same && is_usable(&pieces[m], d->unit))
+            found->undecided += pieces[m].bytes;
     }
     v.seen = CPL_ARENA_ARRAY(&v.arena, struct seen, n);
     v.place = CPL_ARENA_ARRAY(&v.arena, struct cpl_place, n);
@@ -316,7 +318,7 @@ bool cpl_duplicates_divide(const struct cpl_duplicates *duplicates, const struct
     bool done = v.bytes && v.seen && v.place && v.item && v.sorted;
     if (done) {
         list_seen(&v);
-        found->undecided = find_places(&v) * d->unit;
+        found->undecided += find_places(&v) * d->unit;
         list_items(&v);
         done = cpl_parts_build(d->n_messages, v.bytes, d->unit, v.sorted, join_items(&v), parts);
     }

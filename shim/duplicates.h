@@ -18,7 +18,8 @@ struct cpl_duplicates;
 /* What could be saved, in bytes of an exchange. */
 struct cpl_duplicates_found {
     int64_t bytes;     /* of all messages */
-    int64_t undecided; /* of copies that were equal, but never changed */
+    int64_t undecided; /* of copies that were equal, but never changed, and of messages whose size
+                        * did change: to be looked at again later */
 };
 
 /* For n messages like these. Those that are not in one piece, empty, or of another unit than the

@@ -61,9 +61,14 @@ int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *p
 void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads);
 bool cpl_executor_progress(struct cpl_executor *executor, int *result);
 
-/* Bytes that this rank has forwarded for others so far, and in how many exchanges. */
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor);
-int64_t cpl_executor_exchanges(const struct cpl_executor *executor);
+/* What an executor has done so far on this rank. */
+struct cpl_executor_work {
+    int64_t exchanges;
+    int64_t carried;   /* bytes of payload sent in combined messages */
+    int64_t forwarded; /* bytes of payload passed on for others, however many copies */
+};
+
+struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor);
 
 void cpl_executor_destroy(struct cpl_executor *executor);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define N_NOTED      4  /* calls that are looked at before a review */
-#define MOST_REVIEWS 3  /* while nothing changes */
+#define MOST_REVIEWS 3  /* while nothing changes, or sizes do */
 #define NEXT_REVIEW  8  /* times as late as the one before */
 #define WORTH_PLANS  20 /* a plan is made when at least one part in so many could be saved */
 #define FIRST_CHECK  16 /* calls by parts before what they save is compared with what breaks */
@@ -107,8 +107,10 @@ static void note(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
     struct cpl_sharing *s = &x->sharing;
     if (!look(call, x))
         return;
-    if (s->calls == 1)
+    if (s->calls == s->next_review - N_NOTED) {
+        cpl_duplicates_free(s->duplicates);
         s->duplicates = cpl_duplicates_create(s->n_messages, s->pieces);
+    }
     if (s->duplicates)
         cpl_duplicates_note(s->duplicates, s->pieces);
 }
@@ -291,12 +293,12 @@ static bool tell(const struct cpl_comm_state *state, struct cpl_exchange *x)
 
 /* --- using parts -------------------------------------------------------------------------- */
 
-static void add_forwarding(struct cpl_forwarding *to, const struct cpl_executor *executor)
+static void add_work(struct cpl_executor_work *to, const struct cpl_executor *executor)
 {
-    if (!executor)
-        return;
-    to->bytes += cpl_executor_forwarded(executor);
-    to->calls += cpl_executor_exchanges(executor);
+    struct cpl_executor_work work = cpl_executor_work(executor);
+    to->exchanges += work.exchanges;
+    to->carried += work.carried;
+    to->forwarded += work.forwarded;
 }
 
 /* Drops the second executor. */
@@ -304,9 +306,9 @@ static void drop_second(struct cpl_exchange *x)
 {
     struct cpl_sharing *s = &x->sharing;
     if (x->executors[1] && x->executors[1] == s->executor)
-        add_forwarding(&s->after, x->executors[1]);
+        add_work(&s->after, x->executors[1]);
     else if (x->executors[1])
-        x->forwarded_dropped += cpl_executor_forwarded(x->executors[1]);
+        x->forwarded_dropped += cpl_executor_work(x->executors[1]).forwarded;
     cpl_executor_destroy(x->executors[1]);
     x->executors[1] = NULL;
     s->executor = NULL;
@@ -335,6 +337,8 @@ static void use(struct cpl_exchange *x, struct cpl_executor *executor,
     x->trial.tried = tried;
     s->next_review = FIRST_CHECK;
     s->lost = s->lost_broken = 0;
+    s->saved = s->parts.saved;
+    s->n_elements = s->parts.n_shared;
     s->n_shared++;
 }
 
@@ -432,7 +436,7 @@ static void check(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
 {
     enum { SAVED, LOST, LOST_BROKEN, N_WORDS };
     struct cpl_sharing *s = &x->sharing;
-    int64_t calls = cpl_executor_exchanges(s->executor);
+    int64_t calls = cpl_executor_work(s->executor).exchanges;
     if (calls < s->next_review)
         return;
     int64_t mine[N_WORDS] = {s->parts.saved * calls, s->lost, s->lost_broken}, all[N_WORDS] = {0};
@@ -493,16 +497,10 @@ void cpl_neighbor_share_prepare(struct cpl_exchange *x, const struct cpl_neighbo
     s->lost_broken += tally.lost_broken;
 }
 
-struct cpl_forwarding cpl_neighbor_share_before(const struct cpl_exchange *x)
+struct cpl_executor_work cpl_neighbor_share_work(const struct cpl_exchange *x)
 {
-    struct cpl_forwarding before = x->sharing.before;
-    add_forwarding(&before, x->executors[0]);
-    return before;
-}
-
-struct cpl_forwarding cpl_neighbor_share_after(const struct cpl_exchange *x)
-{
-    struct cpl_forwarding after = x->sharing.after;
-    add_forwarding(&after, x->sharing.executor);
-    return after;
+    struct cpl_executor_work work = x->sharing.after;
+    if (x->sharing.executor)
+        add_work(&work, x->sharing.executor);
+    return work;
 }

@@ -26,12 +26,6 @@ struct cpl_scratch {
     int32_t n_arrived;   /* of its parts */
 };
 
-/* What forwarding came to. */
-struct cpl_forwarding {
-    int64_t bytes; /* forwarded by this rank */
-    int64_t calls; /* alike on all ranks */
-};
-
 /* A rank's side. Until shared_executor is set the ranks observe; active, calls, the numbers of
  * calls and the executor's presence are alike on all ranks. */
 struct cpl_sharing {
@@ -52,7 +46,9 @@ struct cpl_sharing {
     /* On this rank, since the parts were planned, and over all: */
     int64_t lost, lost_broken; /* bytes of records, and of those for broken equalities */
     int64_t n_broken;
-    struct cpl_forwarding before, after; /* by executors that are gone: of messages, of parts */
+    int64_t saved;                  /* bytes of a call: as last planned; and */
+    int64_t n_elements;             /* elements of these, copies not counted */
+    struct cpl_executor_work after; /* by plans of parts that are gone */
 };
 
 /* An exchange has been planned: begins to observe if the settings want it. */
@@ -66,9 +62,8 @@ void cpl_neighbor_share(const struct cpl_neighbor_call *call, struct cpl_comm_st
 void cpl_neighbor_share_prepare(struct cpl_exchange *exchange,
                                 const struct cpl_neighbor_data *data);
 
-/* What is forwarded by plans of messages and of parts. Local. */
-struct cpl_forwarding cpl_neighbor_share_before(const struct cpl_exchange *exchange);
-struct cpl_forwarding cpl_neighbor_share_after(const struct cpl_exchange *exchange);
+/* What this rank has done by plans of parts. Local. */
+struct cpl_executor_work cpl_neighbor_share_work(const struct cpl_exchange *exchange);
 
 /* Frees everything but the exchange's executors. Local. */
 void cpl_neighbor_share_free(struct cpl_sharing *sharing);

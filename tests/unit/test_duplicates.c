@@ -331,6 +331,7 @@ static void test_not_looked_at(void **state)
         cpl_duplicates_note(d, p.piece);
         assert_true(cpl_duplicates_divide(d, p.piece, &parts, &found));
         assert_int_equal(parts.first_row[1], 1);
+        assert_true(found.undecided >= p.piece[0].bytes);
         assert_int_equal(parts.message_bytes[0], -1);
         pack(&p, false);
         assert_int_equal(exchange(&p, &parts), 0);
