@@ -14,8 +14,8 @@
 enum { CPL_MESSAGE_DST, CPL_MESSAGE_BYTES, CPL_MESSAGE_CLASS, CPL_MESSAGE_WORDS };
 
 /* Everybody's send sets as gathered: rank i has n_messages[i] messages of CPL_MESSAGE_WORDS words,
- * one rank's after another's. node_key[i] is equal for ranks of the same node; world_rank[i] is rank
- * i's rank in MPI_COMM_WORLD. */
+ * one rank's after another's. node_key[i] is equal for ranks of the same node; world_rank[i] is
+ * rank i's rank in MPI_COMM_WORLD. */
 struct cpl_plan_request {
     int32_t n_ranks;
     const int64_t *n_messages;
