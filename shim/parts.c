@@ -226,12 +226,12 @@ static uint32_t instead(const struct cpl_parts *p, const struct cpl_piece *piece
     return part < p->part + p->n_messages ? WHAT_WHOLE : WHAT_NOTHING;
 }
 
-/* Bytes of the record for one that is not whole. An empty one that never was needs none. */
+/* Bytes of the record for one that is not whole. An empty one that is never divided needs none. */
 static int64_t instead_bytes(const struct cpl_parts *p, const struct cpl_piece *piece,
                              const struct cpl_part *part)
 {
     bool whole = instead(p, piece, part) == WHAT_WHOLE;
-    if (whole && piece->bytes == 0 && part->n == 0)
+    if (whole && piece->bytes == 0 && p->message_bytes[part - p->part] < 0)
         return 0;
     return (int64_t)sizeof(struct record) + (whole ? (int64_t)sizeof(uint32_t) + piece->bytes : 0);
 }

@@ -147,6 +147,9 @@ static void receive(const struct program *p, int32_t message, const struct cpl_d
     int64_t bytes;
     switch (cpl_divided_read(divided, row, data, n, &whole, &bytes)) {
     case CPL_ROW_ELEMENTS:
+        /* all rows of a message or none: receivers count them */
+        assert_true(divided->bytes < 0 || (p->piece[message].bytes == divided->bytes &&
+                                           p->piece[message].data && !p->piece[message].straight));
         cpl_divided_scatter(divided, row, data, n, to);
         break;
     case CPL_ROW_WHOLE:
