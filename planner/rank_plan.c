@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define MAGIC INT32_C(0x31525043) /* "CPR1": a block of this layout */
+#define MAGIC INT32_C(0x32525043) /* "CPR2": a block of this layout */
 
 /* Words of the header, in order. */
 enum header {
@@ -17,6 +17,7 @@ enum header {
     H_PATTERN_HIGH,
     H_PLAN_LOW,
     H_PLAN_HIGH,
+    H_PAYLOADS,
     H_IN,
     H_IN_SEGMENTS,
     H_FEEDS,
@@ -27,7 +28,7 @@ enum header {
 
 /* Where each array begins in a block; follows from the counts in the header. */
 struct offsets {
-    int64_t in_from, in_wave, in_first, in_owner, in_feed_first, in_feed, in_low, in_high;
+    int64_t in_from, in_wave, in_first, in_owner, in_part, in_feed_first, in_feed, in_low, in_high;
     int64_t out_to, out_wave, out_first, out_source, out_waits, out_low, out_high;
     int64_t end;
 };
@@ -48,6 +49,7 @@ static struct offsets lay_out(int64_t n_in, int64_t n_in_segments, int64_t n_fee
     o.in_wave = take(&next, n_in);
     o.in_first = take(&next, n_in + 1);
     o.in_owner = take(&next, n_in_segments);
+    o.in_part = take(&next, n_in_segments);
     o.in_feed_first = take(&next, n_in + 1);
     o.in_feed = take(&next, n_feeds);
     o.in_low = take(&next, n_in);
@@ -97,9 +99,6 @@ enum cpl_status cpl_slicer_init(struct cpl_slicer *slicer, const struct cpl_plan
 {
     if (plan->n_ranks != pattern->n_ranks || plan->n_dests != pattern->n_messages)
         return cpl_fail(error, CPL_ERR_ARG, "slices of a plan need the pattern it was made for");
-    if (pattern->pairs)
-        return cpl_fail(error, CPL_ERR_ARG,
-                        "slices do not tell the parts of a message apart; plan without items");
     struct cpl_slicer s = {.plan = plan, .pattern = pattern, .arena = CPL_ARENA_EMPTY};
     s.in_first = CPL_ARENA_ARRAY(&s.arena, int64_t, (size_t)plan->n_ranks + 2);
     s.out_first = CPL_ARENA_ARRAY(&s.arena, int64_t, (size_t)plan->n_ranks + 2);
@@ -225,6 +224,31 @@ static bool is_dest(const struct cpl_plan *plan, const struct cpl_bundle *bundle
     return low < bundle->n_dests && dests[low] == rank;
 }
 
+/* The first of the owner's messages to a rank whose class is not below class_. */
+static int64_t find_part(const struct cpl_pattern *p, int32_t owner, int32_t rank, int32_t class_)
+{
+    int64_t low = p->first[owner], high = p->first[owner + 1];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (p->dst[middle] < rank || (p->dst[middle] == rank && p->payload_class[middle] < class_))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Which part of its owner's message for a rank, one of its destinations, a bundle is. */
+static int32_t part_of(const struct cpl_slicer *s, const struct cpl_bundle *bundle, int32_t rank)
+{
+    const struct cpl_pattern *p = s->pattern;
+    if (!p->pairs)
+        return 0;
+    int32_t class_ = p->payload_class[bundle->message];
+    return (int32_t)(find_part(p, bundle->owner, rank, class_) -
+                     find_part(p, bundle->owner, rank, -1));
+}
+
 static void put_volume(int32_t *words, int64_t low_at, int64_t high_at, int64_t volume)
 {
     words[low_at] = (int32_t)(uint32_t)((uint64_t)volume & 0xffffffffu);
@@ -244,7 +268,9 @@ static void extract_in(const struct cpl_slicer *s, int32_t rank, const struct of
         for (int32_t k = 0; k < edge->n_segments; k++, n++) {
             const struct cpl_bundle *bundle =
                 &s->plan->bundles[s->plan->segments[edge->first_segment + k]];
-            words[o->in_owner + n] = is_dest(s->plan, bundle, rank) ? bundle->owner : -1;
+            bool mine = is_dest(s->plan, bundle, rank);
+            words[o->in_owner + n] = mine ? bundle->owner : -1;
+            words[o->in_part + n] = mine ? part_of(s, bundle, rank) : 0;
         }
     }
     words[o->in_first + count_in(s, rank)] = n;
@@ -322,6 +348,7 @@ void cpl_slicer_extract(struct cpl_slicer *slicer, int32_t rank, int32_t *words)
     words[H_WAVES] = plan->n_waves;
     put_volume(words, H_PATTERN_LOW, H_PATTERN_HIGH, (int64_t)plan->pattern_fingerprint);
     put_volume(words, H_PLAN_LOW, H_PLAN_HIGH, (int64_t)plan->fingerprint);
+    words[H_PAYLOADS] = (int32_t)cpl_pattern_sends(slicer->pattern, rank);
     words[H_IN] = (int32_t)counts[0];
     words[H_IN_SEGMENTS] = (int32_t)counts[1];
     words[H_FEEDS] = (int32_t)counts[2];
@@ -366,8 +393,9 @@ static bool valid(const struct cpl_rank_plan *p, int32_t n_feeds)
            in_range(p->in_wave, p->n_in, 1, p->n_waves) &&
            in_range(p->out_wave, p->n_out, 1, p->n_waves) &&
            in_range(p->in_owner, p->n_in_segments, -1, p->n_ranks - 1) &&
+           in_range(p->in_part, p->n_in_segments, 0, INT32_MAX) &&
            in_range(p->in_feed, n_feeds, 0, p->n_out - 1) &&
-           in_range(p->out_source, p->n_out_segments, -p->n_ranks, p->n_in_segments - 1) &&
+           in_range(p->out_source, p->n_out_segments, -p->n_payloads, p->n_in_segments - 1) &&
            in_range(p->out_waits, p->n_out, 0, p->n_in);
 }
 
@@ -377,6 +405,7 @@ static void set_pointers(struct cpl_rank_plan *p, const int32_t *words, const st
     p->in_wave = words + o->in_wave;
     p->in_first = words + o->in_first;
     p->in_owner = words + o->in_owner;
+    p->in_part = words + o->in_part;
     p->in_feed_first = words + o->in_feed_first;
     p->in_feed = words + o->in_feed;
     p->in_volume_low = (const uint32_t *)(words + o->in_low);
@@ -401,7 +430,7 @@ enum cpl_status cpl_rank_plan_view(const int32_t *words, int64_t n_words,
     if (n_words < HEADER_WORDS || words[H_MAGIC] != MAGIC || words[H_WORDS] != n_words)
         return cpl_fail(error, CPL_ERR_FORMAT, "a block of %lld words is no rank plan",
                         (long long)n_words);
-    for (int k = H_IN; k < HEADER_WORDS; k++)
+    for (int k = H_PAYLOADS; k < HEADER_WORDS; k++)
         if (words[k] < 0)
             return cpl_fail(error, CPL_ERR_FORMAT, "a rank plan has a negative count");
     struct offsets o = lay_out(words[H_IN], words[H_IN_SEGMENTS], words[H_FEEDS], words[H_OUT],
@@ -411,6 +440,7 @@ enum cpl_status cpl_rank_plan_view(const int32_t *words, int64_t n_words,
     struct cpl_rank_plan p = {.rank = words[H_RANK],
                               .n_ranks = words[H_RANKS],
                               .n_waves = words[H_WAVES],
+                              .n_payloads = words[H_PAYLOADS],
                               .n_in = words[H_IN],
                               .n_in_segments = words[H_IN_SEGMENTS],
                               .n_out = words[H_OUT],

@@ -20,6 +20,7 @@ struct cpl_rank_plan {
     int32_t rank;
     int32_t n_ranks;
     int32_t n_waves;
+    int32_t n_payloads; /* messages of the rank's row of the pattern, parts counted each */
     uint64_t pattern_fingerprint;
     uint64_t fingerprint; /* of the whole plan */
 
@@ -31,6 +32,8 @@ struct cpl_rank_plan {
         *in_first; /* n_in + 1: segments of in-edge e are in_first[e] .. in_first[e + 1] - 1 */
     const int32_t *in_owner; /* n_in_segments: the rank whose payload it is when this rank is one of
                               * its destinations, else -1 (the segment only passes through) */
+    const int32_t *in_part;  /* n_in_segments: which part of the owner's message for this rank, from
+                              * 0 in the pattern's order; 0 for a message without parts */
     const int32_t *in_feed_first; /* n_in + 1 */
     const int32_t *in_feed; /* out-edges that wait for in-edge e: in_feed[in_feed_first[e]] .. */
     const uint32_t
@@ -63,8 +66,7 @@ struct cpl_slicer {
     struct cpl_arena arena;
 };
 
-/* Returns CPL_OK, CPL_ERR_ARG (a plan of another pattern, or of one with parts, which a slice has
- * no names for), CPL_ERR_NOMEM. */
+/* Returns CPL_OK, CPL_ERR_ARG (a plan of another pattern), CPL_ERR_NOMEM. */
 enum cpl_status cpl_slicer_init(struct cpl_slicer *slicer, const struct cpl_plan *plan,
                                 const struct cpl_pattern *pattern, struct cpl_error *error);
 

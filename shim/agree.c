@@ -22,7 +22,7 @@ struct desk {
     int64_t *n_messages;
     int64_t *node_key;
     int32_t *world_rank;
-    int64_t *pairs;
+    int64_t *messages; /* CPL_MESSAGE_WORDS each */
     int *counts;
     int *displs;
     struct cpl_pattern pattern;
@@ -115,7 +115,7 @@ static void close_desk(struct desk *desk)
     free(desk->n_messages);
     free(desk->node_key);
     free(desk->world_rank);
-    free(desk->pairs);
+    free(desk->messages);
     free(desk->counts);
     free(desk->displs);
     free(desk->words);
@@ -139,22 +139,22 @@ static int64_t lay_out(struct desk *desk)
     return total;
 }
 
-/* Makes room for everybody's pairs. */
-static bool expect_pairs(struct desk *desk)
+/* Makes room for everybody's messages. */
+static bool expect_messages(struct desk *desk)
 {
     for (int i = 0; i < desk->n_ranks; i++) {
         int64_t n = desk->headers[i * HEADER_WORDS + HEADER_MESSAGES];
-        if (n > INT_MAX / 2)
+        if (n > INT_MAX / CPL_MESSAGE_WORDS)
             return false;
         desk->n_messages[i] = n;
         desk->node_key[i] = desk->headers[i * HEADER_WORDS + HEADER_NODE];
         desk->world_rank[i] = (int32_t)desk->headers[i * HEADER_WORDS + HEADER_WORLD_RANK];
-        desk->counts[i] = (int)(2 * n);
+        desk->counts[i] = (int)(CPL_MESSAGE_WORDS * n);
     }
     int64_t total = lay_out(desk);
     if (total >= 0)
-        desk->pairs = calloc((size_t)total + 1, sizeof *desk->pairs);
-    return total >= 0 && desk->pairs;
+        desk->messages = calloc((size_t)total + 1, sizeof *desk->messages);
+    return total >= 0 && desk->messages;
 }
 
 /* Gathers all send sets at the root's desk. Collective; false on all ranks when it failed on one.
@@ -163,23 +163,28 @@ static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct de
 {
     int64_t header[HEADER_WORDS] = {input->n_messages, cpl_agree_node(comm), cpl_context.rank,
                                     input->n_straight, input->straight_bytes};
-    int64_t *pairs = calloc(2 * (size_t)input->n_messages + 1, sizeof *pairs);
-    bool ready = pairs && (!at_root(desk) || open_desk(desk));
+    int64_t *messages = calloc(CPL_MESSAGE_WORDS * (size_t)input->n_messages + 1, sizeof *messages);
+    bool ready = messages && (!at_root(desk) || open_desk(desk));
     if (!cpl_agree_all(comm, ready)) {
-        free(pairs);
+        free(messages);
         return false;
     }
     for (int m = 0; m < input->n_messages; m++) {
-        pairs[2 * m] = input->dst[m];
-        pairs[2 * m + 1] = input->bytes[m];
+        int64_t *words = messages + (size_t)m * CPL_MESSAGE_WORDS;
+        words[CPL_MESSAGE_DST] = input->dst[m];
+        words[CPL_MESSAGE_BYTES] = input->bytes[m];
+        words[CPL_MESSAGE_CLASS] = input->same_payload ? 0 : -1;
+        if (input->payload_class)
+            words[CPL_MESSAGE_CLASS] = input->payload_class[m];
     }
     cpl_collective_Gather(header, HEADER_WORDS, MPI_INT64_T, desk->headers, HEADER_WORDS,
                           MPI_INT64_T, desk->root, comm);
-    bool done = cpl_agree_all(comm, !at_root(desk) || expect_pairs(desk));
+    bool done = cpl_agree_all(comm, !at_root(desk) || expect_messages(desk));
     if (done)
-        cpl_collective_Gatherv(pairs, 2 * input->n_messages, MPI_INT64_T, desk->pairs, desk->counts,
-                               desk->displs, MPI_INT64_T, desk->root, comm);
-    free(pairs);
+        cpl_collective_Gatherv(messages, CPL_MESSAGE_WORDS * input->n_messages, MPI_INT64_T,
+                               desk->messages, desk->counts, desk->displs, MPI_INT64_T, desk->root,
+                               comm);
+    free(messages);
     return done;
 }
 
@@ -229,10 +234,9 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
 {
     struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
                                        .n_messages = desk->n_messages,
-                                       .pairs = desk->pairs,
+                                       .messages = desk->messages,
                                        .node_key = desk->node_key,
                                        .world_rank = desk->world_rank,
-                                       .same_payload = input->same_payload,
                                        .needed = input->needed,
                                        .most_plans = input->most_plans};
     desk->n_plans = cpl_plan_root(&request, summaries, &desk->pattern, desk->plan);

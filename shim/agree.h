@@ -16,9 +16,11 @@
 /* What one rank puts in. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
-    int n_messages; /* messages to be planned, to different ranks */
+    int n_messages; /* messages to be planned, to different ranks, or their parts */
     const int *dst; /* ascending */
     const int64_t *bytes;
+    const int32_t
+        *payload_class; /* NULL, or of parts (planner/pattern.h): ascending for one rank */
     int64_t n_straight; /* further messages, above the size limit, and their bytes */
     int64_t straight_bytes;
     bool needed;       /* carry it out even if it gains nothing; alike on all ranks */

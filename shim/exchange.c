@@ -7,6 +7,7 @@
 #include "neighbor_internal.h"
 #include "report.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
@@ -26,9 +27,9 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {
-    int64_t bytes = 0;
+    int64_t bytes = x->forwarded_dropped + x->sharing.after.forwarded;
     for (int k = 0; k < CPL_MAX_PLANS; k++)
-        bytes += x->executors[k] ? cpl_executor_forwarded(x->executors[k]) : 0;
+        bytes += x->executors[k] ? cpl_executor_work(x->executors[k]).forwarded : 0;
     return bytes;
 }
 
@@ -73,21 +74,75 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->tried_modelled_us[k] =
             k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
         memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);
+        if (k == 2 && x->sharing.executor)
+            snprintf(r->tried[k], sizeof r->tried[k], "%.70s, duplicates once",
+                     x->summary[k - 1].strategy);
     }
 }
 
 /* The figures of all ranks together: the slowest one's medians (direct, planned), the sum of bytes.
  */
+enum {
+    SUM_FORWARDED,
+    SUM_SAVED,
+    SUM_ELEMENTS,
+    SUM_BROKEN,
+    SUM_CARRIED_BEFORE,
+    SUM_CARRIED_AFTER,
+    SUM_FORWARDED_BEFORE,
+    SUM_FORWARDED_AFTER,
+    N_SUMS
+};
+
 struct figures {
     double seconds[2];
-    int64_t forwarded;
+    int64_t sums[N_SUMS];
 };
 
 static struct figures own_figures(const struct cpl_exchange *x)
 {
-    return (struct figures){
-        .seconds = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)},
-        .forwarded = forwarded_bytes(x)};
+    const struct cpl_sharing *s = &x->sharing;
+    struct figures own = {
+        .seconds = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)}};
+    own.sums[SUM_FORWARDED] = forwarded_bytes(x);
+    if (s->n_shared == 0 || !x->executors[0])
+        return own;
+    struct cpl_executor_work before = cpl_executor_work(x->executors[0]);
+    struct cpl_executor_work after = cpl_neighbor_share_work(x);
+    own.sums[SUM_SAVED] = s->saved;
+    own.sums[SUM_ELEMENTS] = s->n_elements;
+    own.sums[SUM_BROKEN] = s->n_broken;
+    own.sums[SUM_CARRIED_BEFORE] = before.carried;
+    own.sums[SUM_CARRIED_AFTER] = after.carried;
+    own.sums[SUM_FORWARDED_BEFORE] = before.forwarded;
+    own.sums[SUM_FORWARDED_AFTER] = after.forwarded;
+    return own;
+}
+
+/* Bytes of a call; 0 when there was none. */
+static int64_t per_call(int64_t bytes, int64_t calls)
+{
+    return calls > 0 ? bytes / calls : 0;
+}
+
+/* What became of learned duplicates. */
+static void tell_duplicates(const struct cpl_exchange *x, const int64_t *sums, struct cpl_record *r)
+{
+    struct cpl_record_duplicates *d = &r->duplicates;
+    d->tried = x->sharing.n_shared;
+    if (d->tried == 0 || !x->executors[0])
+        return;
+    int64_t calls = cpl_neighbor_share_work(x).exchanges;
+    int64_t calls_before = cpl_executor_work(x->executors[0]).exchanges;
+    d->in_use = x->sharing.executor && x->trial.chosen == 2;
+    d->calls = calls;
+    d->saved = sums[SUM_SAVED];
+    d->elements = sums[SUM_ELEMENTS];
+    d->broken = sums[SUM_BROKEN];
+    d->carried_before = per_call(sums[SUM_CARRIED_BEFORE], calls_before);
+    d->carried_after = per_call(sums[SUM_CARRIED_AFTER], calls);
+    d->forwarded_before = per_call(sums[SUM_FORWARDED_BEFORE], calls_before);
+    d->forwarded_after = per_call(sums[SUM_FORWARDED_AFTER], calls);
 }
 
 static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
@@ -100,11 +155,12 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                            .n_communicators = 1,
                            .calls = x->calls + x->started,
                            .calls_planned = x->calls_planned + x->started_planned,
-                           .forwarded_bytes = figures->forwarded};
+                           .forwarded_bytes = figures->sums[SUM_FORWARDED]};
     /* Nonblocking calls are not timed: they are taken to be like the blocking ones, if any. */
     r.direct_seconds = figures->seconds[0] * (double)(r.calls - r.calls_planned);
     r.planned_seconds = figures->seconds[1] * (double)r.calls_planned;
     tell_choice(x, &r);
+    tell_duplicates(x, figures->sums, &r);
     cpl_report_add(&r);
 }
 
@@ -122,7 +178,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
     if (state->private_comm != MPI_COMM_NULL) {
         cpl_collective_Reduce(own.seconds, all.seconds, 2, MPI_DOUBLE, MPI_MAX, 0,
                               state->private_comm);
-        cpl_collective_Reduce(&own.forwarded, &all.forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
+        cpl_collective_Reduce(own.sums, all.sums, N_SUMS, MPI_INT64_T, MPI_SUM, 0,
                               state->private_comm);
     }
     add_record(x, state->rank, state->size, &all);

@@ -50,13 +50,14 @@ struct cpl_executor {
     MPI_Comm comm;
     int first_tag;
     uint32_t exchange;
-    int64_t forwarded;
+    int64_t carried, forwarded;
     struct end *in, *out;
-    int32_t *in_edge;          /* per in-segment */
-    uint32_t *in_length;       /* per in-segment */
-    int64_t *in_offset;        /* per in-segment, from the start of the payloads */
-    uint32_t *out_length;      /* per out-segment */
-    int32_t *missing;          /* per out-edge: in-edges that it still waits for */
+    int32_t *in_edge;     /* per in-segment */
+    uint32_t *in_length;  /* per in-segment */
+    int64_t *in_offset;   /* per in-segment, from the start of the payloads */
+    uint32_t *out_length; /* per out-segment */
+    bool *first_use;      /* per out-segment: the first one with the payload that it forwards */
+    int32_t *missing;     /* per out-edge: in-edges that it still waits for */
     MPI_Request *recv_request; /* n_in */
     MPI_Request *send_request; /* 2 * n_out */
     int n_sends;
@@ -118,13 +119,15 @@ static bool allocate(struct cpl_executor *x)
     x->in_edge = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_in_segments);
     x->in_offset = CPL_ARENA_ARRAY(&x->arena, int64_t, p->n_in_segments);
     x->out_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_out_segments);
+    x->first_use = CPL_ARENA_ARRAY(&x->arena, bool, p->n_out_segments);
     x->missing = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
     x->recv_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, p->n_in);
     x->send_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, 2 * (size_t)p->n_out);
     x->arrived = CPL_ARENA_ARRAY(&x->arena, int, p->n_in);
     x->status = CPL_ARENA_ARRAY(&x->arena, MPI_Status, p->n_in);
     if (!x->in || !x->out || !x->in_length || !x->in_edge || !x->in_offset || !x->out_length ||
-        !x->missing || !x->recv_request || !x->send_request || !x->arrived || !x->status)
+        !x->first_use || !x->missing || !x->recv_request || !x->send_request || !x->arrived ||
+        !x->status)
         return false;
     for (int32_t e = 0; e < p->n_in; e++)
         for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
@@ -137,6 +140,21 @@ static bool allocate(struct cpl_executor *x)
     return done;
 }
 
+/* Marks the first use of every payload that is forwarded. */
+static bool mark_first_uses(struct cpl_executor *x)
+{
+    const struct cpl_rank_plan *p = &x->plan;
+    bool *used = calloc((size_t)p->n_in_segments + 1, sizeof *used);
+    for (int32_t s = 0; used && s < p->n_out_segments; s++) {
+        int32_t source = p->out_source[s];
+        x->first_use[s] = source >= 0 && !used[source];
+        if (source >= 0)
+            used[source] = true;
+    }
+    free(used);
+    return used;
+}
+
 struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Comm comm,
                                          int first_tag)
 {
@@ -146,7 +164,7 @@ struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Co
         x->words = words;
         x->comm = comm;
         x->first_tag = first_tag;
-        if (x->plan.n_waves < CPL_EXECUTOR_TAGS / 2 && allocate(x))
+        if (x->plan.n_waves < CPL_EXECUTOR_TAGS / 2 && allocate(x) && mark_first_uses(x))
             return x;
         cpl_executor_destroy(x);
         return NULL;
@@ -171,9 +189,9 @@ void cpl_executor_destroy(struct cpl_executor *executor)
     free(executor);
 }
 
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
+struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor)
 {
-    return executor->forwarded;
+    return (struct cpl_executor_work){executor->exchange, executor->carried, executor->forwarded};
 }
 
 static void note_error(struct run *run, int code)
@@ -228,6 +246,7 @@ static bool update_lengths(struct run *run, int32_t e)
         x->out_length[s] = length;
         bytes += riding_bytes(length);
     }
+    x->carried += bytes;
     x->out[e].bytes = bytes;
     x->out[e].used = true;
     return changed;
@@ -248,7 +267,7 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
             continue;
         if (source >= 0) {
             memcpy(to, forwarded_payload(x, source), (size_t)bytes);
-            x->forwarded += bytes;
+            x->forwarded += x->first_use[s] ? bytes : 0;
         } else {
             note_error(run, run->payloads.pack(run->payloads.context, -1 - source, to));
         }
@@ -399,8 +418,9 @@ static void deliver(struct run *run, int32_t e)
         if (x->plan.in_owner[s] < 0)
             continue;
         int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
-        note_error(run, run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
-                                              payload + x->in_offset[s], bytes));
+        note_error(run,
+                   run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
+                                         x->plan.in_part[s], payload + x->in_offset[s], bytes));
     }
 }
 

@@ -37,9 +37,10 @@ struct cpl_payloads {
     int64_t (*size)(void *context, int32_t k);
     /* Writes payload k to `to`, exactly size bytes. */
     int (*pack)(void *context, int32_t k, unsigned char *to);
-    /* A payload of rank owner has arrived: bytes at data, or CPL_STRAIGHT when the owner sends it
-     * straight. */
-    int (*deliver)(void *context, int32_t owner, const unsigned char *data, int64_t bytes);
+    /* A payload of rank owner has arrived, the part-th of its message for this rank where messages
+     * have parts, else 0: bytes at data, or CPL_STRAIGHT when the owner sends it straight. */
+    int (*deliver)(void *context, int32_t owner, int32_t part, const unsigned char *data,
+                   int64_t bytes);
 };
 
 /* An executor of a slice (rank_plan.h), whose words it takes over and frees. comm is the private
@@ -60,8 +61,14 @@ int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *p
 void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads);
 bool cpl_executor_progress(struct cpl_executor *executor, int *result);
 
-/* Bytes that this rank has forwarded for others so far. */
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor);
+/* What an executor has done so far on this rank. */
+struct cpl_executor_work {
+    int64_t exchanges;
+    int64_t carried;   /* bytes of payload sent in combined messages */
+    int64_t forwarded; /* bytes of payload passed on for others, however many copies */
+};
+
+struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor);
 
 void cpl_executor_destroy(struct cpl_executor *executor);
 

@@ -225,6 +225,8 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         cpl_neighbor_plan(call, state, exchange);
     while (exchange->pending) /* the nonblocking calls before it */
         cpl_pt2pt_poll();
+    if (exchange->phase == CPL_PHASE_PLANNED)
+        cpl_neighbor_share(call, state, exchange);
     bool carried = cpl_neighbor_take_turn(state, exchange);
     if (!carried && cpl_neighbor_pass_untimed(exchange))
         return false;

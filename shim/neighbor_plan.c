@@ -36,6 +36,7 @@ void cpl_exchange_release(struct cpl_exchange *x)
         cpl_executor_destroy(x->executors[k]);
         x->executors[k] = NULL;
     }
+    cpl_neighbor_share_free(&x->sharing);
     free(x->out_straight);
     free(x->in_straight);
     free(x->payload);
@@ -181,6 +182,7 @@ bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_
         return false;
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
     cpl_trial_begin(&x->trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
+    cpl_neighbor_share_begin(x);
     return cpl_agree_all(state->private_comm, made);
 }
 

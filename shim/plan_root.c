@@ -34,12 +34,14 @@ static enum cpl_status build_pattern(const struct cpl_plan_request *request,
         return cpl_fail_memory(error, "the pattern");
     int64_t e = 0;
     for (int32_t i = 0; i < request->n_ranks; i++)
-        for (int64_t k = 0; k < request->n_messages[i]; k++, e++)
+        for (int64_t k = 0; k < request->n_messages[i]; k++, e++) {
+            const int64_t *words = request->messages + e * CPL_MESSAGE_WORDS;
             entries[e] =
                 (struct cpl_pattern_entry){.src = i,
-                                           .dst = (int32_t)request->pairs[2 * e],
-                                           .volume = request->pairs[2 * e + 1],
-                                           .payload_class = request->same_payload ? 0 : -1};
+                                           .dst = (int32_t)words[CPL_MESSAGE_DST],
+                                           .volume = words[CPL_MESSAGE_BYTES],
+                                           .payload_class = (int32_t)words[CPL_MESSAGE_CLASS]};
+        }
     enum cpl_status status = cpl_pattern_build(request->n_ranks, entries, n, pattern, error);
     free(entries);
     return status;
@@ -283,9 +285,10 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     summary->known = 1;
     summary->pattern_fingerprint = plan->pattern_fingerprint;
     summary->plan_fingerprint = plan->fingerprint;
-    summary->n_messages = input->pattern->n_messages;
-    for (int64_t m = 0; m < input->pattern->n_messages; m++)
-        summary->bytes += input->pattern->volume[m];
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(input->pattern);
+    summary->n_messages = pairs->n_messages;
+    for (int64_t m = 0; m < pairs->n_messages; m++)
+        summary->bytes += pairs->volume[m];
     return CPL_OK;
 }
 
@@ -318,7 +321,8 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
             break;
         summary[k].reason = decide(&summary[k], fits, request->needed);
         summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
-        cpl_picture_add(input->pattern, &set.plan[k], input->machine, &summary[k], &set.ranking);
+        cpl_picture_add(cpl_pattern_pairs(input->pattern), &set.plan[k], input->machine,
+                        &summary[k], &set.ranking);
         plan[k] = set.plan[k];
     }
     if (status)

@@ -12,16 +12,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Everybody's send sets as gathered: rank i has n_messages[i] pairs of (destination, bytes), one
- * rank's after another's. node_key[i] is equal for ranks of the same node; world_rank[i] is rank
- * i's rank in MPI_COMM_WORLD. */
+/* Words of a message as gathered; the class is that of planner/pattern.h. */
+enum { CPL_MESSAGE_DST, CPL_MESSAGE_BYTES, CPL_MESSAGE_CLASS, CPL_MESSAGE_WORDS };
+
+/* Everybody's send sets as gathered: rank i has n_messages[i] messages of CPL_MESSAGE_WORDS words,
+ * one rank's after another's. node_key[i] is equal for ranks of the same node; world_rank[i] is
+ * rank i's rank in MPI_COMM_WORLD. */
 struct cpl_plan_request {
     int32_t n_ranks;
     const int64_t *n_messages;
-    const int64_t *pairs;
+    const int64_t *messages;
     const int64_t *node_key;
     const int32_t *world_rank;
-    bool same_payload;
     bool needed; /* this and the next as in struct cpl_agree_input */
     int most_plans;
 };

@@ -75,6 +75,8 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.direct_seconds += record->direct_seconds;
         node->record.planned_seconds += record->planned_seconds;
         node->record.forwarded_bytes += record->forwarded_bytes;
+        node->record.duplicates.calls += record->duplicates.calls;
+        node->record.duplicates.broken += record->duplicates.broken;
         return;
     }
     node = malloc(sizeof *node);

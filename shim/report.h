@@ -14,6 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Learned duplicates of an exchange; bytes of a call are of all ranks, averages. */
+struct cpl_record_duplicates {
+    int32_t tried;    /* plans that were made with them; 0: the rest is not filled */
+    int32_t in_use;   /* at the end */
+    int64_t calls;    /* that were carried so */
+    int64_t elements; /* copies not counted */
+    int64_t saved;    /* bytes of the copies that need not travel, in a call */
+    int64_t broken;   /* elements that were not equal, in all calls */
+    int64_t carried_before, carried_after; /* bytes in combined messages, in a call */
+    int64_t forwarded_before, forwarded_after;
+};
+
 /* One exchange, or several alike of communicators that came and went; plain data. Kept by the first
  * rank of the communicator. */
 struct cpl_record {
@@ -25,6 +37,7 @@ struct cpl_record {
     double direct_seconds; /* calls times the median call of the slowest rank */
     double planned_seconds;
     int64_t forwarded_bytes; /* by all ranks, in all calls */
+    struct cpl_record_duplicates duplicates;
     struct cpl_plan_summary summary;
     int32_t reason;             /* enum cpl_left_alone */
     int64_t reductions;         /* that carried messages, or might have */

@@ -46,6 +46,7 @@ static const struct choices choices[] = {
     {PREFIX "VERBOSE", {CHOICES_VERBOSE}},
     {PREFIX "REORDER", {CHOICES_REORDER}},
     {PREFIX "CHECK", {CHOICES_CHECK}},
+    {PREFIX "DUPLICATES", {CHOICES_DUPLICATES}},
     {PREFIX "EMBED", {CHOICES_EMBED}},
 };
 

@@ -12,6 +12,8 @@
 
 #define CPL_SETTINGS_TEXT 1024 /* bytes of a text value, with the final 0 */
 
+enum cpl_duplicates_mode { CPL_DUPLICATES_OFF, CPL_DUPLICATES_AUTO, CPL_DUPLICATES_ALWAYS };
+
 enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 

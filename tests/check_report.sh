@@ -41,6 +41,8 @@ awk 'BEGIN {
     printf "\"calls\": 120000, \"calls_planned\": 119000, \"strategy\": \"vpt:3+klr\","
     printf "\"considered\": \"vpt:3+klr\", \"messages\": 400000, \"bytes\": 123456789,"
     printf "\"straight_messages\": 12, \"straight_bytes\": 99999, \"forwarded_bytes\": 123456789012,"
+    printf "\"duplicates\": {\"in_use\": true, \"calls\": 119001, \"elements\": 70, \"bytes\": 560, \"broken\": 3,"
+    printf "\"carried_before\": 90001, \"carried_after\": 80002, \"forwarded_before\": 70003, \"forwarded_after\": 60004},"
     printf "\"plan_ms\": 512.3, \"bytes_min\": 0, \"bytes_max\": 4096, \"file\": \"pattern-aa.mtx\","
     printf "\"sizes\": [[0, 100], [1, 5], [4095, 120000], [4096, 10]], \"ranked\": ["
     printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
@@ -74,6 +76,8 @@ lacks() { # description, extended regular expression
 check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks: 120000 calls" \
     "$tmp/text"
 check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
+check "text: duplicates" grep -Fq "560 bytes of a call need not travel, left out in 119001 calls; in a call 90001 -> 80002 bytes carried, 70003 -> 60004 forwarded; 3 elements" \
+    "$tmp/text"
 check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
@@ -97,6 +101,7 @@ has "a measured trial" ">171.3</text>"
 has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
+has "duplicates" '<td class="n">duplicates: bytes of a call that need not travel</td><td>560</td>'
 has "the settings" "CARPOOL_MODE"
 has "an exchange that was not timed" "Calls of this exchange were not timed."
 lacks "no scripts" '<script'

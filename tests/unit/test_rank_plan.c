@@ -103,15 +103,17 @@ static void send_edge(struct simulator *sim, int32_t rank, int32_t e)
     sim->flights[sim->n_flights++] = flight;
 }
 
-/* A segment whose payload is meant for this rank: it must be the right one. */
-static void deliver(struct simulator *sim, int32_t rank, int32_t owner, struct payload payload)
+/* A segment whose payload is meant for this rank: it must be the right part of the right message.
+ */
+static void deliver(struct simulator *sim, int32_t rank, int32_t owner, int32_t part,
+                    struct payload payload)
 {
     const struct cpl_pattern *p = sim->pattern;
     int64_t sent = p->first[owner] + payload.k;
     assert_int_equal(payload.owner, owner);
     assert_true(payload.k >= 0 && sent < p->first[owner + 1]);
     for (int64_t m = p->first[owner]; m < p->first[owner + 1]; m++) {
-        if (p->dst[m] != rank)
+        if (p->dst[m] != rank || part-- > 0)
             continue;
         sim->n_delivered[m]++;
         assert_true(m == sent || (p->payload_class && p->payload_class[m] >= 0 &&
@@ -141,7 +143,7 @@ static void receive(struct simulator *sim, const struct flight *flight)
     for (int32_t s = 0; s < flight->n; s++) {
         sim->in[rank][first + s] = flight->payloads[s];
         if (p->in_owner[first + s] >= 0)
-            deliver(sim, rank, p->in_owner[first + s], flight->payloads[s]);
+            deliver(sim, rank, p->in_owner[first + s], p->in_part[first + s], flight->payloads[s]);
     }
     for (int32_t f = p->in_feed_first[e]; f < p->in_feed_first[e + 1]; f++)
         if (--sim->waits[rank][p->in_feed[f]] == 0)
@@ -228,7 +230,7 @@ static void test_execution(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 300; seed++) {
-        struct cpl_pattern pattern = random_pattern_undivided(seed, seed % 10 ? 40 : 120);
+        struct cpl_pattern pattern = random_pattern(seed, seed % 10 ? 40 : 120);
         struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 6), seed);
         struct slice *slices = cut(&plan, &pattern);
         check_volumes(&plan, slices);
@@ -286,7 +288,8 @@ static void check_view(const struct cpl_rank_plan *p)
     all_in_range(p->out_wave, p->n_out, 1, p->n_waves);
     all_in_range(p->in_owner, p->n_in_segments, -1, p->n_ranks - 1);
     all_in_range(p->in_feed, n_feeds, 0, p->n_out - 1);
-    all_in_range(p->out_source, p->n_out_segments, -p->n_ranks, p->n_in_segments - 1);
+    all_in_range(p->in_part, p->n_in_segments, 0, INT32_MAX);
+    all_in_range(p->out_source, p->n_out_segments, -p->n_payloads, p->n_in_segments - 1);
     all_in_range(p->out_waits, p->n_out, 0, p->n_in);
     uint64_t sum = 0;
     for (int32_t e = 0; e < p->n_in; e++)
@@ -321,7 +324,7 @@ static void damage_and_view(const struct slice *slice, uint64_t *random, int64_t
     assert_non_null(words);
     memcpy(words, slice->words, size);
     for (int32_t n = 1 + random_below(random, 3); n > 0; n--) {
-        int32_t limit = random_draw(random, 3) || slice->n_words < 14 ? slice->n_words : 14;
+        int32_t limit = random_draw(random, 3) || slice->n_words < 15 ? slice->n_words : 15;
         int32_t at = random_below(random, limit);
         words[at] = draw_word(random, words[at]);
     }
@@ -355,7 +358,7 @@ static void test_damage(void **state)
     uint64_t random = 5;
     int64_t n_refused = 0, n_tried = 0;
     for (uint64_t seed = 0; seed < 100; seed++) {
-        struct cpl_pattern pattern = random_pattern_undivided(seed, 12);
+        struct cpl_pattern pattern = random_pattern(seed, 12);
         struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 4), seed);
         struct slice *slices = cut(&plan, &pattern);
         for (int variant = 0; variant < 200; variant++, n_tried++) {
