@@ -33,7 +33,7 @@ void cpl_pt2pt_leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
          s = s->next) {
-        if (s->pt2pt.batch.n == 0 && !s->pt2pt.following)
+        if (s->pt2pt.batch.n == 0 && !s->pt2pt.following && !s->pt2pt.open)
             continue;
         if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -122,6 +122,10 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     if (p->next_agreement == 0)
         p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
     keep_pace(p);
+    if (p->phase == CPL_PT2PT_MANAGED)
+        cpl_cycle_collective(&p->cycle);
+    else if (p->started && !p->counts_only)
+        cpl_notes_add(&p->notes, CPL_NOTE_COLLECTIVE, 0, 0);
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
     if (p->started)
