@@ -21,12 +21,12 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    if (!cpl_context.active)
+    if (comm == cpl_context.alone_comm || !cpl_context.active)
         return true;
     if (cpl_context.first_pending) /* what waits must poll */
         return false;
     const struct cpl_recent *recent = cpl_context_recent(comm);
-    return comm == cpl_context.alone_comm || (comm == recent->comm && recent->alone);
+    return comm == recent->comm && recent->alone;
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -37,7 +37,8 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
         return state;
     if (state && cpl_context.n_managed == 0) {
         cpl_context_recent(comm)->alone = true;
-        cpl_context.alone_comm = comm;
+        if (!cpl_context.first_pending)
+            cpl_context.alone_comm = comm;
     }
     return NULL;
 }
