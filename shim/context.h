@@ -90,6 +90,7 @@ struct cpl_context {
     int n_served; /* communicators whose nonblocking calls are carried: alike as n_managed is */
     struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
     int32_t n_serve_ids;
+    int64_t n_started, n_carried;    /* nonblocking calls, and those of them that were carried */
     struct cpl_record_node *records; /* what the report will tell (report.h) */
     struct cpl_pictures pictures;
     double start; /* PMPI_Wtime after MPI_Init */
