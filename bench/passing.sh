@@ -6,13 +6,15 @@
 #   bench/passing.sh BUILDDIR [RUNS [messages|work|programs]]
 #
 # BUILDDIR is where configure, make and, for `programs`, make check ran. `messages` (default) are
-# loops of nothing but messages, `work` those with computation in each exchange. A run of bench/messages gives one ratio, the median over
+# loops of nothing but messages, `work` those with computation in each exchange. A run of
+# bench/messages gives one ratio, the median over
 # its pairs of blocks; addresses differ from run to run and with them the ratio, so there are RUNS
 # (default 15) of each kind, those without the preload (two names for one function: what the
 # measurement itself adds) in turns with those with it. Printed are median and quartiles over the runs.
 #
 # `programs` runs those of tests/mpi/users, each RUNS times in every mode, in turns: wall-clock time
-# without the preload, median and quartiles, and of the modes the ratio of each run to the one without that went before it.
+# without the preload, median and quartiles, and of the modes the ratio of each run to the one
+# without that went before it. HALO, CG, STENCIL and MULTIGRID replace their arguments.
 set -u
 if [ $# -lt 1 ]; then
     sed -n 's/^#   //p' "$0" >&2
@@ -30,7 +32,7 @@ ratio() { # preload, mode, arguments of bench/messages
     preload=$1 mode=$2
     shift 2
     timeout 120 "${mpiexec:-mpiexec.hydra}" -n 2 -genv LD_PRELOAD "$preload" -genv CARPOOL_MODE "$mode" \
-        "$build/bench/messages" --peers 2 --per-peer 4 --blocks 801 "$@" |
+        "$build/bench/messages" --peers 2 --per-peer 4 --blocks 801 "$@" 2>/dev/null |
         awk '/^ratio median/ { print $NF }'
 }
 
