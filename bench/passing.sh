@@ -7,7 +7,8 @@
 #
 # BUILDDIR is where configure, make and, for `programs`, make check ran. `messages` (default) are
 # loops of nothing but messages, `work` those with computation in each exchange. A run of
-# bench/messages gives one ratio, the median over its pairs of blocks; addresses differ from run to run and with them the ratio, so there are RUNS
+# bench/messages gives one ratio, the median over its pairs of blocks; addresses differ from run to
+# run and with them the ratio, so there are RUNS
 # (default 15) of each kind, those without the preload (two names for one function: what the
 # measurement itself adds) in turns with those with it. Printed are median and quartiles over the runs.
 #
@@ -63,7 +64,8 @@ seconds() { # preload, mode, ranks, program and arguments: wall-clock time of a 
     shift 4
     begin=$(date +%s.%N)
     timeout 300 "${mpiexec:-mpiexec.hydra}" -n "$n" -genv LD_PRELOAD "$preload" \
-        -genv CARPOOL_MODE "$mode" "$build/tests/mpi/users/$program" "$@" >"$work/out" || echo "$program failed" >&2
+        -genv CARPOOL_MODE "$mode" "$build/tests/mpi/users/$program" "$@" >"$work/out" ||
+        echo "$program failed" >&2
     echo "$begin $(date +%s.%N)" | awk '{ print $2 - $1 }'
 }
 
@@ -108,6 +110,7 @@ work)
 programs)
     echo "| program | ranks | s without the preload | off | auto | force |"
     echo "|---|---|---|---|---|---|"
+    # shellcheck disable=SC2086 # arguments
     for n in 4 8 16; do
         whole $n halo ${HALO:-256 2000}
         whole $n cg ${CG:-128 1500}
