@@ -42,6 +42,7 @@ struct cpl_plan_summary {
     int32_t reason;       /* why it is not to be used: enum cpl_left_alone (report.h) */
     struct cpl_metrics direct;
     struct cpl_metrics planned;
+    double embedded_us; /* modelled time that the messages add to a reduction which carries them */
     double plan_ms;
 };
 

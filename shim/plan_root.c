@@ -8,6 +8,7 @@
 #include "context.h"
 #include "log.h"
 #include "picture.h"
+#include "planner/hypercube.h"
 #include "planner/machine.h"
 #include "report.h"
 
@@ -217,10 +218,15 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     if (status)
         return status;
     double ms = now_ms() - start;
+    double embedded_us = 0;
     status = measure_direct(input, &direct, error);
+    if (!status)
+        status = cpl_hypercube_carry_cost(cpl_pattern_pairs(input->pattern), input->machine,
+                                          input->unit_bytes, &embedded_us, error);
     for (int k = 0; k < *n && !status; k++) {
         summary[k].plan_ms = ms;
         summary[k].direct = direct;
+        summary[k].embedded_us = embedded_us;
         status = summarise(input, &choice[k], &plan[k], &summary[k], error);
         if (status)
             break;

@@ -178,12 +178,22 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     slices->n_words[slices->n++] = output.n_words[0];
 }
 
-/* Takes over the plans. Local. */
-static bool add_plans(struct cpl_pt2pt *p, bool ready, struct slices *slices)
+/* Whether the messages of a plan ride in reductions where these come next: when that is modelled
+ * faster than the plan, which needs messages of its own. The same answer on all ranks. */
+static bool embeds(const struct cpl_plan_summary *summary)
 {
+    return cpl_context.settings.embed != CPL_EMBED_OFF &&
+           (cpl_context.settings.mode == CPL_MODE_FORCE ||
+            summary->embedded_us < summary->planned.modelled_us);
+}
+
+/* Takes over the plans. Local. */
+static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
     p->n_plans = slices->n;
     p->summary = calloc((size_t)slices->n, sizeof *p->summary);
-    ready = ready && p->summary;
+    ready = ready && p->summary && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)
@@ -191,6 +201,8 @@ static bool add_plans(struct cpl_pt2pt *p, bool ready, struct slices *slices)
         else
             free(slices->words[k]);
         ready = ready && plan == k;
+        p->embeds[k] = embeds(&slices->summary[k]);
+        p->embed.on |= p->embeds[k];
         if (p->summary)
             p->summary[k] = slices->summary[k];
     }
@@ -202,7 +214,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
                    struct slices *slices)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    bool managing = cpl_pt2pt_manage(state), ready = add_plans(p, managing, slices);
+    bool managing = cpl_pt2pt_manage(state), ready = add_plans(state, managing, slices);
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->signature[exchanges->signature[k]].planned = true;
@@ -220,6 +232,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     }
     if (managing)
         cpl_rides_free(&p->rides);
+    cpl_embed_free(&p->embed);
     plan_nothing(p);
     p->phase = CPL_PT2PT_ALONE;
 }
