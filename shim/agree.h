@@ -43,7 +43,9 @@ struct cpl_plan_summary {
     struct cpl_metrics direct;
     struct cpl_metrics planned;
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
-    double plan_ms;
+    double plan_ms;   /* that planning took, or reading the plan */
+    int32_t was_kept; /* 1: the plan was read from CARPOOL_PLAN_CACHE */
+    double made_ms;   /* then: that planning took when it was made */
 };
 
 /* What all get: plans, fastest by the model first. */

@@ -133,6 +133,8 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "straight_bytes", json_integer(s->straight_bytes));
     json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
     json_object_set_new(o, "plan_ms", json_real(s->plan_ms));
+    if (s->was_kept)
+        json_object_set_new(o, "made_ms", json_real(s->made_ms));
     json_object_set_new(o, "direct",
                         metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
     json_object_set_new(o, "planned",
