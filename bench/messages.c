@@ -3,13 +3,14 @@
  *
  * An ordinary MPI program. Every rank exchanges small messages with its next peers around the ring
  * of ranks (as many as there are ranks: the last is the rank itself): MPI_Irecv of each, MPI_Isend
- * of each, MPI_Waitall. It does so by the MPI_ names, which a preload may have wrapped, and by the
- * PMPI_ names in MPI's own library, in alternating blocks; an MPI_Allreduce after each block
- * lets Carpool agree on managing the exchange. Blocks are short, so that most see no interruption
- * by other processes. Printed are medians over the blocks with quartiles.
+ * of each, as much computation as is asked for, MPI_Waitall. It does so by the MPI_ names, which a
+ * preload may have wrapped, and by the PMPI_ names in MPI's own library, in alternating blocks; an
+ * MPI_Allreduce after each block lets Carpool agree on managing the exchange. Blocks are short, so
+ * that most see no interruption by other processes. Printed are medians over the blocks with
+ * quartiles.
  *
  *     messages [--peers N] [--per-peer N] [--bytes N] [--iterations N] [--blocks N]
- *              [--traffic same|random|wildcard|probe] [--communicators N] [--json]
+ *              [--traffic same|random|wildcard|probe] [--communicators N] [--work US] [--json]
  *
  *   same      the same exchange in every iteration
  *   random    other peers and tags in every iteration, the same on all ranks; nothing repeats
@@ -39,6 +40,7 @@ enum {
     MOST_BYTES = 65536,
     MOST_BLOCKS = 100000,
     MOST_COMMUNICATORS = 64,
+    MOST_WORK = 1000000,
     WARMUP_BLOCKS = 80
 };
 
@@ -53,6 +55,7 @@ static const char usage[] =
     "  --traffic KIND  same, random, wildcard or probe (default same)\n"
     "  --communicators N  that messages take turns on, duplicates of MPI_COMM_WORLD; 1 (default):\n"
     "                  MPI_COMM_WORLD itself\n"
+    "  --work US       microseconds of computation in each exchange (default 0)\n"
     "  --json          print one JSON object on one line\n"
     "  --help          print this\n";
 
@@ -61,7 +64,7 @@ enum traffic { SAME, RANDOM, WILDCARD, PROBE };
 static const char *const traffic_names[] = {"same", "random", "wildcard", "probe"};
 
 struct options {
-    int64_t n_peers, per_peer, n_bytes, n_iterations, n_blocks, n_communicators;
+    int64_t n_peers, per_peer, n_bytes, n_iterations, n_blocks, n_communicators, work;
     enum traffic traffic;
     int is_json, wants_help;
 };
@@ -81,6 +84,7 @@ struct program {
     char *sent, *received;
     MPI_Request *requests;
     MPI_Comm communicators[MOST_COMMUNICATORS];
+    int64_t n_steps; /* of computation in an exchange */
 };
 
 struct times {
@@ -124,6 +128,8 @@ static int read_option(int letter, char **arguments, struct options *options,
         return read_number("blocks", MOST_BLOCKS, &options->n_blocks, error);
     case 'c':
         return read_number("communicators", MOST_COMMUNICATORS, &options->n_communicators, error);
+    case 'w':
+        return read_number("work", MOST_WORK, &options->work, error);
     case 't':
         return read_traffic(options, error);
     case 'j':
@@ -143,16 +149,22 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
                         struct bench_error *error)
 {
     static const struct option names[] = {
-        {"peers", required_argument, NULL, 'p'},   {"per-peer", required_argument, NULL, 'm'},
-        {"bytes", required_argument, NULL, 's'},   {"iterations", required_argument, NULL, 'i'},
-        {"blocks", required_argument, NULL, 'b'},  {"communicators", required_argument, NULL, 'c'},
-        {"traffic", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"peers", required_argument, NULL, 'p'},
+        {"per-peer", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 's'},
+        {"iterations", required_argument, NULL, 'i'},
+        {"blocks", required_argument, NULL, 'b'},
+        {"communicators", required_argument, NULL, 'c'},
+        {"work", required_argument, NULL, 'w'},
+        {"traffic", required_argument, NULL, 't'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int letter, n_ranks;
 
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    *options = (struct options){2, 1, 8, 20, 501, 1, SAME, 0, 0};
+    *options = (struct options){2, 1, 8, 20, 501, 1, 0, SAME, 0, 0};
     opterr = 0; /* rank 0 alone prints */
     while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
         if (read_option(letter, arguments, options, error) != 0)
@@ -175,6 +187,32 @@ static double processor_time(void)
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Computation that takes as long whatever else the machine does. */
+static void compute(int64_t n_steps)
+{
+    double x = 1;
+
+    for (int64_t k = 0; k < n_steps; k++)
+        x += 1 / x;
+    volatile double value = x; /* so that it is done */
+    (void)value;
+}
+
+/* How many steps take so many microseconds: by the fastest of some tries. */
+static int64_t count_steps(int64_t us)
+{
+    const int64_t tried = 20000;
+    double best = 1;
+
+    for (int k = 0; k < 50 && us > 0; k++) {
+        double start = processor_time();
+        compute(tried);
+        double seconds = processor_time() - start;
+        best = seconds < best ? seconds : best;
+    }
+    return us > 0 ? (int64_t)((double)us * 1e-6 / best * (double)tried) : 0;
 }
 
 /* How far around the ring message k of an iteration goes, and its tag: alike on all ranks. */
@@ -232,6 +270,7 @@ static void exchange(const struct program *p, const struct names *names, uint64_
         names->isend(p->sent + k * n_bytes, n_bytes, MPI_CHAR, (p->rank + distance) % p->n_ranks,
                      tag, communicator(p, k), &p->requests[n + k]);
     }
+    compute(p->n_steps);
     if (posts) {
         names->waitall(2 * n, p->requests, MPI_STATUSES_IGNORE);
         return;
@@ -315,6 +354,7 @@ static void print_results(const struct program *p, const struct times *wrapped,
     report_integer(&report, "messages per exchange", p->n_messages, "");
     report_integer(&report, "bytes", o->n_bytes, "");
     report_integer(&report, "communicators", o->n_communicators, "");
+    report_integer(&report, "work", o->work, "us");
     for (size_t b = 0; b < n; b++)
         values[b] = per_message * wrapped[b].processor;
     report_quartiles(&report, "MPI processor", values, n, 3, "us");
@@ -369,6 +409,7 @@ static void measure(struct program *p)
     p->sent = array(p->n_messages * o->n_bytes, 1);
     p->received = array(p->n_messages * o->n_bytes, 1);
     p->requests = array((int64_t)2 * p->n_messages, sizeof *p->requests);
+    p->n_steps = count_steps(o->work);
     make_communicators(p);
     time_all(p, wrapped, plain);
     free_communicators(p);

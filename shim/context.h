@@ -56,39 +56,42 @@ struct cpl_recent {
 };
 
 struct cpl_context {
-    bool active; /* MPI is initialised and the mode is not off: calls are looked at */
-    int rank;    /* in MPI_COMM_WORLD */
+    /* What calls that pass look at, together: */
+    MPI_Comm alone_comm; /* a communicator whose messages are MPI's alone, found last; MPI_COMM_NULL
+                          * while there is none, or while something is pending */
+    bool active;         /* MPI is initialised and the mode is not off: calls are looked at */
+    int n_managed;       /* communicators that are managed now (pt2pt.h): alike on all ranks of
+                            MPI_COMM_WORLD between two collective calls, see collective.h */
+    int n_open_batches;  /* communicators with messages that have not left */
+    int n_active_requests;              /* managed ones that the program has not completed */
+    struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
+    struct cpl_timed_batch timed;       /* in a profile run */
+
+    int rank; /* in MPI_COMM_WORLD */
     int size;
     int keyval; /* of the attribute that holds a communicator's state */
     struct cpl_settings settings;
     struct cpl_comm_state
         *first_state; /* communicators with state, in the order in which they got it */
     struct cpl_comm_state *last_state;
-    MPI_Comm alone_comm;                            /* of those that are alone the one found last */
     struct cpl_recent recent[CPL_N_RECENT];         /* communicators asked for last, by handle */
     struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
     int64_t n_ever_planned; /* communicators that have got a private communicator so far */
     int n_planned;          /* communicators that hold a private communicator now */
     int64_t n_reordered;    /* communicators whose ranks were placed (reorder.h) */
     /* Point-to-point messages (pt2pt.h): */
-    int n_managed; /* communicators that are managed now: alike on all ranks of MPI_COMM_WORLD
-                      between two collective calls, see collective.h */
     bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
-    int n_open_batches;   /* communicators with messages that have not left */
     struct cpl_comm_state *first_managed;
     struct cpl_persistent *persistent; /* the program's persistent requests */
-    int n_active_requests;             /* managed ones that the program has not completed */
     int n_requests, n_buckets;
     struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
     struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
-    struct cpl_timed_batch timed; /* in a profile run */
     struct cpl_shim_machine machine;
     /* Neighborhood collectives: */
     int n_served; /* communicators whose nonblocking calls are carried: alike as n_managed is */
-    struct cpl_exchange *first_pending; /* exchanges with calls under way */
-    struct cpl_comm_state *first_left;  /* freed by the program, with persistent requests left */
+    struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
     int32_t n_serve_ids;
     int64_t n_started, n_carried;    /* nonblocking calls, and those of them that were carried */
     struct cpl_record_node *records; /* what the report will tell (report.h) */

@@ -156,8 +156,10 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
     if (!alone)
         return;
     advance(x);
-    if (x->pending)
-        LL_PREPEND2(cpl_context.first_pending, x, next_pending);
+    if (!x->pending)
+        return;
+    LL_PREPEND2(cpl_context.first_pending, x, next_pending);
+    cpl_context.alone_comm = MPI_COMM_NULL;
 }
 
 void cpl_neighbor_drain(struct cpl_exchange *exchange)

@@ -35,7 +35,8 @@ void cpl_pt2pt_leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
          s = s->next) {
-        if ((s->pt2pt.batch.n == 0 && !s->pt2pt.following) || s->pt2pt.embed.waiting)
+        if ((s->pt2pt.batch.n == 0 && !s->pt2pt.following && !s->pt2pt.open) ||
+            s->pt2pt.embed.waiting)
             continue;
         if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -125,6 +126,10 @@ static void go_on(struct cpl_comm_state *state)
         cpl_profile_sample(p);
         return;
     }
+    if (p->phase == CPL_PT2PT_MANAGED)
+        cpl_cycle_collective(&p->cycle);
+    else if (p->started && !p->counts_only)
+        cpl_notes_add(&p->notes, CPL_NOTE_COLLECTIVE, 0, 0);
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
     if (p->started)

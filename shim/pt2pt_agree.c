@@ -11,16 +11,19 @@
 
 #define MOST_VAIN 6 /* agreements that come to nothing before learning stops for good */
 
-/* The name of an exchange, the same on all ranks: its tag and ordinal. */
-struct key {
-    int32_t tag, ordinal;
-};
+/* No batch goes by a plan any more. */
+static void plan_nothing(struct cpl_pt2pt *p)
+{
+    for (int k = 0; k < p->n_signatures; k++)
+        p->signature[k].planned = false;
+    cpl_cycle_end(&p->cycle);
+}
 
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
 {
-    if (state->pt2pt.batch.n > 0)
-        cpl_pt2pt_close_batch(&state->pt2pt);
+    cpl_pt2pt_close_batch(&state->pt2pt);
+    cpl_notes_free(&state->pt2pt.notes);
     state->pt2pt.phase = CPL_PT2PT_ALONE;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
@@ -35,10 +38,12 @@ static bool is_profiled(const struct cpl_pt2pt *p)
 /* No more is expected of learning. On all ranks. */
 static void end_learning(struct cpl_comm_state *state)
 {
-    if (is_profiled(&state->pt2pt))
-        state->pt2pt.sampled = true;
-    else
+    if (!is_profiled(&state->pt2pt)) {
         stop_learning(state);
+        return;
+    }
+    state->pt2pt.sampled = true;
+    cpl_notes_free(&state->pt2pt.notes);
 }
 
 /* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
@@ -95,55 +100,10 @@ static bool everything_fits(struct cpl_comm_state *state)
     return fits;
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    const struct key *x = a, *y = b;
-    if (x->tag != y->tag)
-        return x->tag < y->tag ? -1 : 1;
-    return x->ordinal - y->ordinal;
-}
-
-/* The exchanges that recur on any rank, in an order that is the same on all; at most
- * CPL_MAX_RIDE_PLANS. Returns how many; -1 when memory ran out somewhere. */
-static int list_keys(struct cpl_comm_state *state, struct key *keys)
-{
-    struct cpl_pt2pt *p = &state->pt2pt;
-    struct key mine[CPL_MAX_RIDE_PLANS];
-    int n = 0, n_all = state->size * CPL_MAX_RIDE_PLANS;
-    for (int k = 0; k < CPL_MAX_RIDE_PLANS; k++)
-        mine[k] = (struct key){INT32_MAX, INT32_MAX};
-    for (int k = 0; k < p->n_signatures && n < CPL_MAX_RIDE_PLANS; k++)
-        if (cpl_pt2pt_recurs(&p->signature[k]))
-            mine[n++] = (struct key){p->signature[k].tag, p->signature[k].ordinal};
-    struct key *all = calloc((size_t)n_all, sizeof *all);
-    if (!cpl_agree_all(state->comm, all)) {
-        free(all);
-        return -1;
-    }
-    cpl_collective_Allgather(mine, 2 * CPL_MAX_RIDE_PLANS, MPI_INT32_T, all, 2 * CPL_MAX_RIDE_PLANS,
-                             MPI_INT32_T, state->comm);
-    qsort(all, (size_t)n_all, sizeof *all, compare_keys);
-    n = 0;
-    for (int k = 0; k < n_all && n < CPL_MAX_RIDE_PLANS && all[k].tag != INT32_MAX; k++)
-        if (n == 0 || compare_keys(&all[k], &keys[n - 1]) != 0)
-            keys[n++] = all[k];
-    free(all);
-    return n;
-}
-
-static struct cpl_signature *find_key(struct cpl_pt2pt *p, const struct key *key)
-{
-    for (int k = 0; k < p->n_signatures; k++)
-        if (p->signature[k].tag == key->tag && p->signature[k].ordinal == key->ordinal &&
-            cpl_pt2pt_recurs(&p->signature[k]))
-            return &p->signature[k];
-    return NULL;
-}
-
 /* Slices of the plans that pay. */
 struct slices {
     int n;
-    struct key key[CPL_MAX_RIDE_PLANS];
+    int plan[CPL_MOST_EXCHANGES]; /* of each exchange; CPL_NO_PLAN: none */
     int32_t *words[CPL_MAX_RIDE_PLANS];
     int32_t n_words[CPL_MAX_RIDE_PLANS];
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
@@ -167,11 +127,18 @@ static bool pays(const struct cpl_plan_summary *summary)
 }
 
 /* Messages of a rank to itself need no plan. */
-static void plan_key(struct cpl_comm_state *state, const struct key *key, struct slices *slices)
+static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+                          int number, struct slices *slices)
 {
-    if (cpl_profile_has(&state->pt2pt, key->tag, key->ordinal))
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_left_exchange left = {.tag = exchanges->tag[number],
+                                     .ordinal = exchanges->ordinal[number],
+                                     .signature = exchanges->signature[number],
+                                     .share = exchanges->share[number]};
+    slices->plan[number] = CPL_NO_PLAN;
+    if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(p, &left))
         return;
-    struct cpl_signature *s = find_key(&state->pt2pt, key);
+    const struct cpl_signature *s = left.signature >= 0 ? &p->signature[left.signature] : NULL;
     struct cpl_agree_input input = {.able = true, .most_plans = 1};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
@@ -194,18 +161,18 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
         return;
     struct cpl_plan_summary *summary = &output.summary[0];
     bool wanted = summary->decided || summary->reason == CPL_LEFT_PROFILED;
-    summary->tag = key->tag;
-    summary->ordinal = key->ordinal;
+    summary->tag = left.tag;
+    summary->ordinal = left.ordinal;
     if (wanted && !pays(summary))
         summary->reason = CPL_LEFT_DEAR;
     if (summary->reason != CPL_LEFT_NOT) {
         summary->decided = 0;
-        cpl_profile_left(state, key->tag, key->ordinal, summary);
+        cpl_profile_left(state, &left, summary);
         cpl_agree_output_free(&output);
         return;
     }
-    cpl_profile_carried(&state->pt2pt, key->tag, key->ordinal);
-    slices->key[slices->n] = *key;
+    cpl_profile_carried(p, &left);
+    slices->plan[number] = slices->n;
     slices->summary[slices->n] = output.summary[0];
     slices->words[slices->n] = output.words[0];
     slices->n_words[slices->n++] = output.n_words[0];
@@ -220,11 +187,11 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
-/* From here on all ranks manage the communicator, or none. */
-static void manage(struct cpl_comm_state *state, struct slices *slices)
+/* Takes over the plans. Local. */
+static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    bool ready = cpl_pt2pt_manage(state);
+    p->n_plans = slices->n;
     p->summary = calloc((size_t)slices->n, sizeof *p->summary);
     ready = ready && p->summary && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
@@ -234,15 +201,25 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
         else
             free(slices->words[k]);
         ready = ready && plan == k;
-        struct cpl_signature *s = find_key(p, &slices->key[k]);
-        if (s)
-            s->plan = plan;
         p->embeds[k] = embeds(&slices->summary[k]);
         p->embed.on |= p->embeds[k];
         if (p->summary)
             p->summary[k] = slices->summary[k];
     }
-    p->n_plans = slices->n;
+    return ready;
+}
+
+/* From here on all ranks manage the communicator, or none. */
+static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+                   struct slices *slices)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    bool managing = cpl_pt2pt_manage(state), ready = add_plans(state, managing, slices);
+    for (int k = 0; k < exchanges->n; k++)
+        if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
+            p->signature[exchanges->signature[k]].planned = true;
+    ready = ready && cpl_exchanges_order(p, exchanges, slices->plan);
+    cpl_notes_free(&p->notes);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
         p->phase = CPL_PT2PT_MANAGED;
@@ -253,17 +230,28 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
         cpl_comm_state_forget_recent();
         return;
     }
-    if (ready)
+    if (managing)
         cpl_rides_free(&p->rides);
     cpl_embed_free(&p->embed);
-    for (int k = 0; k < p->n_signatures; k++)
-        p->signature[k].plan = CPL_NO_PLAN;
+    plan_nothing(p);
     p->phase = CPL_PT2PT_ALONE;
+}
+
+/* Plans what recurs. Collective; returns in how many exchanges that is. */
+static int plan_all(struct cpl_comm_state *state, struct slices *slices)
+{
+    struct cpl_exchanges exchanges;
+    bool found = cpl_exchanges_find(state, &exchanges);
+    for (int k = 0; found && k < exchanges.n; k++)
+        plan_exchange(state, &exchanges, k, slices);
+    if (slices->n > 0)
+        manage(state, &exchanges, slices);
+    cpl_exchanges_free(&exchanges);
+    return found ? exchanges.n : 0;
 }
 
 bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 {
-    struct key keys[CPL_MAX_RIDE_PLANS];
     struct slices slices = {.n = 0};
     if (!all_able(state))
         return true;
@@ -274,16 +262,12 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
     if (!fits)
         return false;
     state->pt2pt.reason = CPL_LEFT_NO_GAIN;
-    int n = list_keys(state, keys);
-    for (int k = 0; k < n; k++)
-        plan_key(state, &keys[k], &slices);
-    if (slices.n > 0)
-        manage(state, &slices);
-    else if (state->pt2pt.n_vain >= MOST_VAIN)
+    int n = plan_all(state, &slices);
+    if (slices.n == 0 && state->pt2pt.n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
-                state->size, n > 0 ? n : 0, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+                state->size, n, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
     return true;
 }
 
@@ -301,8 +285,7 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
     if (!p->given_up)
         p->reason = reason;
     p->given_up = true;
-    for (int k = 0; k < p->n_signatures; k++)
-        p->signature[k].plan = CPL_NO_PLAN;
+    plan_nothing(p);
 }
 
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */

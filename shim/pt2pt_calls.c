@@ -106,7 +106,7 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
     bool may_grow = false;
     for (int k = 0; k < p->n_signatures; k++) {
         const struct cpl_signature *s = &p->signature[k];
-        if (s->plan == CPL_NO_PLAN)
+        if (!s->planned)
             continue;
         if (s->n == p->batch.n && s->hash == p->batch.hash)
             return !s->waits;

@@ -7,6 +7,7 @@
 #include "match.h"
 #include "pace.h"
 #include "pt2pt.h"
+#include "pt2pt_exchanges.h"
 #include "pt2pt_profile.h"
 #include "rides.h"
 #include "samples.h"
@@ -18,7 +19,7 @@
 
 struct cpl_comm_state;
 
-#define CPL_MAX_SIGNATURES 32 /* that a rank keeps of a communicator */
+#define CPL_MAX_SIGNATURES 128 /* that a rank keeps of a communicator */
 
 /* What a rank started with one peer while learning. */
 struct cpl_pair_count {
@@ -36,16 +37,15 @@ struct cpl_signature_message {
 struct cpl_signature {
     uint64_t hash; /* sum over (destination, tag): the order does not matter */
     int n;         /* messages */
-    int tag;       /* the first one's */
-    int ordinal;   /* among the signatures with that tag, in order of first appearance */
     int64_t times;
     int n_dests; /* different destinations, ascending */
     int *dest;
     int64_t *bytes;                        /* to each, the last time */
-    int plan;                              /* CPL_NO_PLAN: none */
+    bool planned;                          /* some exchange in which this rank sends it is */
     struct cpl_samples *durations;         /* in a profile run; NULL: none were taken */
     struct cpl_signature_message *message; /* n, in the order in which they were sent first */
-    bool follows; /* managed: its first message is no other planned one's, and mostly all come */
+    bool follows;                          /* managed: mostly all of its messages come */
+    bool alone;                            /* its first message is no other planned one's */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced; /* times that a small reduction came next, while learning */
     bool waits;        /* managed: when complete it waits for the reduction that comes next */
@@ -77,6 +77,7 @@ struct cpl_pt2pt {
     bool given_up;          /* managed, but nothing is rerouted any more */
     int blind;              /* enum cpl_left_alone: why this rank is never able */
     bool counts_only;       /* batches do not recur here: they are no longer looked at */
+    bool open;              /* learning: something was sent or posted since the last leave point */
     int n_vain;             /* agreements that came to nothing; alike on all ranks */
     int64_t n_collectives;  /* blocking ones so far; alike on all ranks */
     int64_t next_agreement; /* number of the collective at which the ranks agree or review next */
@@ -86,7 +87,9 @@ struct cpl_pt2pt {
     struct cpl_pair_count *received; /* per rank */
     struct cpl_batch batch;
     int n_signatures;
-    struct cpl_signature signature[CPL_MAX_SIGNATURES];
+    struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started */
+    struct cpl_notes notes;          /* while learning */
+    struct cpl_exchange_names names;
     int64_t n_batches, n_batches_planned; /* since managed */
     int64_t n_learned;                    /* batches while learning */
     int reason;                           /* enum cpl_left_alone: why it is not managed */
@@ -98,12 +101,14 @@ struct cpl_pt2pt {
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;
+    struct cpl_cycle cycle; /* of this rank's batches */
     struct cpl_embed embed;
     bool embeds[CPL_MAX_RIDE_PLANS]; /* per plan: its batches may ride in reductions; alike */
     struct cpl_signature *following; /* the messages go into its rides as they are sent */
     int n_following;                 /* so many have */
-    struct cpl_signature *latest;    /* that was followed to its end */
-    uint32_t *next_number;           /* per rank: of the next message to it */
+    int following_step;              /* of the cycle */
+    int following_plan;
+    uint32_t *next_number; /* per rank: of the next message to it */
     int next_straight;
     int n_plans;
     struct cpl_plan_summary *summary;    /* per plan */
@@ -123,13 +128,14 @@ struct cpl_synchronous {
 /* pt2pt_learn.c */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
-void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag);
+/* Blocking: the receive is over, else it is posted. */
+void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
 int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest); /* among its dests; -1: not */
 uint64_t cpl_pt2pt_hash(int a, int b);
-bool cpl_pt2pt_recurs(const struct cpl_signature *s); /* and has no plan */
+bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
 

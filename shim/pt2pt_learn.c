@@ -10,7 +10,6 @@
 
 #define FIRST_MESSAGES 16
 #define MOST_MESSAGES  4096 /* in one batch; what comes after them is another batch */
-#define LEAST_TIMES    3    /* a signature that was seen so often recurs */
 
 /* Batches after which nothing is expected any more to recur: with all signatures used up; with
  * fewer, but none of several destinations. */
@@ -30,11 +29,14 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
         return true;
     p->sent = calloc((size_t)state->size, sizeof *p->sent);
     p->received = calloc((size_t)state->size, sizeof *p->received);
-    p->started = p->sent && p->received;
+    p->signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->signature);
+    p->started = p->sent && p->received && p->signature;
     if (!p->started) {
         free(p->sent);
         free(p->received);
+        free(p->signature);
         p->sent = p->received = NULL;
+        p->signature = NULL;
         p->blind = CPL_LEFT_UNABLE;
     }
     return p->started;
@@ -71,6 +73,15 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     return true;
 }
 
+/* A message of an open window. */
+static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag)
+{
+    cpl_context.n_open_batches += !p->open;
+    p->open = true;
+    if (!p->sampled)
+        cpl_notes_add(&p->notes, kind, peer, tag);
+}
+
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
@@ -83,16 +94,14 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
             p->blind = CPL_LEFT_VARIED;
         return;
     }
-    if (p->batch.n == 0) {
-        cpl_context.n_open_batches++;
-        if (cpl_context.settings.mode == CPL_MODE_PROFILE)
-            cpl_profile_begin(p);
-    }
+    if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
+        cpl_profile_begin(p);
+    note(p, CPL_NOTE_SENT, dest, tag);
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
 }
 
-void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag)
+void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
@@ -103,6 +112,12 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag)
     }
     p->received[source].n++;
     p->received[source].hash += cpl_pt2pt_hash(source, tag);
+    if (p->counts_only)
+        return;
+    if (!blocking)
+        note(p, CPL_NOTE_POSTED, source, tag);
+    else if (!p->sampled)
+        cpl_notes_add(&p->notes, CPL_NOTE_RECEIVED, source, tag);
 }
 
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n)
@@ -115,7 +130,7 @@ struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t has
 
 bool cpl_pt2pt_recurs(const struct cpl_signature *s)
 {
-    return s->times >= LEAST_TIMES && s->plan == CPL_NO_PLAN;
+    return s->times >= CPL_RECURS_TIMES;
 }
 
 /* Whether a rank has seen enough to say that no batch of several destinations will recur. */
@@ -189,8 +204,6 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     struct cpl_signature *s = &p->signature[p->n_signatures];
     *s = (struct cpl_signature){.hash = batch->hash,
                                 .n = batch->n,
-                                .tag = batch->tag[0],
-                                .plan = CPL_NO_PLAN,
                                 .dest = calloc((size_t)batch->n, sizeof(int)),
                                 .bytes = calloc((size_t)batch->n, sizeof(int64_t)),
                                 .message = calloc((size_t)batch->n, sizeof *s->message)};
@@ -202,16 +215,13 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
         s->message[k].dest = batch->dest[k];
         s->message[k].tag = batch->tag[k];
     }
-    for (int k = 0; k < p->n_signatures; k++)
-        s->ordinal += p->signature[k].tag == s->tag;
     p->n_signatures++;
     return s;
 }
 
-void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
+/* Returns its signature; NULL when it has none. */
+static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
 {
-    if (p->batch.n == 0)
-        return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
     if (!s)
         s = add_signature(p);
@@ -222,19 +232,33 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     cpl_profile_batch_left(p, s);
     p->n_learned++;
     p->batch.n = 0;
-    cpl_context.n_open_batches--;
     if (p->n_learned % VARIED_BATCHES == 0)
         p->counts_only = cpl_pt2pt_exhausted(p);
+    return s;
+}
+
+void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
+{
+    if (!p->open)
+        return;
+    p->open = false;
+    cpl_context.n_open_batches--;
+    struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
+    if (!p->sampled)
+        cpl_notes_add(&p->notes, CPL_NOTE_LEFT, s ? (int)(s - p->signature) : -1, 0);
 }
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->phase == CPL_PT2PT_LEARNING && p->batch.n > 0)
+    if (p->open)
         cpl_context.n_open_batches--;
     cpl_profile_finish(p);
     for (int k = 0; k < p->n_signatures; k++)
         free_signature(&p->signature[k]);
+    free(p->signature);
+    cpl_notes_free(&p->notes);
+    cpl_cycle_end(&p->cycle);
     free(p->left.summary);
     free(p->sent);
     free(p->received);

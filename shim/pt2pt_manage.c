@@ -87,18 +87,18 @@ static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
     return cpl_pt2pt_place_of(s, dest) - self_before;
 }
 
-static void flush_planned(struct cpl_comm_state *state, const struct cpl_signature *s)
+static void flush_planned(struct cpl_comm_state *state, const struct cpl_signature *s, int plan)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    cpl_rides_begin(&p->rides, s->plan);
+    cpl_rides_begin(&p->rides, plan);
     for (size_t at = 0; at < p->batch.used;) {
         struct cpl_segment segment;
         memcpy(&segment, p->batch.segments + at, sizeof segment);
-        cpl_rides_put(&p->rides, s->plan, payload_of(s, state->rank, segment.dest), &segment,
+        cpl_rides_put(&p->rides, plan, payload_of(s, state->rank, segment.dest), &segment,
                       p->batch.segments + at + sizeof segment);
         at += cpl_segment_bytes(&segment);
     }
-    cpl_rides_end(&p->rides, s->plan);
+    cpl_rides_end(&p->rides, plan);
     p->n_batches_planned++;
 }
 
@@ -132,32 +132,38 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     for (int k = 0; k < p->n_signatures; k++) {
         struct cpl_signature *s = &p->signature[k];
-        s->waits = s->plan != CPL_NO_PLAN && p->embeds[s->plan] && 2 * s->n_reduced > s->times;
-        s->follows = s->plan != CPL_NO_PLAN && !s->waits;
+        int step = s->planned ? cpl_cycle_find(&p->cycle, k) : -1;
+        int plan = step >= 0 ? p->cycle.step[step].plan : CPL_NO_PLAN;
+        s->waits = plan != CPL_NO_PLAN && p->embeds[plan] && 2 * s->n_reduced > s->times;
+        s->follows = s->planned && !s->waits;
+        s->alone = s->planned;
         for (int j = 0; j < s->n; j++)
             s->message[j].payload = payload_of(s, state->rank, s->message[j].dest);
         for (int i = 0; i < p->n_signatures; i++)
-            if (i != k && p->signature[i].plan != CPL_NO_PLAN &&
+            if (i != k && p->signature[i].planned &&
                 p->signature[i].message[0].dest == s->message[0].dest &&
                 p->signature[i].message[0].tag == s->message[0].tag)
-                s->follows = false;
+                s->alone = false;
     }
 }
 
 static bool begins(const struct cpl_signature *s, int dest, int tag)
 {
-    return s->follows && s->plan != CPL_NO_PLAN && s->message[0].dest == dest &&
-           s->message[0].tag == tag;
+    return s->follows && s->message[0].dest == dest && s->message[0].tag == tag;
 }
 
-static struct cpl_signature *find_beginning(struct cpl_pt2pt *p, int dest, int tag)
+/* The step that a batch which begins with this message is: the one that is expected, or the next
+ * one of the only signature with that beginning; -1: not known yet. */
+static int find_beginning(const struct cpl_pt2pt *p, int dest, int tag)
 {
-    if (p->latest && begins(p->latest, dest, tag))
-        return p->latest;
-    for (int k = 0; k < p->n_signatures; k++)
-        if (begins(&p->signature[k], dest, tag))
-            return &p->signature[k];
-    return NULL;
+    const struct cpl_cycle *cycle = &p->cycle;
+    int expected = cycle->n > 0 ? cycle->step[cycle->at].signature : -1;
+    if (expected >= 0 && begins(&p->signature[expected], dest, tag))
+        return cycle->at;
+    for (int k = 0; k < p->n_signatures && cycle->n > 0; k++)
+        if (p->signature[k].alone && begins(&p->signature[k], dest, tag))
+            return cpl_cycle_find(cycle, k);
+    return -1;
 }
 
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
@@ -171,12 +177,15 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
     }
     if (p->batch.n > 0)
         return false;
-    p->following = find_beginning(p, dest, tag);
-    if (!p->following)
+    int step = find_beginning(p, dest, tag);
+    if (step < 0 || p->cycle.step[step].plan == CPL_NO_PLAN)
         return false;
+    p->following = &p->signature[p->cycle.step[step].signature];
+    p->following_step = step;
+    p->following_plan = p->cycle.step[step].plan;
     p->n_following = 0;
     cpl_context.n_open_batches++;
-    cpl_rides_begin(&p->rides, p->following->plan);
+    cpl_rides_begin(&p->rides, p->following_plan);
     return true;
 }
 
@@ -186,12 +195,12 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     struct cpl_signature *s = p->following;
     int result = MPI_SUCCESS;
     if (segment->dest != p->rides.rank)
-        result = cpl_rides_put_span(&p->rides, s->plan, s->message[p->n_following].payload, segment,
-                                    span);
+        result = cpl_rides_put_span(&p->rides, p->following_plan,
+                                    s->message[p->n_following].payload, segment, span);
     if (++p->n_following < s->n)
         return result;
-    cpl_rides_end(&p->rides, s->plan);
-    p->latest = s;
+    cpl_rides_end(&p->rides, p->following_plan);
+    cpl_cycle_take(&p->cycle, p->following_step);
     p->following = NULL;
     s->n_followed++;
     p->n_batches++;
@@ -205,12 +214,22 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     struct cpl_signature *s = p->following;
     if (!s)
         return;
-    cpl_rides_abandon(&p->rides, s->plan);
+    cpl_rides_abandon(&p->rides, p->following_plan);
     if (++s->n_abandoned * FOLLOWED_SHARE > s->n_followed)
         s->follows = false;
     p->following = NULL;
     p->n_batches++;
     cpl_context.n_open_batches--;
+}
+
+/* The plan by which a batch of a signature leaves; its step is over. */
+static int take_plan(struct cpl_pt2pt *p, const struct cpl_signature *s)
+{
+    int step = s && s->planned ? cpl_cycle_find(&p->cycle, (int)(s - p->signature)) : -1;
+    if (step < 0)
+        return CPL_NO_PLAN;
+    cpl_cycle_take(&p->cycle, step);
+    return p->cycle.step[step].plan;
 }
 
 static void batch_has_left(struct cpl_pt2pt *p)
@@ -238,10 +257,11 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     if (p->batch.n == 0)
         return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    int plan = take_plan(p, s);
     if (s && s->waits)
         miss(p, s);
-    if (s && s->plan != CPL_NO_PLAN)
-        flush_planned(state, s);
+    if (plan != CPL_NO_PLAN)
+        flush_planned(state, s, plan);
     else
         flush_alone(p);
     batch_has_left(p);
@@ -252,6 +272,7 @@ void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p)
     if (p->batch.n == 0)
         return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    take_plan(p, s);
     if (s)
         s->n_embedded++;
     p->n_batches_planned++;

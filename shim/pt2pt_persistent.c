@@ -112,7 +112,7 @@ static void learn(const struct cpl_persistent_call *call)
     if (!state || state->pt2pt.phase != CPL_PT2PT_LEARNING || state->pt2pt.blind)
         return;
     if (call->receives)
-        cpl_pt2pt_learn_receive(state, call->peer, call->tag);
+        cpl_pt2pt_learn_receive(state, call->peer, call->tag, false);
     else
         cpl_pt2pt_learn_send(state, call->peer, call->tag, cpl_type_size(call->type) * call->count);
 }

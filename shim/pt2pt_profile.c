@@ -13,57 +13,46 @@
 #define FIRST_TIMED 32
 #define TIMED_EVERY 13
 
-static int find(const struct cpl_left_exchanges *left, int32_t tag, int32_t ordinal)
+static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exchange *exchange)
 {
     for (int k = 0; k < left->n; k++)
-        if (left->tag[k] == tag && left->ordinal[k] == ordinal)
+        if (left->exchange[k].tag == exchange->tag &&
+            left->exchange[k].ordinal == exchange->ordinal)
             return k;
     return -1;
 }
 
-bool cpl_profile_has(const struct cpl_pt2pt *p, int32_t tag, int32_t ordinal)
+bool cpl_profile_has(const struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange)
 {
-    return cpl_context.settings.mode == CPL_MODE_PROFILE && find(&p->left, tag, ordinal) >= 0;
+    return cpl_context.settings.mode == CPL_MODE_PROFILE && find(&p->left, exchange) >= 0;
 }
 
-void cpl_profile_left(struct cpl_comm_state *state, int32_t tag, int32_t ordinal,
+void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                       const struct cpl_plan_summary *summary)
 {
     struct cpl_left_exchanges *left = &state->pt2pt.left;
-    int k = find(left, tag, ordinal);
+    int k = find(left, exchange);
     if (!cpl_report_is_wanted() || (k < 0 && left->n == CPL_MOST_LEFT))
         return;
-    if (k < 0) {
+    if (k < 0)
         k = left->n++;
-        left->tag[k] = tag;
-        left->ordinal[k] = ordinal;
-    }
+    left->exchange[k] = *exchange;
     if (state->rank == 0 && !left->summary)
         left->summary = calloc(CPL_MOST_LEFT, sizeof *left->summary);
     if (left->summary)
         left->summary[k] = *summary;
 }
 
-void cpl_profile_carried(struct cpl_pt2pt *p, int32_t tag, int32_t ordinal)
+void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange)
 {
     struct cpl_left_exchanges *left = &p->left;
-    int k = find(left, tag, ordinal);
+    int k = find(left, exchange);
     if (k < 0)
         return;
     int last = --left->n;
-    left->tag[k] = left->tag[last];
-    left->ordinal[k] = left->ordinal[last];
+    left->exchange[k] = left->exchange[last];
     if (left->summary)
         left->summary[k] = left->summary[last];
-}
-
-static const struct cpl_signature *find_signature(const struct cpl_pt2pt *p, int32_t tag,
-                                                  int32_t ordinal)
-{
-    for (int k = 0; k < p->n_signatures; k++)
-        if (p->signature[k].tag == tag && p->signature[k].ordinal == ordinal)
-            return &p->signature[k];
-    return NULL;
 }
 
 void cpl_profile_report(struct cpl_comm_state *state)
@@ -75,8 +64,10 @@ void cpl_profile_report(struct cpl_comm_state *state)
         return;
     cpl_profile_finish(p);
     for (int k = 0; k < left->n; k++) {
-        const struct cpl_signature *s = find_signature(p, left->tag[k], left->ordinal[k]);
-        mine[2 * k] = s ? (double)s->times : 0;
+        const struct cpl_left_exchange *exchange = &left->exchange[k];
+        const struct cpl_signature *s =
+            exchange->signature >= 0 ? &p->signature[exchange->signature] : NULL;
+        mine[2 * k] = s ? exchange->share * (double)s->times : 0;
         mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
     }
     cpl_collective_Reduce(mine, most, 2 * left->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
@@ -84,7 +75,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
         struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                                .n_ranks = state->size,
                                .n_communicators = 1,
-                               .calls = (int64_t)most[2 * k],
+                               .calls = (int64_t)(most[2 * k] + 0.5),
                                .direct_seconds = most[2 * k] * most[2 * k + 1],
                                .summary = left->summary[k],
                                .reason = left->summary[k].reason};

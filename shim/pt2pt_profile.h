@@ -20,10 +20,17 @@ struct cpl_signature;
  */
 #define CPL_SAMPLED_EVERY 17
 
-/* Exchanges that were planned and left to MPI; alike on all ranks, but for the summaries. */
+/* An exchange that is left to MPI: its name, alike on all ranks, and what this rank sends. */
+struct cpl_left_exchange {
+    int32_t tag, ordinal;
+    int signature; /* -1: nothing */
+    double share;  /* of that signature's batches */
+};
+
+/* Exchanges that were planned and left to MPI. */
 struct cpl_left_exchanges {
     int n;
-    int32_t tag[CPL_MOST_LEFT], ordinal[CPL_MOST_LEFT];
+    struct cpl_left_exchange exchange[CPL_MOST_LEFT];
     struct cpl_plan_summary *summary; /* n of them, on the first rank; NULL when memory ran out */
 };
 
@@ -36,15 +43,15 @@ struct cpl_timed_batch {
 };
 
 /* An exchange was planned and is left to MPI. On all ranks. */
-void cpl_profile_left(struct cpl_comm_state *state, int32_t tag, int32_t ordinal,
+void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                       const struct cpl_plan_summary *summary);
 
 /* An exchange is carried from now on, whatever was said of it before. On all ranks. */
-void cpl_profile_carried(struct cpl_pt2pt *p, int32_t tag, int32_t ordinal);
+void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange);
 
 /* In a profile run: whether that exchange has been planned before, so that it need not be again. On
  * all ranks, with the same answer. */
-bool cpl_profile_has(const struct cpl_pt2pt *p, int32_t tag, int32_t ordinal);
+bool cpl_profile_has(const struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange);
 
 /* A collective on a communicator that is sampled: whether its messages are looked at until the next
  * one. Local. */

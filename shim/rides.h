@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPL_MAX_RIDE_PLANS 8
+#define CPL_MAX_RIDE_PLANS 16
 #define CPL_NO_PLAN        (-1)
 #define CPL_RIDE_BYTES     (48 << 10) /* the most that one ride carries, with its header */
 

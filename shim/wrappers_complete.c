@@ -4,7 +4,15 @@
 #include "pt2pt_complete.h"
 #include "pt2pt_requests.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT   __attribute__((visibility("default")))
+#define NOINLINE __attribute__((noinline))
+
+/* Whether a completion call is MPI's without a further look. */
+static inline bool passes(void)
+{
+    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed() &&
+                                   cpl_context.n_active_requests == 0 && !cpl_context.timed.of);
+}
 
 /* Whether a completion call has to poll, or may be given requests that MPI does not know; batches
  * leave in any case. */
@@ -39,51 +47,35 @@ EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *st
     return PMPI_Request_get_status(request, flag, status);
 }
 
-EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
-{
-    return polls() ? cpl_complete_one(request, NULL, status) : ended(PMPI_Wait(request, status));
-}
+/* A call that does not pass is a function of its own, so that one that does saves no registers. */
+#define COMPLETION(name, parameters, arguments, carried)                                           \
+    static NOINLINE int watched_##name parameters                                                  \
+    {                                                                                              \
+        return polls() ? carried : ended(PMPI_##name arguments);                                   \
+    }                                                                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        return passes() ? PMPI_##name arguments : watched_##name arguments;                        \
+    }
 
-EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
-    return polls() ? cpl_complete_one(request, flag, status)
-                   : ended(PMPI_Test(request, flag, status));
-}
-
-EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_all(count, requests, NULL, statuses)
-                   : ended(PMPI_Waitall(count, requests, statuses));
-}
-
-EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_all(count, requests, flag, statuses)
-                   : ended(PMPI_Testall(count, requests, flag, statuses));
-}
-
-EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
-{
-    return polls() ? cpl_complete_any(count, requests, index, NULL, status)
-                   : ended(PMPI_Waitany(count, requests, index, status));
-}
-
-EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
-{
-    return polls() ? cpl_complete_any(count, requests, index, flag, status)
-                   : ended(PMPI_Testany(count, requests, index, flag, status));
-}
-
-EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *n_done, int indices[],
-                        MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_some(count, requests, n_done, indices, statuses, true)
-                   : ended(PMPI_Waitsome(count, requests, n_done, indices, statuses));
-}
-
-EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *n_done, int indices[],
-                        MPI_Status statuses[])
-{
-    return polls() ? cpl_complete_some(count, requests, n_done, indices, statuses, false)
-                   : ended(PMPI_Testsome(count, requests, n_done, indices, statuses));
-}
+COMPLETION(Wait, (MPI_Request * request, MPI_Status *status), (request, status),
+           cpl_complete_one(request, NULL, status))
+COMPLETION(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status),
+           cpl_complete_one(request, flag, status))
+COMPLETION(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+           (count, requests, statuses), cpl_complete_all(count, requests, NULL, statuses))
+COMPLETION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+           (count, requests, flag, statuses), cpl_complete_all(count, requests, flag, statuses))
+COMPLETION(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+           (count, requests, index, status), cpl_complete_any(count, requests, index, NULL, status))
+COMPLETION(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+           (count, requests, index, flag, status),
+           cpl_complete_any(count, requests, index, flag, status))
+COMPLETION(Waitsome,
+           (int count, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[]),
+           (count, requests, n_done, indices, statuses),
+           cpl_complete_some(count, requests, n_done, indices, statuses, true))
+COMPLETION(Testsome,
+           (int count, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[]),
+           (count, requests, n_done, indices, statuses),
+           cpl_complete_some(count, requests, n_done, indices, statuses, false))

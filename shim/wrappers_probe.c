@@ -21,7 +21,7 @@ static void note_unknown(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
-        cpl_pt2pt_learn_receive(state, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        cpl_pt2pt_learn_receive(state, MPI_ANY_SOURCE, MPI_ANY_TAG, false);
 }
 
 /* Whether probes on a communicator are the shim's. */

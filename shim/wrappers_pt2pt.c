@@ -21,12 +21,12 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    if (!cpl_context.active)
+    if (comm == cpl_context.alone_comm || !cpl_context.active)
         return true;
     if (cpl_context.first_pending) /* what waits must poll */
         return false;
     const struct cpl_recent *recent = cpl_context_recent(comm);
-    return comm == cpl_context.alone_comm || (comm == recent->comm && recent->alone);
+    return comm == recent->comm && recent->alone;
 }
 
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
@@ -37,7 +37,8 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
         return state;
     if (state && cpl_context.n_managed == 0) {
         cpl_context_recent(comm)->alone = true;
-        cpl_context.alone_comm = comm;
+        if (!cpl_context.first_pending)
+            cpl_context.alone_comm = comm;
     }
     return NULL;
 }
@@ -49,11 +50,11 @@ static void note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int des
         cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
 }
 
-static void note_receive(MPI_Comm comm, int source, int tag)
+static void note_receive(MPI_Comm comm, int source, int tag, bool blocking)
 {
     struct cpl_comm_state *state = learning(comm);
     if (state)
-        cpl_pt2pt_learn_receive(state, source, tag);
+        cpl_pt2pt_learn_receive(state, source, tag, blocking);
 }
 
 /* A call that may wait: batches leave. */
@@ -167,9 +168,9 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
 static void note_received(MPI_Comm comm, int source, int tag, int result, const MPI_Status *status)
 {
     if (result == MPI_SUCCESS && source != MPI_PROC_NULL)
-        note_receive(comm, status->MPI_SOURCE, status->MPI_TAG);
+        note_receive(comm, status->MPI_SOURCE, status->MPI_TAG, true);
     else
-        note_receive(comm, source, tag);
+        note_receive(comm, source, tag, true);
 }
 
 #define RECV_FORM(name, nonblocking, count_t)                                                      \
@@ -215,7 +216,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
         struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);  \
         if (state)                                                                                 \
             return cpl_pt2pt_irecv(state, &span, source, tag, request);                            \
-        note_receive(comm, source, tag);                                                           \
+        note_receive(comm, source, tag, false);                                                    \
         return PMPI_##name(buf, count, type, source, tag, comm, request);                          \
     }                                                                                              \
     EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
@@ -247,7 +248,7 @@ static int start_receive(void *buf, MPI_Count count, MPI_Datatype type, int sour
     struct cpl_comm_state *state = managed(comm, buf, count, type, source, tag, true, &span);
     if (state)
         return cpl_pt2pt_irecv(state, &span, source, tag, request);
-    note_receive(comm, source, tag);
+    note_receive(comm, source, tag, false);
     return PMPI_Irecv_c(buf, count, type, source, tag, comm, request);
 }
 
@@ -359,7 +360,7 @@ static bool is_managed(MPI_Comm comm)
 static void blind(MPI_Comm comm)
 {
     if (cpl_context.active)
-        note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, false);
 }
 
 #define REPLACE_FORM(name, count_t)                                                                \

@@ -61,7 +61,8 @@ static struct op *kept_op(struct round *round, const struct message *msg, bool s
     struct op *op;
 
     if (ex->shape->persistence == NOT_PERSISTENT || msg->slot < 0 ||
-        msg->n != ex->pattern.items[msg->slot].n)
+        msg->n != ex->pattern.items[msg->slot].n ||
+        (sending && msg->mode == MODE_READY && has(round, DEV_PROBE)))
         return NULL;
     op = &ex->kept[2 * msg->slot + sending];
     if (op->kept != MPI_REQUEST_NULL) {
@@ -244,19 +245,40 @@ static void start_send(struct round *round, int i)
         MPI_Request_free(&round->requests[i]);
 }
 
-/* Starts the persistent ones among [begin, end) with one call for each run of them. */
+/* Whether a persistent request can be started by one call with those of [begin, i): not after a
+ * message of the same peer and tag, since the order within the call is MPI's to choose. */
+static bool joins(const struct round *round, int begin, int i)
+{
+    const struct op *op = round->ops[i];
+
+    for (int k = begin; k < i; k++) {
+        const struct op *other = round->ops[k];
+        if (other->kept == MPI_REQUEST_NULL || (other->peer == op->peer && other->tag == op->tag))
+            return false;
+    }
+    return op->kept != MPI_REQUEST_NULL;
+}
+
 static void startall(struct round *round, int begin, int end)
 {
-    if (round->ex->shape->persistence != STARTALL)
-        return;
-    for (int i = begin; i < end;) {
-        int n = 0;
-        while (i + n < end && round->ops[i + n]->kept != MPI_REQUEST_NULL)
-            n++;
-        if (n > 0)
-            MPI_Startall(n, &round->requests[i]);
-        i += n > 0 ? n : 1;
+    if (begin < end && round->ops[begin]->kept != MPI_REQUEST_NULL &&
+        round->ex->shape->persistence == STARTALL)
+        MPI_Startall(end - begin, &round->requests[begin]);
+}
+
+/* Starts [begin, end) in their order, persistent ones as many at a time as can be. */
+static void start(struct round *round, int begin, int end, void (*start_one)(struct round *, int))
+{
+    int first = begin;
+
+    for (int i = begin; i < end; i++) {
+        if (!joins(round, first, i)) {
+            startall(round, first, i);
+            first = i;
+        }
+        start_one(round, i);
     }
+    startall(round, first, end);
 }
 
 static void away(struct round *round, int at)
@@ -289,18 +311,14 @@ static bool any_ready(const struct list *list)
 
 static void post_recvs(struct round *round)
 {
-    for (int i = 0; i < round->n_recvs; i++)
-        start_recv(round, i);
-    startall(round, 0, round->n_recvs);
+    start(round, 0, round->n_recvs, start_recv);
     if (any_ready(&round->list))
         MPI_Barrier(round->ex->comm);
 }
 
 static void start_sends(struct round *round)
 {
-    for (int i = round->n_recvs; i < round->n; i++)
-        start_send(round, i);
-    startall(round, round->n_recvs, round->n);
+    start(round, round->n_recvs, round->n, start_send);
 }
 
 static void reduce(struct round *round)
