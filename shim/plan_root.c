@@ -10,6 +10,7 @@
 #include "picture.h"
 #include "planner/machine.h"
 #include "report.h"
+#include "work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         make_plans(input, request->most_plans, choice, &fits, plan, n, &ranking, error);
     if (status)
         return status;
+    cpl_work_planned(input->pattern->n_messages, input->budget_ms);
     double ms = now_ms() - start;
     status = measure_direct(input, &direct, error);
     for (int k = 0; k < *n && !status; k++) {
