@@ -38,7 +38,7 @@ give_up() { # what went wrong, log
 step "packages"
 sh tests/install-deps.sh autoconf automake libtool pkg-config make gcc libc6-dev mpich \
     libmpich-dev libhwloc-dev libjansson-dev uthash-dev zlib1g-dev libcmocka-dev libmetis-dev gfortran \
-    binutils spin || echo "going on without them"
+    binutils spin libsimgrid-dev g++ || echo "going on without them"
 
 mkdir -p "$build" || exit 1
 if ! [ -e configure ] || [ -n "$(find configure.ac -newer configure)" ]; then

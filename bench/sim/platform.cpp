@@ -26,7 +26,8 @@ extern "C" {
 
 namespace sg4 = simgrid::s4u;
 
-namespace {
+namespace
+{
 
 cpl_machine_file machine;
 unsigned n_nodes;
@@ -102,9 +103,9 @@ unsigned divisor_near(unsigned n, double size)
 sg4::NetZone *make_fat_tree(const sg4::ClusterCallbacks &callbacks, double bandwidth)
 {
     unsigned leaf = divisor_near(n_nodes, std::min(8.0, n_nodes / 2.0));
-    return sg4::create_fatTree_zone("network", nullptr, {2, {leaf, n_nodes / leaf}, {1, leaf}, {1, 1}},
-                                    callbacks, bandwidth, 1e-6,
-                                    sg4::Link::SharingPolicy::SPLITDUPLEX);
+    return sg4::create_fatTree_zone("network", nullptr,
+                                    {2, {leaf, n_nodes / leaf}, {1, leaf}, {1, 1}}, callbacks,
+                                    bandwidth, 1e-6, sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
 sg4::NetZone *make_torus(const sg4::ClusterCallbacks &callbacks, double bandwidth)

@@ -36,7 +36,8 @@ timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/
     --cfg=smpi/lat-factor:0:1 --cfg=smpi/bw-factor:0:1 --cfg=network/crosstraffic:0 \
     --cfg=network/weight-S:0 --cfg=smpi/async-small-thresh:1000000000 \
     --cfg=smpi/send-is-detached-thresh:1000000000 --cfg=surf/precision:1e-12 \
-    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/test:1e-9 --cfg=smpi/iprobe:1e-7 \
+    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb \
+    --cfg=smpi/test:1e-9 --cfg=smpi/iprobe:1e-7 \
     --cfg=smpi/grow-injected-times:no --log=root.thres:warning \
     "$build/bench/sim/.libs/exchange" "$@" >"$scratch/out" 2>"$scratch/err"
 code=$?

@@ -19,21 +19,21 @@
 #include <stdint.h>
 
 /* These replace SMPI's; whoever makes the calls by their PMPI_ or MPI_ names gets them. */
-#define PMPI_Topo_test                   cpl_sim_topo_test
-#define PMPI_Dist_graph_neighbors        cpl_sim_dist_graph_neighbors
-#define PMPI_Dist_graph_neighbors_count  cpl_sim_dist_graph_neighbors_count
-#define PMPI_Dist_graph_create_adjacent  cpl_sim_dist_graph_create_adjacent
-#define PMPI_Neighbor_alltoall           cpl_sim_neighbor_alltoall
-#define PMPI_Neighbor_alltoallv          cpl_sim_neighbor_alltoallv
-#define PMPI_Comm_get_attr               cpl_sim_comm_get_attr
-#define PMPI_Comm_set_attr               cpl_sim_comm_set_attr
-#define PMPI_Comm_delete_attr            cpl_sim_comm_delete_attr
-#define PMPI_Comm_get_parent             cpl_sim_comm_get_parent
-#define PMPI_Isend                       cpl_sim_isend
-#define PMPI_Irecv                       cpl_sim_irecv
+#define PMPI_Topo_test                  cpl_sim_topo_test
+#define PMPI_Dist_graph_neighbors       cpl_sim_dist_graph_neighbors
+#define PMPI_Dist_graph_neighbors_count cpl_sim_dist_graph_neighbors_count
+#define PMPI_Dist_graph_create_adjacent cpl_sim_dist_graph_create_adjacent
+#define PMPI_Neighbor_alltoall          cpl_sim_neighbor_alltoall
+#define PMPI_Neighbor_alltoallv         cpl_sim_neighbor_alltoallv
+#define PMPI_Comm_get_attr              cpl_sim_comm_get_attr
+#define PMPI_Comm_set_attr              cpl_sim_comm_set_attr
+#define PMPI_Comm_delete_attr           cpl_sim_comm_delete_attr
+#define PMPI_Comm_get_parent            cpl_sim_comm_get_parent
+#define PMPI_Isend                      cpl_sim_isend
+#define PMPI_Irecv                      cpl_sim_irecv
 /* Its prototype has no const. */
-#define MPI_Comm_spawn_multiple          cpl_sim_comm_spawn_multiple
-#define PMPI_Comm_spawn_multiple         cpl_sim_pcomm_spawn_multiple
+#define MPI_Comm_spawn_multiple  cpl_sim_comm_spawn_multiple
+#define PMPI_Comm_spawn_multiple cpl_sim_pcomm_spawn_multiple
 
 /* What this rank has sent and received so far through the shim and the stand-in's loop: messages as
  * they are simulated, not as a plan says. Messages inside collectives are not counted. */
@@ -47,8 +47,9 @@ int PMPI_Dist_graph_neighbors(MPI_Comm comm, int n_in, int *sources, int *source
                               int *destinations, int *weights);
 int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int *n_in, int *n_out, int *weighted);
 int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int n_in, const int *sources,
-                                   const int *source_weights, int n_out, const int *destinations,
-                                   const int *weights, MPI_Info info, int reorder, MPI_Comm *graph);
+                                    const int *source_weights, int n_out, const int *destinations,
+                                    const int *weights, MPI_Info info, int reorder,
+                                    MPI_Comm *graph);
 int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *found);
 int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void *value);
 int PMPI_Comm_delete_attr(MPI_Comm comm, int keyval);

@@ -71,8 +71,8 @@ static struct graph *graph_of(MPI_Comm comm)
 }
 
 int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int n_in, const int *sources,
-                                   const int *source_weights, int n_out, const int *destinations,
-                                   const int *weights, MPI_Info info, int reorder, MPI_Comm *graph)
+                                    const int *source_weights, int n_out, const int *destinations,
+                                    const int *weights, MPI_Info info, int reorder, MPI_Comm *graph)
 {
     (void)source_weights, (void)weights, (void)info, (void)reorder;
     struct graph given = {n_in, n_out, (int *)(uintptr_t)sources, (int *)(uintptr_t)destinations};
@@ -150,16 +150,16 @@ static int carry(struct side sent, struct side received, MPI_Comm comm)
     const struct graph *graph = graph_of(comm);
     if (!graph)
         return MPI_ERR_TOPOLOGY;
-    MPI_Request *requests = calloc((size_t)graph->n_in + (size_t)graph->n_out + 1,
-                                   sizeof *requests);
+    MPI_Request *requests =
+        calloc((size_t)graph->n_in + (size_t)graph->n_out + 1, sizeof *requests);
     if (!requests)
         return MPI_ERR_NO_MEM;
     int n = 0, result = find_extent(&sent);
     if (result == MPI_SUCCESS)
         result = find_extent(&received);
     for (int k = 0; k < graph->n_out && result == MPI_SUCCESS; k++)
-        result = PMPI_Isend(address_of(&sent, k), count_of(&sent, k), sent.type, graph->out[k],
-                            TAG, comm, &requests[n++]);
+        result = PMPI_Isend(address_of(&sent, k), count_of(&sent, k), sent.type, graph->out[k], TAG,
+                            comm, &requests[n++]);
     for (int k = 0; k < graph->n_in && result == MPI_SUCCESS; k++)
         result = PMPI_Irecv(address_of(&received, k), count_of(&received, k), received.type,
                             graph->in[k], TAG, comm, &requests[n++]);

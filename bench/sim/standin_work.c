@@ -4,10 +4,10 @@
 
 #include <time.h>
 
-#define MESSAGE_NS     40.0 /* one end of a combined message, without MPI's part */
-#define SEGMENT_NS     9.0  /* each of its segments */
-#define NS_PER_BYTE    0.05 /* copied */
-#define PLAN_MS        5.0
+#define MESSAGE_NS      40.0 /* one end of a combined message, without MPI's part */
+#define SEGMENT_NS      9.0  /* each of its segments */
+#define NS_PER_BYTE     0.05 /* copied */
+#define PLAN_MS         5.0
 #define PLAN_MESSAGE_NS 6000.0 /* all strategies of auto, without the search's budget */
 
 static void charge(double ns)
