@@ -7,6 +7,7 @@
 #include "adjacency.h"
 #include "context.h"
 #include "exchange.h"
+#include "pace.h"
 #include "pt2pt_internal.h"
 
 #include <mpi.h>
@@ -26,6 +27,8 @@ struct cpl_serve {
     int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */
     int64_t next_round, next_power;
     int n_retries;
+    struct cpl_pace pace; /* by nonblocking calls on any communicator */
+    int64_t n_carried;    /* of these, at the last blocking collective */
 };
 
 struct cpl_comm_state {

@@ -87,6 +87,7 @@ struct cpl_context {
     struct cpl_exchange *first_pending; /* exchanges with calls under way */
     struct cpl_comm_state *first_left;  /* freed by the program, with persistent requests left */
     int32_t n_serve_ids;
+    int64_t n_started, n_carried;    /* nonblocking calls, and those of them that were carried */
     struct cpl_record_node *records; /* what the report will tell (report.h) */
     struct cpl_pictures pictures;
     double start; /* PMPI_Wtime after MPI_Init */

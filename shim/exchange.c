@@ -57,6 +57,8 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     bool carried = trial->chosen > 0 || x->served;
     if (trial->chosen > 0)
         r->summary = x->summary[trial->chosen - 1];
+    else if (!carried && x->given_back)
+        r->reason = CPL_LEFT_SLOWED;
     else if (!carried && x->calls == 0) /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
     else if (!carried && !trial->running)
@@ -67,7 +69,7 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     const char direct[CPL_STRATEGY_TEXT] = "direct";
     r->n_tried = trial->rounds > 0 ? trial->n : 0;
     for (int32_t k = 0; k < r->n_tried; k++) {
-        r->tried_us[k] = trial->median_us[k] > 0 ? trial->median_us[k] : trial->least_us[k];
+        r->tried_us[k] = cpl_trial_us(trial, k);
         r->tried_modelled_us[k] =
             k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
         memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);
@@ -88,13 +90,13 @@ static struct figures own_figures(const struct cpl_exchange *x)
         .forwarded = forwarded_bytes(x)};
 }
 
-static void add_record(const struct cpl_exchange *x, const struct cpl_comm_state *state,
+static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                        const struct figures *figures)
 {
-    if (state->rank != 0 || !cpl_report_is_wanted())
+    if (rank != 0 || !cpl_report_is_wanted())
         return;
     struct cpl_record r = {.kind = x->kind,
-                           .n_ranks = state->size,
+                           .n_ranks = n_ranks,
                            .n_communicators = 1,
                            .calls = x->calls + x->started,
                            .calls_planned = x->calls_planned + x->started_planned,
@@ -106,10 +108,10 @@ static void add_record(const struct cpl_exchange *x, const struct cpl_comm_state
     cpl_report_add(&r);
 }
 
-void cpl_exchange_record(const struct cpl_exchange *exchange, const struct cpl_comm_state *state)
+void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks)
 {
     struct figures own = own_figures(exchange);
-    add_record(exchange, state, &own);
+    add_record(exchange, rank, n_ranks, &own);
 }
 
 /* Brings the ranks' figures together on the first rank; where there is no private communicator (the
@@ -123,7 +125,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
         cpl_collective_Reduce(&own.forwarded, &all.forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
                               state->private_comm);
     }
-    add_record(x, state, &all);
+    add_record(x, state->rank, state->size, &all);
 }
 
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)

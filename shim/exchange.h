@@ -103,6 +103,8 @@ struct cpl_exchange {
     int64_t started_planned;
     bool settled;                     /* decided whether they are carried; alike on all ranks */
     bool served;                      /* they are */
+    bool doubted;                     /* to be given back to MPI; alike on all ranks */
+    bool given_back;                  /* they have been */
     struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
     struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
     struct cpl_neighbor_op *spare;
@@ -114,7 +116,7 @@ void cpl_exchange_release(struct cpl_exchange *exchange);
 
 /* Adds a record of this rank's figures to the report, when one is wanted and it is the first rank.
  * Local. */
-void cpl_exchange_record(const struct cpl_exchange *exchange, const struct cpl_comm_state *state);
+void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks);
 
 /* The end of the communicator: frees what the exchange holds and, when a report is wanted, adds a
  * record of it. Waits for what is pending. Collective over the communicator when the exchange was

@@ -162,7 +162,7 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
         return;
     cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",
             cpl_exchange_kind_name(exchange->kind), state->size, name,
-            trial->median_us[trial->chosen], trial->median_us[0]);
+            cpl_trial_us(trial, trial->chosen), cpl_trial_us(trial, 0));
 }
 
 /* Notes what a call took. At the end of a round the ranks put their times together: collective

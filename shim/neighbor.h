@@ -58,7 +58,12 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
 
 /* Makes the call's persistent request if it is carried: true when it is made, with MPI's result in
  * *result; false when it is to be made through PMPI. Collective over the communicator. */
-bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
+/* After PMPI made a request that is not carried, or failed to: a profile run counts its starts.
+ * Local. */
+void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
+                              MPI_Request request);
 
 /* A blocking collective on comm is about to be entered (comm may be any handle): at the 2nd, 4th,
  * 8th, ... 64th, 128th, 192nd ... one the ranks may agree to carry nonblocking calls. Collective.

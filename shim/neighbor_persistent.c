@@ -70,17 +70,21 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     return NULL;
 }
 
-bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched || state->size != cpl_context.size ||
-        cpl_context.settings.mode == CPL_MODE_PROFILE)
+    if (!state || !state->watched || state->size != cpl_context.size)
         return false;
     cpl_pt2pt_leave();
     struct cpl_exchange *x = new_exchange(call, state);
     if (!x)
         return false;
     cpl_neighbor_plan(call, state, x);
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE) {
+        call->state = state;
+        call->watched = x;
+        return false;
+    }
     if (x->phase != CPL_PHASE_PLANNED || !new_request(call, state, x, request)) {
         cpl_exchange_release(x);
         free(x);
@@ -94,12 +98,22 @@ bool cpl_neighbor_init(const struct cpl_neighbor_call *call, MPI_Request *reques
     return true;
 }
 
+void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result, MPI_Request request)
+{
+    struct cpl_exchange *x = call->watched;
+    if (!x || (result == MPI_SUCCESS &&
+               cpl_persistent_watch(request, x, call->state->rank, call->state->size)))
+        return;
+    cpl_exchange_release(x);
+    free(x);
+}
+
 void cpl_neighbor_persistent_free(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->ride.x;
     cpl_neighbor_drain(x);
     op->ride.state->n_left--;
-    cpl_exchange_record(x, op->ride.state);
+    cpl_exchange_record(x, op->ride.state->rank, op->ride.state->size);
     cpl_neighbor_op_free(op);
     cpl_exchange_release(x);
     free(x);

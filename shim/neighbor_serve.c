@@ -7,7 +7,8 @@
  * MPI_COMM_WORLD, on any communicator, at the 2nd, 4th, 8th, ... 64th one and every 64th after it:
  * if all ranks have then made the same number of calls of each kind on the communicator, it is
  * planned and the next call is the first one carried, on all ranks alike. Else they try again at
- * the next collectives, three times.
+ * the next collectives, three times. In auto mode the same collectives are where the program's pace
+ * is looked at: when it is slower than before, the calls are given back to MPI in the same way.
  *
  * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
  * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
@@ -18,6 +19,7 @@
 #include "plan_root.h"
 #include "pt2pt.h"
 #include "pt2pt_requests.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,12 +205,19 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     return true;
 }
 
+static void count_carried(struct cpl_exchange *x)
+{
+    x->started_planned += x->served;
+    cpl_context.n_carried += x->served;
+}
+
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || !state->watched)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
+    cpl_context.n_started++;
     if (x->started++ == 0 && may_be_planned(state) && state->has_adjacency)
         note_first(call, state, x);
     bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
@@ -216,7 +225,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
                       cpl_context.settings.mode != CPL_MODE_PROFILE;
     if ((!x->served && !distrusted) || !start(call, state, x, request, result))
         return false;
-    x->started_planned += x->served;
+    count_carried(x);
     return true;
 }
 
@@ -226,12 +235,13 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
+    cpl_context.n_started++;
     x->started++;
     if (!x->settled && may_be_planned(state))
         note_latest(call, state, x);
     if (!x->served || !start(call, state, x, request, result))
         return false;
-    x->started_planned++;
+    count_carried(x);
     return true;
 }
 
@@ -249,15 +259,20 @@ static bool is_undecided(const struct cpl_exchange *x)
     return x->started > 0 && x->started >= cpl_context.settings.learn && !x->settled;
 }
 
+static bool is_in_question(const struct cpl_exchange *x)
+{
+    return is_undecided(x) || x->doubted;
+}
+
 /* The communicator with the lowest number that has calls to decide about; NULL: none. */
 static struct cpl_comm_state *find_candidate(void)
 {
     struct cpl_comm_state *found = NULL;
     for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next) {
-        bool undecided = false;
+        bool in_question = false;
         for (int k = 0; s->serve.named && k < CPL_N_NEIGHBOR_KINDS; k++)
-            undecided |= is_undecided(&s->exchanges[k]);
-        if (undecided && has_come(&s->serve.request) && (!found || s->serve.id < found->serve.id))
+            in_question |= is_in_question(&s->exchanges[k]);
+        if (in_question && has_come(&s->serve.request) && (!found || s->serve.id < found->serve.id))
             found = s;
     }
     return found;
@@ -370,6 +385,26 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
     }
 }
 
+/* Gives the calls of one kind back to MPI: the next one is MPI's, on all ranks alike. Collective
+ * over the communicator, on which all have started the same calls. */
+static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    bool served = state->n_persistent > 0;
+    cpl_neighbor_drain(x);
+    x->served = x->doubted = false;
+    x->given_back = true;
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "neighbor", "nonblocking %s, %d ranks: %s",
+                cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        served |= state->exchanges[k].served;
+    if (served)
+        return;
+    cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
+    state->serve.counted = false;
+    cpl_context.n_served--;
+}
+
 /* Decides about candidates as long as all ranks have the same. Returns false when some rank has one
  * and they differ, or something is not there yet. Collective over `over`. */
 static bool decide(MPI_Comm over)
@@ -384,10 +419,43 @@ static bool decide(MPI_Comm over)
             return true;
         if (!unanimous(&all) || all.able == NOT_YET)
             return false;
-        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-            if (is_undecided(&candidate->exchanges[k]))
-                settle(over, candidate, &candidate->exchanges[k], all.able == ABLE);
+        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+            struct cpl_exchange *x = &candidate->exchanges[k];
+            if (x->doubted)
+                take_back(candidate, x);
+            else if (is_undecided(x))
+                settle(over, candidate, x, all.able == ABLE);
+        }
     }
+}
+
+/* Doubts all calls that are carried when the program has become slower by them. Collective over
+ * `over`, the same result on all ranks. */
+static void review(MPI_Comm over, const struct cpl_pace *pace)
+{
+    enum { BEFORE, SINCE, N };
+    double mine[N] = {
+        [BEFORE] = cpl_samples_median(&pace->before), [SINCE] = cpl_samples_median(&pace->since)};
+    double all[N] = {0};
+    if (cpl_collective_Allreduce(mine, all, N, MPI_DOUBLE, MPI_SUM, over) != MPI_SUCCESS ||
+        !cpl_pace_is_slower(all[SINCE], all[BEFORE]))
+        return;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+            s->exchanges[k].doubted = s->exchanges[k].served;
+}
+
+static void meet(MPI_Comm comm, struct cpl_serve *s)
+{
+    if (s->n_collectives == s->next_power) {
+        s->next_power += s->next_power < LONGEST_PAUSE ? s->next_power : LONGEST_PAUSE;
+        s->n_retries = 0;
+        if (cpl_context.n_served > 0 && cpl_context.settings.mode == CPL_MODE_AUTO)
+            review(comm, &s->pace);
+    }
+    s->next_round = s->next_power;
+    if (!decide(comm) && s->n_retries++ < MOST_RETRIES)
+        s->next_round = s->n_collectives + 1;
 }
 
 void cpl_neighbor_before_collective(MPI_Comm comm)
@@ -398,15 +466,15 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
     struct cpl_serve *s = &state->serve;
     if (s->next_round == 0)
         s->next_round = s->next_power = FIRST_ROUND;
-    if (++s->n_collectives < s->next_round)
-        return;
-    if (s->n_collectives == s->next_power) {
-        s->next_power += s->next_power < LONGEST_PAUSE ? s->next_power : LONGEST_PAUSE;
-        s->n_retries = 0;
-    }
-    s->next_round = s->next_power;
-    if (!decide(comm) && s->n_retries++ < MOST_RETRIES)
-        s->next_round = s->n_collectives + 1;
+    bool paced = cpl_context.n_started > 0;
+    if (paced)
+        cpl_pace_note(&s->pace, cpl_context.n_started, cpl_context.n_carried > s->n_carried,
+                      PMPI_Wtime());
+    s->n_carried = cpl_context.n_carried;
+    if (++s->n_collectives >= s->next_round)
+        meet(comm, s);
+    if (paced)
+        s->pace.at = PMPI_Wtime();
 }
 
 /* Completes what was started for an agreement. Collective. */

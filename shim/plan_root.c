@@ -150,11 +150,17 @@ bool cpl_plan_promises(const struct cpl_plan_summary *summary)
     return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
 }
 
+/* What a profile run does with a plan that other modes would carry out, or try. */
+static enum cpl_left_alone unless_profiled(void)
+{
+    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
+}
+
 /* Why the mode does not want this plan carried out, or tried, if it does not. */
 static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
     if (needed)
-        return CPL_LEFT_NOT;
+        return unless_profiled();
     if (!fits)
         return CPL_LEFT_UNFIT;
     if (summary->n_messages == 0)
@@ -164,7 +170,7 @@ static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool f
                      : cpl_plan_promises(summary);
     if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains)
         return CPL_LEFT_NO_GAIN;
-    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
+    return unless_profiled();
 }
 
 static bool must_check(void)

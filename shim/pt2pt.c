@@ -80,16 +80,6 @@ void cpl_pt2pt_gather_ranks(MPI_Comm comm)
         cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Takes the time since the last blocking collective, if the rank has sent between the two. */
-static void keep_pace(struct cpl_pt2pt *p)
-{
-    int64_t n = p->n_learned + p->n_batches;
-    if (p->paced_at > 0 && n > p->n_paced && !p->given_up)
-        cpl_samples_add(p->phase == CPL_PT2PT_MANAGED ? &p->pace_managed : &p->pace_direct,
-                        PMPI_Wtime() - p->paced_at);
-    p->n_paced = n;
-}
-
 /* The ranks agree, or review what they agreed on. Collective. */
 static void meet(struct cpl_comm_state *state)
 {
@@ -121,11 +111,13 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     }
     if (p->next_agreement == 0)
         p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
-    keep_pace(p);
+    if (p->started && !p->given_up)
+        cpl_pace_note(&p->pace, p->n_learned + p->n_batches, p->phase == CPL_PT2PT_MANAGED,
+                      PMPI_Wtime());
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
     if (p->started)
-        p->paced_at = PMPI_Wtime();
+        p->pace.at = PMPI_Wtime();
 }
 
 void cpl_pt2pt_before_open(MPI_Comm comm)

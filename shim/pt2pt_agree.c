@@ -278,9 +278,6 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define LATE_SHARE 8
 
-/* Of the pace before, in auto mode: a program that is slower than that gets no more of it. */
-#define SLOWER 1.05
-
 static bool is_busy(const struct cpl_pt2pt *p)
 {
     return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following;
@@ -300,17 +297,17 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = &state->pt2pt;
-    enum { LATE, IN_TIME, DIRECT, MANAGED, N };
+    enum { LATE, IN_TIME, BEFORE, SINCE, N };
     double mine[N] = {[LATE] = (double)p->rides.late,
                       [IN_TIME] = (double)p->rides.in_time,
-                      [DIRECT] = cpl_samples_median(&p->pace_direct),
-                      [MANAGED] = cpl_samples_median(&p->pace_managed)};
+                      [BEFORE] = cpl_samples_median(&p->pace.before),
+                      [SINCE] = cpl_samples_median(&p->pace.since)};
     double all[N] = {0};
     if (cpl_collective_Allreduce(mine, all, N, MPI_DOUBLE, MPI_SUM, state->comm) != MPI_SUCCESS)
         return CPL_LEFT_NOT;
     if (all[LATE] * LATE_SHARE > all[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
-    bool slower = all[DIRECT] > 0 && all[MANAGED] > SLOWER * all[DIRECT];
+    bool slower = cpl_pace_is_slower(all[SINCE], all[BEFORE]);
     return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
 

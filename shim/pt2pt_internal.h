@@ -4,6 +4,7 @@
 
 #include "agree.h"
 #include "match.h"
+#include "pace.h"
 #include "pt2pt.h"
 #include "pt2pt_profile.h"
 #include "rides.h"
@@ -88,11 +89,7 @@ struct cpl_pt2pt {
     int64_t n_counted;                    /* messages sent since counts_only */
     bool sampled; /* a profile run looks at it from time to time only; alike on all ranks */
     struct cpl_left_exchanges left; /* to MPI */
-    /* The program's pace, from one blocking collective to the next with messages between: */
-    double paced_at;                 /* when the last one was entered; seconds */
-    int64_t n_paced;                 /* batches until then */
-    struct cpl_samples pace_direct;  /* this rank's, before it was managed */
-    struct cpl_samples pace_managed; /* and since, as long as plans are used */
+    struct cpl_pace pace;           /* by batches, until the plans are given up */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;

@@ -13,10 +13,28 @@
 struct cpl_persistent {
     struct cpl_request request; /* the first member: what is found by the handle */
     struct cpl_persistent_call call;
-    struct cpl_neighbor_op *collective; /* a neighborhood collective; NULL: send or receive */
+    struct cpl_neighbor_op *collective; /* a neighborhood collective that is carried; or NULL */
+    struct cpl_exchange *watched;       /* one that is MPI's; or NULL */
+    int rank, n_ranks;                  /* of its communicator */
     struct cpl_type type;               /* the call's, kept */
     struct cpl_persistent *prev, *next;
 };
+
+/* A new request among the known ones; NULL: no memory. */
+static struct cpl_persistent *add(MPI_Request handle)
+{
+    struct cpl_persistent *p = calloc(1, sizeof *p);
+    if (p) {
+        p->request.handle = handle;
+        p->request.persistent = true;
+    }
+    if (p && cpl_request_add(&p->request)) {
+        DL_APPEND(cpl_context.persistent, p);
+        return p;
+    }
+    free(p);
+    return NULL;
+}
 
 static struct cpl_persistent *find(MPI_Request handle)
 {
@@ -26,17 +44,12 @@ static struct cpl_persistent *find(MPI_Request handle)
 
 void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *call)
 {
-    struct cpl_persistent *p = calloc(1, sizeof *p);
+    struct cpl_persistent *p = add(request);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (p) {
-        p->request.handle = request;
-        p->request.persistent = true;
-    }
-    if (!p || !cpl_request_add(&p->request)) {
+    if (!p) {
         /* What it will send or receive is not known: the communicator stays MPI's. */
         if (state)
             state->pt2pt.blind = CPL_LEFT_UNABLE;
-        free(p);
         return;
     }
     p->call = *call;
@@ -44,23 +57,26 @@ void cpl_persistent_add(MPI_Request request, const struct cpl_persistent_call *c
     p->type = (struct cpl_type){.handle = call->type};
     if (call->type != MPI_DATATYPE_NULL && cpl_type_keep(&p->type))
         p->call.type = p->type.handle;
-    DL_APPEND(cpl_context.persistent, p);
 }
 
 bool cpl_persistent_add_collective(MPI_Request request, struct cpl_neighbor_op *op)
 {
-    struct cpl_persistent *p = calloc(1, sizeof *p);
-    if (p) {
-        p->request.handle = request;
-        p->request.persistent = true;
-    }
-    if (!p || !cpl_request_add(&p->request)) {
-        free(p);
+    struct cpl_persistent *p = add(request);
+    if (!p)
         return false;
-    }
     p->collective = op;
     op->request = &p->request;
-    DL_APPEND(cpl_context.persistent, p);
+    return true;
+}
+
+bool cpl_persistent_watch(MPI_Request request, struct cpl_exchange *exchange, int rank, int n_ranks)
+{
+    struct cpl_persistent *p = add(request);
+    if (!p)
+        return false;
+    p->watched = exchange;
+    p->rank = rank;
+    p->n_ranks = n_ranks;
     return true;
 }
 
@@ -109,6 +125,10 @@ int cpl_persistent_start(MPI_Request *request)
         return PMPI_Start(request);
     if (p->collective)
         return start_collective(p);
+    if (p->watched) {
+        p->watched->started++;
+        return PMPI_Start(request);
+    }
     const struct cpl_persistent_call *call = &p->call;
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,
@@ -125,6 +145,11 @@ static void forget(struct cpl_persistent *p)
     DL_DELETE(cpl_context.persistent, p);
     if (p->collective)
         cpl_neighbor_persistent_free(p->collective);
+    if (p->watched) {
+        cpl_exchange_record(p->watched, p->rank, p->n_ranks);
+        cpl_exchange_release(p->watched);
+        free(p->watched);
+    }
     cpl_type_release(&p->type);
     free(p);
 }

@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+struct cpl_exchange;
 struct cpl_neighbor_op;
 
 /* The call that a persistent request stands for. */
@@ -29,6 +30,11 @@ bool cpl_persistent_add_collective(MPI_Request request, struct cpl_neighbor_op *
 
 /* Forgets a request that add_collective took over; the operation is the caller's again. */
 void cpl_persistent_forget_collective(MPI_Request request);
+
+/* The same for one that stays MPI's and whose starts are counted; takes over the exchange, which is
+ * recorded with this rank and so many in all when the request is freed. */
+bool cpl_persistent_watch(MPI_Request request, struct cpl_exchange *exchange, int rank,
+                          int n_ranks);
 
 /* Starts a request; learns from it, or starts it managed. Returns MPI's error codes. */
 int cpl_persistent_start(MPI_Request *request);

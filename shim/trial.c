@@ -142,3 +142,9 @@ void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us)
     if (trial->n_trials++ > 0 && trial->interval < LAST_INTERVAL)
         trial->interval *= 2;
 }
+
+double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate)
+{
+    double median_us = trial->median_us[candidate];
+    return median_us > 0 ? median_us : trial->least_us[candidate];
+}

@@ -49,6 +49,10 @@ int32_t cpl_trial_candidate(const struct cpl_trial *trial);
  * candidate, must be handed to cpl_trial_judge before the next call. */
 bool cpl_trial_note(struct cpl_trial *trial, double us);
 
+/* What a call takes by a candidate, as far as it was tried: the median, or the best of a candidate
+ * that was dropped at once. Microseconds; 0: not tried. */
+double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate);
+
 /* Judges a round by what the slowest rank took (n entries). */
 void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us);
 

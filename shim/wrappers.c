@@ -69,11 +69,15 @@ static void before_collective(MPI_Comm comm)
     }                                                                                              \
     EXPORT int MPI_##persistent WITH_INFO parameters                                               \
     {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
-        if (cpl_context.active &&                                                                  \
-            cpl_neighbor_init(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))           \
+        if (cpl_neighbor_init(&call, request, &result))                                            \
             return result;                                                                         \
-        return PMPI_##persistent WITH_INFO_GIVEN arguments;                                        \
+        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        cpl_neighbor_init_passed(&call, result, *request);                                         \
+        return result;                                                                             \
     }
 #define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
     EXPORT int MPI_##name parameters                                                               \

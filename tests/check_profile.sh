@@ -15,7 +15,9 @@ spmv=$top_builddir/bench/spmv
 messages=$top_builddir/bench/messages
 yield=$top_builddir/bench/.libs/libyield.so
 library=$top_builddir/shim/.libs/libcarpool.so
-for file in "$carpool" "$spmv" "$messages" "$library" "$yield"; do
+pending=$top_builddir/tests/mpi/pending
+alltoalls=$top_builddir/tests/mpi/alltoalls
+for file in "$carpool" "$spmv" "$messages" "$library" "$yield" "$pending" "$alltoalls"; do
     [ -e "$file" ] || skip_all "no $file"
 done
 command -v "$mpiexec" >/dev/null 2>&1 || skip_all "no $mpiexec"
@@ -83,6 +85,27 @@ check "messages: none rerouted" test "$(member calls_planned p2p/report.json)" -
 check "messages: the pattern" test "$(member messages p2p/report.json)" -eq 24
 check "messages: time was measured" grep -Eq '"us_per_call": [0-9.]*[1-9]' p2p/report.json
 check "messages: why they were left to MPI" grep -q '"left_alone": "' p2p/report.json
+
+# --- the other collectives: planned, counted, left to MPI
+counted() { # description, kind, program...
+    what=$1 kind=$2
+    shift 2
+    run -n 6 "$@"
+    cp out reference
+    run -n 6 "$carpool" run --profile=other --ranks-per-node=3 "$@"
+    check "$what: the same output" sh -c "test $code -eq 0 && cmp reference out"
+    check "$what: the kind" test "$(member kind other/report.json)" = "$kind"
+    check "$what: calls" test "$(member calls other/report.json)" -gt 3
+    check "$what: none rerouted" test "$(member calls_planned other/report.json)" -eq 0
+    check "$what: planned" test "$(member messages other/report.json)" -ge 5
+    check "$what: only because of the profile run" \
+        grep -q '"left_alone": "a profile run changes nothing' other/report.json
+}
+for form in nonblocking persistent; do
+    counted $form Neighbor_alltoallv "$pending" --graph hub --op alltoallv --form $form \
+        --graphs 1 --slots 2 --events 200 --seed 28
+done
+counted alltoallw Alltoallw "$alltoalls" --form iw --calls 60 --seed 3
 
 # --- what cannot be written is told once, and nothing else changes
 wrong() { # description, text of the warning, argument...
