@@ -2,7 +2,8 @@
  * exchange: repeats a communication pattern by MPI_Neighbor_alltoallv, for SimGrid's MPI and
  * others.
  *
- *     exchange [--bytes N | --unit N] [--warmup N] [--rounds N] [--json] PATTERN
+ *     exchange [--bytes N | --unit N] [--warmup N] [--rounds N] [--carried] [--json]
+ *              PATTERN
  *
  * An ordinary MPI program; a preloaded library carries MPI_Neighbor_alltoallv, MPI itself
  * PMPI_Neighbor_alltoallv, and the two take turns. Rank 0 reads PATTERN (planner/pattern.h) and
@@ -32,12 +33,13 @@ static const char usage[] =
     "  --unit N     or bytes of a unit of the pattern's volume\n"
     "  --warmup N   calls before the first measured one (default 10)\n"
     "  --rounds N   measured calls of each (default 1)\n"
+    "  --carried    only by MPI_Neighbor_alltoallv\n"
     "  --json       print one JSON object on one line\n"
     "  --help       print this\n";
 
 struct options {
     int64_t bytes, unit, n_warmup, n_rounds;
-    int is_json, wants_help;
+    int only_carried, is_json, wants_help;
     const char *pattern;
 };
 
@@ -75,6 +77,9 @@ static int read_option(int letter, char **arguments, struct options *options,
         return read_number("warmup", 0, 1000000, &options->n_warmup, error);
     case 'r':
         return read_number("rounds", 1, 1000000, &options->n_rounds, error);
+    case 'c':
+        options->only_carried = 1;
+        return 0;
     case 'j':
         options->is_json = 1;
         return 0;
@@ -367,8 +372,9 @@ static int64_t run(const struct options *options, int rank, int n_ranks)
     for (int64_t w = 0; w < options->n_warmup; w++)
         exchange(MPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong);
     for (size_t r = 0; r < n_rounds; r++) {
-        measure(PMPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong, &direct_us[r],
-                &direct);
+        if (!options->only_carried)
+            measure(PMPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong,
+                    &direct_us[r], &direct);
         measure(MPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong, &carried_us[r],
                 &carried);
     }
@@ -376,7 +382,8 @@ static int64_t run(const struct options *options, int rank, int n_ranks)
     if (rank == 0) {
         struct report report = report_begin(stdout, options->is_json);
         report_integer(&report, "ranks", n_ranks, "");
-        print_figures(&report, "direct", &direct, direct_us, n_rounds);
+        if (!options->only_carried)
+            print_figures(&report, "direct", &direct, direct_us, n_rounds);
         print_figures(&report, "carried", &carried, carried_us, n_rounds);
         report_integer(&report, "wrong", all_wrong, "");
         report_end(&report);

@@ -30,14 +30,15 @@ export LD_LIBRARY_PATH="$build/planner/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH
 
 # Without these SMPI charges nothing per message, measures the host's processor, or lets what it
 # knows of TCP into small messages. Every message is sent at once, without a handshake: both sides of
-# a comparison are. Polls cost next to nothing, since MPI_Waitsome tests every open request.
+# a comparison are. Polls are free, since MPI_Waitsome makes one for
+# every open request; a program that polls in a loop needs SIMULATE_POLL, the seconds of a poll.
 timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/sim/.libs/platform.so" \
     -hostfile "$scratch/hosts" --cfg=smpi/privatization:dlopen --cfg=smpi/simulate-computation:no \
     --cfg=smpi/lat-factor:0:1 --cfg=smpi/bw-factor:0:1 --cfg=network/crosstraffic:0 \
     --cfg=network/weight-S:0 --cfg=smpi/async-small-thresh:1000000000 \
     --cfg=smpi/send-is-detached-thresh:1000000000 --cfg=surf/precision:1e-12 \
     --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb \
-    --cfg=smpi/test:1e-9 --cfg=smpi/iprobe:1e-7 \
+    --cfg=smpi/test:${SIMULATE_POLL:-0} --cfg=smpi/iprobe:1e-7 \
     --cfg=smpi/grow-injected-times:no --log=root.thres:warning \
     "$build/bench/sim/.libs/exchange" "$@" >"$scratch/out" 2>"$scratch/err"
 code=$?
