@@ -156,7 +156,7 @@ row=$(awk -v head="$part	${name%.*}	$ranks	$machine	$topology	$bytes	$strategy" 
     END {
         if (calls != expected || v["wrong"] != "0" || v["carried_time_us"] + 0 <= 0) exit 1
         us = v["direct_time_us"]; by = v["carried_time_us"]
-        printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", head, chosen,
+        printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", head, chosen,
                us, by, v["direct_busiest_sends"], v["direct_busiest_receives"],
                v["carried_busiest_sends"], v["carried_busiest_receives"], v["direct_messages"],
                v["carried_messages"], v["direct_bytes"], v["carried_bytes"], plan_ms
@@ -185,7 +185,7 @@ failed=$?
         BEGIN { FS = OFS = "\t" }
         $7 == "auto" { for (i = 9; i <= 17; i++) direct[i] = $i; of = $2 FS $3 }
         $7 != "auto" && of != $2 FS $3 { next }
-        $7 != "auto" { for (i = 9; i <= 17; i++) if (i == 9 || i == 11 || i == 12 || i == 15 || i == 17) $i = direct[i] }
+        $7 != "auto" { $9 = direct[9]; $11 = direct[11]; $12 = direct[12]; $15 = direct[15]; $17 = direct[17] }
         {
             pays = $9 > $10 ? sprintf("%.0f", $19 * 1000 / ($9 - $10)) : "never"
             print $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, sprintf("%.3f", $9 / $10), $11, $12, $13, $14, $15, $16, $17, $18, $19, pays

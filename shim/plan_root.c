@@ -217,7 +217,9 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         make_plans(input, request->most_plans, choice, &fits, plan, n, &ranking, error);
     if (status)
         return status;
-    cpl_work_planned(input->pattern->n_messages, input->budget_ms);
+    bool searched = ranking.n > 0 || (fits && choice[0].strategy->searches);
+    cpl_work_planned(input->pattern->n_messages, ranking.n > 0 ? ranking.n : 1,
+                     searched ? input->budget_ms : 0);
     double ms = now_ms() - start;
     status = measure_direct(input, &direct, error);
     for (int k = 0; k < *n && !status; k++) {

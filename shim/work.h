@@ -10,17 +10,18 @@
  * that were copied. */
 void cpl_work_combined(int64_t n_segments, int64_t bytes);
 
-/* A pattern of so many messages was planned, with so long a search. */
-void cpl_work_planned(int64_t n_messages, double budget_ms);
+/* A pattern of so many messages was planned by so many strategies, with so long a search (0: none).
+ */
+void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms);
 #else
 static inline void cpl_work_combined(int64_t n_segments, int64_t bytes)
 {
     (void)n_segments, (void)bytes;
 }
 
-static inline void cpl_work_planned(int64_t n_messages, double budget_ms)
+static inline void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms)
 {
-    (void)n_messages, (void)budget_ms;
+    (void)n_messages, (void)n_strategies, (void)budget_ms;
 }
 #endif
 

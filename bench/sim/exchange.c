@@ -97,13 +97,10 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
                         struct bench_error *error)
 {
     static const struct option names[] = {
-        {"bytes", required_argument, NULL, 'b'},
-        {"unit", required_argument, NULL, 'u'},
-        {"warmup", required_argument, NULL, 'w'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"bytes", required_argument, NULL, 'b'},  {"unit", required_argument, NULL, 'u'},
+        {"warmup", required_argument, NULL, 'w'}, {"rounds", required_argument, NULL, 'r'},
+        {"carried", no_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     int letter;
 
