@@ -218,7 +218,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     if (status)
         return status;
     bool searched = ranking.n > 0 || (fits && choice[0].strategy->searches);
-    cpl_work_planned(input->pattern->n_messages, ranking.n > 0 ? ranking.n : 1,
+    cpl_work_planned(input->pattern->n_messages, ranking.n > 0 ? (int64_t)ranking.n : 1,
                      searched ? input->budget_ms : 0);
     double ms = now_ms() - start;
     status = measure_direct(input, &direct, error);
