@@ -6,9 +6,12 @@
  * SIZES is how many of the sizes below to try, from the smallest (default all); STRATEGY as in
  * CARPOOL_STRATEGY, default all that do not search. Writes tab-separated values: route_ms is the
  * strategy's own time, build_ms that of cpl_plan_build, total_ms their sum (medians of the
- * repetitions, each alone), peak_MiB the largest memory of the process with the pattern in it.
+ * repetitions, each alone), peak_MiB the largest memory of the process with the pattern in it;
+ * keep_ms and read_ms are what writing the plan as a file (plan_file.h) and reading it take, in
+ * memory, without the disk, and file_MiB how long that file is.
  */
 #include "common.h"
+#include "planner/plan_file.h"
 #include "planner/strategy.h"
 
 #include <inttypes.h>
@@ -154,6 +157,47 @@ static double median(double *values, int n)
     return bench_quantile(values, (size_t)n, 0.5);
 }
 
+/* Median times of writing and reading the choice's plan as a file; returns its bytes. */
+static size_t measure_keeping(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_choice *choice, int repetitions,
+                              double *keep_ms, double *read_ms)
+{
+    struct times *times = checked(bench_array(1, sizeof *times));
+    struct cpl_plan_set set = {.n = 1, .choice = {*choice}}, found;
+    struct cpl_error error;
+    char name[CPL_STRATEGY_TEXT];
+    size_t n_bytes = 0;
+    const struct cpl_plan_key key = {"bench", name, 1, input};
+    cpl_strategy_format(choice, name);
+    enum cpl_status status = cpl_strategy_plan(input, choice, set.plan, &error);
+    for (int k = 0; k < repetitions && !status; k++) {
+        struct cpl_bytes wanted = {NULL, 0, 0, false}, file = wanted, again = wanted;
+        double start = now_ms();
+        cpl_plan_key_put(&key, &wanted);
+        cpl_plan_file_put(&wanted, &set, &file);
+        double kept = now_ms();
+        cpl_plan_key_put(&key, &again);
+        status = cpl_plan_file_take(file.at, file.n, &key, &again, &found, &error);
+        times->route_ms[k] = kept - start;
+        times->build_ms[k] = now_ms() - kept;
+        n_bytes = file.n;
+        if (!status)
+            cpl_plan_set_free(&found);
+        cpl_bytes_free(&again);
+        cpl_bytes_free(&file);
+        cpl_bytes_free(&wanted);
+    }
+    if (status) {
+        fprintf(stderr, "planner: %s\n", error.text);
+        exit(1);
+    }
+    *keep_ms = median(times->route_ms, repetitions);
+    *read_ms = median(times->build_ms, repetitions);
+    cpl_plan_set_free(&set);
+    free(times);
+    return n_bytes;
+}
+
 static void measure(const struct cpl_strategy_input *input,
                     const struct cpl_strategy_choice *choice, const char *shape, int repetitions)
 {
@@ -164,11 +208,15 @@ static void measure(const struct cpl_strategy_input *input,
     for (int k = 0; k < repetitions; k++)
         n_edges = plan_once(input, choice, times, k);
     getrusage(RUSAGE_SELF, &usage);
+    double keep_ms, read_ms;
+    size_t n_bytes = measure_keeping(input, choice, repetitions, &keep_ms, &read_ms);
     cpl_strategy_format(choice, name);
-    printf("%" PRId32 "\t%" PRId64 "\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%" PRId64 "\t%s\n",
+    printf("%" PRId32 "\t%" PRId64 "\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.2f\t%.1f\t%" PRId64
+           "\t%s\n",
            input->pattern->n_ranks, input->pattern->n_messages, name,
            median(times->route_ms, repetitions), median(times->build_ms, repetitions),
-           median(times->total_ms, repetitions), (double)usage.ru_maxrss / 1024, n_edges, shape);
+           median(times->total_ms, repetitions), (double)usage.ru_maxrss / 1024, keep_ms, read_ms,
+           (double)n_bytes / (1 << 20), n_edges, shape);
     fflush(stdout);
     free(times);
 }
@@ -254,7 +302,9 @@ int main(int argc, char **argv)
                 (int)N_SIZES);
         return 2;
     }
-    printf("ranks\tmessages\tstrategy\troute_ms\tbuild_ms\ttotal_ms\tpeak_MiB\tedges\tpattern\n");
+    printf("ranks\tmessages\tstrategy\troute_ms\tbuild_ms\ttotal_ms\tpeak_MiB\tkeep_ms\tread_"
+           "ms\tfile_MiB\t"
+           "edges\tpattern\n");
     for (int64_t size = 0; size < n_sizes && !failed; size++)
         for (int64_t shape = 0; shape < N_SHAPES && !failed; shape++)
             failed = run(&shapes[shape], &sizes[size], repetitions, argv + optind);

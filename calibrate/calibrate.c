@@ -15,6 +15,7 @@
 #include "write.h"
 
 #include "planner/machine.h"
+#include "planner/option_text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -120,7 +121,6 @@ static bool set_option(struct options *options, int option, const char *value)
             return true;
         break;
     default:
-        say("unknown option, or one without its value; see carpool calibrate --help");
         return false;
     }
     say("'%s' is not a value for this option; see carpool calibrate --help", value);
@@ -138,10 +138,16 @@ static bool parse_options(int argc, char **argv, struct options *options)
                                           {NULL, 0, NULL, 0}};
     int option;
     opterr = 0; /* one rank speaks */
-    while ((option = getopt_long(argc, argv, "ho:", known, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":ho:", known, NULL)) != -1) {
         if (option == 'h') {
             options->help = true;
             return true;
+        }
+        if (option == '?' || option == ':') {
+            char text[160];
+            cpl_option_text(option, argv, known, text, sizeof text);
+            say("%s see carpool calibrate --help", text);
+            return false;
         }
         if (!set_option(options, option, optarg))
             return false;

@@ -4,6 +4,7 @@
 #endif
 
 #include "command.h"
+#include "option_text.h"
 #include "text_distance.h"
 
 #include <stdio.h>
@@ -31,6 +32,46 @@ static void usage(FILE *out)
             "\n`carpool COMMAND --help` tells more; `carpool --version` prints the version.\n");
 }
 
+int cpl_command_wrong_option(int result, char **argv, const struct option *known)
+{
+    char text[160];
+    cpl_option_text(result, argv, known, text, sizeof text);
+    fprintf(stderr, "carpool %s: %s `carpool %s --help` tells more\n", argv[0], text, argv[0]);
+    return CPL_EXIT_USAGE;
+}
+
+int cpl_command_wrong_file(int argc, char **argv)
+{
+    if (optind < argc)
+        fprintf(stderr,
+                "carpool %s: one FILE at a time, please; '%s' is too much; `carpool %s --help` "
+                "tells more\n",
+                argv[0], argv[argc - 1], argv[0]);
+    else
+        fprintf(stderr, "carpool %s: which FILE? `carpool %s --help` tells more\n", argv[0],
+                argv[0]);
+    return CPL_EXIT_USAGE;
+}
+
+static int complain_of_command(const char *name)
+{
+    size_t nearest = 0;
+    if (name[0] == '-') {
+        fprintf(stderr,
+                "carpool: no option '%s' here; there are --help and --version, and options of the "
+                "commands behind their names\n",
+                name);
+        return CPL_EXIT_USAGE;
+    }
+    for (size_t k = 1; k < sizeof commands / sizeof commands[0]; k++)
+        if (cpl_text_distance(name, commands[k].name) <
+            cpl_text_distance(name, commands[nearest].name))
+            nearest = k;
+    fprintf(stderr, "carpool: no command '%s'; did you mean %s?\n", name, commands[nearest].name);
+    usage(stderr);
+    return CPL_EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -49,13 +90,5 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < sizeof commands / sizeof commands[0]; k++)
         if (strcmp(argv[1], commands[k].name) == 0)
             return commands[k].run(argc - 1, argv + 1);
-    size_t nearest = 0;
-    for (size_t k = 1; k < sizeof commands / sizeof commands[0]; k++)
-        if (cpl_text_distance(argv[1], commands[k].name) <
-            cpl_text_distance(argv[1], commands[nearest].name))
-            nearest = k;
-    fprintf(stderr, "carpool: no command '%s'; did you mean %s?\n", argv[1],
-            commands[nearest].name);
-    usage(stderr);
-    return CPL_EXIT_USAGE;
+    return complain_of_command(argv[1]);
 }

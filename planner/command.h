@@ -3,10 +3,11 @@
 #ifndef CARPOOL_COMMAND_H
 #define CARPOOL_COMMAND_H
 
+#include <getopt.h>
+#include <stddef.h>
+
 #define CPL_EXIT_FAILED 1
 #define CPL_EXIT_USAGE  2
-
-#include <stddef.h>
 
 int cpl_command_plan(int argc, char **argv);       /* command_plan.c */
 int cpl_command_run(int argc, char **argv);        /* command_run.c; the program's status, or 126,
@@ -15,6 +16,12 @@ int cpl_command_report(int argc, char **argv);     /* command_report.c */
 int cpl_command_calibrate(int argc, char **argv);  /* command_calibrate.c */
 int cpl_command_settings(int argc, char **argv);   /* command_list.c */
 int cpl_command_strategies(int argc, char **argv); /* command_list.c */
+
+/* After a usage error that getopt_long found (option_text.h), or of the arguments that are left
+ * when there should be one FILE: says what is wrong on stderr, with the command's name (argv[0]).
+ * Returns CPL_EXIT_USAGE. */
+int cpl_command_wrong_option(int result, char **argv, const struct option *known);
+int cpl_command_wrong_file(int argc, char **argv);
 
 /* The option of carpool run that sets a variable: "ranks-per-node" for CARPOOL_RANKS_PER_NODE. */
 void cpl_command_run_option(const char *variable, char *option, size_t size);

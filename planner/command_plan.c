@@ -117,7 +117,7 @@ static bool set_option(struct options *options, int option, const char *value)
         options->dump = true;
         return true;
     default:
-        return false; /* getopt has said what is wrong */
+        return false;
     }
     fprintf(stderr, "carpool plan: '%s' is not a value for this option; see carpool plan --help\n",
             value);
@@ -138,22 +138,19 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int option;
-    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
         if (option == 'h') {
             usage(stdout);
             return 0;
         }
+        if (option == '?' || option == ':')
+            return cpl_command_wrong_option(option, argv, known);
         if (!set_option(options, option, optarg))
             return CPL_EXIT_USAGE;
     }
-    if (optind != argc - 1) {
-        fprintf(stderr,
-                optind < argc ? "carpool plan: one FILE at a time, please; '%s' is too much\n"
-                              : "carpool plan: which FILE?%.0s\n",
-                argv[argc - 1]);
-        usage(stderr);
-        return CPL_EXIT_USAGE;
-    }
+    if (optind != argc - 1)
+        return cpl_command_wrong_file(argc, argv);
     options->file = argv[optind];
     return -1;
 }

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void usage(FILE *out)
 {
@@ -44,10 +45,15 @@ static void print_pattern(const json_t *p)
             printf("    too few calls to be planned\n");
         return;
     }
-    printf("    %lld messages of %lld bytes in all; considered %s, planned in %.2f ms; %lld bytes "
+    char kept[80] = "", nodes[64];
+    bool was_kept = cpl_report_has_number(p, "made_ms");
+    if (was_kept)
+        snprintf(kept, sizeof kept, " (planning took %.2f ms)", cpl_report_number(p, "made_ms"));
+    printf("    %lld messages of %lld bytes in all; considered %s, %s in %.2f ms%s; %lld bytes "
            "forwarded in all calls\n",
            (long long)cpl_report_integer(p, "messages"), (long long)cpl_report_integer(p, "bytes"),
-           cpl_report_text(p, "considered"), cpl_report_number(p, "plan_ms"),
+           cpl_report_text(p, "considered"), was_kept ? "read from the plan cache" : "planned",
+           cpl_report_number(p, "plan_ms"), kept,
            (long long)cpl_report_integer(p, "forwarded_bytes"));
     if (cpl_report_integer(p, "straight_messages") > 0)
         printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "
@@ -59,8 +65,8 @@ static void print_pattern(const json_t *p)
     print_side("direct", json_object_get(p, "direct"));
     print_side("planned", json_object_get(p, "planned"));
     if (json_object_get(p, "file"))
-        printf("    pattern in %s: carpool plan --unit 1 DIR/%s\n", cpl_report_text(p, "file"),
-               cpl_report_text(p, "file"));
+        printf("    pattern in %s: carpool plan --unit 1%s DIR/%s\n", cpl_report_text(p, "file"),
+               cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));
 }
 
 static int print_report(const json_t *root)
@@ -108,6 +114,20 @@ static int write_page(const json_t *root, const char *page)
 static json_t *load(const char *file)
 {
     json_error_t error;
+    struct stat info = {.st_size = 1};
+    stat(file, &info);
+    if (S_ISDIR(info.st_mode)) {
+        fprintf(stderr, "carpool report: %s is a directory; the report in it is %s/report.json\n",
+                file, file);
+        return NULL;
+    }
+    if (info.st_size == 0 && S_ISREG(info.st_mode)) {
+        fprintf(stderr,
+                "carpool report: %s is empty: the run has not come to its end, or the disk was "
+                "full\n",
+                file);
+        return NULL;
+    }
     json_t *root = json_load_file(file, 0, &error);
     if (root && json_is_array(json_object_get(root, "patterns")))
         return root;
@@ -129,19 +149,18 @@ int cpl_command_report(int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     const char *page = NULL;
     int option;
-    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
         if (option == 'h') {
             usage(stdout);
             return 0;
         }
         if (option != 'p')
-            return CPL_EXIT_USAGE; /* getopt has said what is wrong */
+            return cpl_command_wrong_option(option, argv, known);
         page = optarg;
     }
-    if (optind != argc - 1) {
-        usage(stderr);
-        return CPL_EXIT_USAGE;
-    }
+    if (optind != argc - 1)
+        return cpl_command_wrong_file(argc, argv);
     json_t *root = load(argv[optind]);
     if (!root)
         return CPL_EXIT_FAILED;

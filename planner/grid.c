@@ -167,6 +167,53 @@ int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest,
     return at < full_ranks ? at : at % layer + at % layer % (full_ranks / layer) * layer;
 }
 
+/* The full layers' ranks with the in-layer coordinates of a rank. */
+static int32_t full_layer_peers(const struct cpl_grid *grid, int32_t at, int32_t *peer)
+{
+    int32_t layer = grid->stride[grid->n_dims - 1], n = grid->n_ranks / layer;
+    for (int32_t k = 0; k < n; k++)
+        peer[k] = k * layer + at % layer;
+    return n;
+}
+
+/* Step 0 and the additional last step of a grid with holes, one the reverse of the other; leaves:
+ * from the partial layer into the full ones, along full layers too in step 0 only. */
+static int32_t partial_layer_peers(const struct cpl_grid *grid, int32_t at, bool leaves,
+                                   bool is_source, int32_t *peer)
+{
+    int32_t layer = grid->stride[grid->n_dims - 1];
+    int32_t full_ranks = grid->n_ranks - grid->n_ranks % layer, n = 0;
+    bool in_full = at < full_ranks;
+    if (in_full && leaves)
+        n = full_layer_peers(grid, at, peer);
+    else if (in_full)
+        peer[n++] = at;
+    else if (is_source == leaves)
+        n = full_layer_peers(grid, at, peer);
+    if (!in_full)
+        peer[n++] = at;
+    else if (is_source != leaves && at % layer < grid->n_ranks % layer)
+        peer[n++] = full_ranks + at % layer;
+    return n;
+}
+
+int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
+                           int32_t *peer)
+{
+    int32_t last = grid->n_dims - 1, layer = grid->stride[last];
+    int32_t partial = grid->n_ranks % layer;
+    if (partial && (step == 0 || step > last))
+        return partial_layer_peers(grid, at, step == 0, !incoming, peer);
+    if (at >= grid->n_ranks - partial) {
+        peer[0] = at;
+        return 1;
+    }
+    int32_t stride = grid->stride[last - step], size = grid->size[last - step];
+    for (int32_t k = 0; k < size; k++)
+        peer[k] = at + (k - at / stride % size) * stride;
+    return size;
+}
+
 /* Walks by cpl_grid_step, with fewer divisions; stops are points. */
 static void walk_near(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t *stops)
 {

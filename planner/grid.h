@@ -10,6 +10,7 @@
 #include "routes.h"
 #include "status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CPL_MAX_DIMENSIONS 24 /* log2 of CPL_MAX_RANKS */
@@ -62,6 +63,12 @@ int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order)
  * not, a rank sends to, and receives from, at most the sum of (size - 1) others in a walk of all
  * messages. */
 int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t step);
+
+/* The ranks that messages of rank `at` can go to in a step of the walk from far to near (incoming:
+ * those that messages to it can come from), ascending, with itself where messages can rest. peer
+ * has room for n_ranks entries. Returns their number. */
+int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
+                           int32_t *peer);
 
 /* Routes of a pattern's messages over a grid of as many ranks: a wave per step. position[i] is the
  * point that rank i plays (a permutation, map.h); NULL: rank i is point i. Returns CPL_OK,

@@ -50,30 +50,24 @@ static enum cpl_status find_leaders(struct builder *b, int64_t *leader)
     return CPL_OK;
 }
 
-/* One bundle per leader, with its destinations. */
-static enum cpl_status make_bundles(struct builder *b)
+enum cpl_status cpl_plan_make_bundles(const struct cpl_pattern *p, const int64_t *leader,
+                                      struct cpl_plan *plan, int32_t *bundle_of,
+                                      struct cpl_error *error)
 {
-    const struct cpl_pattern *p = b->pattern;
-    struct cpl_plan *plan = b->plan;
-    int64_t *leader = CPL_ARENA_ARRAY(&b->scratch, int64_t, p->n_messages);
-    b->bundle_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, p->n_messages);
     plan->bundles = CPL_ARENA_ARRAY(&plan->arena, struct cpl_bundle, p->n_messages);
     plan->dests = CPL_ARENA_ARRAY(&plan->arena, int32_t, p->n_messages);
-    if (!leader || !b->bundle_of || !plan->bundles || !plan->dests)
-        return cpl_fail_memory(b->error, "the plan's bundles");
-    enum cpl_status status = find_leaders(b, leader);
-    if (status)
-        return status;
+    if (!plan->bundles || !plan->dests)
+        return cpl_fail_memory(error, "the plan's bundles");
     for (int32_t i = 0; i < p->n_ranks; i++)
         for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
             if (leader[m] == m) {
                 plan->bundles[plan->n_bundles] =
                     (struct cpl_bundle){.owner = i, .message = m, .volume = p->volume[m]};
-                b->bundle_of[m] = (int32_t)plan->n_bundles++;
+                bundle_of[m] = (int32_t)plan->n_bundles++;
             } else {
-                b->bundle_of[m] = b->bundle_of[leader[m]];
+                bundle_of[m] = bundle_of[leader[m]];
             }
-            plan->bundles[b->bundle_of[m]].n_dests++;
+            plan->bundles[bundle_of[m]].n_dests++;
         }
     for (int64_t k = 0; k < plan->n_bundles; k++) {
         plan->bundles[k].first_dest = plan->n_dests;
@@ -81,10 +75,21 @@ static enum cpl_status make_bundles(struct builder *b)
         plan->bundles[k].n_dests = 0;
     }
     for (int64_t m = 0; m < p->n_messages; m++) {
-        struct cpl_bundle *bundle = &plan->bundles[b->bundle_of[m]];
+        struct cpl_bundle *bundle = &plan->bundles[bundle_of[m]];
         plan->dests[bundle->first_dest + bundle->n_dests++] = p->dst[m];
     }
     return CPL_OK;
+}
+
+static enum cpl_status make_bundles(struct builder *b)
+{
+    int64_t *leader = CPL_ARENA_ARRAY(&b->scratch, int64_t, b->pattern->n_messages);
+    b->bundle_of = CPL_ARENA_ARRAY(&b->scratch, int32_t, b->pattern->n_messages);
+    if (!leader || !b->bundle_of)
+        return cpl_fail_memory(b->error, "the plan's bundles");
+    enum cpl_status status = find_leaders(b, leader);
+    return status ? status
+                  : cpl_plan_make_bundles(b->pattern, leader, b->plan, b->bundle_of, b->error);
 }
 
 /* A message's path without rests and loops: path[0] is its source, arrival[k] the wave in which

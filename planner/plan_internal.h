@@ -6,6 +6,13 @@
 
 #include <stdbool.h>
 
+/* Gives a plan without any its bundles, one for each leader of cpl_pattern_leaders, and their
+ * destinations, in memory of its arena. bundle_of (n_messages entries) tells each message's bundle.
+ * Returns CPL_OK or CPL_ERR_NOMEM. */
+enum cpl_status cpl_plan_make_bundles(const struct cpl_pattern *pattern, const int64_t *leader,
+                                      struct cpl_plan *plan, int32_t *bundle_of,
+                                      struct cpl_error *error);
+
 /* The fingerprint of a plan, computed from its arrays. */
 uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan);
 

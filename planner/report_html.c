@@ -264,6 +264,10 @@ static void time_pictures(FILE *out, const json_t *p)
                      "microseconds a call (median of the slowest rank)", bars, n);
     else
         fputs("<p>Calls of this exchange were not timed.</p>\n", out);
+    if (json_array_size(json_object_get(p, "tried")) > 0)
+        fputs("<p class=\"legend\"><span class=\"s\"><i style=\"background:#b8c1cc\"></i>in the "
+              "trials by which one was chosen (direct: by MPI)</span></p>\n",
+              out);
 }
 
 static void fact(FILE *out, const char *name, const char *format, double value)
@@ -297,7 +301,12 @@ static void facts(FILE *out, const json_t *p)
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
     fact(out, "combined messages that a message rides in, at most", "%.0f",
          cpl_report_number(json_object_get(p, "planned"), "hops_max"));
-    fact(out, "time to plan, ms", "%.1f", cpl_report_number(p, "plan_ms"));
+    bool was_kept = cpl_report_has_number(p, "made_ms");
+    fact(out, was_kept ? "time to read the plan from the cache, ms" : "time to plan, ms", "%.1f",
+         cpl_report_number(p, "plan_ms"));
+    if (was_kept)
+        fact(out, "time to plan when it was kept there, ms", "%.1f",
+             cpl_report_number(p, "made_ms"));
     fputs("</table>\n", out);
 }
 
@@ -357,8 +366,10 @@ static void section(FILE *out, const json_t *p, size_t number)
               "the report has enough of them.</p>\n",
               out);
     if (json_is_string(json_object_get(p, "file"))) {
-        put(out, "<p>Plan it again: <code>carpool plan --unit 1 DIR/", cpl_report_text(p, "file"),
-            "</code>, where DIR is CARPOOL_OUTPUT.</p>\n");
+        char nodes[64];
+        put(out, "<p>Plan it again: <code>carpool plan --unit 1",
+            cpl_report_nodes_option(p, nodes, sizeof nodes), " DIR/");
+        put(out, "", cpl_report_text(p, "file"), "</code>, where DIR is CARPOOL_OUTPUT.</p>\n");
     }
 }
 

@@ -48,3 +48,14 @@ void cpl_report_outcome(const json_t *pattern, char *text, size_t size)
         snprintf(text, size, "rerouted by %s in %lld of %lld calls",
                  cpl_report_text(pattern, "strategy"), (long long)planned, (long long)calls);
 }
+
+const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size)
+{
+    json_int_t n_nodes = cpl_report_integer(pattern, "nodes");
+    json_int_t n_ranks = cpl_report_integer(pattern, "ranks");
+    text[0] = '\0';
+    if (n_nodes > 0 && n_ranks >= n_nodes)
+        snprintf(text, size, " --ranks-per-node %lld",
+                 (long long)((n_ranks + n_nodes - 1) / n_nodes));
+    return text;
+}

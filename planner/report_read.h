@@ -20,6 +20,10 @@ void cpl_report_name(const json_t *pattern, char *name, size_t size);
 /* "rerouted by vpt:3", "left to MPI", "rerouted by vpt:3 in 90 of 100 calls", ... */
 void cpl_report_outcome(const json_t *pattern, char *text, size_t size);
 
+/* The option of carpool plan for as many nodes, " --ranks-per-node 4"; "" when the report does not
+ * tell. Returns text. */
+const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size);
+
 /* The page (report_html.c): the whole report as one HTML file that needs no other. The caller looks
  * at the stream's errors. */
 void cpl_report_html(const json_t *report, FILE *out);

@@ -42,7 +42,10 @@ struct cpl_plan_summary {
     int32_t reason;       /* why it is not to be used: enum cpl_left_alone (report.h) */
     struct cpl_metrics direct;
     struct cpl_metrics planned;
-    double plan_ms;
+    double embedded_us; /* modelled time that the messages add to a reduction which carries them */
+    double plan_ms;   /* that planning took, or reading the plan */
+    int32_t was_kept; /* 1: the plan was read from CARPOOL_PLAN_CACHE */
+    double made_ms;   /* then: that planning took when it was made */
 };
 
 /* What all get: plans, fastest by the model first. */

@@ -4,6 +4,7 @@
 #include "comm_state.h"
 #include "log.h"
 #include "picture.h"
+#include "plan_root.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
 #include "pt2pt_requests.h"
@@ -29,6 +30,7 @@ static void share_settings(void)
     if (cpl_context.rank == 0) {
         cpl_settings_read(settings, environ, warn_setting, NULL);
         cpl_report_start();
+        cpl_plan_root_start();
     }
     PMPI_Bcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);

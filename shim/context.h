@@ -42,6 +42,8 @@ struct cpl_shim_machine {
     struct cpl_machine_file file;   /* what CARPOOL_MACHINE says, else the default */
     struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
     bool unfit_warned;              /* CARPOOL_STRATEGY has been warned about */
+    bool cache_warned;              /* CARPOOL_PLAN_CACHE has been warned about */
+    bool cache_closed;              /* plans cannot be kept there */
 };
 
 #define CPL_N_RECENT 64 /* a power of two */

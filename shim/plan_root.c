@@ -6,16 +6,23 @@
 #include "plan_root.h"
 
 #include "context.h"
+#include "directory.h"
 #include "log.h"
 #include "picture.h"
+#include "planner/hypercube.h"
 #include "planner/machine.h"
+#include "planner/plan_cache.h"
 #include "report.h"
 #include "work.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+_Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be kept");
 
 static enum cpl_status build_pattern(const struct cpl_plan_request *request,
                                      struct cpl_pattern *pattern, struct cpl_error *error)
@@ -101,22 +108,87 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+void cpl_plan_root_start(void)
+{
+    struct cpl_settings *settings = &cpl_context.settings;
+    if (settings->mode == CPL_MODE_OFF || !settings->plan_cache[0])
+        return;
+    bool made = cpl_directory_make(settings->plan_cache);
+    if (made && access(settings->plan_cache, R_OK | X_OK) == 0)
+        return;
+    cpl_log(CPL_LOG_WARN, "plan",
+            "CARPOOL_PLAN_CACHE: cannot %s the directory %s (%s); plans are not kept; name another "
+            "one",
+            made ? "read" : "make", settings->plan_cache, strerror(errno));
+    settings->plan_cache[0] = '\0';
+}
+
+/* Whether the plans are in the cache. */
+static bool find_kept(const struct cpl_plan_key *key, struct cpl_plan_set *set)
+{
+    struct cpl_error error;
+    char text[sizeof error.text + 200];
+    bool found = false;
+    if (!cpl_context.settings.plan_cache[0])
+        return false;
+    if (cpl_plan_cache_find(cpl_context.settings.plan_cache, key, set, &found, &error)) {
+        snprintf(text, sizeof text,
+                 "CARPOOL_PLAN_CACHE: %s; it is planned anew and the file replaced", error.text);
+        warn_once(&cpl_context.machine.cache_warned, text);
+    }
+    return found;
+}
+
+static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
+{
+    struct cpl_error error;
+    char text[sizeof error.text + 200];
+    if (!cpl_context.settings.plan_cache[0] || cpl_context.machine.cache_closed ||
+        !cpl_plan_cache_keep(cpl_context.settings.plan_cache, key, set, &error))
+        return;
+    snprintf(text, sizeof text,
+             "CARPOOL_PLAN_CACHE: %s; plans of this run are not kept; name a directory with room "
+             "that can be written to",
+             error.text);
+    warn_once(&cpl_context.machine.cache_warned, text);
+    cpl_context.machine.cache_closed = true;
+}
+
+/* The plans by a choice, from the cache or new. */
+static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
+                                    const struct cpl_strategy_choice *choice,
+                                    struct cpl_plan_set *set, bool *was_kept,
+                                    struct cpl_error *error)
+{
+    char strategy[CPL_STRATEGY_TEXT];
+    const struct cpl_plan_key key = {PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
+    cpl_strategy_format(choice, strategy);
+    double start = now_ms();
+    *was_kept = find_kept(&key, set);
+    if (*was_kept)
+        return CPL_OK;
+    *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
+    enum cpl_status status = choice->strategy
+                                 ? cpl_strategy_plan(input, choice, set->plan, error)
+                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
+                                                            &set->n, &set->ranking, error);
+    set->ms = now_ms() - start;
+    if (!status)
+        keep(&key, set);
+    return status;
+}
+
 /* The plans of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
  * is then direct. The ranking is what auto tried, else empty. */
 static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
-                                  struct cpl_strategy_choice *choice, bool *fits,
-                                  struct cpl_plan *plan, int *n, struct cpl_ranking *ranking,
+                                  struct cpl_plan_set *set, bool *fits, bool *was_kept,
                                   struct cpl_error *error)
 {
+    struct cpl_strategy_choice choice;
     *fits = true;
-    *n = 1;
-    ranking->n = 0;
-    enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, choice, error);
-    if (status)
-        return status;
-    if (!choice->strategy)
-        return cpl_strategy_plan_ranked(input, most, choice, plan, n, ranking, error);
-    status = cpl_strategy_plan(input, choice, plan, error);
+    enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, &choice, error);
+    if (!status)
+        status = find_or_plan(input, most, &choice, set, was_kept, error);
     if (status != CPL_ERR_UNFIT)
         return status;
     char text[CPL_SETTINGS_TEXT + sizeof error->text + 100];
@@ -125,8 +197,8 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
              cpl_context.settings.strategy, error->text);
     warn_once(&cpl_context.machine.unfit_warned, text);
     *fits = false;
-    cpl_strategy_parse("direct", choice, NULL);
-    return cpl_strategy_plan(input, choice, plan, error);
+    cpl_strategy_parse("direct", &choice, NULL);
+    return find_or_plan(input, most, &choice, set, was_kept, error);
 }
 
 static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
@@ -203,48 +275,67 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     return CPL_OK;
 }
 
+/* What making the set took, where that is not measured (work.h). */
+static void note_work(const struct cpl_strategy_input *input, const struct cpl_plan_set *set)
+{
+    int64_t n_strategies = set->ranking.n > 0 ? (int64_t)set->ranking.n : 1;
+    bool searched = n_strategies > 1 || set->choice[0].strategy->searches;
+    cpl_work_planned(input->pattern->n_messages, n_strategies, searched ? input->budget_ms : 0);
+}
+
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
                                     struct cpl_error *error)
 {
-    struct cpl_strategy_choice choice[CPL_MAX_PLANS];
-    struct cpl_ranking ranking;
+    struct cpl_plan_set set;
     struct cpl_metrics direct;
-    bool fits;
+    bool fits, was_kept;
     double start = now_ms();
-    enum cpl_status status =
-        make_plans(input, request->most_plans, choice, &fits, plan, n, &ranking, error);
+    enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &was_kept, error);
     if (status)
         return status;
-    bool searched = ranking.n > 0 || (fits && choice[0].strategy->searches);
-    cpl_work_planned(input->pattern->n_messages, ranking.n > 0 ? (int64_t)ranking.n : 1,
-                     searched ? input->budget_ms : 0);
+    if (!was_kept)
+        note_work(input, &set);
     double ms = now_ms() - start;
+    double embedded_us = 0;
     status = measure_direct(input, &direct, error);
-    for (int k = 0; k < *n && !status; k++) {
+    if (!status)
+        status = cpl_hypercube_carry_cost(cpl_pattern_pairs(input->pattern), input->machine,
+                                          input->unit_bytes, &embedded_us, error);
+    for (int k = 0; k < set.n && !status; k++) {
         summary[k].plan_ms = ms;
+        summary[k].was_kept = was_kept;
+        summary[k].made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
-        status = summarise(input, &choice[k], &plan[k], &summary[k], error);
+        summary[k].embedded_us = embedded_us;
+        status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);
         if (status)
             break;
         summary[k].reason = decide(&summary[k], fits, request->needed);
         summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
-        cpl_picture_add(input->pattern, &plan[k], input->machine, &summary[k], &ranking);
+        cpl_picture_add(input->pattern, &set.plan[k], input->machine, &summary[k], &set.ranking);
+        plan[k] = set.plan[k];
     }
-    for (int k = 0; k < *n && status; k++)
-        cpl_plan_free(&plan[k]);
+    if (status)
+        cpl_plan_set_free(&set);
+    else
+        *n = set.n;
     return status;
 }
 
 static void log_plan(const struct cpl_plan_summary *s, bool tried)
 {
+    char made[80] = "planned";
+    if (s->was_kept)
+        snprintf(made, sizeof made, "read from the plan cache (planning took %.1f ms)", s->made_ms);
     cpl_log(
         CPL_LOG_INFO, "plan",
         "%d ranks, %lld messages: %s, busiest rank sends %lld instead of %lld, modelled %.1f us "
-        "instead of %.1f, planned in %.1f ms; %s",
+        "instead of %.1f, %s in %.1f ms; %s",
         cpl_context.size, (long long)s->n_messages, s->strategy, (long long)s->planned.sends_max,
-        (long long)s->direct.sends_max, s->planned.modelled_us, s->direct.modelled_us, s->plan_ms,
+        (long long)s->direct.sends_max, s->planned.modelled_us, s->direct.modelled_us, made,
+        s->plan_ms,
         !s->decided ? "left to MPI"
         : tried     ? "to be tried"
                     : "rerouted from now on");

@@ -1,5 +1,6 @@
 /* Planning on the rank that plans for its communicator: from everybody's send sets to the plan.
- * Local; no MPI calls. */
+ * Local; no MPI calls. Plans are read from CARPOOL_PLAN_CACHE where they are there, else
+ * kept there. */
 #ifndef CARPOOL_PLAN_ROOT_H
 #define CARPOOL_PLAN_ROOT_H
 
@@ -23,6 +24,10 @@ struct cpl_plan_request {
     bool needed; /* this and the next as in struct cpl_agree_input */
     int most_plans;
 };
+
+/* On rank 0, before its settings become everybody's: makes the directory CARPOOL_PLAN_CACHE, a
+ * setting that is empty afterwards, with a warning, if it cannot be used. */
+void cpl_plan_root_start(void);
 
 /* Plans by the settings' strategy and fills the summaries. Returns how many plans there are; they
  * and, when there are any, *pattern are the caller's to free. A strategy that does not fit is

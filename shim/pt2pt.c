@@ -19,6 +19,8 @@ void cpl_pt2pt_poll(void)
     bool any = cpl_context.first_pending && cpl_neighbor_poll();
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
+        if (s->pt2pt.embed.used > 0)
+            cpl_embed_release(s, false);
         if (s->pt2pt.match.straight)
             any |= cpl_match_poll(&s->pt2pt.match) > 0;
     }
@@ -33,7 +35,7 @@ void cpl_pt2pt_leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
          s = s->next) {
-        if (s->pt2pt.batch.n == 0 && !s->pt2pt.following)
+        if ((s->pt2pt.batch.n == 0 && !s->pt2pt.following) || s->pt2pt.embed.waiting)
             continue;
         if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -95,29 +97,66 @@ static void meet(struct cpl_comm_state *state)
         p->next_agreement = p->n_collectives + 1;
 }
 
-void cpl_pt2pt_before_collective(MPI_Comm comm)
+/* A blocking collective is entered: batches leave, and the pace is taken. */
+static void arrive(struct cpl_comm_state *state)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
     if (cpl_context.timed.of)
         cpl_profile_finish(NULL);
-    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
+    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE || state->pt2pt.sampled)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->sampled) {
-        cpl_profile_sample(p);
-        return;
-    }
     if (p->next_agreement == 0)
         p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
     if (p->started && !p->given_up)
         cpl_pace_note(&p->pace, p->n_learned + p->n_batches, p->phase == CPL_PT2PT_MANAGED,
                       PMPI_Wtime());
+}
+
+/* The ranks meet when it is time. */
+static void go_on(struct cpl_comm_state *state)
+{
+    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
+        return;
+    struct cpl_pt2pt *p = &state->pt2pt;
+    p->reducing = false;
+    if (p->sampled) {
+        cpl_profile_sample(p);
+        return;
+    }
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
     if (p->started)
         p->pace.at = PMPI_Wtime();
+}
+
+void cpl_pt2pt_before_collective(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    arrive(state);
+    go_on(state);
+}
+
+bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
+                         MPI_Datatype type, MPI_Op op, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE || state->inter)
+        return false;
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->phase != CPL_PT2PT_MANAGED || !p->embed.on || p->given_up ||
+        !cpl_embed_takes(state, send, recv, count, type, op)) {
+        p->reducing =
+            cpl_context.settings.embed != CPL_EMBED_OFF && cpl_embed_is_small(count, type);
+        return false;
+    }
+    p->reducing = p->embed.waiting = true;
+    arrive(state);
+    p->embed.waiting = false;
+    *result = cpl_embed_allreduce(state, send, recv, count, type, op);
+    go_on(state);
+    return true;
 }
 
 void cpl_pt2pt_before_open(MPI_Comm comm)

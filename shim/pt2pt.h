@@ -25,6 +25,11 @@ void cpl_pt2pt_poll(void);
  * at the 4th, 8th, 16th ... one the ranks of comm may agree on managing it. Collective. */
 void cpl_pt2pt_before_collective(MPI_Comm comm);
 
+/* An MPI_Allreduce is about to be made: carries it out if messages ride in it. Returns true then,
+ * with MPI's result in *result; false when it is to be made as any collective. Collective. */
+bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
+                         MPI_Datatype type, MPI_Op op, int *result);
+
 /* A window or file is about to be opened over comm: its calls wait without polling. Nothing is
  * managed anew from then on; if comm has all ranks, what is managed is drained and no longer
  * forwarded. Collective. */

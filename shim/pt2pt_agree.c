@@ -211,13 +211,22 @@ static void plan_key(struct cpl_comm_state *state, const struct key *key, struct
     slices->n_words[slices->n++] = output.n_words[0];
 }
 
+/* Whether the messages of a plan ride in reductions where these come next: when that is modelled
+ * faster than the plan, which needs messages of its own. The same answer on all ranks. */
+static bool embeds(const struct cpl_plan_summary *summary)
+{
+    return cpl_context.settings.embed != CPL_EMBED_OFF &&
+           (cpl_context.settings.mode == CPL_MODE_FORCE ||
+            summary->embedded_us < summary->planned.modelled_us);
+}
+
 /* From here on all ranks manage the communicator, or none. */
 static void manage(struct cpl_comm_state *state, struct slices *slices)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     bool ready = cpl_pt2pt_manage(state);
     p->summary = calloc((size_t)slices->n, sizeof *p->summary);
-    ready = ready && p->summary;
+    ready = ready && p->summary && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)
@@ -228,6 +237,8 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
         struct cpl_signature *s = find_key(p, &slices->key[k]);
         if (s)
             s->plan = plan;
+        p->embeds[k] = embeds(&slices->summary[k]);
+        p->embed.on |= p->embeds[k];
         if (p->summary)
             p->summary[k] = slices->summary[k];
     }
@@ -244,6 +255,7 @@ static void manage(struct cpl_comm_state *state, struct slices *slices)
     }
     if (ready)
         cpl_rides_free(&p->rides);
+    cpl_embed_free(&p->embed);
     for (int k = 0; k < p->n_signatures; k++)
         p->signature[k].plan = CPL_NO_PLAN;
     p->phase = CPL_PT2PT_ALONE;

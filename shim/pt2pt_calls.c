@@ -109,7 +109,7 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
         if (s->plan == CPL_NO_PLAN)
             continue;
         if (s->n == p->batch.n && s->hash == p->batch.hash)
-            return true;
+            return !s->waits;
         may_grow |= s->n > p->batch.n && cpl_pt2pt_place_of(s, dest) >= 0;
     }
     return !may_grow;

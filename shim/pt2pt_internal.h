@@ -3,6 +3,7 @@
 #define CARPOOL_PT2PT_INTERNAL_H
 
 #include "agree.h"
+#include "embed.h"
 #include "match.h"
 #include "pace.h"
 #include "pt2pt.h"
@@ -46,6 +47,9 @@ struct cpl_signature {
     struct cpl_signature_message *message; /* n, in the order in which they were sent first */
     bool follows; /* managed: its first message is no other planned one's, and mostly all come */
     int64_t n_followed, n_abandoned;
+    int64_t n_reduced; /* times that a small reduction came next, while learning */
+    bool waits;        /* managed: when complete it waits for the reduction that comes next */
+    int64_t n_embedded, n_missed; /* how often it came, and something else did */
 };
 
 /* The messages that have not left. While learning only who they go to is kept; managed, segments as
@@ -90,9 +94,12 @@ struct cpl_pt2pt {
     bool sampled; /* a profile run looks at it from time to time only; alike on all ranks */
     struct cpl_left_exchanges left; /* to MPI */
     struct cpl_pace pace;           /* by batches, until the plans are given up */
+    bool reducing;                  /* a small reduction is being entered */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;
+    struct cpl_embed embed;
+    bool embeds[CPL_MAX_RIDE_PLANS]; /* per plan: its batches may ride in reductions; alike */
     struct cpl_signature *following; /* the messages go into its rides as they are sent */
     int n_following;                 /* so many have */
     struct cpl_signature *latest;    /* that was followed to its end */
@@ -146,7 +153,8 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
-void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* what is being followed ends before its end */
+void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p); /* the batch rides in a reduction */
+void cpl_pt2pt_abandon(struct cpl_pt2pt *p);        /* what is being followed ends before its end */
 void cpl_pt2pt_drain(struct cpl_comm_state *state);
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */
 void cpl_pt2pt_end(struct cpl_comm_state *state);

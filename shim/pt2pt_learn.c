@@ -215,8 +215,10 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
     if (!s)
         s = add_signature(p);
-    if (s)
+    if (s) {
         s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
+        s->n_reduced += p->reducing;
+    }
     cpl_profile_batch_left(p, s);
     p->n_learned++;
     p->batch.n = 0;

@@ -50,6 +50,12 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
         cpl_match_deliver(&state->pt2pt.match, segment, payload);
 }
 
+static void reduction(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
+                      size_t n)
+{
+    cpl_embed_arrived(context, number, step, bytes, n);
+}
+
 static void drop(void *context, struct cpl_receive *receive)
 {
     (void)context;
@@ -66,6 +72,7 @@ bool cpl_pt2pt_manage(struct cpl_comm_state *state)
     p->match.drop = drop;
     p->match.context = state;
     p->rides.deliver = deliver;
+    p->rides.reduction = reduction;
     p->rides.context = state;
     p->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
     p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
@@ -125,7 +132,8 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     for (int k = 0; k < p->n_signatures; k++) {
         struct cpl_signature *s = &p->signature[k];
-        s->follows = s->plan != CPL_NO_PLAN;
+        s->waits = s->plan != CPL_NO_PLAN && p->embeds[s->plan] && 2 * s->n_reduced > s->times;
+        s->follows = s->plan != CPL_NO_PLAN && !s->waits;
         for (int j = 0; j < s->n; j++)
             s->message[j].payload = payload_of(s, state->rank, s->message[j].dest);
         for (int i = 0; i < p->n_signatures; i++)
@@ -205,21 +213,49 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     cpl_context.n_open_batches--;
 }
 
+static void batch_has_left(struct cpl_pt2pt *p)
+{
+    p->n_batches++;
+    p->batch.n = 0;
+    p->batch.used = 0;
+    cpl_context.n_open_batches--;
+}
+
+/* Of so many times that a batch waited for a reduction, one may have been for nothing. */
+#define EMBEDDED_SHARE 8
+
+/* A batch that was to wait for a reduction leaves without. */
+static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
+{
+    if (!p->reducing && ++s->n_missed * EMBEDDED_SHARE > s->n_embedded + EMBEDDED_SHARE)
+        s->waits = false;
+}
+
 void cpl_pt2pt_flush(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     cpl_pt2pt_abandon(p);
     if (p->batch.n == 0)
         return;
-    const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    if (s && s->waits)
+        miss(p, s);
     if (s && s->plan != CPL_NO_PLAN)
         flush_planned(state, s);
     else
         flush_alone(p);
-    p->n_batches++;
-    p->batch.n = 0;
-    p->batch.used = 0;
-    cpl_context.n_open_batches--;
+    batch_has_left(p);
+}
+
+void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p)
+{
+    if (p->batch.n == 0)
+        return;
+    struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    if (s)
+        s->n_embedded++;
+    p->n_batches_planned++;
+    batch_has_left(p);
 }
 
 /* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
@@ -233,9 +269,10 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     cpl_pt2pt_flush(state);
     while (!quiet) {
         MPI_Request request;
-        cpl_rides_release(&p->rides);
-        while (cpl_rides_poll(&p->rides))
+        do {
             cpl_rides_release(&p->rides);
+            cpl_embed_release(state, true);
+        } while (cpl_rides_poll(&p->rides));
         int64_t mine[2] = {p->rides.sent, p->rides.received};
         if (PMPI_Iallreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm, &request) !=
             MPI_SUCCESS)
@@ -251,8 +288,13 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
 static void report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    int64_t mine[3] = {p->rides.forwarded, p->n_batches, p->n_batches_planned}, all[3] = {0};
-    cpl_collective_Reduce(mine, all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
+    const struct cpl_embed *embed = &p->embed;
+    int64_t mine[] = {p->rides.forwarded, p->n_batches, p->n_batches_planned, embed->n_segments,
+                      embed->n_late};
+    int64_t all[sizeof mine / sizeof *mine] = {0}, sends = 0;
+    cpl_collective_Reduce(mine, all, sizeof mine / sizeof *mine, MPI_INT64_T, MPI_SUM, 0,
+                          state->private_comm);
+    cpl_collective_Reduce(&embed->n_sends, &sends, 1, MPI_INT64_T, MPI_MAX, 0, state->private_comm);
     if (state->rank != 0)
         return;
     for (int k = 0; k < p->n_plans; k++) {
@@ -262,6 +304,10 @@ static void report(struct cpl_comm_state *state)
                                .calls = all[1],
                                .calls_planned = all[2],
                                .forwarded_bytes = all[0],
+                               .reductions = embed->n_reductions,
+                               .reduction_sends = sends,
+                               .reduction_messages = all[3],
+                               .reduction_late = all[4],
                                .summary = p->summary[k],
                                .reason = p->reason};
         cpl_report_add(&r);
@@ -287,6 +333,7 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     p->phase = CPL_PT2PT_ALONE;
     cpl_rides_free(&p->rides);
     cpl_match_free(&p->match);
+    cpl_embed_free(&p->embed);
 }
 
 /* What the first rank sent by MPI, and why. */

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "context.h"
+#include "directory.h"
 #include "log.h"
 #include "picture.h"
 
@@ -132,25 +133,13 @@ static bool is_writable(const char *file)
     return access(directory, W_OK) == 0;
 }
 
-/* Makes the directory unless it is there. */
-static bool make_directory(const char *name)
-{
-    struct stat info;
-    if (mkdir(name, 0777) != 0 && errno != EEXIST)
-        return false;
-    if (stat(name, &info) != 0)
-        return false;
-    errno = ENOTDIR;
-    return S_ISDIR(info.st_mode);
-}
-
 void cpl_report_start(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
     char file[CPL_SETTINGS_TEXT + 64];
     if (settings->mode == CPL_MODE_OFF)
         return;
-    if (settings->output[0] && !make_directory(settings->output)) {
+    if (settings->output[0] && !cpl_directory_make(settings->output)) {
         cpl_log(CPL_LOG_WARN, "report",
                 "CARPOOL_OUTPUT: cannot make the directory %s (%s); nothing is written there; name "
                 "another one",

@@ -26,7 +26,11 @@ struct cpl_record {
     double planned_seconds;
     int64_t forwarded_bytes; /* by all ranks, in all calls */
     struct cpl_plan_summary summary;
-    int32_t reason; /* enum cpl_left_alone */
+    int32_t reason;             /* enum cpl_left_alone */
+    int64_t reductions;         /* that carried messages, or might have */
+    int64_t reduction_sends;    /* messages of these by the rank that sent most */
+    int64_t reduction_messages; /* of the program's in them, */
+    int64_t reduction_late;     /* and of these: that went on alone */
     int32_t n_trials;
     int64_t trial_calls; /* that were part of trials */
     int32_t n_tried;     /* candidates; the first is direct */

@@ -133,6 +133,8 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "straight_bytes", json_integer(s->straight_bytes));
     json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
     json_object_set_new(o, "plan_ms", json_real(s->plan_ms));
+    if (s->was_kept)
+        json_object_set_new(o, "made_ms", json_real(s->made_ms));
     json_object_set_new(o, "direct",
                         metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
     json_object_set_new(o, "planned",
@@ -162,6 +164,13 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
     if (r->reason != CPL_LEFT_NOT)
         json_object_set_new(o, "left_alone",
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
+    if (r->reductions > 0)
+        json_object_set_new(o, "in_reductions",
+                            json_pack("{s:I s:f s:I s:I}", "reductions", (json_int_t)r->reductions,
+                                      "sends_max_per_reduction",
+                                      (double)r->reduction_sends / (double)r->reductions,
+                                      "messages_carried", (json_int_t)r->reduction_messages, "late",
+                                      (json_int_t)r->reduction_late));
     if (s->known)
         add_summary(o, r, picture);
     return o;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define RIDE_TAG    1000
-#define RIDE_BYTES  (48 << 10) /* the most that one ride carries, with its header */
+#define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
 #define N_RECEIVES  8
 #define N_INSTANCES 8 /* of a plan that can be under way at once, a power of two */
 
@@ -79,7 +79,7 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
             struct cpl_segment segment;
             memcpy(&segment, segments + part, sizeof segment);
             size_t more = cpl_segment_bytes(&segment);
-            if (n_part > 0 && sizeof(struct header) + part + more > RIDE_BYTES)
+            if (n_part > 0 && sizeof(struct header) + part + more > CPL_RIDE_BYTES)
                 break;
             part += more;
             n_part++;
@@ -99,6 +99,17 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
         bytes -= part;
         n -= n_part;
     }
+}
+
+struct cpl_flight *cpl_rides_open(struct cpl_rides *rides)
+{
+    return take_flight(rides);
+}
+
+void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
+                              uint32_t number, int32_t step)
+{
+    take_off(rides, flight, dest, (struct header){REDUCTION, number, step, 0});
 }
 
 /* Copies a payload from memory, or when there is a span from the program's buffer. */
@@ -208,7 +219,7 @@ static unsigned char *place(struct cpl_rides *rides, struct instance *instance, 
     struct cpl_segment riding = *segment;
     riding.slot = slot;
     if (!edge || edge->left ||
-        (edge->flight && edge->flight->used + cpl_segment_bytes(segment) > RIDE_BYTES))
+        (edge->flight && edge->flight->used + cpl_segment_bytes(segment) > CPL_RIDE_BYTES))
         return NULL;
     if (!edge->flight) {
         edge->flight = take_flight(rides);
@@ -331,6 +342,11 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
     struct instance *instance = NULL;
     int32_t in_edge = -1;
     memcpy(&header, bytes, sizeof header);
+    if (header.plan == REDUCTION) {
+        rides->reduction(rides->context, header.instance, header.wave, bytes + sizeof header,
+                         n - sizeof header);
+        return;
+    }
     if (header.plan >= 0 && header.plan < rides->n_plans) {
         in_edge = find_in_edge(&rides->plan[header.plan]->slice, from, header.wave);
         if (in_edge >= 0)
@@ -349,7 +365,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
 
 static void post_receive(struct cpl_rides *rides, int k)
 {
-    PMPI_Irecv(rides->buffer + (size_t)k * RIDE_BYTES, RIDE_BYTES, MPI_BYTE, MPI_ANY_SOURCE,
+    PMPI_Irecv(rides->buffer + (size_t)k * CPL_RIDE_BYTES, CPL_RIDE_BYTES, MPI_BYTE, MPI_ANY_SOURCE,
                RIDE_TAG, rides->comm, &rides->receive[k]);
 }
 
@@ -382,7 +398,7 @@ bool cpl_rides_poll(struct cpl_rides *rides)
         rides->received++;
         rides->next_receive = (r + 1) % N_RECEIVES;
         PMPI_Get_count(&status[at], MPI_BYTE, &bytes);
-        handle_ride(rides, status[at].MPI_SOURCE, rides->buffer + (size_t)r * RIDE_BYTES,
+        handle_ride(rides, status[at].MPI_SOURCE, rides->buffer + (size_t)r * CPL_RIDE_BYTES,
                     (size_t)bytes);
         post_receive(rides, r);
     }
@@ -404,7 +420,7 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
     PMPI_Comm_rank(comm, &rides->rank);
     PMPI_Comm_size(comm, &rides->size);
     rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
-    rides->buffer = malloc((size_t)N_RECEIVES * RIDE_BYTES);
+    rides->buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
     if (!rides->receive || !rides->buffer) {
         free(rides->receive);
         free(rides->buffer);

@@ -23,6 +23,7 @@
 
 #define CPL_MAX_RIDE_PLANS 8
 #define CPL_NO_PLAN        (-1)
+#define CPL_RIDE_BYTES     (48 << 10) /* the most that one ride carries, with its header */
 
 struct cpl_ride_plan;
 
@@ -43,6 +44,9 @@ struct cpl_rides {
     int next_receive;
     /* Called for segments that have come for this rank. */
     void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
+    /* Called for a reduction's message that has come, without the header. */
+    void (*reduction)(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
+                      size_t n);
     void *context;
 };
 
@@ -74,6 +78,12 @@ void cpl_rides_abandon(struct cpl_rides *rides, int plan);
  * padded to 8 bytes). */
 void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
                     uint32_t n);
+
+/* A reduction's message (embed.h): open it, append to it up to CPL_RIDE_BYTES, send it. NULL when
+ * memory ran out. */
+struct cpl_flight *cpl_rides_open(struct cpl_rides *rides);
+void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
+                              uint32_t number, int32_t step);
 
 /* Receives, forwards, delivers, sends what has been held too long. Returns whether anything
  * happened. */

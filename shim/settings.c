@@ -45,6 +45,7 @@ static const struct choices choices[] = {
     {PREFIX "MODE", {CHOICES_MODE}},
     {PREFIX "VERBOSE", {CHOICES_VERBOSE}},
     {PREFIX "CHECK", {CHOICES_CHECK}},
+    {PREFIX "EMBED", {CHOICES_EMBED}},
 };
 
 size_t cpl_settings_count(void)

@@ -13,6 +13,7 @@
 #define CPL_SETTINGS_TEXT 1024 /* bytes of a text value, with the final 0 */
 
 enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
+enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
 typedef int32_t cpl_setting_choice;
 typedef int64_t cpl_setting_count;

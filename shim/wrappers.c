@@ -111,6 +111,19 @@ static void before_collective(MPI_Comm comm)
         before_collective(over);                                                                   \
         return cpl_collective_##name arguments;                                                    \
     }
+#define REDUCES(name, via, over, parameters, arguments)                                            \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
+            cpl_neighbor_before_collective(comm);                                                  \
+            return result;                                                                         \
+        }                                                                                          \
+        before_collective(over);                                                                   \
+        return cpl_collective_##name arguments;                                                    \
+    }
 #define OPENS(name, via, over, parameters, arguments)                                              \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \

@@ -112,8 +112,10 @@ said "one rank alone" 1 err "nobody to send to"
 calibrate 2 - - --help
 said "help" 0 out "usage: "
 check "help: once" test "$(grep -c usage "$tmp/out")" -eq 1
-calibrate 2 - - --second
-said "unknown values and options" 2 err "unknown option"
+calibrate 2 - - --seconds
+said "an option without its value" 2 err "option '--seconds' needs a value"
+calibrate 2 - - --ouput x
+said "an unknown option" 2 err "no option '--ouput'; did you mean --output?"
 calibrate 2 - - --seconds 0
 said "wrong value" 2 err "'0' is not a value"
 calibrate 2 - - --distances "a#b"

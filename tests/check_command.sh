@@ -58,6 +58,7 @@ expect "--version" 0 out "carpool " --version
 expect "--help" 0 out "usage: carpool COMMAND" --help
 expect "help" 0 out "usage: carpool COMMAND" help
 misused "no command" "usage: carpool COMMAND"
+misused "unknown option" "no option '--versoin'" --versoin
 misused "unknown command" "no command 'plam'; did you mean plan?" plam
 run --help
 for command in $(sed -n 's/^  \([a-z]*\)  *.*/\1/p' "$tmp/out"); do
@@ -68,8 +69,10 @@ done
 hub=$golden/hub-8.txt
 misused "plan without a file" "which FILE?" plan
 misused "plan with two files" "one FILE at a time" plan "$hub" "$hub"
-misused "plan: unknown option" "unrecognized option" plan --magic "$hub"
-misused "plan: option without its value" "requires an argument" plan "$hub" --strategy
+misused "plan: unknown option" "no option '--strategi'; did you mean --strategy?" plan --strategi=all "$hub"
+misused "plan: unknown short option" "no option '-s'" plan -s "$hub"
+misused "plan: option without its value" "option '--strategy' needs a value" plan "$hub" --strategy
+misused "plan: option with a value it does not take" "option '--dump' takes no value" plan "$hub" --dump=all
 misused "plan: unknown format" "'xml' is not a value" plan --format xml "$hub"
 for number in 0 -1 1.5 x 99999999999 ''; do
     misused "plan: --ranks-per-node '$number'" "'$number' is not a value" \
@@ -362,8 +365,16 @@ else
 fi
 
 # --- carpool report
-misused "report without a file" "usage: " report
-misused "report of two files" "usage: " report a b
+misused "report without a file" "which FILE?" report
+misused "report with its file taken for the page" "which FILE?" report --html a
+misused "report of two files" "'b' is too much" report a b
+misused "report: unknown option" "no option '--htlm'; did you mean --html?" report --htlm a b
+mkdir "$tmp/ride"
+fails "report: a directory" "$tmp/ride/report.json" report "$tmp/ride"
+: >"$tmp/nothing.json"
+fails "report: an empty file" "is empty" report "$tmp/nothing.json"
+printf '\177ELF\0\377' >"$tmp/binary.json"
+fails "report: a binary file" "is this a report of Carpool's?" report "$tmp/binary.json"
 fails "report: no such file" "$tmp/none" report "$tmp/none"
 printf '{"a": 1,\n oops}\n' >"$tmp/bad.json"
 fails "report: no JSON" "$tmp/bad.json:2: " report "$tmp/bad.json"

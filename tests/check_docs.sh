@@ -56,7 +56,7 @@ listed() { # description, words, document...: none of the words is missing, and 
     none "$what" "$(words_missing "$@")"
 }
 
-for document in README.md doc/carpool.1 doc/carpool.7 doc/architecture.md bench/README.md; do
+for document in README.md doc/carpool.1 doc/carpool.7 doc/carpool_array.3 doc/architecture.md bench/README.md; do
     check "$document is written" test -s "$top_srcdir/$document"
 done
 listed "every setting is in the manual" "$variables" doc/carpool.7
@@ -73,6 +73,9 @@ listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
 listed "every option of carpool report is in the manual" "$(
     "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every setting is in the README" "$variables" README.md
+listed "every function, policy and option of the array is in its manual" "$(
+    grep -Eo 'int carpool_array_[a-z]+|^    CARPOOL_ARRAY_[A-Z]+' "$top_srcdir/array/carpool_array.h" |
+        sed 's/.* //')" doc/carpool_array.3
 if [ -x "$top_builddir/calibrate/carpool-calibrate" ]; then
     listed "every option of carpool calibrate is in the manual" "$calibrate_options" doc/carpool.1
 else
@@ -101,7 +104,7 @@ unknown_strategies() {
 none "every strategy that is set in the documents exists" "$(unknown_strategies)"
 
 if command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1; then
-    for page in carpool.1 carpool.7; do
+    for page in carpool.1 carpool.7 carpool_array.3; do
         none "$page has no warnings" "$(
             LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z \
                 "$top_srcdir/doc/$page" 2>&1 >/dev/null)"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the objects name, and what the sources may not: no MPI in the planner, PMPI_ only in the
-# library, which exports the intercepted calls and nothing else; the environment is read in one place.
+# What the objects name, and what the sources may not: no MPI in the planner, MPI_ only in the
+# array's library, PMPI_ only in the library, which exports the intercepted calls and nothing else; the environment is read in one place.
 #
 #   check_exports.sh      with top_srcdir and top_builddir in the environment
 #
@@ -78,6 +78,19 @@ library_exports() {
     done
 }
 
+# The array's library exports what its header has, and its MPI functions go through tools and the
+# preloaded library.
+array_exports() {
+    shared=$top_builddir/array/.libs/libcarpool_array.so
+    [ -r "$shared" ] || { echo "no $shared"; return 1; }
+    exported=$(nm -D --defined-only "$shared" | sed 's/.* //' | sort)
+    declared=$(grep -Eo '^int carpool_array_[a-z]+' "$top_srcdir/array/carpool_array.h" |
+        sed 's/int //' | sort)
+    [ "$exported" = "$declared" ] || echo "exported: $exported; declared: $declared"
+    nm -D --undefined-only "$shared" | sed 's/.* //' | grep -E '^PMPI'
+    true
+}
+
 # MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY are variables in MPICH, without a PMPI_ name, and so are the
 # predefined attribute functions.
 library_mpi() {
@@ -112,6 +125,7 @@ objects "the library does not call what it exports for mpi_f08" own_calls
 objects "the tables say what mpi_f08 calls by PMPI_ names" binding_calls
 objects "the planner names no MPI symbol" planner_mpi
 objects "the planner's shared library exports cpl_ names only" shared_planner_exports
+objects "the array's library exports what its header declares and calls MPI_ names" array_exports
 objects "the library exports the intercepted calls and nothing else" library_exports
 objects "the library calls PMPI_ functions only" library_mpi
 
@@ -153,6 +167,13 @@ collectives() {
     none "the shim's own collectives poll" "$(
         uses_of "PMPI_($(collectives | paste -sd '|')) *\(" $(sources shim | grep '\.c$') |
             grep -Ev '/(collective|context|picture|report|wrappers_pt2pt|wrappers_complete)\.c:')"
+    none "the planner and the shim do not know the array" "$(
+        grep -nE '#include "(\.\./)?(array/|carpool_array)' $(sources planner shim calibrate))"
+    none "the array includes the planner and itself only" "$(
+        grep -nE '#include "(\.\./)?(shim|calibrate|bench|tests)/' $(sources array))"
+    none "no mutable globals in the array" "$(
+        nm -f sysv "$top_builddir"/array/.libs/*.o 2>/dev/null |
+            awk -F '|' '$7 ~ /^(\.data|\.bss|\*COM)/ && $7 !~ /\.rel\.ro/')"
     none "no unsafe string functions" "$(
         uses_of '(sprintf|vsprintf|strcpy|strcat|gets|strtok|atoi|atol|atof) *\(' \
             $(sources planner shim calibrate array))"

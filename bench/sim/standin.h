@@ -122,6 +122,7 @@ int PMPI_Pack_c(const void *from, MPI_Count count, MPI_Datatype type, void *to, 
 int PMPI_Pack_size_c(MPI_Count count, MPI_Datatype type, MPI_Comm comm, MPI_Count *size);
 int PMPI_Unpack_c(const void *from, MPI_Count size, MPI_Count *position, void *to, MPI_Count count,
                   MPI_Datatype type, MPI_Comm comm);
+int PMPI_Reduce_local_c(const void *in, void *inout, MPI_Count count, MPI_Datatype type, MPI_Op op);
 int PMPI_Type_contiguous_c(MPI_Count count, MPI_Datatype old, MPI_Datatype *made);
 
 #endif

@@ -131,6 +131,11 @@ int PMPI_Unpack_c(const void *from, MPI_Count size, MPI_Count *position, void *t
     return result;
 }
 
+int PMPI_Reduce_local_c(const void *in, void *inout, MPI_Count count, MPI_Datatype type, MPI_Op op)
+{
+    return too_many(count) ? MPI_ERR_COUNT : PMPI_Reduce_local(in, inout, (int)count, type, op);
+}
+
 /* ---- calls that are missing ---- */
 
 static int lacks(const char *name)

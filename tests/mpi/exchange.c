@@ -52,6 +52,11 @@ static const struct shape shapes[] = {
     {"ssend", HOW_REQUESTS, complete_waitall, 2, .n_patterns = 1, .modes = 1u << MODE_SYNCHRONOUS},
     {"bsend", HOW_REQUESTS, complete_waitany, 2, .n_patterns = 1, .modes = 1u << MODE_BUFFERED},
     {"rsend", HOW_REQUESTS, complete_waits, 2, .n_patterns = 1, .modes = 1u << MODE_READY},
+    {"reduced", HOW_REQUESTS, complete_waitall, 0, .n_patterns = 1, .reduces = BEFORE_COMPLETION},
+    {"reduced-mixed", HOW_REQUESTS, complete_mixed, 2, .n_patterns = 2, .sizes = true,
+     .reduces = BEFORE_COMPLETION, .modes = 1u << MODE_SYNCHRONOUS},
+    {"reduced-around", HOW_REQUESTS, complete_waits, 0, .n_patterns = 1,
+     .reduces = AROUND_COMPLETION},
     {"modes", HOW_REQUESTS, complete_testsome, 2, .n_patterns = 2, .modes = MODES},
 };
 

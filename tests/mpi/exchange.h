@@ -28,6 +28,12 @@ enum roles {
     ROLES_SOME, /* in every second pattern some ranks do neither */
 };
 
+enum reduces {
+    NO_REDUCTION,
+    BEFORE_COMPLETION, /* an MPI_Allreduce between start and completion */
+    AROUND_COMPLETION, /* on some ranks after the completion, as each draws */
+};
+
 enum persistence { NOT_PERSISTENT, STARTALL, START_EACH };
 
 enum deviation {
@@ -70,6 +76,7 @@ struct shape {
     int n_patterns; /* interleaved; the last on a communicator of its own when there are four */
     bool sizes;     /* sizes change every time */
     bool types;     /* derived types, packed data */
+    enum reduces reduces;
     unsigned modes; /* of sends besides the standard one: bits 1 << MODE_... */
 };
 
@@ -154,7 +161,8 @@ struct round {
     struct op **ops;
     MPI_Request *requests;
     MPI_Status *statuses;
-    bool *taken; /* by message of the list: received */
+    bool *taken;      /* by message of the list: received */
+    uint64_t reduced; /* hash of the result of a reduction in the midst */
 };
 
 void exchange_start(struct exchange *ex, const struct shape *shape, MPI_Comm comm, int number,
@@ -177,5 +185,9 @@ void extra_truncate(struct round *round);
 /* Reductions of doubles, whose values depend on `hash`; in all iterations together of each kind and
  * size. Collective; nobody goes on before all have come. Returns `hash` with the sums' bits. */
 uint64_t exchange_sums(MPI_Comm comm, int iteration, uint64_t hash);
+
+/* A small MPI_Allreduce of a kind and on values that depend on `key`. Returns a hash of its bits.
+ * Collective. */
+uint64_t exchange_reduction(MPI_Comm comm, uint64_t key);
 
 #endif

@@ -303,9 +303,16 @@ static void start_sends(struct round *round)
     startall(round, round->n_recvs, round->n);
 }
 
+static void reduce(struct round *round)
+{
+    round->reduced = exchange_reduction(round->ex->comm, test_key(round->key, 2000));
+}
+
 static void by_requests(struct round *round)
 {
     MPI_Request extra = MPI_REQUEST_NULL;
+    enum reduces reduces = round->ex->shape->reduces;
+    bool late = reduces == AROUND_COMPLETION && test_chance(&round->own, 2);
     int buffer;
 
     away(round, 0);
@@ -320,7 +327,11 @@ static void by_requests(struct round *round)
     if (has(round, DEV_CANCEL) && test_chance(&round->own, 2))
         extra_cancel(&extra);
     away(round, 2);
+    if (reduces != NO_REDUCTION && !late)
+        reduce(round);
     round->ex->shape->complete(round->n_recvs, round->n, round->requests, round->statuses);
+    if (late)
+        reduce(round);
     if (extra != MPI_REQUEST_NULL)
         extra_cancel(&extra);
 }
@@ -502,7 +513,7 @@ static uint64_t run(struct round *round)
         by_requests(round);
         hash = check_recvs(round);
     }
-    return hash;
+    return hash + round->reduced;
 }
 
 uint64_t exchange_round(struct exchange *ex, unsigned deviations, uint64_t key)

@@ -81,3 +81,77 @@ uint64_t exchange_sums(MPI_Comm comm, int iteration, uint64_t hash)
     MPI_Barrier(comm);
     return hash;
 }
+
+/* Commutative, on int. */
+static void add_squares(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    const int *a = in;
+    int *b = inout;
+    (void)type;
+    for (int k = 0; k < *n; k++)
+        b[k] = (int)((unsigned)a[k] + (unsigned)b[k]);
+}
+
+struct place {
+    double value;
+    int rank;
+};
+
+static uint64_t reduce_integers(MPI_Comm comm, uint64_t key, int rank, MPI_Op op, bool in_place)
+{
+    int mine[5], result[5];
+    for (int k = 0; k < 5; k++)
+        mine[k] = result[k] = (int)(test_key(test_key(key, rank), k) % 100003);
+    if (in_place)
+        MPI_Allreduce(MPI_IN_PLACE, result, 5, MPI_INT, op, comm);
+    else
+        MPI_Allreduce_c(mine, result, 5, MPI_INT, op, comm);
+    return test_hash(key, result, sizeof result);
+}
+
+static uint64_t reduce_doubles(MPI_Comm comm, uint64_t key, int rank, int n)
+{
+    double mine[40], result[40];
+    fill(test_key(key, rank), n, mine);
+    MPI_Allreduce(mine, result, n, MPI_DOUBLE, MPI_SUM, comm);
+    return test_hash(key, result, (size_t)n * sizeof *result);
+}
+
+static uint64_t reduce_places(MPI_Comm comm, uint64_t key, int rank)
+{
+    struct place mine = {(double)(test_key(key, rank) % 5), rank}, result = mine;
+    MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+    return test_hash(key, &result.rank, sizeof result.rank);
+}
+
+static uint64_t reduce_by_function(MPI_Comm comm, uint64_t key, int rank)
+{
+    MPI_Op op;
+    MPI_Op_create(add_squares, 1, &op);
+    uint64_t hash = reduce_integers(comm, key, rank, op, false);
+    MPI_Op_free(&op);
+    return hash;
+}
+
+uint64_t exchange_reduction(MPI_Comm comm, uint64_t key)
+{
+    int rank;
+
+    MPI_Comm_rank(comm, &rank);
+    switch (key % 8) {
+    case 0:
+        return reduce_integers(comm, key, rank, MPI_MAX, true);
+    case 1:
+        return reduce_integers(comm, key, rank, MPI_SUM, false);
+    case 2:
+        return reduce_integers(comm, key, rank, MPI_BXOR, false);
+    case 3:
+        return reduce_places(comm, key, rank);
+    case 4:
+        return reduce_by_function(comm, key, rank);
+    case 5:
+        return reduce_doubles(comm, key, rank, 40);
+    default:
+        return reduce_doubles(comm, key, rank, 2);
+    }
+}

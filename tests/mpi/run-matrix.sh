@@ -80,6 +80,11 @@ was_rerouted() {
         END { exit !found }' "$tmp/report.json" 2>/dev/null
 }
 
+# Messages rode in reductions.
+was_embedded() {
+    grep -q '"messages_carried": [1-9]' "$tmp/report.json" 2>/dev/null
+}
+
 # The report says why messages were left to MPI.
 was_left() { # text
     grep -q '"left_alone": ".*'"$1" "$tmp/report.json" 2>/dev/null
@@ -96,6 +101,11 @@ judge() { # description, strategy, whether calls must have been planned, whether
     if [ "$4" = yes ] && ! was_rerouted; then
         why="${why:+$why, }no point-to-point exchange was rerouted"
     fi
+    case $flags in *embedded*)
+        if [ "$4" = yes ] && ! was_embedded; then
+            why="${why:+$why, }no message rode in a reduction"
+        fi ;;
+    esac
     reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
         why="${why:+$why, }the report does not say that messages were left alone: $reason"

@@ -10,6 +10,7 @@
 #include "order.h"
 #include "pattern.h"
 #include "plan.h"
+#include "plan_cache.h"
 #include "rank_plan.h"
 #include "strategy.h"
 #include "temp_dir.h"
@@ -294,6 +295,27 @@ static enum cpl_status measure(struct stage *stage, bool *is_output_kept, struct
     return status;
 }
 
+/* Keeps the stage's plan in a file and finds it again. */
+static enum cpl_status keep_plan(struct stage *stage, bool *is_output_kept, struct cpl_error *error)
+{
+    struct cpl_strategy_input input = {&stage->pattern, &stage->machine, 8, 1};
+    struct cpl_plan_key key = {"1", "vpt:3", 1, &input};
+    struct cpl_plan_set set = {.n = 1, .ms = 1}, found;
+    bool is_found = false;
+    POISON(found);
+    set.plan[0] = stage->plan;
+    enum cpl_status status = cpl_strategy_parse("vpt:3", &set.choice[0], error);
+    if (!status)
+        status = cpl_plan_cache_keep(stage->dir.path, &key, &set, error);
+    if (!status)
+        status = cpl_plan_cache_find(stage->dir.path, &key, &found, &is_found, error);
+    if (is_found)
+        cpl_plan_set_free(&found);
+    else
+        *is_output_kept = is_untouched(&found, sizeof found);
+    return status;
+}
+
 /* Dumping allocates nothing; what is dumped is a plan made for it. */
 static enum cpl_status dump(struct stage *stage, bool *is_output_kept, struct cpl_error *error)
 {
@@ -438,6 +460,7 @@ static void test_using_plans(void **state)
     sweep(measure, *state, "measuring a plan");
     sweep(dump, *state, "dumping a plan");
     sweep(slice, *state, "slicing a plan");
+    sweep(keep_plan, *state, "keeping a plan");
     sweep(bound, *state, "lower bounds");
     sweep(put_in_order, *state, "the order of sends");
 }

@@ -1,0 +1,104 @@
+/* What the files of the distributed array share.
+ *
+ * A step is a pass of the writes and one of the reads. A pass takes requests through the stages of
+ * the route. In each stage: fold (fold.h) makes one of requests for the same element; place puts
+ * them in the order of their next ranks (route.h); transfer.h carries them there. */
+#ifndef CARPOOL_ARRAY_INTERNAL_H
+#define CARPOOL_ARRAY_INTERNAL_H
+
+#include "carpool_array.h"
+#include "fold.h"
+#include "route.h"
+
+#include <stdbool.h>
+
+#define CPL_ARRAY_METHOD_TEXT 200
+
+/* Requests queued on this rank. */
+struct cpl_queue {
+    int32_t n, room;
+    int64_t *index;
+    void **address; /* reads */
+    char *value;    /* writes: n x element_size bytes */
+};
+
+/* How a pass ended. Greater numbers matter more where ranks differ. */
+enum cpl_outcome {
+    CPL_DONE,
+    CPL_TOO_MUCH,  /* more than the memory limit: the same on all ranks, nothing has been changed */
+    CPL_NO_MEMORY, /* or a message would be too long; others may not know */
+    CPL_MPI_ERROR  /* struct cpl_array.mpi_error */
+};
+
+struct cpl_array {
+    MPI_Comm comm; /* own */
+    int rank, n_ranks;
+    int64_t length, block; /* elements; elements of a rank */
+    int64_t first, n;      /* own elements */
+    size_t size;           /* bytes of an element */
+    char *elements;
+    struct carpool_array_options options;
+    char method[CPL_ARRAY_METHOD_TEXT];
+    enum cpl_variant variant;
+    struct cpl_route route;
+    struct cpl_queue reads, writes;
+    struct carpool_array_counts counts;
+    int mpi_error;       /* the first code that an MPI function returned in this step */
+    bool checks_memory;  /* stages compare what they would receive with the limit first */
+    int64_t *send_count; /* n_ranks entries each, scratch of transfers and places */
+    int64_t *recv_count;
+    int *bytes[4];         /* n_ranks entries each, scratch of MPI_Alltoallv */
+    MPI_Request *requests; /* 2 n_ranks entries */
+    int n_basic;           /* basic elements in one element, for min, max, sum */
+    char *aligned;         /* room for two elements, each aligned for any type */
+};
+
+/* The handle of the user. It outlives the array until MPI_Finalize, so that use after free is
+ * seen. */
+struct carpool_array {
+    struct cpl_array *body; /* NULL: freed */
+    MPI_Comm user_comm;
+    int error_class, error_code; /* 0: none yet */
+};
+
+/* Calls the error handler with an error whose text is "FUNCTION: " and the formatted one; array may
+ * be NULL, comm is used then. Returns the code. */
+int cpl_array_error(carpool_array *array, MPI_Comm comm, const char *function, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+/* Calls the error handler with a code of MPI's and returns it. */
+int cpl_array_mpi_error(carpool_array *array, int code);
+
+/* MPI's errors without a communicator are returned, between begin and end. */
+struct cpl_quiet {
+    MPI_Errhandler self, world;
+};
+struct cpl_quiet cpl_quiet_begin(void);
+void cpl_quiet_end(struct cpl_quiet *quiet);
+
+/* malloc of n x size bytes, never NULL for 0 bytes; NULL on overflow. */
+void *cpl_array_alloc(int64_t n, size_t size);
+
+static inline int cpl_array_owner(const struct cpl_array *array, int64_t index)
+{
+    return (int)(index / array->block);
+}
+
+/* The requests of a queue that a round carries out. */
+struct cpl_slice {
+    int32_t n;
+    const int64_t *index;    /* of each */
+    const int32_t *position; /* of each in the queue; NULL: 0 .. n-1 */
+};
+
+static inline int32_t cpl_slice_position(const struct cpl_slice *slice, int32_t k)
+{
+    return slice->position ? slice->position[k] : k;
+}
+
+/* The passes. Collective. Outcomes other than CPL_TOO_MUCH may differ between ranks. */
+enum cpl_outcome cpl_pass_writes(struct cpl_array *array, const struct cpl_slice *slice);
+enum cpl_outcome cpl_pass_reads(struct cpl_array *array, const struct cpl_slice *slice);
+enum cpl_outcome cpl_pass_enveloped(struct cpl_array *array, const struct cpl_slice *slice);
+
+#endif

@@ -1,0 +1,58 @@
+/* Folding: requests for the same element become one (Peters 2024, 4.4).
+ *
+ * Sorted: segments that are sorted are merged, one that is not is sorted by digits. Hash: a table
+ * with linear probing. Tree: a B-tree. All give the same elements; sort and tree in ascending
+ * order, hash in the order of first appearance. Local, no state. */
+#ifndef CARPOOL_ARRAY_FOLD_H
+#define CARPOOL_ARRAY_FOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cpl_variant {
+    CPL_VARIANT_SORT,
+    CPL_VARIANT_HASH,
+    CPL_VARIANT_TREE,
+    CPL_VARIANT_ENVELOPE_SORT,
+    CPL_VARIANT_ENVELOPE_HASH,
+    CPL_N_VARIANTS
+};
+
+/* The name of a variant, in lower case with hyphens. */
+const char *cpl_variant_name(enum cpl_variant variant);
+
+struct cpl_fold {
+    int32_t n;
+    int64_t *index; /* n elements */
+    int32_t *slot;  /* for each request its element: 0 .. n-1 */
+};
+
+/* What is to be folded: requests 0 .. first[n_segments]-1. */
+struct cpl_fold_input {
+    const int64_t *index;
+    const int64_t *first; /* n_segments + 1 entries */
+    int n_segments;
+    bool is_sorted; /* each segment is ascending */
+    bool keeps_all; /* nothing becomes one: as many elements as requests, in the same order as
+                     * folded, equal ones in the order of the requests */
+};
+
+/* Folds; the caller frees *fold. false: no memory. slot is made for all variants.
+ * O(n log segments) by merging, O(n) by sorting digits and by hashing, O(n log n) by the tree. */
+bool cpl_fold_make(enum cpl_variant variant, const struct cpl_fold_input *input,
+                   struct cpl_fold *fold);
+
+void cpl_fold_free(struct cpl_fold *fold);
+
+/* The two algorithms of their own; see cpl_fold_make. fold->index and slot have room for all. */
+bool cpl_fold_sort(const struct cpl_fold_input *input, struct cpl_fold *fold);
+bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold);
+bool cpl_fold_tree(const struct cpl_fold_input *input, struct cpl_fold *fold);
+
+/* Sorts the positions 0 .. n-1 by key, equal keys in the order of positions. false: no memory. */
+bool cpl_sort_positions(int32_t n, const int64_t *key, int32_t *position);
+
+/* The place of target in sorted[from .. n-1], where it is, by steps that double. */
+int32_t cpl_fold_search(const int64_t *sorted, int32_t from, int32_t n, int64_t target);
+
+#endif

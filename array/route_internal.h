@@ -1,0 +1,12 @@
+/* What route.c and method.c share. */
+#ifndef CARPOOL_ARRAY_ROUTE_INTERNAL_H
+#define CARPOOL_ARRAY_ROUTE_INTERNAL_H
+
+#include "route.h"
+
+#include <stdlib.h>
+
+/* The stages of a route whose grid and maps are made. Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_route_stages(struct cpl_route *route, int rank, struct cpl_error *error);
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * cg: conjugate gradients with point-to-point messages, in the two forms of paper 003.
+ *
+ *   cg [--form conventional|reorganised] [--iterations N] [--partition block|metis|FILE]
+ *      [--history] MATRIX.mtx[.gz]
+ *
+ * Conventional (figure 1): the entries of p that other ranks need are sent, then q = A p, then one
+ * MPI_Allreduce of both inner products. Reorganised (figure 2): the entries of q are sent before
+ * that MPI_Allreduce and received after it; every rank keeps r and p for its halo, too. So both
+ * phases of communication are next to each other.
+ *
+ * A is the Laplacian of the matrix's graph plus 1 on the diagonal (the matrix must be symmetric;
+ * its values are not used), b is all ones times a hash. --history prints the squared residual of
+ * each iteration to the last bit. Exit status: 0, 1 if the input cannot be used, 2 for bad
+ * arguments.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* getopt_long */
+#endif
+#include "report.h"
+#include "spmv.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG = 7, MOST_ITERATIONS = 1000000 };
+
+static const char usage[] =
+    "usage: cg [options] MATRIX.mtx[.gz]\n"
+    "  --form conventional|reorganised   messages before the product, or beside the reduction\n"
+    "  --iterations N                    at most (default 50)\n"
+    "  --partition block|metis|FILE      as spmv (default block)\n"
+    "  --history                         print the squared residual of each iteration\n";
+
+struct options {
+    int reorganised, history;
+    struct spmv_options matrix;
+};
+
+/* The vectors of a rank: own entries, then, of p, q and r, those of the halo. */
+struct solver {
+    const struct spmv_share *share;
+    int n_all;
+    double *x, *r, *p, *q;
+    double *border;
+    MPI_Request *requests;
+};
+
+static int read_options(int n_arguments, char **arguments, struct options *out,
+                        struct bench_error *error)
+{
+    static const struct option names[] = {{"form", required_argument, NULL, 'f'},
+                                          {"iterations", required_argument, NULL, 'i'},
+                                          {"partition", required_argument, NULL, 'p'},
+                                          {"history", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    struct options options = {
+        .matrix = {.form = SPMV_ROW, .partition = "block", .n_iterations = 50, .seed = 1}};
+    int letter;
+    int64_t n;
+
+    opterr = 0; /* rank 0 alone prints */
+    while ((letter = getopt_long(n_arguments, arguments, "", names, NULL)) != -1) {
+        if (letter == 'f') {
+            options.reorganised = strcmp(optarg, "reorganised") == 0;
+            if (!options.reorganised && strcmp(optarg, "conventional") != 0)
+                return bench_fail(error, "--form wants conventional or reorganised, not '%s'",
+                                  optarg);
+        } else if (letter == 'i') {
+            if (bench_parse_integer(optarg, 1, MOST_ITERATIONS, &n) != 0)
+                return bench_fail(error, "--iterations wants a number from 1 to %d, not '%s'",
+                                  MOST_ITERATIONS, optarg);
+            options.matrix.n_iterations = (int)n;
+        } else if (letter == 'p')
+            options.matrix.partition = optarg;
+        else if (letter == 'h')
+            options.history = 1;
+        else
+            return bench_fail(error, "unknown option %s", arguments[optind - 1]);
+    }
+    if (optind != n_arguments - 1)
+        return bench_fail(error, "name one matrix");
+    options.matrix.matrix = arguments[optind];
+    *out = options;
+    return 0;
+}
+
+static struct solver solver_create(const struct spmv_share *share)
+{
+    int n_all = share->n_own + share->halo_side.n_items;
+    int n_messages = share->halo_side.n_ranks + share->border_side.n_ranks;
+    struct solver s = {.share = share,
+                       .n_all = n_all,
+                       .x = spmv_array((size_t)n_all, sizeof(double)),
+                       .r = spmv_array((size_t)n_all, sizeof(double)),
+                       .p = spmv_array((size_t)n_all, sizeof(double)),
+                       .q = spmv_array((size_t)n_all, sizeof(double)),
+                       .border = spmv_array((size_t)share->border_side.n_items, sizeof(double)),
+                       .requests = spmv_array((size_t)n_messages, sizeof(MPI_Request))};
+
+    for (int i = 0; i < share->n_own; i++)
+        s.r[i] = s.p[i] = (double)(bench_mix((uint64_t)share->own[i]) % 1000) * 1e-3;
+    return s;
+}
+
+static void solver_free(struct solver *s)
+{
+    free(s->x);
+    free(s->r);
+    free(s->p);
+    free(s->q);
+    free(s->border);
+    free(s->requests);
+}
+
+/* Starts to send the entries of v that others need, and to receive the halo's. */
+static void start_exchange(struct solver *s, double *v)
+{
+    const struct spmv_side *in = &s->share->halo_side, *out = &s->share->border_side;
+    int n = 0;
+
+    for (int k = 0; k < in->n_ranks; k++)
+        MPI_Irecv(v + s->share->n_own + in->displ[k], in->count[k], MPI_DOUBLE, in->rank[k], TAG,
+                  MPI_COMM_WORLD, &s->requests[n++]);
+    for (int k = 0; k < out->n_items; k++)
+        s->border[k] = v[s->share->border[k]];
+    for (int k = 0; k < out->n_ranks; k++)
+        MPI_Isend(s->border + out->displ[k], out->count[k], MPI_DOUBLE, out->rank[k], TAG,
+                  MPI_COMM_WORLD, &s->requests[n++]);
+}
+
+static void finish_exchange(struct solver *s)
+{
+    MPI_Waitall(s->share->halo_side.n_ranks + s->share->border_side.n_ranks, s->requests,
+                MPI_STATUSES_IGNORE);
+}
+
+/* q = A p for own rows. */
+static void multiply(struct solver *s)
+{
+    const struct spmv_share *share = s->share;
+
+    for (int i = 0; i < share->n_own; i++) {
+        double sum = s->p[i];
+        for (int k = share->start[i]; k < share->start[i + 1]; k++)
+            sum += s->p[i] - s->p[share->entry[k]]; /* the diagonal adds nothing */
+        s->q[i] = sum;
+    }
+}
+
+static double inner(const struct solver *s, const double *a, const double *b)
+{
+    double sum = 0;
+
+    for (int i = 0; i < s->share->n_own; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* One iteration; returns the new squared residual, by the recurrence of the paper. */
+static double iterate(struct solver *s, int reorganised, double rho)
+{
+    double products[2], sums[2];
+    int n = reorganised ? s->n_all : s->share->n_own;
+
+    if (!reorganised) {
+        start_exchange(s, s->p);
+        finish_exchange(s);
+    }
+    multiply(s);
+    products[0] = inner(s, s->p, s->q);
+    products[1] = inner(s, s->q, s->q);
+    if (reorganised)
+        start_exchange(s, s->q);
+    MPI_Allreduce(products, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (reorganised)
+        finish_exchange(s);
+    double alpha = rho / sums[0], beta = alpha * sums[1] / sums[0] - 1;
+    for (int i = 0; i < s->share->n_own; i++)
+        s->x[i] += alpha * s->p[i];
+    for (int i = 0; i < n; i++) {
+        s->r[i] -= alpha * s->q[i];
+        s->p[i] = s->r[i] + beta * s->p[i];
+    }
+    return beta * rho;
+}
+
+static void solve(const struct options *options, const struct spmv_share *share, int rank)
+{
+    struct solver s = solver_create(share);
+    double mine = inner(&s, s.r, s.r), rho = 0;
+    int n = 0;
+
+    MPI_Allreduce(&mine, &rho, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (options->reorganised) {
+        start_exchange(&s, s.r);
+        finish_exchange(&s);
+        memcpy(s.p, s.r, (size_t)s.n_all * sizeof *s.p);
+    }
+    double first = rho;
+    double *seconds = spmv_array((size_t)options->matrix.n_iterations, sizeof *seconds);
+    while (n < options->matrix.n_iterations && rho > 1e-20 * first) {
+        double begin = MPI_Wtime();
+        rho = iterate(&s, options->reorganised, rho);
+        seconds[n++] = MPI_Wtime() - begin;
+        if (options->history && rank == 0)
+            printf("residual %d %a\n", n, rho);
+    }
+    if (rank == 0) {
+        bench_sort(seconds, (size_t)n);
+        printf("iterations %d, squared residual %.6g of %.6g\n", n, rho, first);
+        fprintf(stderr, "cg: median iteration %.1f us\n",
+                n > 0 ? 1e6 * bench_quantile(seconds, (size_t)n, 0.5) : 0.0);
+    }
+    free(seconds);
+    solver_free(&s);
+}
+
+static int run(int n_arguments, char **arguments)
+{
+    struct options options;
+    struct spmv_share share;
+    struct bench_error error;
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (read_options(n_arguments, arguments, &options, &error) != 0) {
+        if (rank == 0)
+            fprintf(stderr, "cg: %s\n%s", error.text, usage);
+        return 2;
+    }
+    if (spmv_setup(&options.matrix, &share, &error) != 0) {
+        if (rank == 0)
+            fprintf(stderr, "cg: %s\n", error.text);
+        return 1;
+    }
+    solve(&options, &share, rank);
+    spmv_share_free(&share);
+    return 0;
+}
+
+int main(int n_arguments, char **arguments)
+{
+    MPI_Init(&n_arguments, &arguments);
+    int status = run(n_arguments, arguments);
+    MPI_Finalize();
+    return status;
+}
