@@ -1,7 +1,7 @@
 /*
  * generate: writes matrices made from a seed as Matrix Market coordinate pattern files.
  *
- *     generate rmat --scale S | rgg --rows N | fe --nodes-per-side N | powerlaw --rows N [...]
+ *     generate rmat --scale S | rgg --rows N | fe --nodes-per-side N | powerlaw|gnm --rows N [...]
  *
  * `generate --help` lists the options, generators.h says what each kind is. The diagonal is always
  * there; symmetric matrices are written as their lower triangle. The header of the file names the
@@ -23,17 +23,16 @@
 #include <string.h>
 
 /* The kinds as bits, so that an option can say which of them it belongs to. */
-enum { RMAT = 1, RGG = 2, FE = 4, POWERLAW = 8, ALL = 15 };
+enum { RMAT = 1, RGG = 2, FE = 4, POWERLAW = 8, GNM = 16, ALL = 31 };
 
 static const struct kind {
     const char *name;
     int bit;
     int (*generate)(const struct generator_options *options, struct edges *edges);
 } kinds[] = {
-    {"rmat", RMAT, generate_rmat},
-    {"rgg", RGG, generate_rgg},
-    {"fe", FE, generate_fe},
-    {"powerlaw", POWERLAW, generate_powerlaw},
+    {"rmat", RMAT, generate_rmat}, {"rgg", RGG, generate_rgg},
+    {"fe", FE, generate_fe},       {"powerlaw", POWERLAW, generate_powerlaw},
+    {"gnm", GNM, generate_gnm},
 };
 
 enum value_type { WHOLE, REAL, FLAG };
@@ -51,8 +50,8 @@ static const struct setting {
     {"scale", RMAT, WHOLE, FIELD(scale), 1, 30, 0, "2^scale rows"},
     {"edges-per-vertex", RMAT, WHOLE, FIELD(edges_per_vertex), 1, 1e6, 16, "edges drawn per row"},
     {"directed", RMAT, FLAG, FIELD(is_directed), 0, 1, 0, "general instead of symmetric"},
-    {"rows", RGG | POWERLAW, WHOLE, FIELD(n_rows), 1, INT_MAX - 1, 0, "rows"},
-    {"degree", RGG | POWERLAW, REAL, FIELD(degree), 0.01, 1e6, 16, "mean neighbors of a row"},
+    {"rows", RGG | POWERLAW | GNM, WHOLE, FIELD(n_rows), 1, INT_MAX - 1, 0, "rows"},
+    {"degree", RGG | POWERLAW | GNM, REAL, FIELD(degree), 0.01, 1e6, 16, "mean neighbors of a row"},
     {"exponent", POWERLAW, REAL, FIELD(exponent), 1.1, 10, 2.2, "exponent of the power law"},
     {"nodes-per-side", FE, WHOLE, FIELD(nodes_per_side), 1, 1290, 0, "rows are its cube"},
     {"dense-rows", FE, WHOLE, FIELD(n_dense_rows), 0, 1e6, 0, "rows coupled to many more"},
@@ -191,7 +190,7 @@ static int find_kind(const char *name, const struct kind **out, struct bench_err
             *out = &kinds[k];
             return 0;
         }
-    return bench_fail(error, "unknown kind '%s'; known are rmat, rgg, fe, powerlaw", name);
+    return bench_fail(error, "unknown kind '%s'; known are rmat, rgg, fe, powerlaw, gnm", name);
 }
 
 /* Settings that were given must be the kind's, those without a default must be given. */

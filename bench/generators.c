@@ -291,3 +291,16 @@ int generate_powerlaw(const struct generator_options *options, struct edges *edg
     free(weight);
     return 0;
 }
+
+int generate_gnm(const struct generator_options *options, struct edges *edges)
+{
+    struct bench_random random = {(uint64_t)options->seed};
+    uint64_t n = (uint64_t)edges->n_vertices;
+    int64_t n_edges = (int64_t)(options->degree * (double)n / 2);
+
+    for (int64_t k = 0; k < n_edges && !edges->is_full; k++) {
+        int row = (int)bench_random_below(&random, n);
+        edges_add(edges, row, (int)bench_random_below(&random, n));
+    }
+    return 0;
+}

@@ -13,8 +13,8 @@
 
 struct generator_options {
     int64_t scale, edges_per_vertex, is_directed;        /* rmat */
-    int64_t n_rows;                                      /* rgg, powerlaw */
-    double degree, exponent;                             /* rgg, powerlaw */
+    int64_t n_rows;                                      /* rgg, powerlaw, gnm */
+    double degree, exponent;                             /* rgg, powerlaw, gnm; powerlaw */
     int64_t nodes_per_side, n_dense_rows, dense_entries; /* fe */
     int64_t seed;
 };
@@ -43,5 +43,8 @@ int generate_fe(const struct generator_options *options, struct edges *edges);
  * uniformly random.
  */
 int generate_powerlaw(const struct generator_options *options, struct edges *edges);
+
+/* Uniformly random edges, as many as give the mean degree, some of them the same. */
+int generate_gnm(const struct generator_options *options, struct edges *edges);
 
 #endif

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "planner/arena.h"
 #include "planner/rank_plan.h"
+#include "work.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -273,6 +274,7 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
         }
         to += bytes;
     }
+    cpl_work_combined(n_out_segments(x, e), x->out[e].bytes);
 }
 
 static void send(struct run *run, const void *buffer, int64_t bytes, int32_t to, int tag)
@@ -414,6 +416,7 @@ static void deliver(struct run *run, int32_t e)
 {
     struct cpl_executor *x = run->x;
     const unsigned char *payload = x->in[e].buffer + sizeof(struct header);
+    int64_t n_delivered = 0, delivered = 0;
     for (int32_t s = x->plan.in_first[e]; s < x->plan.in_first[e + 1]; s++) {
         if (x->plan.in_owner[s] < 0)
             continue;
@@ -421,7 +424,10 @@ static void deliver(struct run *run, int32_t e)
         note_error(run,
                    run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
                                          x->plan.in_part[s], payload + x->in_offset[s], bytes));
+        n_delivered++;
+        delivered += riding_bytes(x->in_length[s]);
     }
+    cpl_work_combined(n_delivered, delivered);
 }
 
 /* All of in-edge e is here: what waited for it leaves first, then this rank takes its own. */

@@ -13,6 +13,7 @@
 #include "planner/machine.h"
 #include "planner/plan_cache.h"
 #include "report.h"
+#include "work.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -292,6 +293,14 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     return CPL_OK;
 }
 
+/* What making the set took, where that is not measured (work.h). */
+static void note_work(const struct cpl_strategy_input *input, const struct cpl_plan_set *set)
+{
+    int64_t n_strategies = set->ranking.n > 0 ? (int64_t)set->ranking.n : 1;
+    bool searched = n_strategies > 1 || set->choice[0].strategy->searches;
+    cpl_work_planned(input->pattern->n_messages, n_strategies, searched ? input->budget_ms : 0);
+}
+
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
@@ -304,6 +313,8 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &was_kept, error);
     if (status)
         return status;
+    if (!was_kept)
+        note_work(input, &set);
     double ms = now_ms() - start;
     double embedded_us = 0;
     status = measure_direct(input, &direct, error);

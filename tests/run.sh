@@ -38,7 +38,7 @@ give_up() { # what went wrong, log
 step "packages"
 sh tests/install-deps.sh autoconf automake libtool pkg-config make gcc libc6-dev mpich \
     libmpich-dev libhwloc-dev libjansson-dev uthash-dev zlib1g-dev libcmocka-dev libmetis-dev gfortran \
-    binutils spin || echo "going on without them"
+    binutils spin libsimgrid-dev g++ || echo "going on without them"
 # apart from the others: not every system has it as a package
 if [ "$what" != mpi ] && ! command -v google-chrome >/dev/null 2>&1 &&
     ! command -v chromium-browser >/dev/null 2>&1; then

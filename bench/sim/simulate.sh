@@ -1,0 +1,50 @@
+#!/bin/sh
+# One run of bench/sim/exchange on a simulated cluster, with the shim's sources in it.
+#
+#   simulate.sh BUILDDIR RANKS MACHINE TOPOLOGY [exchange's arguments] PATTERN
+#
+# MACHINE is a machine file (bench/sim/*.machine), which both the network and the planner take;
+# TOPOLOGY is fattree, torus or dragonfly. CARPOOL_ variables of the environment hold. Prints what
+# exchange prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
+set -u
+[ $# -ge 5 ] || { sed -n '4p' "$0" | cut -c 5- >&2; exit 2; }
+build=$(cd "$1" && pwd) || exit 2
+ranks=$2
+machine=$3
+topology=$4
+shift 4
+per_node=$(sed -n 's/^ranks_per_node //p' "$machine")
+nodes=$(((ranks + per_node - 1) / per_node))
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/carpool-sim.XXXXXX") || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+awk -v n="$ranks" -v per="$per_node" 'BEGIN { for (i = 0; i < n; i++) print "n" int(i / per) }' \
+    >"$scratch/hosts"
+# SMPI copies the program once for each rank
+[ -d /dev/shm ] && [ -w /dev/shm ] && export TMPDIR=/dev/shm
+export CPL_SIM_MACHINE="$machine" CPL_SIM_TOPOLOGY="$topology" CPL_SIM_NODES="$nodes"
+export CARPOOL_MACHINE="$machine" CARPOOL_RANKS_PER_NODE="$per_node"
+export CARPOOL_TOPOLOGY="${CARPOOL_TOPOLOGY:-pack:2 numa:1 core:$((per_node / 2)) pu:1}"
+export LD_LIBRARY_PATH="$build/planner/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+# Without these SMPI charges nothing per message, measures the host's processor, or lets what it
+# knows of TCP into small messages. Every message is sent at once, without a handshake: both sides of
+# a comparison are. Polls are free, since MPI_Waitsome makes one for
+# every open request; a program that polls in a loop needs SIMULATE_POLL, the seconds of a poll.
+timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/sim/.libs/platform.so" \
+    -hostfile "$scratch/hosts" --cfg=smpi/privatization:dlopen --cfg=smpi/simulate-computation:no \
+    --cfg=smpi/lat-factor:0:1 --cfg=smpi/bw-factor:0:1 --cfg=network/crosstraffic:0 \
+    --cfg=network/weight-S:0 --cfg=smpi/async-small-thresh:1000000000 \
+    --cfg=smpi/send-is-detached-thresh:1000000000 --cfg=surf/precision:1e-12 \
+    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb \
+    --cfg=smpi/test:${SIMULATE_POLL:-0} --cfg=smpi/iprobe:1e-7 \
+    --cfg=smpi/grow-injected-times:no --log=root.thres:warning \
+    "$build/bench/sim/.libs/exchange" "$@" >"$scratch/out" 2>"$scratch/err"
+code=$?
+cat "$scratch/out"
+if [ $code -ne 0 ]; then
+    echo "simulate.sh: the simulation ended with $code" >&2
+    cat "$scratch/err" >&2
+fi
+exit $code

@@ -1,0 +1,128 @@
+/* What SimGrid's MPI (SMPI 3.32) lacks of the calls that the shim intercepts or makes, so that the
+ * shim's own sources compile for it unchanged. The Makefile includes this header in all files of a
+ * simulated program: the shim's, the stand-in's and the program's.
+ *
+ *  - Distributed graphs and neighborhood collectives: SMPI's abort. standin_graph.c keeps the graph
+ *    on a duplicate of the communicator and carries blocking calls by a loop of sends and receives,
+ *    as MPICH does. Both sides of a comparison use it: MPI_Neighbor_alltoallv is the shim's, which
+ *    leaves to the stand-in what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
+ *  - Large-count forms: standin_calls.c makes the int forms of those that the shim calls.
+ *  - Attributes of MPI_COMM_WORLD, which all simulated ranks share: kept on MPI_COMM_SELF.
+ *  - All other calls that are missing (standin.def): making one says so and ends the run.
+ *
+ * State per rank: SMPI loads the program once for each rank (smpi/privatization:dlopen), and the
+ * shim is part of it. */
+#ifndef CARPOOL_BENCH_STANDIN_H
+#define CARPOOL_BENCH_STANDIN_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+/* These replace SMPI's; whoever makes the calls by their PMPI_ or MPI_ names gets them. */
+#define PMPI_Topo_test                  cpl_sim_topo_test
+#define PMPI_Dist_graph_neighbors       cpl_sim_dist_graph_neighbors
+#define PMPI_Dist_graph_neighbors_count cpl_sim_dist_graph_neighbors_count
+#define PMPI_Dist_graph_create_adjacent cpl_sim_dist_graph_create_adjacent
+#define PMPI_Neighbor_alltoall          cpl_sim_neighbor_alltoall
+#define PMPI_Neighbor_alltoallv         cpl_sim_neighbor_alltoallv
+#define PMPI_Comm_get_attr              cpl_sim_comm_get_attr
+#define PMPI_Comm_set_attr              cpl_sim_comm_set_attr
+#define PMPI_Comm_delete_attr           cpl_sim_comm_delete_attr
+#define PMPI_Comm_get_parent            cpl_sim_comm_get_parent
+#define PMPI_Isend                      cpl_sim_isend
+#define PMPI_Irecv                      cpl_sim_irecv
+/* Its prototype has no const. */
+#define MPI_Comm_spawn_multiple  cpl_sim_comm_spawn_multiple
+#define PMPI_Comm_spawn_multiple cpl_sim_pcomm_spawn_multiple
+
+/* What this rank has sent and received so far through the shim and the stand-in's loop: messages as
+ * they are simulated, not as a plan says. Messages inside collectives are not counted. */
+struct cpl_sim_count {
+    int64_t n_sends, n_recvs, bytes;
+};
+struct cpl_sim_count cpl_sim_counted(void);
+
+int PMPI_Topo_test(MPI_Comm comm, int *topology);
+int PMPI_Dist_graph_neighbors(MPI_Comm comm, int n_in, int *sources, int *source_weights, int n_out,
+                              int *destinations, int *weights);
+int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int *n_in, int *n_out, int *weighted);
+int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int n_in, const int *sources,
+                                    const int *source_weights, int n_out, const int *destinations,
+                                    const int *weights, MPI_Info info, int reorder,
+                                    MPI_Comm *graph);
+int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *found);
+int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void *value);
+int PMPI_Comm_delete_attr(MPI_Comm comm, int keyval);
+int PMPI_Comm_get_parent(MPI_Comm *parent);
+int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request);
+int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+               MPI_Request *request);
+
+/* ---- prototypes of what mpi.h does not declare, from the shim's tables of calls ---- */
+
+#define CPL_SIM_REQUEST(...) (__VA_ARGS__, MPI_Request *)
+#define CPL_SIM_INFO(...)    (__VA_ARGS__, MPI_Info, MPI_Request *)
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    int PMPI_##name parameters;                                                                    \
+    int PMPI_##nonblocking CPL_SIM_REQUEST parameters;                                             \
+    int PMPI_##persistent CPL_SIM_INFO parameters;
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    int PMPI_##name parameters;                                                                    \
+    int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
+#include "shim/calls.def"
+#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
+    int PMPI_##name parameters;                                                                    \
+    int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
+#define ENTERS(name, via, comm, parameters, arguments) int PMPI_##name parameters;
+#define OPENS                                          ENTERS
+#define JOINS                                          ENTERS
+#define FREES(name, via, parameters, arguments)        int PMPI_##name parameters;
+#define WAITS                                          FREES
+#include "shim/collectives.def"
+
+#define CPL_SIM_SEND(name, ...)                                                                    \
+    int PMPI_##name##_c(const void *buffer, MPI_Count count, MPI_Datatype type, int to, int tag,   \
+                        MPI_Comm comm);
+#define CPL_SIM_ISEND(name, ...)                                                                   \
+    int PMPI_##name##_c(const void *buffer, MPI_Count count, MPI_Datatype type, int to, int tag,   \
+                        MPI_Comm comm, MPI_Request *request);
+#define SEND      CPL_SIM_SEND
+#define ISEND     CPL_SIM_ISEND
+#define SEND_INIT CPL_SIM_ISEND
+#include "shim/pt2pt.def"
+
+int PMPI_Recv_c(void *buffer, MPI_Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                MPI_Status *status);
+int PMPI_Irecv_c(void *buffer, MPI_Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                 MPI_Request *request);
+int PMPI_Recv_init_c(void *buffer, MPI_Count count, MPI_Datatype type, int from, int tag,
+                     MPI_Comm comm, MPI_Request *request);
+int PMPI_Mrecv_c(void *buffer, MPI_Count count, MPI_Datatype type, MPI_Message *message,
+                 MPI_Status *status);
+int PMPI_Imrecv_c(void *buffer, MPI_Count count, MPI_Datatype type, MPI_Message *message,
+                  MPI_Request *request);
+int PMPI_Sendrecv_c(const void *sent, MPI_Count n_sent, MPI_Datatype sent_type, int to,
+                    int sent_tag, void *received, MPI_Count n_received, MPI_Datatype received_type,
+                    int from, int tag, MPI_Comm comm, MPI_Status *status);
+int PMPI_Sendrecv_replace_c(void *buffer, MPI_Count count, MPI_Datatype type, int to, int sent_tag,
+                            int from, int tag, MPI_Comm comm, MPI_Status *status);
+int PMPI_Isendrecv(const void *sent, int n_sent, MPI_Datatype sent_type, int to, int sent_tag,
+                   void *received, int n_received, MPI_Datatype received_type, int from, int tag,
+                   MPI_Comm comm, MPI_Request *request);
+int PMPI_Isendrecv_c(const void *sent, MPI_Count n_sent, MPI_Datatype sent_type, int to,
+                     int sent_tag, void *received, MPI_Count n_received, MPI_Datatype received_type,
+                     int from, int tag, MPI_Comm comm, MPI_Request *request);
+int PMPI_Isendrecv_replace(void *buffer, int count, MPI_Datatype type, int to, int sent_tag,
+                           int from, int tag, MPI_Comm comm, MPI_Request *request);
+int PMPI_Isendrecv_replace_c(void *buffer, MPI_Count count, MPI_Datatype type, int to, int sent_tag,
+                             int from, int tag, MPI_Comm comm, MPI_Request *request);
+int PMPI_Pack_c(const void *from, MPI_Count count, MPI_Datatype type, void *to, MPI_Count size,
+                MPI_Count *position, MPI_Comm comm);
+int PMPI_Pack_size_c(MPI_Count count, MPI_Datatype type, MPI_Comm comm, MPI_Count *size);
+int PMPI_Unpack_c(const void *from, MPI_Count size, MPI_Count *position, void *to, MPI_Count count,
+                  MPI_Datatype type, MPI_Comm comm);
+int PMPI_Reduce_local_c(const void *in, void *inout, MPI_Count count, MPI_Datatype type, MPI_Op op);
+int PMPI_Type_contiguous_c(MPI_Count count, MPI_Datatype old, MPI_Datatype *made);
+
+#endif

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Simulated clusters (bench/sim): the shim's sources run under SimGrid's MPI, are active there, deliver
+# every message, and two runs give the same figures to the digit.
+#
+#   check_simulated.sh      with top_srcdir and top_builddir in the environment
+#
+# Skipped where SimGrid is missing. Writes TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$top_srcdir/tests/tap.sh"
+[ -x "$top_builddir/bench/sim/.libs/exchange" ] || skip_all "no SimGrid, no bench/sim/exchange"
+command -v smpirun >/dev/null 2>&1 || skip_all "no smpirun"
+for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+LC_ALL=C
+export LC_ALL
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$tmp" || exit 2
+"$top_builddir/bench/generate" powerlaw --rows 64 --degree 16 >m.mtx || skip_all "no pattern"
+sed 's/^ranks_per_node .*/ranks_per_node 16/' "$top_srcdir/bench/sim/edr.machine" >edr.machine
+
+run() { # file, topology, exchange's arguments...
+    file=$1
+    topology=$2
+    shift 2
+    CARPOOL_REPORT=$file.json SIMULATE_SECONDS=100 sh "$top_srcdir/bench/sim/simulate.sh" \
+        "$top_builddir" 64 edr.machine "$topology" --json "$@" m.mtx >"$file" 2>"$file.err"
+}
+value() { # name, file
+    tr -d '{}",' <"$2" | tr ' ' '\n' | awk -v name="$1:" 'found { print; exit } $0 == name { found = 1 }'
+}
+planned() {
+    sed -n 's/^   "calls_planned": \([0-9]*\),$/\1/p' "$1.json" | head -n 1
+}
+
+for topology in fattree torus dragonfly; do
+    export CARPOOL_MODE=force CARPOOL_STRATEGY=vpt:2
+    run one $topology --warmup 3
+    check "$topology: the program runs" test $? -eq 0
+    check "$topology: no message came wrong" test "$(value wrong one)" = 0
+    # of four calls the first is watched
+    check "$topology: the shim carried all calls but the first" test "$(planned one)" = 3
+    check "$topology: fewer messages were sent" \
+        test "$(value carried_messages one)" -lt "$(value direct_messages one)"
+    check "$topology: of the busiest rank, too" \
+        test "$(value carried_busiest_sends one)" -lt "$(value direct_busiest_sends one)"
+    run two $topology --warmup 3
+    check "$topology: the same figures again" cmp one two
+done
+
+export CARPOOL_MODE=auto CARPOOL_STRATEGY=auto CARPOOL_TRIAL=1
+run auto fattree --warmup 8
+check "auto: no message came wrong" test "$(value wrong auto)" = 0
+check "auto: the shim saw all calls" grep -q '^   "calls": 9,$' auto.json
+check "auto: not slower than MPI" \
+    awk -v a="$(value carried_time_us auto)" -v d="$(value direct_time_us auto)" \
+    'BEGIN { exit !(a > 0 && a <= d * 1.01) }'
+export CARPOOL_MODE=off
+run off fattree --warmup 0
+check "off: as direct" test "$(value carried_time_us off)" = "$(value direct_time_us off)"
+check "off: as direct in the other runs" test "$(value direct_time_us off)" = "$(value direct_time_us auto)"
+done_testing
