@@ -77,14 +77,14 @@ whole() { # ranks, program and arguments
     while [ $i -lt "$runs" ]; do
         plain=$(seconds "$yield" off "$n" "$@")
         echo "$plain" >>"$work/without"
-        for mode in off auto force; do
+        for mode in off profile auto force; do
             echo "$(seconds "$library:$yield" $mode "$n" "$@") $plain" |
                 awk '{ print $1 / $2 }' >>"$work/$mode"
         done
         i=$((i + 1))
     done
     echo "| $* | $n | $(quartiles "$work/without") | $(quartiles "$work/off") |" \
-        "$(quartiles "$work/auto") | $(quartiles "$work/force") |"
+        "$(quartiles "$work/profile") | $(quartiles "$work/auto") | $(quartiles "$work/force") |"
 }
 
 table() {
@@ -108,8 +108,8 @@ work)
     done
     ;;
 programs)
-    echo "| program | ranks | s without the preload | off | auto | force |"
-    echo "|---|---|---|---|---|---|"
+    echo "| program | ranks | s without the preload | off | profile | auto | force |"
+    echo "|---|---|---|---|---|---|---|"
     # shellcheck disable=SC2086 # arguments
     for n in 4 8 16; do
         whole $n halo ${HALO:-256 2000}

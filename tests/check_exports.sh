@@ -180,6 +180,10 @@ collectives() {
     none "the planner prints nothing" "$(
         uses_of '(printf|puts|putchar|perror|exit|abort) *\(' $(sources planner) |
             grep -v '/command[a-z_]*\.c:')"
+    none "the simulated program has all sources of the shim" "$(
+        for file in $(sources shim | grep '\.c$' | grep -v '/f08\.c$'); do
+            grep -q "shim/${file##*/}" "$top_srcdir/bench/sim/Makefile.am" || echo "$file"
+        done)"
     none "no file of more than 600 lines" "$(
         wc -l $(sources planner shim calibrate array) | awk '$2 != "total" && $1 > 600')"
     none "no line of code of more than 100 columns" "$(
