@@ -10,10 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EMBED_TAG        1001 /* beside those of rides and straight payloads */
-#define CPL_EMBED_VECTOR 1024 /* bytes of a small reduction */
-#define MESSAGE_BYTES    (48 << 10)
-#define TIMES_COMPARED   8 /* with MPI's own result before ours is taken for it */
+#define TIMES_COMPARED 8 /* with MPI's own result before ours is taken for it */
 
 enum verdict {
     REFUSED,  /* MPI's */
@@ -46,19 +43,28 @@ static bool is_integer(MPI_Datatype type)
     return false;
 }
 
+static bool is_among(MPI_Op op, const MPI_Op *ops, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (op == ops[k])
+            return true;
+    return false;
+}
+
+/* Of floating-point numbers even the larger of two may be either of two zeros. */
 static bool is_exact(MPI_Op op, MPI_Datatype type)
 {
-    const MPI_Op always[] = {MPI_MAX,  MPI_MIN, MPI_LAND, MPI_LOR,    MPI_LXOR,
-                             MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
-    for (size_t k = 0; k < sizeof always / sizeof *always; k++)
-        if (op == always[k])
-            return true;
-    return (op == MPI_SUM || op == MPI_PROD) && is_integer(type);
+    const MPI_Op always[] = {MPI_LAND, MPI_LOR,  MPI_LXOR,   MPI_BAND,
+                             MPI_BOR,  MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
+    const MPI_Op of_integers[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD};
+    return is_among(op, always, sizeof always / sizeof *always) ||
+           (is_among(op, of_integers, sizeof of_integers / sizeof *of_integers) &&
+            is_integer(type));
 }
 
 static bool is_predefined(MPI_Op op)
 {
-    return op == MPI_SUM || op == MPI_PROD || is_exact(op, MPI_INT);
+    return is_exact(op, MPI_INT);
 }
 
 static bool is_commutative(MPI_Op op)
@@ -248,6 +254,8 @@ static void send(struct reduction *r, int to, int32_t step, int mask, int value)
     uint64_t bytes = r->bytes;
     size_t kept = 0;
     if (!flight || !cpl_flight_make_room(flight, sizeof bytes + padded(r->bytes))) {
+        if (flight)
+            cpl_flights_spare(&p->rides.flights, flight);
         r->failed = true;
         return;
     }
