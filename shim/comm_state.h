@@ -27,6 +27,7 @@ struct cpl_serve {
     int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */
     int64_t next_round, next_power;
     int n_retries;
+    bool met_any;         /* there was something to decide; alike on all ranks */
     struct cpl_pace pace; /* by nonblocking calls on any communicator */
     int64_t n_carried;    /* of these, at the last blocking collective */
 };

@@ -26,6 +26,7 @@
 
 #define FIRST_ROUND   2
 #define LONGEST_PAUSE 64
+#define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define MOST_RETRIES  3
 #define NO_CANDIDATE  INT64_MAX
 
@@ -405,11 +406,11 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     cpl_context.n_served--;
 }
 
-/* Decides about candidates as long as all ranks have the same. Returns false when some rank has one
- * and they differ, or something is not there yet. Collective over `over`. */
-static bool decide(MPI_Comm over)
+/* Decides about candidates as long as all ranks have the same; *any: there was one. Returns false
+ * when some rank has one and they differ, or something is not there yet. Collective over `over`. */
+static bool decide(MPI_Comm over, bool *any)
 {
-    for (;;) {
+    for (*any = false;; *any = true) {
         struct cpl_comm_state *candidate = find_candidate();
         struct ballot mine = fill_ballot(candidate), all = mine;
         if (cpl_collective_Allreduce(&mine, &all, BALLOT_WORDS, MPI_INT64_T, MPI_MIN, over) !=
@@ -417,8 +418,10 @@ static bool decide(MPI_Comm over)
             return true;
         if (all.id == NO_CANDIDATE)
             return true;
-        if (!unanimous(&all) || all.able == NOT_YET)
+        if (!unanimous(&all) || all.able == NOT_YET) {
+            *any = true;
             return false;
+        }
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
             struct cpl_exchange *x = &candidate->exchanges[k];
             if (x->doubted)
@@ -447,15 +450,18 @@ static void review(MPI_Comm over, const struct cpl_pace *pace)
 
 static void meet(MPI_Comm comm, struct cpl_serve *s)
 {
+    bool any;
     if (s->n_collectives == s->next_power) {
-        s->next_power += s->next_power < LONGEST_PAUSE ? s->next_power : LONGEST_PAUSE;
+        int64_t longest = s->met_any || cpl_context.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
+        s->next_power += s->next_power < longest ? s->next_power : longest;
         s->n_retries = 0;
         if (cpl_context.n_served > 0 && cpl_context.settings.mode == CPL_MODE_AUTO)
             review(comm, &s->pace);
     }
     s->next_round = s->next_power;
-    if (!decide(comm) && s->n_retries++ < MOST_RETRIES)
+    if (!decide(comm, &any) && s->n_retries++ < MOST_RETRIES)
         s->next_round = s->n_collectives + 1;
+    s->met_any |= any;
 }
 
 void cpl_neighbor_before_collective(MPI_Comm comm)
