@@ -95,7 +95,7 @@ bool cpl_route_place(const struct cpl_route *route, int s, int at, int64_t block
     int32_t peer = 0;
     bool is_in_order = true;
     memset(first, 0, ((size_t)stage->n_to + 1) * sizeof *first);
-    for (int32_t k = 0; k < n; k++) { /* target is the peer for now */
+    for (int32_t k = 0; k < n; k++) { /* target: the peer, its rank follows below */
         if (index[k] < own_first || index[k] >= own_end) {
             int owner = (int)(index[k] / block);
             int32_t last = peer;
