@@ -20,7 +20,7 @@ static int *random_order(int n, struct bench_random *random)
 }
 
 /* Choose a quadrant per level of the recursion, the most significant bit first. */
-static void rmat_edge(int64_t scale, struct bench_random *random, int *row, int *col)
+void generate_rmat_edge(int64_t scale, struct bench_random *random, int *row, int *col)
 {
     *row = *col = 0;
     for (int64_t level = 0; level < scale; level++) {
@@ -40,7 +40,7 @@ int generate_rmat(const struct generator_options *options, struct edges *edges)
         return -1;
     for (int64_t k = 0; k < n_edges && !edges->is_full; k++) {
         int row, col;
-        rmat_edge(options->scale, &random, &row, &col);
+        generate_rmat_edge(options->scale, &random, &row, &col);
         edges_add(edges, order[row], order[col]);
     }
     free(order);

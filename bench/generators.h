@@ -26,6 +26,9 @@ struct generator_options {
  */
 int generate_rmat(const struct generator_options *options, struct edges *edges);
 
+/* One edge of it, before the vertices are put in random order. */
+void generate_rmat_edge(int64_t scale, struct bench_random *random, int *row, int *col);
+
 /*
  * Random geometric graph: n_rows points in the unit square, joined where their distance is small
  * enough for the mean degree; points are numbered cell by cell, so neighbors have near numbers.

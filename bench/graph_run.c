@@ -1,0 +1,245 @@
+/* The benchmarks of graph.h. Timed is what a process spends queueing requests and in steps; ranks
+ * meet in a barrier before, and their own work on the results is left out. */
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check(int code)
+{
+    if (code != MPI_SUCCESS) /* the error handler of MPI_COMM_WORLD has ended the program before */
+        graph_abort("the array failed");
+}
+
+static carpool_array *make_array(const struct graph_setting *setting, int64_t length, size_t size,
+                                 enum carpool_array_policy policy)
+{
+    struct carpool_array_options options = CARPOOL_ARRAY_OPTIONS;
+    carpool_array *array;
+
+    options.policy = policy;
+    options.type = MPI_INT64_T;
+    options.method = setting->method->method;
+    options.aggregation = setting->method->aggregation;
+    options.memory = setting->memory;
+    options.ranks_per_node = setting->ranks_per_node;
+    check(carpool_array_create(MPI_COMM_WORLD, length, size, &options, &array));
+    return array;
+}
+
+static void start_clock(struct graph_run *run)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    run->seconds -= MPI_Wtime();
+}
+
+/* The step, to which what was queued since start_clock belongs. */
+static void finish_step(carpool_array *array, struct graph_run *run)
+{
+    struct carpool_array_counts counts;
+    struct graph_counts *all = &run->counts;
+
+    check(carpool_array_step(array));
+    run->seconds += MPI_Wtime();
+    check(carpool_array_count(array, &counts));
+    if (counts.n_stages > all->n_stages)
+        all->n_stages = counts.n_stages;
+    all->n_steps++;
+    all->rounds += counts.rounds;
+    all->messages += counts.messages_sent;
+    all->queued[0] += counts.writes;
+    all->queued[1] += counts.reads;
+    for (int s = 0; s < counts.n_stages; s++) {
+        all->sent[0][s] += counts.writes_sent[s];
+        all->sent[1][s] += counts.reads_sent[s];
+    }
+    all->received_last[0] += counts.writes_received[counts.n_stages - 1];
+    all->received_last[1] += counts.reads_received[counts.n_stages - 1];
+}
+
+/* The sum over all processes, without signs and overflows. */
+static uint64_t sum_of_all(uint64_t mine)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return mine;
+}
+
+/* ---- Boruvka ---- */
+
+struct boruvka {
+    const struct graph *graph;
+    int64_t seed;
+    carpool_array *least, *parent; /* weight of the least edge; parent, of each vertex */
+    int64_t *read;                 /* two numbers for each edge, or one for each own vertex */
+};
+
+/* Positive, and the same in both directions. */
+static int64_t weight_of(const struct graph_edge *edge, int64_t seed)
+{
+    uint64_t a = (uint64_t)edge->from, b = (uint64_t)edge->to;
+
+    return (int64_t)(bench_hash((uint64_t)seed + 7, a < b ? a : b, a < b ? b : a) >> 1);
+}
+
+static void find_least(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
+{
+    const struct graph *graph = b->graph;
+
+    start_clock(run);
+    for (int64_t k = 0; k < graph->n_edges; k++) {
+        check(carpool_array_write(b->least, graph->edge[k].from, &weight[k]));
+        check(carpool_array_write(b->least, graph->edge[k].to, &weight[k]));
+        check(carpool_array_read(b->least, graph->edge[k].from, &b->read[2 * k]));
+        check(carpool_array_read(b->least, graph->edge[k].to, &b->read[2 * k + 1]));
+    }
+    finish_step(b->least, run);
+}
+
+/* Edges that are the least of a vertex make the other one its parent; where two vertices have the
+ * same one, the smaller vertex stays a root. Returns the sum of the weights of these edges. */
+static uint64_t hook(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
+{
+    const struct graph *graph = b->graph;
+    uint64_t sum = 0;
+
+    start_clock(run);
+    for (int64_t k = 0; k < graph->n_edges; k++) {
+        const struct graph_edge *edge = &graph->edge[k];
+        int is_from = b->read[2 * k] == weight[k], is_to = b->read[2 * k + 1] == weight[k];
+        if (is_from && !(is_to && edge->from < edge->to))
+            check(carpool_array_write(b->parent, edge->from, &edge->to));
+        if (is_to && !(is_from && edge->to < edge->from))
+            check(carpool_array_write(b->parent, edge->to, &edge->from));
+        run->n_wrong += b->read[2 * k] > weight[k] || b->read[2 * k + 1] > weight[k];
+        sum += is_from || is_to ? (uint64_t)weight[k] : 0;
+    }
+    finish_step(b->parent, run);
+    return sum;
+}
+
+/* Replaces parents by their parents; returns whether there are any that are no roots yet. */
+static int double_pointers(const struct boruvka *b, struct graph_run *run)
+{
+    int64_t first, n, *parent;
+    int has_changed = 0;
+
+    check(carpool_array_block(b->parent, &first, &n, (void **)&parent));
+    start_clock(run);
+    for (int64_t v = 0; v < n; v++)
+        if (parent[v] != first + v)
+            check(carpool_array_read(b->parent, parent[v], &b->read[v]));
+    finish_step(b->parent, run);
+    for (int64_t v = 0; v < n; v++)
+        if (parent[v] != first + v && parent[v] != b->read[v]) {
+            parent[v] = b->read[v];
+            has_changed = 1;
+        }
+    MPI_Allreduce(MPI_IN_PLACE, &has_changed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return has_changed;
+}
+
+static void boruvka_round(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
+{
+    int64_t first, n, *parent;
+    uint64_t sum = 0;
+
+    check(carpool_array_block(b->parent, &first, &n, (void **)&parent));
+    for (int64_t v = 0; v < n; v++)
+        parent[v] = first + v;
+    find_least(b, weight, run);
+    sum = hook(b, weight, run);
+    while (double_pointers(b, run))
+        continue;
+    for (int64_t v = 0; v < n; v++)
+        sum += bench_hash(8, (uint64_t)(first + v), (uint64_t)parent[v]);
+    run->checksum = sum_of_all(sum);
+}
+
+void graph_boruvka(const struct graph *graph, const struct graph_setting *setting, int64_t seed,
+                   int n_runs, struct graph_run *runs)
+{
+    struct boruvka b = {.graph = graph, .seed = seed};
+    size_t n_read = (size_t)(2 * graph->n_edges > graph->n_own ? 2 * graph->n_edges : graph->n_own);
+    int64_t *weight = bench_array((size_t)graph->n_edges, sizeof *weight);
+
+    b.read = bench_array(n_read, sizeof *b.read);
+    if (!weight || !b.read)
+        graph_abort("no memory for the results");
+    for (int64_t k = 0; k < graph->n_edges; k++)
+        weight[k] = weight_of(&graph->edge[k], seed);
+    b.least = make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_MIN);
+    b.parent = make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_LAST);
+    for (int r = 0; r < n_runs; r++)
+        boruvka_round(&b, weight, &runs[r]);
+    check(carpool_array_free(&b.least));
+    check(carpool_array_free(&b.parent));
+    free(weight);
+    free(b.read);
+}
+
+/* ---- neighborhood ---- */
+
+void graph_neighborhood(const struct graph *graph, const struct graph_setting *setting,
+                        int64_t seed, int n_runs, struct graph_run *runs)
+{
+    carpool_array *array =
+        make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_LAST);
+    uint64_t *read = bench_array((size_t)graph->n_edges, sizeof *read), *own;
+    int64_t first, n;
+
+    if (!read)
+        graph_abort("no memory for the results");
+    check(carpool_array_block(array, &first, &n, (void **)&own));
+    for (int64_t v = 0; v < n; v++)
+        own[v] = bench_hash((uint64_t)seed, 9, (uint64_t)(first + v));
+    for (int r = 0; r < n_runs; r++) {
+        uint64_t sum = 0;
+        memset(read, 0, (size_t)graph->n_edges * sizeof *read);
+        start_clock(&runs[r]);
+        for (int64_t k = 0; k < graph->n_edges; k++)
+            check(carpool_array_read(array, graph->edge[k].to, &read[k]));
+        finish_step(array, &runs[r]);
+        for (int64_t k = 0; k < graph->n_edges; k++) {
+            uint64_t value = bench_hash((uint64_t)seed, 9, (uint64_t)graph->edge[k].to);
+            runs[r].n_wrong += read[k] != value;
+            sum += bench_hash(read[k], (uint64_t)graph->edge[k].from, 10);
+        }
+        runs[r].checksum = sum_of_all(sum);
+    }
+    check(carpool_array_free(&array));
+    free(read);
+}
+
+/* ---- overload ---- */
+
+void graph_overload(const struct graph_setting *setting, int n_runs, struct graph_run *runs)
+{
+    int rank, n_ranks;
+    int64_t n = setting->n_elements;
+    int64_t *read = bench_array((size_t)n, sizeof *read);
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    if (!read)
+        graph_abort("no memory for the results");
+    int64_t first = n_ranks / 2 * n, sum_of_ranks = (int64_t)n_ranks * (n_ranks + 1) / 2;
+    carpool_array *array = make_array(setting, n_ranks * n, sizeof(int64_t), CARPOOL_ARRAY_SUM);
+    for (int r = 0; r < n_runs; r++) {
+        uint64_t sum = 0;
+        memset(read, 0, (size_t)n * sizeof *read);
+        start_clock(&runs[r]);
+        for (int64_t k = 0; k < n; k++) {
+            int64_t value = (rank + 1) * (k + r + 1);
+            check(carpool_array_write(array, first + k, &value));
+            check(carpool_array_read(array, first + k, &read[k]));
+        }
+        finish_step(array, &runs[r]);
+        for (int64_t k = 0; k < n; k++) {
+            runs[r].n_wrong += read[k] != sum_of_ranks * (k + r + 1);
+            sum += bench_hash((uint64_t)read[k], (uint64_t)k, (uint64_t)rank);
+        }
+        runs[r].checksum = sum_of_all(sum);
+    }
+    check(carpool_array_free(&array));
+    free(read);
+}
