@@ -1,8 +1,8 @@
 /* Folding: requests for the same element become one (Peters 2024, 4.4).
  *
- * Sorted: segments that are sorted are merged, one that is not is sorted by digits. Hash: a table
- * with linear probing. Tree: a B-tree. All give the same elements; sort and tree in ascending
- * order, hash in the order of first appearance. Local, no state. */
+ * Sorted: segments that are sorted are merged where that is faster, others sorted by digits. Hash:
+ * a table with linear probing. Tree: a B-tree. All give the same elements; sort and tree in
+ * ascending order, hash in the order of first appearance. Local, no state. */
 #ifndef CARPOOL_ARRAY_FOLD_H
 #define CARPOOL_ARRAY_FOLD_H
 

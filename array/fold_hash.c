@@ -1,5 +1,6 @@
 /* Folding by a hash table with linear probing (fold.h). */
 #include "fold.h"
+#include "work.h"
 
 #include "planner/hash.h"
 
@@ -16,6 +17,7 @@ bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold)
         fold->n = (int32_t)n;
         return true;
     }
+    cpl_array_work((double)n * CPL_WORK_HASH);
     while (n_places < 2 * n)
         n_places *= 2;
     int32_t *place = calloc((size_t)n_places, sizeof *place); /* slot + 1; 0: free */

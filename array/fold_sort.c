@@ -1,41 +1,56 @@
-/* Folding by sorting (fold.h): unsorted requests by digits, sorted segments by a tree of losers, in
- * which the segment with the smallest next element wins and each match remembers who lost it. */
+/* Folding by sorting (fold.h): unsorted requests by digits; sorted segments by a tree of losers, in
+ * which the segment with the smallest next element wins and each match remembers who lost it, or
+ * by digits too, which is faster where segments are many. */
 #include "fold.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { DIGIT_BITS = 11, N_DIGITS = 1 << DIGIT_BITS };
 
-/* One pass: from -> to in the order of a digit of the keys. */
-static void sort_digit(int32_t n, const int64_t *key, int shift, const int32_t *from, int32_t *to)
+/* The least key, and by how many digits the others differ from it. */
+static int count_digits(int32_t n, const int64_t *key, int64_t *least)
+{
+    int64_t low = n > 0 ? key[0] : 0, high = low;
+    int n_digits = 1;
+    for (int32_t k = 1; k < n; k++) {
+        low = key[k] < low ? key[k] : low;
+        high = key[k] > high ? key[k] : high;
+    }
+    for (high -= low; high >> DIGIT_BITS; high >>= DIGIT_BITS)
+        n_digits++;
+    *least = low;
+    return n_digits;
+}
+
+/* One pass: from -> to in the order of a digit of what the keys are above the least. */
+static void sort_digit(int32_t n, const int64_t *key, int64_t least, int shift, const int32_t *from,
+                       int32_t *to)
 {
     int32_t start[N_DIGITS + 1] = {0};
     for (int32_t k = 0; k < n; k++)
-        start[1 + ((key[k] >> shift) & (N_DIGITS - 1))]++;
+        start[1 + (((key[k] - least) >> shift) & (N_DIGITS - 1))]++;
     for (int d = 0; d < N_DIGITS; d++)
         start[d + 1] += start[d];
     for (int32_t k = 0; k < n; k++) {
         int32_t position = from ? from[k] : k;
-        to[start[(key[position] >> shift) & (N_DIGITS - 1)]++] = position;
+        to[start[((key[position] - least) >> shift) & (N_DIGITS - 1)]++] = position;
     }
 }
 
 bool cpl_sort_positions(int32_t n, const int64_t *key, int32_t *position)
 {
-    int64_t bits = 1;
-    int n_passes = 0;
-    for (int32_t k = 0; k < n; k++)
-        bits |= key[k];
-    for (; bits; bits >>= DIGIT_BITS)
-        n_passes++;
+    int64_t least;
+    int n_passes = count_digits(n, key, &least);
     int32_t *other = malloc(((size_t)n + !n) * sizeof *other);
     if (!other)
         return false;
+    cpl_array_work((double)n * n_passes * CPL_WORK_DIGIT);
     /* the last pass ends in position */
     int32_t *to = n_passes % 2 ? position : other, *from = NULL;
     for (int pass = 0; pass < n_passes; pass++) {
-        sort_digit(n, key, pass * DIGIT_BITS, from, to);
+        sort_digit(n, key, least, pass * DIGIT_BITS, from, to);
         from = to;
         to = to == position ? other : position;
     }
@@ -108,6 +123,14 @@ static void merge(struct losers *t, struct cpl_fold *fold)
     }
 }
 
+static int count_matches(int n_segments)
+{
+    int n_matches = 0;
+    while (1 << n_matches < n_segments)
+        n_matches++;
+    return n_matches;
+}
+
 static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *fold)
 {
     struct losers t = {.input = input, .n_leaves = 1};
@@ -118,6 +141,8 @@ static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *f
     t.key = malloc(n * sizeof *t.key);
     t.loser = malloc(n * sizeof *t.loser);
     bool has_memory = t.next && t.key && t.loser;
+    cpl_array_work((double)input->first[input->n_segments] * count_matches(input->n_segments) *
+                   CPL_WORK_MATCH);
     for (int k = 0; k < t.n_leaves && has_memory; k++) {
         t.next[k] = k < input->n_segments ? input->first[k] : 0;
         t.key[k] = key_of(&t, k);
@@ -130,12 +155,23 @@ static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *f
     return has_memory;
 }
 
+/* Whether segments are merged faster than sorted anew: no processor foresees how matches end. */
+static bool merges(const struct cpl_fold_input *input)
+{
+    int32_t n = (int32_t)input->first[input->n_segments];
+    int n_matches = count_matches(input->n_segments);
+    int64_t least;
+    return n < N_DIGITS ||
+           n_matches * CPL_WORK_MATCH < count_digits(n, input->index, &least) * CPL_WORK_DIGIT;
+}
+
 bool cpl_fold_sort(const struct cpl_fold_input *input, struct cpl_fold *fold)
 {
     if (!input->is_sorted)
         return fold_unsorted(input, fold);
     if (input->n_segments != 1)
-        return fold_segments(input, fold);
+        return merges(input) ? fold_segments(input, fold) : fold_unsorted(input, fold);
+    cpl_array_work((double)input->first[1] * CPL_WORK_IN_ORDER);
     for (int64_t k = 0; k < input->first[1]; k++)
         append(fold, input->keeps_all, input->index[k], k);
     return true;

@@ -1,6 +1,7 @@
 /* Folding by a B-tree (fold.h). Full nodes are split on the way down, so an insertion never goes
  * up again. Elements are numbered as they are inserted and renumbered in order at the end. */
 #include "fold.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,7 @@ bool cpl_fold_tree(const struct cpl_fold_input *input, struct cpl_fold *fold)
     struct tree tree = {.node = NULL};
     int32_t n_elements = 0, *order = NULL;
     bool has_memory = reserve(&tree, 1);
+    cpl_array_work((double)n * CPL_WORK_TREE);
     if (has_memory)
         tree.root = add_node(&tree, 1);
     for (int64_t k = 0; k < n && has_memory; k++) {

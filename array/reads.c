@@ -2,6 +2,7 @@
  * and each rank remembers what it folded, so that answers find their way back (Peters 2024, 4.3 and
  * 4.5). Answers are in the order of the requests, so they carry values only. */
 #include "transfer.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ static bool prepare(struct cpl_array *array, int s, struct level *level, struct 
         return false;
     bool stay = cpl_route_place(&array->route, s, array->rank, array->block, level->fold.n,
                                 level->fold.index, level->target);
+    cpl_array_work_move(level->fold.n, 0);
     for (int32_t k = 0; k < level->fold.n; k++)
         out->index[level->target[k]] = level->fold.index[k];
     if (stay) {
@@ -77,6 +79,7 @@ static const char *answer_to(const struct cpl_array *array, const struct level *
 /* The requests of each segment are ascending, so each search starts where the last one ended. */
 static void spread_by_search(const struct cpl_array *array, const struct level *level, char *answer)
 {
+    cpl_array_work((double)level->n * CPL_WORK_SEARCH);
     for (int seg = 0; seg < level->n_segments; seg++) {
         int32_t at = 0;
         for (int64_t k = level->first[seg]; k < level->first[seg + 1]; k++) {
@@ -88,6 +91,7 @@ static void spread_by_search(const struct cpl_array *array, const struct level *
 
 static void spread_by_slots(const struct cpl_array *array, const struct level *level, char *answer)
 {
+    cpl_array_work_move(level->n, (int64_t)array->size);
     for (int32_t k = 0; k < level->n; k++)
         memcpy(answer + (size_t)k * array->size, answer_to(array, level, level->fold.slot[k]),
                array->size);
@@ -96,6 +100,7 @@ static void spread_by_slots(const struct cpl_array *array, const struct level *l
 static void deliver(struct cpl_array *array, const struct level *level,
                     const struct cpl_slice *slice)
 {
+    cpl_array_work_move(slice->n, (int64_t)array->size);
     for (int32_t k = 0; k < slice->n; k++)
         memcpy(array->reads.address[cpl_slice_position(slice, k)],
                answer_to(array, level, level->fold.slot[k]), array->size);
@@ -103,6 +108,7 @@ static void deliver(struct cpl_array *array, const struct level *level,
 
 static void look_up(const struct cpl_array *array, struct cpl_batch *batch)
 {
+    cpl_array_work_move(batch->n, (int64_t)array->size);
     for (int32_t k = 0; k < batch->n; k++)
         memcpy(batch->value + (size_t)k * array->size,
                array->elements + (size_t)(batch->index[k] - array->first) * array->size,

@@ -2,6 +2,7 @@
  * 2024, 4.3). A rank remembers only requests that it folded into another one; all other answers
  * find their way by the route of the one who asked. */
 #include "transfer.h"
+#include "work.h"
 
 #include "planner/hash.h"
 
@@ -173,6 +174,7 @@ static bool make_answers(const struct cpl_array *array, int s, const struct cpl_
     int64_t most = (int64_t)all->n + (folded ? folded->n : 0);
     if (!cpl_batch_make(array, &record, most, &answers.batch))
         return false;
+    cpl_array_work((double)most * CPL_WORK_ENVELOPE);
     answers.batch.n = 0;
     answers.peer = cpl_array_alloc(most, sizeof *answers.peer);
     for (int32_t k = 0; k < all->n && answers.peer; k++) {

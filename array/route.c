@@ -1,6 +1,7 @@
 /* Routes (route.h): stages of a grid, and the places of requests in them. Methods are parsed in
  * method.c. */
 #include "route_internal.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -94,6 +95,7 @@ bool cpl_route_place(const struct cpl_route *route, int s, int at, int64_t block
     int64_t *first = stage->out_first, own_first = 0, own_end = 0; /* of the present owner */
     int32_t peer = 0;
     bool is_in_order = true;
+    cpl_array_work_move(n, 0);
     memset(first, 0, ((size_t)stage->n_to + 1) * sizeof *first);
     for (int32_t k = 0; k < n; k++) { /* target: the peer, its rank follows below */
         if (index[k] < own_first || index[k] >= own_end) {

@@ -6,6 +6,7 @@
  * memory than the limit on some rank, all ranks do the round again with half as many elements. */
 #include "array_internal.h"
 #include "transfer.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,7 @@ int carpool_array_step(carpool_array *handle)
     array->counts = (struct carpool_array_counts){
         .n_stages = array->route.n_stages, .reads = array->reads.n, .writes = array->writes.n};
     array->mpi_error = MPI_SUCCESS;
+    cpl_array_work_move(n[0] + n[1], (int64_t)array->size); /* their queueing */
     cpl_mpi(array, MPI_Allreduce(MPI_IN_PLACE, n, 2, MPI_INT64_T, MPI_SUM, array->comm));
     enum cpl_outcome outcome = run_all(array, &array->writes, cpl_pass_writes, n[0], bytes);
     outcome =

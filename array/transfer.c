@@ -1,6 +1,7 @@
 /* Transfers (transfer.h) over the stages of a grid; those of plain routes are in
  * transfer_plain.c. */
 #include "transfer_internal.h"
+#include "work.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -69,6 +70,7 @@ static bool fits(const struct cpl_array *array, const struct cpl_record *record,
 void cpl_pack(const struct cpl_array *array, const struct cpl_record *record,
               const struct cpl_batch *batch, int64_t first, int64_t n, char *to)
 {
+    cpl_array_work((double)(n * cpl_record_bytes(array, record)) * CPL_WORK_BYTE);
     memcpy(to, batch->index + first, (size_t)n * sizeof *batch->index);
     to += (size_t)n * sizeof *batch->index;
     if (record->has_value) {
@@ -82,6 +84,7 @@ void cpl_pack(const struct cpl_array *array, const struct cpl_record *record,
 void cpl_unpack(const struct cpl_array *array, const struct cpl_record *record, const char *from,
                 int64_t first, int64_t n, struct cpl_batch *batch)
 {
+    cpl_array_work((double)(n * cpl_record_bytes(array, record)) * CPL_WORK_BYTE);
     memcpy(batch->index + first, from, (size_t)n * sizeof *batch->index);
     from += (size_t)n * sizeof *batch->index;
     if (record->has_value) {

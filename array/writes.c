@@ -1,6 +1,7 @@
 /* The pass of the writes: folded and combined before every stage, and once more by the owner. */
 #include "policy.h"
 #include "transfer.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static void combine(struct cpl_array *array, const struct held *held, const stru
                     const int32_t *target, struct cpl_batch *out)
 {
     int32_t n = held->slice ? held->slice->n : held->batch.n;
+    cpl_array_work((double)n * CPL_WORK_COMBINE);
     for (int32_t k = 0; k < out->n; k++) {
         out->index[target ? target[k] : k] = fold->index[k];
         out->extra[k] = -1;
@@ -78,6 +80,7 @@ static bool next_batch(struct cpl_array *array, int s, const struct held *held,
 
 static void store(struct cpl_array *array, const struct cpl_batch *batch)
 {
+    cpl_array_work_move(batch->n, (int64_t)array->size);
     for (int32_t k = 0; k < batch->n; k++)
         memcpy(array->elements + (size_t)(batch->index[k] - array->first) * array->size,
                batch->value + (size_t)k * array->size, array->size);

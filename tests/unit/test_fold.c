@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define MOST_REQUESTS 3000
+#define MOST_REQUESTS 12000
 #define MOST_SEGMENTS 9
 
 struct requests {
