@@ -3,7 +3,8 @@
 #
 #   simulate.sh BUILDDIR RANKS MACHINE TOPOLOGY [exchange's arguments] PATTERN
 #
-# SIMULATE_PROGRAM names another program of bench/sim, which gets all the arguments.
+# SIMULATE_PROGRAM names another program of bench/sim, which gets all the arguments; SIMULATE_CFG
+# has options for smpirun.
 # MACHINE is a machine file (bench/sim/*.machine), which both the network and the planner take;
 # TOPOLOGY is fattree, torus or dragonfly. CARPOOL_ variables of the environment hold. Prints what
 # exchange prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
@@ -40,7 +41,7 @@ timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/
     --cfg=smpi/send-is-detached-thresh:1000000000 --cfg=surf/precision:1e-12 \
     --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb \
     --cfg=smpi/test:${SIMULATE_POLL:-0} --cfg=smpi/iprobe:1e-7 \
-    --cfg=smpi/grow-injected-times:no --log=root.thres:warning \
+    --cfg=smpi/grow-injected-times:no ${SIMULATE_CFG:-} --log=root.thres:warning \
     "$build/bench/sim/.libs/${SIMULATE_PROGRAM:-exchange}" "$@" >"$scratch/out" 2>"$scratch/err"
 code=$?
 cat "$scratch/out"
