@@ -84,12 +84,12 @@ static enum cpl_status check_arguments(struct arguments *arguments, struct cpl_e
                : CPL_OK;
 }
 
-static uint64_t hash_method(const char *text)
+static int64_t hash_text(const char *text)
 {
     uint64_t hash = CPL_HASH_START;
-    for (const char *at = text ? text : "auto"; *at; at++)
+    for (const char *at = text; *at; at++)
         hash = cpl_hash_word(hash, (unsigned char)*at);
-    return hash >> 2;
+    return (int64_t)(hash >> 2);
 }
 
 /* Whether all ranks passed the same, and acceptable, arguments. Collective. */
@@ -103,7 +103,8 @@ static enum cpl_status compare(MPI_Comm comm, const struct arguments *arguments,
                                         "aggregation",
                                         "memory",
                                         "number of ranks per node",
-                                        "method"};
+                                        "method",
+                                        "machine"};
     const struct carpool_array_options *options = &arguments->options;
     enum { N = sizeof names / sizeof *names };
     int64_t value[2 * N] = {mine != CPL_OK,
@@ -113,7 +114,8 @@ static enum cpl_status compare(MPI_Comm comm, const struct arguments *arguments,
                             (int64_t)options->aggregation,
                             options->memory,
                             options->ranks_per_node,
-                            (int64_t)hash_method(options->method)};
+                            hash_text(options->method ? options->method : "auto"),
+                            hash_text(options->machine ? options->machine : "")};
     for (int k = 0; k < N; k++)
         value[N + k] = -value[k];
     *code = MPI_Allreduce(MPI_IN_PLACE, value, 2 * N, MPI_INT64_T, MPI_MAX, comm);
@@ -125,46 +127,6 @@ static enum cpl_status compare(MPI_Comm comm, const struct arguments *arguments,
         if (value[k] != -value[N + k])
             return cpl_fail(error, CPL_ERR_ARG, "the %s is not the same on all ranks%s", names[k],
                             k < 3 ? "" : " (options)");
-    return CPL_OK;
-}
-
-/* Where the ranks sit: asked for only by routes that go by it. Collective. */
-static enum cpl_status make_machine(const struct cpl_array *array, const struct cpl_method *method,
-                                    struct cpl_machine *machine, struct cpl_error *error)
-{
-    int per_node = array->options.ranks_per_node;
-    struct cpl_node_shape shape;
-    if (strcmp(method->route, "locality") != 0 || per_node)
-        return cpl_machine_init(array->n_ranks, per_node ? per_node : array->n_ranks, machine,
-                                error);
-    MPI_Comm node;
-    int64_t leader = array->rank;
-    int64_t *leaders = cpl_array_alloc(array->n_ranks, sizeof *leaders);
-    MPI_Comm_split_type(array->comm, MPI_COMM_TYPE_SHARED, array->rank, MPI_INFO_NULL, &node);
-    MPI_Bcast(&leader, 1, MPI_INT64_T, 0, node);
-    MPI_Comm_free(&node);
-    int has_memory = leaders != NULL;
-    MPI_Allreduce(MPI_IN_PLACE, &has_memory, 1, MPI_INT, MPI_MIN, array->comm);
-    if (!has_memory) {
-        free(leaders);
-        return cpl_fail_memory(error, "the places of the ranks");
-    }
-    MPI_Allgather(&leader, 1, MPI_INT64_T, leaders, 1, MPI_INT64_T, array->comm);
-    /* rank 0's node stands for all, so that all ranks come to the same route */
-    int sockets[3] = {1, 1, 1};
-    if (array->rank == 0 && !cpl_node_shape_load(NULL, &shape, NULL)) {
-        sockets[0] = shape.n_sockets;
-        sockets[1] = shape.n_numa;
-        sockets[2] = shape.n_cores;
-    }
-    MPI_Bcast(sockets, 3, MPI_INT, 0, array->comm);
-    enum cpl_status status =
-        cpl_machine_from_places(array->n_ranks, leaders, NULL, NULL, 0, machine, error);
-    free(leaders);
-    if (status)
-        return status;
-    shape = (struct cpl_node_shape){sockets[0], sockets[1], sockets[2]};
-    cpl_machine_apply_shape(machine, &shape);
     return CPL_OK;
 }
 
@@ -187,7 +149,7 @@ static enum cpl_status make_room(struct cpl_array *array, struct cpl_error *erro
 
 static void free_body(struct cpl_array *array)
 {
-    cpl_route_free(&array->route);
+    cpl_ways_free(array);
     free(array->elements);
     free(array->send_count);
     free(array->recv_count);
@@ -219,20 +181,11 @@ static void set_block(struct cpl_array *array, int64_t length)
 static enum cpl_status fill(struct cpl_array *array, const struct arguments *arguments,
                             struct cpl_error *error)
 {
-    struct cpl_machine machine;
-    struct cpl_method method = arguments->method;
     array->size = arguments->size;
     array->n_basic = arguments->n_basic;
     array->options = arguments->options;
-    array->variant = method.variant;
     set_block(array, arguments->length);
-    enum cpl_status status = make_machine(array, &method, &machine, error);
-    if (status)
-        return status;
-    status = cpl_route_make(&method, &machine, array->rank, &array->route, array->method,
-                            sizeof array->method, error);
-    cpl_machine_free(&machine);
-    array->counts.n_stages = array->route.n_stages;
+    enum cpl_status status = cpl_ways_make(array, &arguments->method, error);
     return status ? status : make_room(array, error);
 }
 

@@ -7,6 +7,7 @@
 #define CARPOOL_ARRAY_INTERNAL_H
 
 #include "carpool_array.h"
+#include "choice.h"
 #include "fold.h"
 #include "route.h"
 
@@ -30,6 +31,13 @@ enum cpl_outcome {
     CPL_MPI_ERROR  /* struct cpl_array.mpi_error */
 };
 
+/* A way in which steps can be done. */
+struct cpl_way {
+    enum cpl_variant variant;
+    struct cpl_route route;
+    char method[CPL_ARRAY_METHOD_TEXT];
+};
+
 struct cpl_array {
     MPI_Comm comm; /* own */
     int rank, n_ranks;
@@ -38,9 +46,15 @@ struct cpl_array {
     size_t size;           /* bytes of an element */
     char *elements;
     struct carpool_array_options options;
-    char method[CPL_ARRAY_METHOD_TEXT];
-    enum cpl_variant variant;
-    struct cpl_route route;
+    int n_ways; /* more than one: method "auto" */
+    struct cpl_way way[CPL_MOST_WAYS];
+    enum cpl_variant variant; /* those of the way in use */
+    struct cpl_route *route;
+    const char *method;
+    struct cpl_choice choice; /* auto */
+    struct cpl_costs costs;
+    int32_t ranks_per_node;
+    int64_t last_ns; /* that the last step took; 0: not known */
     struct cpl_queue reads, writes;
     struct carpool_array_counts counts;
     int mpi_error;       /* the first code that an MPI function returned in this step */
@@ -60,6 +74,16 @@ struct carpool_array {
     MPI_Comm user_comm;
     int error_class, error_code; /* 0: none yet */
 };
+
+/* Makes the ways of a method, and takes the first. Collective; the status may differ between ranks.
+ */
+enum cpl_status cpl_ways_make(struct cpl_array *array, const struct cpl_method *method,
+                              struct cpl_error *error);
+void cpl_ways_free(struct cpl_array *array);
+
+/* Takes the way for a step of so many writes and reads on all ranks; last_ns is what the last step
+ * took, of all ranks together. All ranks come to the same. */
+void cpl_ways_choose(struct cpl_array *array, int64_t n_writes, int64_t n_reads, int64_t last_ns);
 
 /* Calls the error handler with an error whose text is "FUNCTION: " and the formatted one; array may
  * be NULL, comm is used then. Returns the code. */

@@ -58,14 +58,18 @@ struct carpool_array_options {
     void *context;                    /* handed to function */
     const char *method; /* "VARIANT", "VARIANT:ROUTE" or "plain"; see carpool_array(3) */
     enum carpool_array_aggregation aggregation;
-    int64_t memory;     /* bytes of requests that a rank holds at once; 0: 256 MiB. A step that
-                         * needs more is done in rounds. */
-    int ranks_per_node; /* consecutive ranks on a node, for the route locality; 0: ask MPI */
+    int64_t memory;      /* bytes of requests that a rank holds at once; 0: 256 MiB. A step that
+                          * needs more is done in rounds. */
+    int ranks_per_node;  /* consecutive ranks on a node, for the route locality and for "auto"; 0:
+                            ask  MPI */
+    const char *machine; /* costs of messages, for "auto": a machine file (carpool(1)) that rank 0
+                          * reads, or a built-in machine; NULL: "edr" */
 };
 
 #define CARPOOL_ARRAY_OPTIONS                                                                      \
     {                                                                                              \
-        CARPOOL_ARRAY_LAST, MPI_DATATYPE_NULL, NULL, NULL, "auto", CARPOOL_ARRAY_GLOBAL, 0, 0      \
+        CARPOOL_ARRAY_LAST, MPI_DATATYPE_NULL, NULL, NULL, "auto", CARPOOL_ARRAY_GLOBAL, 0, 0,     \
+            NULL                                                                                   \
     }
 
 typedef struct carpool_array carpool_array;
@@ -108,8 +112,8 @@ struct carpool_array_counts {
 /* The counts of the last step. Local. */
 int carpool_array_count(carpool_array *array, struct carpool_array_counts *counts);
 
-/* The method in use, with the sizes of the stages ("sort:4x4x2"); text belongs to the array. Local.
- */
+/* The method of the last step, with the sizes of the stages ("sort:4x4x2"); with "auto" it may be
+ * another one in each step. text belongs to the array. Local. */
 int carpool_array_method(carpool_array *array, const char **text);
 
 /* Frees the array and what is queued, and sets *array to NULL. Collective. */

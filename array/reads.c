@@ -50,7 +50,7 @@ static bool prepare(struct cpl_array *array, int s, struct level *level, struct 
     level->result = cpl_array_alloc(level->fold.n, array->size);
     if (!level->target || !level->result || !cpl_batch_make(array, &record, level->fold.n, out))
         return false;
-    bool stay = cpl_route_place(&array->route, s, array->rank, array->block, level->fold.n,
+    bool stay = cpl_route_place(array->route, s, array->rank, array->block, level->fold.n,
                                 level->fold.index, level->target);
     cpl_array_work_move(level->fold.n, 0);
     for (int32_t k = 0; k < level->fold.n; k++)
@@ -120,9 +120,9 @@ static void forward(struct cpl_array *array, struct level *level, const struct c
 {
     static const struct cpl_record record = {.tag = CPL_TAG_READS, .is_answered = true};
     int64_t whole[2] = {0, slice->n};
-    for (int s = 0; s < array->route.n_stages; s++) {
+    for (int s = 0; s < array->route->n_stages; s++) {
         struct level *here = &level[s];
-        struct cpl_stage *before = s > 0 ? &array->route.stage[s - 1] : NULL;
+        struct cpl_stage *before = s > 0 ? &array->route->stage[s - 1] : NULL;
         struct cpl_batch out = {0};
         here->n = before ? level[s - 1].in.n : slice->n;
         here->index = before ? level[s - 1].in.index : slice->index;
@@ -138,7 +138,7 @@ static void forward(struct cpl_array *array, struct level *level, const struct c
         if (*outcome == CPL_DONE)
             cpl_count_stage(array, s, array->counts.reads_sent, array->counts.reads_received);
         cpl_batch_free(&out);
-        if (*outcome == CPL_TOO_MUCH || (*outcome != CPL_DONE && array->route.is_plain))
+        if (*outcome == CPL_TOO_MUCH || (*outcome != CPL_DONE && array->route->is_plain))
             return;
     }
 }
@@ -146,7 +146,7 @@ static void forward(struct cpl_array *array, struct level *level, const struct c
 static void backward(struct cpl_array *array, struct level *level, const struct cpl_slice *slice,
                      enum cpl_outcome outcome)
 {
-    int last = array->route.n_stages - 1;
+    int last = array->route->n_stages - 1;
     bool is_well = outcome == CPL_DONE;
     if (is_well)
         look_up(array, &level[last].in);
@@ -168,9 +168,9 @@ enum cpl_outcome cpl_pass_reads(struct cpl_array *array, const struct cpl_slice 
     struct level level[CARPOOL_ARRAY_MAX_STAGES] = {{.n = 0}};
     enum cpl_outcome outcome = CPL_DONE;
     forward(array, level, slice, &outcome);
-    if (outcome != CPL_TOO_MUCH && (outcome == CPL_DONE || !array->route.is_plain))
+    if (outcome != CPL_TOO_MUCH && (outcome == CPL_DONE || !array->route->is_plain))
         backward(array, level, slice, outcome);
-    for (int s = 0; s < array->route.n_stages; s++) {
+    for (int s = 0; s < array->route->n_stages; s++) {
         cpl_fold_free(&level[s].fold);
         cpl_batch_free(&level[s].in);
         free(level[s].target);

@@ -80,7 +80,7 @@ static bool prepare(struct cpl_array *array, int s, const struct held *held, str
     for (int32_t k = 0; k < fold.n && is_made; k++)
         out->extra[k] = -1;
     if (is_made)
-        cpl_route_place(&array->route, s, array->rank, array->block, fold.n, fold.index, target);
+        cpl_route_place(array->route, s, array->rank, array->block, fold.n, fold.index, target);
     for (int32_t k = 0; k < held->n && is_made; k++) {
         int32_t place = target[fold.slot[k]];
         int32_t asker = held->asker ? held->asker[k] : array->rank;
@@ -101,7 +101,7 @@ static int before_stage(const struct cpl_array *array, int stage, int asker, int
 {
     int at = asker;
     for (int s = 0; s < stage; s++)
-        at = cpl_route_next(&array->route, s, at, owner);
+        at = cpl_route_next(array->route, s, at, owner);
     return at;
 }
 
@@ -133,7 +133,7 @@ static void add_answer(const struct cpl_array *array, int s, struct answers *ans
     answers->batch.index[k] = index;
     answers->batch.extra[k] = asker;
     memcpy(answers->batch.value + (size_t)k * array->size, value, array->size);
-    answers->peer[k] = from_number(&array->route.stage[s], at);
+    answers->peer[k] = from_number(&array->route->stage[s], at);
 }
 
 /* Puts the answers in the order of the peers they go to; the stage's in_first says how many. */
@@ -141,7 +141,7 @@ static bool sort_answers(const struct cpl_array *array, int s, struct answers *a
                          struct cpl_batch *sorted)
 {
     static const struct cpl_record record = {.has_value = true, .has_extra = true};
-    struct cpl_stage *stage = &array->route.stage[s];
+    struct cpl_stage *stage = &array->route->stage[s];
     int64_t *first = stage->in_first;
     const struct cpl_batch *batch = &answers->batch;
     if (!cpl_batch_make(array, &record, batch->n, sorted))
@@ -231,8 +231,8 @@ static void forward(struct cpl_array *array, const struct cpl_slice *slice, stru
     int64_t whole[2] = {0, slice->n};
     struct held held = {
         slice->n, slice->index, whole, NULL, 1, false, aggregation == CARPOOL_ARRAY_NONE};
-    for (int s = 0; s < array->route.n_stages && *outcome != CPL_TOO_MUCH; s++) {
-        const struct cpl_stage *stage = &array->route.stage[s];
+    for (int s = 0; s < array->route->n_stages && *outcome != CPL_TOO_MUCH; s++) {
+        const struct cpl_stage *stage = &array->route->stage[s];
         struct cpl_batch out = {0}, received;
         if (*outcome == CPL_DONE && !prepare(array, s, &held, &out, &folded[s]))
             *outcome = CPL_NO_MEMORY;
@@ -268,7 +268,7 @@ static void backward(struct cpl_array *array, const struct cpl_slice *slice, str
 {
     static const struct cpl_record record = {
         .tag = CPL_TAG_ANSWERS, .has_value = true, .has_extra = true};
-    int last = array->route.n_stages - 1;
+    int last = array->route->n_stages - 1;
     if (*outcome == CPL_DONE && !look_up(array, batch))
         *outcome = CPL_NO_MEMORY;
     for (int s = last; s >= 0; s--) {
@@ -276,9 +276,9 @@ static void backward(struct cpl_array *array, const struct cpl_slice *slice, str
         if (*outcome == CPL_DONE &&
             !make_answers(array, s, batch, s < last ? &folded[s + 1] : NULL, &sorted))
             *outcome = CPL_NO_MEMORY;
-        cpl_turn_stage(&array->route.stage[s]);
+        cpl_turn_stage(&array->route->stage[s]);
         cpl_transfer_forward(array, s, &record, &sorted, &received, outcome);
-        cpl_turn_stage(&array->route.stage[s]);
+        cpl_turn_stage(&array->route->stage[s]);
         cpl_batch_free(&sorted);
         cpl_batch_free(batch);
         *batch = received;
@@ -296,7 +296,7 @@ enum cpl_outcome cpl_pass_enveloped(struct cpl_array *array, const struct cpl_sl
     array->checks_memory = false; /* a limit on what answers need was checked with the requests */
     if (outcome != CPL_TOO_MUCH)
         backward(array, slice, folded, &batch, &outcome);
-    for (int s = 0; s < array->route.n_stages; s++)
+    for (int s = 0; s < array->route->n_stages; s++)
         free_folded(&folded[s]);
     cpl_batch_free(&batch);
     return outcome;

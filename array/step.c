@@ -133,14 +133,17 @@ int carpool_array_step(carpool_array *handle)
     if (!handle || !handle->body)
         return cpl_array_error(handle, MPI_COMM_WORLD, __func__, "the array is NULL or was freed");
     struct cpl_array *array = handle->body;
-    bool is_enveloped = array->variant >= CPL_VARIANT_ENVELOPE_SORT;
-    int64_t n[2] = {array->writes.n, array->reads.n};
+    int64_t n[3] = {array->writes.n, array->reads.n, array->last_ns};
     int64_t bytes = (int64_t)(array->size + sizeof(int64_t) + sizeof(int32_t));
-    array->counts = (struct carpool_array_counts){
-        .n_stages = array->route.n_stages, .reads = array->reads.n, .writes = array->writes.n};
     array->mpi_error = MPI_SUCCESS;
     cpl_array_work_move(n[0] + n[1], (int64_t)array->size); /* their queueing */
-    cpl_mpi(array, MPI_Allreduce(MPI_IN_PLACE, n, 2, MPI_INT64_T, MPI_SUM, array->comm));
+    cpl_mpi(array, MPI_Allreduce(MPI_IN_PLACE, n, 3, MPI_INT64_T, MPI_SUM, array->comm));
+    double begin = MPI_Wtime();
+    if (n[0] + n[1] > 0)
+        cpl_ways_choose(array, n[0], n[1], n[2]);
+    bool is_enveloped = array->variant >= CPL_VARIANT_ENVELOPE_SORT;
+    array->counts = (struct carpool_array_counts){
+        .n_stages = array->route->n_stages, .reads = array->reads.n, .writes = array->writes.n};
     enum cpl_outcome outcome = run_all(array, &array->writes, cpl_pass_writes, n[0], bytes);
     outcome =
         worse(outcome, run_all(array, &array->reads,
@@ -149,5 +152,8 @@ int carpool_array_step(carpool_array *handle)
     array->reads.n = 0;
     if (n[0] + n[1] > 0)
         outcome = cpl_agree_outcome(array, outcome);
+    /* nobody leaves the agreement before the slowest has come: a time of all */
+    if (n[0] + n[1] > 0)
+        array->last_ns = outcome == CPL_DONE ? (int64_t)((MPI_Wtime() - begin) * 1e9) : 0;
     return outcome == CPL_DONE ? MPI_SUCCESS : report(handle, outcome);
 }

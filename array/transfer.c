@@ -121,7 +121,7 @@ static void copy_own(struct cpl_array *array, const struct cpl_stage *stage,
 
 void cpl_count_stage(const struct cpl_array *array, int s, int64_t *sent, int64_t *received)
 {
-    const struct cpl_stage *stage = &array->route.stage[s];
+    const struct cpl_stage *stage = &array->route->stage[s];
     for (int k = 0; k < stage->n_to; k++)
         if (stage->to[k] != array->rank)
             sent[s] += stage->out_first[k + 1] - stage->out_first[k];
@@ -242,7 +242,7 @@ void cpl_transfer_forward(struct cpl_array *array, int s, const struct cpl_recor
                           const struct cpl_batch *out, struct cpl_batch *in,
                           enum cpl_outcome *outcome)
 {
-    struct cpl_stage *stage = &array->route.stage[s];
+    struct cpl_stage *stage = &array->route->stage[s];
     char *packed = NULL;
     *in = (struct cpl_batch){0};
     for (int k = 0; k < stage->n_to && *outcome == CPL_DONE; k++)
@@ -252,7 +252,7 @@ void cpl_transfer_forward(struct cpl_array *array, int s, const struct cpl_recor
         *outcome = CPL_NO_MEMORY;
     if (*outcome != CPL_DONE)
         memset(stage->out_first, 0, ((size_t)stage->n_to + 1) * sizeof *stage->out_first);
-    if (array->route.is_plain) {
+    if (array->route->is_plain) {
         cpl_transfer_plain(array, record, packed, in, outcome);
     } else {
         if (array->checks_memory)
@@ -272,10 +272,10 @@ void cpl_transfer_forward(struct cpl_array *array, int s, const struct cpl_recor
 
 void cpl_transfer_back(struct cpl_array *array, int s, int tag, const char *answer, char *result)
 {
-    const struct cpl_stage *stage = &array->route.stage[s];
+    const struct cpl_stage *stage = &array->route->stage[s];
     size_t size = array->size;
     int n_requests = 0, own = -1;
-    if (array->route.is_plain) {
+    if (array->route->is_plain) {
         cpl_transfer_plain_back(array, answer, result);
         return;
     }

@@ -34,7 +34,7 @@ static void exchange_counts(struct cpl_array *array, struct cpl_stage *stage)
 void cpl_transfer_plain(struct cpl_array *array, const struct cpl_record *record,
                         const char *packed, struct cpl_batch *in, enum cpl_outcome *outcome)
 {
-    struct cpl_stage *stage = &array->route.stage[0];
+    struct cpl_stage *stage = &array->route->stage[0];
     int64_t bytes = cpl_record_bytes(array, record), most = bytes + (int64_t)array->size;
     int n = array->n_ranks, **at = array->bytes;
     bool is_packed = record->has_value || record->has_extra;
@@ -69,7 +69,7 @@ void cpl_transfer_plain(struct cpl_array *array, const struct cpl_record *record
 
 void cpl_transfer_plain_back(struct cpl_array *array, const char *answer, char *result)
 {
-    const struct cpl_stage *stage = &array->route.stage[0];
+    const struct cpl_stage *stage = &array->route->stage[0];
     int **at = array->bytes;
     set_bytes(array->n_ranks, stage->in_first, (int64_t)array->size, at[0], at[1]);
     set_bytes(array->n_ranks, stage->out_first, (int64_t)array->size, at[2], at[3]);

@@ -59,7 +59,7 @@ static bool next_batch(struct cpl_array *array, int s, const struct held *held,
 {
     static const struct cpl_record all = {.has_value = true, .has_extra = true};
     enum carpool_array_aggregation aggregation = array->options.aggregation;
-    bool is_last = s == array->route.n_stages;
+    bool is_last = s == array->route->n_stages;
     bool keeps_all = !is_last && (s == 0 ? aggregation == CARPOOL_ARRAY_NONE
                                          : aggregation != CARPOOL_ARRAY_GLOBAL);
     struct cpl_fold fold = {0};
@@ -67,8 +67,7 @@ static bool next_batch(struct cpl_array *array, int s, const struct held *held,
     int32_t *target = is_made && !is_last ? cpl_array_alloc(fold.n, sizeof *target) : NULL;
     if (is_made && (target || is_last) && cpl_batch_make(array, &all, fold.n, out)) {
         if (target)
-            cpl_route_place(&array->route, s, array->rank, array->block, fold.n, fold.index,
-                            target);
+            cpl_route_place(array->route, s, array->rank, array->block, fold.n, fold.index, target);
         combine(array, held, &fold, target, out);
     } else {
         is_made = false;
@@ -93,7 +92,7 @@ enum cpl_outcome cpl_pass_writes(struct cpl_array *array, const struct cpl_slice
     struct held held = {.slice = slice};
     enum cpl_outcome outcome = CPL_DONE;
     struct cpl_batch out = {0};
-    for (int s = 0; s < array->route.n_stages && outcome != CPL_TOO_MUCH; s++) {
+    for (int s = 0; s < array->route->n_stages && outcome != CPL_TOO_MUCH; s++) {
         struct cpl_batch in;
         if (outcome == CPL_DONE && !next_batch(array, s, &held, &out))
             outcome = CPL_NO_MEMORY;
@@ -103,9 +102,9 @@ enum cpl_outcome cpl_pass_writes(struct cpl_array *array, const struct cpl_slice
         cpl_batch_free(&out);
         cpl_batch_free(&held.batch);
         held =
-            (struct held){NULL, in, array->route.stage[s].in_first, array->route.stage[s].n_from};
+            (struct held){NULL, in, array->route->stage[s].in_first, array->route->stage[s].n_from};
     }
-    if (outcome == CPL_DONE && !next_batch(array, array->route.n_stages, &held, &out))
+    if (outcome == CPL_DONE && !next_batch(array, array->route->n_stages, &held, &out))
         outcome = CPL_NO_MEMORY;
     if (outcome == CPL_DONE)
         store(array, &out);

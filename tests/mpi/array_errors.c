@@ -1,6 +1,7 @@
 /*
  * The distributed array: erroneous calls between good ones change nothing and give clear texts
- * through the communicator's error handler; and the counts of requests in each stage.
+ * through the communicator's error handler; the counts of requests in each stage; how method auto
+ * chooses.
  *
  *   array_errors
  */
@@ -84,6 +85,9 @@ static void bad_arguments(MPI_Comm comm)
     expect(carpool_array_create(comm, 10, 12, &options, &array), "are not made of the type");
     options.policy = CARPOOL_ARRAY_USER;
     expect(carpool_array_create(comm, 10, 8, &options, &array), "needs options.function");
+    options.policy = CARPOOL_ARRAY_LAST;
+    options.machine = "/nowhere/machine";
+    expect(carpool_array_create(comm, 10, 8, &options, &array), "options.machine: ");
     if (array)
         test_fail("an erroneous creation set the array");
 }
@@ -138,6 +142,54 @@ static void count_overload(MPI_Comm comm, const char *method, int n_expected)
     carpool_array_free(&array);
 }
 
+/* Method auto: the same steps again and again, of two sizes in turns, with results that are known;
+ * all ranks have the same method in each step, several are tried, and one is kept. */
+static void choose_ways(MPI_Comm comm, enum carpool_array_policy policy, int may_measure)
+{
+    enum { N_STEPS = 90, N_TEXT = 100 };
+    struct carpool_array_options options = CARPOOL_ARRAY_OPTIONS;
+    char seen[N_STEPS][N_TEXT], of_root[N_TEXT], kept[N_TEXT] = "";
+    int n_seen = 0, n_ranks = test_size(), n_changes = 0;
+    carpool_array *array;
+    options.policy = policy;
+    options.type = policy == CARPOOL_ARRAY_SUM ? MPI_DOUBLE : MPI_INT64_T;
+    options.machine = "edr";
+    carpool_array_create(comm, 5 * n_ranks, 8, &options, &array);
+    for (int step = 0; step < N_STEPS; step++) {
+        int n = step % 2 ? 300 : 1, k;
+        int64_t value = test_rank() + step, read[300];
+        double real = 1, got[300];
+        const char *text;
+        for (k = 0; k < n; k++) {
+            carpool_array_write(array, 7 % (5 * n_ranks),
+                                policy == CARPOOL_ARRAY_SUM ? (void *)&real : (void *)&value);
+            carpool_array_read(array, 7 % (5 * n_ranks),
+                               policy == CARPOOL_ARRAY_SUM ? (void *)&got[k] : (void *)&read[k]);
+        }
+        carpool_array_step(array);
+        for (k = 0; k < n; k++)
+            if (policy == CARPOOL_ARRAY_SUM ? got[k] != (double)n * n_ranks
+                                            : read[k] != step + n_ranks - 1)
+                test_fail("auto: read %d of step %d is wrong", k, step);
+        carpool_array_method(array, &text);
+        snprintf(of_root, sizeof of_root, "%s", text);
+        MPI_Bcast(of_root, N_TEXT, MPI_CHAR, 0, comm);
+        if (strcmp(of_root, text) != 0)
+            test_fail("auto: step %d is %s on rank 0, %s here", step, of_root, text);
+        for (k = 0; k < n_seen && strcmp(seen[k], text) != 0; k++)
+            continue;
+        if (k == n_seen)
+            snprintf(seen[n_seen++], N_TEXT, "%s", text);
+        if (step % 2 == 0 && step > 62) { /* after the trial of this size */
+            n_changes += *kept && strcmp(kept, text) != 0;
+            snprintf(kept, sizeof kept, "%s", text);
+        }
+    }
+    if (n_seen < (may_measure && n_ranks > 1 ? 2 : 1) || (!may_measure && n_seen > 2) || n_changes)
+        test_fail("auto: %d methods were used, %d changes at the end", n_seen, n_changes);
+    carpool_array_free(&array);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const known[] = {NULL};
@@ -161,6 +213,8 @@ int main(int argc, char **argv)
     if (array)
         test_fail("free leaves the handle");
     after_free(freed);
+    choose_ways(comm, CARPOOL_ARRAY_MAX, 1);
+    choose_ways(comm, CARPOOL_ARRAY_SUM, 0);
     count_overload(comm, "plain", test_size() - 1);
     if (test_size() > 1 && (test_size() & (test_size() - 1)) == 0) {
         count_overload(comm, "sort:hypercube", 1);
