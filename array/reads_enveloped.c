@@ -211,12 +211,16 @@ static bool deliver(struct cpl_array *array, const struct cpl_slice *slice,
                                  &(struct cpl_fold_input){index, first, 1, false, false}, &fold);
     if (is_made)
         answer = cpl_array_alloc(fold.n, sizeof *answer);
+    for (int32_t k = 0; k < fold.n && answer; k++)
+        answer[k] = -1; /* and so it remains where a rank on the way has failed */
     for (int32_t k = 0; k < answers->n && answer; k++)
         answer[fold.slot[k]] = k;
-    for (int32_t k = 0; k < slice->n && answer; k++)
-        memcpy(array->reads.address[cpl_slice_position(slice, k)],
-               answers->value + (size_t)answer[fold.slot[answers->n + k]] * array->size,
-               array->size);
+    for (int32_t k = 0; k < slice->n && answer; k++) {
+        int32_t from = answer[fold.slot[answers->n + k]];
+        if (from >= 0)
+            memcpy(array->reads.address[cpl_slice_position(slice, k)],
+                   answers->value + (size_t)from * array->size, array->size);
+    }
     free(index);
     free(answer);
     cpl_fold_free(&fold);
