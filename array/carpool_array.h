@@ -58,10 +58,12 @@ struct carpool_array_options {
     void *context;                    /* handed to function */
     const char *method; /* "VARIANT", "VARIANT:ROUTE" or "plain"; see carpool_array(3) */
     enum carpool_array_aggregation aggregation;
-    int64_t memory;      /* bytes of requests that a rank holds at once; 0: 256 MiB. A step that
-                          * needs more is done in rounds. */
+    int64_t memory;      /* bytes of the requests that a rank receives in a stage, with room for
+                          * their answers; 0: 256 MiB. A step that needs more is done in rounds. With
+                          * what is remembered and packed it takes up to three times as much for
+                          * each stage, and the queues: 16 bytes a read, 8 and a value's a write. */
     int ranks_per_node;  /* consecutive ranks on a node, for the route locality and for "auto"; 0:
-                            ask  MPI */
+                          * ask MPI */
     const char *machine; /* costs of messages, for "auto": a machine file (carpool(1)) that rank 0
                           * reads, or a built-in machine; NULL: "edr" */
 };
