@@ -59,9 +59,9 @@ struct carpool_array_options {
     const char *method; /* "VARIANT", "VARIANT:ROUTE" or "plain"; see carpool_array(3) */
     enum carpool_array_aggregation aggregation;
     int64_t memory;      /* bytes of the requests that a rank receives in a stage, with room for
-                          * their answers; 0: 256 MiB. A step that needs more is done in rounds. With
-                          * what is remembered and packed it takes up to three times as much for
-                          * each stage, and the queues: 16 bytes a read, 8 and a value's a write. */
+                          * their answers; 0: 256 MiB. A step that needs more is done in rounds. It
+                          * takes up to three times as much for each stage, and the queues: 16
+                          * bytes a read, 8 and a value's a write. */
     int ranks_per_node;  /* consecutive ranks on a node, for the route locality and for "auto"; 0:
                           * ask MPI */
     const char *machine; /* costs of messages, for "auto": a machine file (carpool(1)) that rank 0

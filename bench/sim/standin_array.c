@@ -1,5 +1,5 @@
-/* The distributed array's own work in a simulation (array/work.h): the rank sleeps for what the work
- * takes. Sleeping is for whole nanoseconds, so what is left of one is slept with the next. */
+/* The distributed array's own work in a simulation (array/work.h): the rank sleeps for what the
+ * work takes. Sleeping is for whole nanoseconds, so what is left of one is slept with the next. */
 #include "array/work.h"
 
 #include <time.h>
