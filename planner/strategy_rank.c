@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Nominal cost of planning by one choice, per message. */
-#define PLAN_MS_PER_MESSAGE 7e-5
+#define PLAN_MS_PER_MESSAGE 1e-4
 
 /* Planned whatever the budget. */
 #define FIRST_CANDIDATES 6
