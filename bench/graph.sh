@@ -41,8 +41,8 @@ grids=sort:equal:2,sort:equal:3,sort:equal,sort:hypercube
 shapes=sort:equal:2/local,sort:hypercube/local,sort:increase,sort:decrease,sort:hourglass,sort:inverse-hourglass,sort:locality
 variants=hash:equal:2,tree:equal:2,envelope-sort:equal:2,envelope-hash:equal:2,hash:hypercube
 
-to_lines() { # JSON objects, one a line -> tab separated columns
-    awk -v columns="$columns" '{
+to_lines() { # JSON objects, one a line, the last perhaps cut off -> tab separated columns
+    awk -v columns="$columns" '/^[{].*[}]$/ {
         n = split(columns, column, " ")
         line = ""
         for (i = 1; i <= n; i++) {
