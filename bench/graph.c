@@ -159,6 +159,8 @@ static int check_options(int n_arguments, char **arguments, struct options *opti
     if (options->graph.kind == GRAPH_RMAT && (n & (n - 1)) != 0)
         return bench_fail(error, "--vertices %lld is no power of two, which rmat needs",
                           (long long)n);
+    if (options->graph.kind != GRAPH_RMAT && options->graph.is_scrambled)
+        return bench_fail(error, "--scramble is for rmat");
     if (options->graph.n_edges < 0)
         options->graph.n_edges = 16 * n;
     return options->n_methods ? 0 : read_methods("plain/none,plain/local,auto", options, error);
@@ -256,7 +258,8 @@ static void report_graph(struct report *report, const struct options *options)
         report_integer(report, "elements", options->n_elements, "");
         return;
     }
-    report_text(report, "graph", kind_names[options->graph.kind]);
+    report_text(report, "graph",
+                options->graph.is_scrambled ? "rmat-scrambled" : kind_names[options->graph.kind]);
     report_integer(report, "vertices", options->graph.n_vertices, "");
     report_integer(report, "edges", options->graph.n_edges, "");
     report_integer(report, "seed", options->graph.seed, "");

@@ -81,7 +81,7 @@ run() { # ranks, repetitions, methods, benchmark, arguments...
 
 failed=no
 for ranks in "$@"; do
-    for kind in - rmat rgg gnm; do
+    for kind in - rmat rmat-scrambled rgg gnm; do
         few=$baseline,$grids
         many=$few,$shapes
         [ $kind != rmat ] || many=$many,$variants
@@ -90,7 +90,9 @@ for ranks in "$@"; do
             run "$ranks" 41 auto overload
             continue
         fi
-        size="--graph $kind --vertices $((512 * ranks)) --edges"
+        size="--graph ${kind%-scrambled} --vertices $((512 * ranks))"
+        [ $kind != rmat-scrambled ] || size="$size --scramble"
+        size="$size --edges"
         # shellcheck disable=SC2086
         run "$ranks" 1 "$many" boruvka $size $((8192 * ranks))
         # shellcheck disable=SC2086

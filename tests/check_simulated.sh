@@ -61,4 +61,12 @@ export CARPOOL_MODE=off
 run off fattree --warmup 0
 check "off: as direct" test "$(value carried_time_us off)" = "$(value direct_time_us off)"
 check "off: as direct in the other runs" test "$(value direct_time_us off)" = "$(value direct_time_us auto)"
+
+SIMULATE_PROGRAM=simulated_graph SIMULATE_SECONDS=100 sh "$top_srcdir/bench/sim/simulate.sh" "$top_builddir" 16 \
+    edr.machine fattree overload --json --repetitions 1 --method plain/none,sort:hypercube >array 2>array.err
+check "the array: right, and the same by both methods" test $? -eq 0
+check "the array: one request for an element reaches its owner" \
+    grep -q '"method": "sort:hypercube".*"reads_received_last": 256,' array
+check "the array: faster than all to all" awk -F 'time_median_us": ' \
+    '{ split($2, us, ","); time[NR] = us[1] } END { exit !(NR == 2 && time[2] > 0 && time[2] < time[1]) }' array
 done_testing
