@@ -66,6 +66,9 @@ int32_t cpl_map_hops(const struct cpl_grid *grid, int32_t a, int32_t b);
 enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pattern,
                                  const struct cpl_grid *grid, int32_t *position);
 
+/* So many steps as cpl_map_by_swaps takes at most. */
+int64_t cpl_map_enough_steps(const struct cpl_pattern *pattern);
+
 /* Points that are no grid's: two of them are as far apart as the scales of the coordinates in which
  * they differ sum up to. */
 struct cpl_map_points {

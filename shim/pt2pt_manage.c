@@ -246,7 +246,8 @@ static void batch_has_left(struct cpl_pt2pt *p)
 /* A batch that was to wait for a reduction leaves without. */
 static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
 {
-    if (!p->reducing && ++s->n_missed * EMBEDDED_SHARE > s->n_embedded + EMBEDDED_SHARE)
+    if (!p->reducing && !p->batch.reduced &&
+        ++s->n_missed * EMBEDDED_SHARE > s->n_embedded + EMBEDDED_SHARE)
         s->waits = false;
 }
 
@@ -260,6 +261,7 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     int plan = take_plan(p, s);
     if (s && s->waits)
         miss(p, s);
+    p->n_walked += plan != CPL_NO_PLAN && p->only_embeds[plan];
     if (plan != CPL_NO_PLAN)
         flush_planned(state, s, plan);
     else
@@ -267,14 +269,23 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     batch_has_left(p);
 }
 
+bool cpl_pt2pt_batch_waits(struct cpl_pt2pt *p)
+{
+    const struct cpl_signature *s = NULL;
+    if (p->batch.n > 0)
+        s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    return s && s->waits;
+}
+
 void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p)
 {
     if (p->batch.n == 0)
         return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    take_plan(p, s);
+    int plan = take_plan(p, s);
     if (s)
         s->n_embedded++;
+    p->n_rode += plan != CPL_NO_PLAN && p->only_embeds[plan];
     p->n_batches_planned++;
     batch_has_left(p);
 }
@@ -287,6 +298,7 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     int64_t before[2] = {-1, -1}, all[2] = {0, 0};
     bool quiet = false;
+    cpl_embed_finish(state);
     cpl_pt2pt_flush(state);
     while (!quiet) {
         MPI_Request request;
@@ -329,6 +341,7 @@ static void report(struct cpl_comm_state *state)
                                .reduction_sends = sends,
                                .reduction_messages = all[3],
                                .reduction_late = all[4],
+                               .reduction_mapped = embed->points,
                                .summary = p->summary[k],
                                .reason = p->reason};
         cpl_report_add(&r);

@@ -38,6 +38,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
                                "receive yet",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
         [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
+        [CPL_LEFT_UNREDUCED] =
+            "rerouted at first; the reductions that messages were to ride in are "
+            "carried out by MPI",
         [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
         [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",

@@ -44,6 +44,7 @@ struct cpl_record {
     int64_t reduction_sends;    /* messages of these by the rank that sent most */
     int64_t reduction_messages; /* of the program's in them, */
     int64_t reduction_late;     /* and of these: that went on alone */
+    bool reduction_mapped;      /* the ranks were placed for what they carry */
     int32_t n_trials;
     int64_t trial_calls; /* that were part of trials */
     int32_t n_tried;     /* candidates; the first is direct */
@@ -74,6 +75,7 @@ enum cpl_left_alone {
     CPL_LEFT_DENSE,
     CPL_LEFT_SLOWER,
     CPL_LEFT_SLOWED,
+    CPL_LEFT_UNREDUCED,
     CPL_N_LEFT
 };
 

@@ -179,11 +179,12 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
     if (r->reductions > 0)
         json_object_set_new(o, "in_reductions",
-                            json_pack("{s:I s:f s:I s:I}", "reductions", (json_int_t)r->reductions,
-                                      "sends_max_per_reduction",
+                            json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions",
+                                      (json_int_t)r->reductions, "sends_max_per_reduction",
                                       (double)r->reduction_sends / (double)r->reductions,
                                       "messages_carried", (json_int_t)r->reduction_messages, "late",
-                                      (json_int_t)r->reduction_late));
+                                      (json_int_t)r->reduction_late, "mapped", r->reduction_mapped,
+                                      "modelled_us", s->embedded_us));
     if (s->known)
         add_summary(o, r, picture);
     return o;

@@ -125,6 +125,15 @@ static void before_collective(MPI_Comm comm)
         before_collective(over);                                                                   \
         return cpl_collective_##name arguments;                                                    \
     }
+#define INITIATES(name, via, parameters, arguments)                                                \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_pt2pt_iallreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))   \
+            return result;                                                                         \
+        return PMPI_##name arguments;                                                              \
+    }
 #define WITH_RESULT(...) (__VA_ARGS__, &result)
 #define REORDERS(name, via, over, parameters, arguments)                                           \
     EXPORT int MPI_##name parameters                                                               \
