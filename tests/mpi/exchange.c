@@ -57,6 +57,7 @@ static const struct shape shapes[] = {
      .reduces = BEFORE_COMPLETION, .modes = 1u << MODE_SYNCHRONOUS},
     {"reduced-around", HOW_REQUESTS, complete_waits, 0, .n_patterns = 1,
      .reduces = AROUND_COMPLETION},
+    {"reduced-started", HOW_REQUESTS, complete_mixed, 0, .n_patterns = 1, .reduces = STARTED},
     {"modes", HOW_REQUESTS, complete_testsome, 2, .n_patterns = 2, .modes = MODES},
 };
 
