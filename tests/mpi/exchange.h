@@ -35,6 +35,10 @@ enum reduces {
     STARTED,           /* one or more MPI_Iallreduce, perhaps an MPI_Allreduce behind them */
 };
 
+/* Keys of reductions; see exchange_reduction_start. */
+#define ALL_REDUCTIONS   8
+#define EXACT_REDUCTIONS 4
+
 enum persistence { NOT_PERSISTENT, STARTALL, START_EACH };
 
 enum deviation {
@@ -78,6 +82,7 @@ struct shape {
     bool sizes;     /* sizes change every time */
     bool types;     /* derived types, packed data */
     enum reduces reduces;
+    bool exact;     /* only reductions whose result does not depend on the order */
     unsigned modes; /* of sends besides the standard one: bits 1 << MODE_... */
 };
 

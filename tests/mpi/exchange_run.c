@@ -321,10 +321,17 @@ static void start_sends(struct round *round)
     start(round, round->n_recvs, round->n, start_send);
 }
 
+/* The key of one of the round's reductions. */
+static uint64_t reduction_key(const struct round *round, int number)
+{
+    uint64_t key = test_key(round->key, 2000 + number);
+    return round->ex->shape->exact ? key - key % ALL_REDUCTIONS + key % EXACT_REDUCTIONS : key;
+}
+
 static void reduce(struct round *round)
 {
     struct reduction reduction;
-    exchange_reduction_start(&reduction, round->ex->comm, test_key(round->key, 2000), true);
+    exchange_reduction_start(&reduction, round->ex->comm, reduction_key(round, 0), true);
     round->reduced += exchange_reduction_end(&reduction, false);
 }
 
@@ -341,7 +348,8 @@ static void start_reductions(struct round *round, struct started *started)
 
     started->n = key % 4 == 0 ? 2 : 1;
     for (int i = 0; i < started->n; i++)
-        exchange_reduction_start(&started->reductions[i], round->ex->comm, test_key(key, i), false);
+        exchange_reduction_start(&started->reductions[i], round->ex->comm,
+                                 reduction_key(round, 1 + i), false);
     if (key % 5 == 0)
         reduce(round);
 }

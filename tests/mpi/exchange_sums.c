@@ -124,7 +124,7 @@ static void fill_places(struct reduction *r, int rank)
 
 static void choose(struct reduction *r, int rank)
 {
-    switch (r->key % 8) {
+    switch (r->key % ALL_REDUCTIONS) {
     case 0:
         r->in_place = true;
         fill_integers(r, rank, MPI_MAX);
@@ -143,7 +143,7 @@ static void choose(struct reduction *r, int rank)
         fill_integers(r, rank, r->own);
         break;
     default:
-        fill_doubles(r, rank, r->key % 8 == 5 ? 40 : 2);
+        fill_doubles(r, rank, r->key % ALL_REDUCTIONS == 5 ? 40 : 2);
     }
 }
 

@@ -118,6 +118,11 @@ judge() { # description, strategy, whether calls must have been planned, whether
             why="${why:+$why, }no message rode in a reduction"
         fi ;;
     esac
+    case $flags in *mapped*)
+        if [ "$4" = yes ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
+            why="${why:+$why, }no ranks were placed for reductions"
+        fi ;;
+    esac
     reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
         why="${why:+$why, }the report does not say that messages were left alone: $reason"
