@@ -327,7 +327,10 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 }
 
 /* Collectives until a review that cannot wait for the next power of two. */
-#define SOON 4
+#define SOON 16
+
+/* Batches of each rank that tell whether they ride: the first reduction of a kind is MPI's. */
+#define LEAST_BATCHES 16
 
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define LATE_SHARE 8
@@ -364,7 +367,7 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = &state->pt2pt;
     enum { LATE, IN_TIME, BEFORE, SINCE, RODE, WALKED, N };
     double mine[N] = {[LATE] = (double)p->rides.late,
                       [IN_TIME] = (double)p->rides.in_time,
@@ -377,8 +380,11 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
         return CPL_LEFT_NOT;
     if (all[LATE] * LATE_SHARE > all[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
-    if (pays_by_reductions_only(p) && all[WALKED] > all[RODE])
-        return CPL_LEFT_UNREDUCED;
+    if (pays_by_reductions_only(p) && all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size) {
+        p->n_rode = p->n_walked = 0;
+        if (all[WALKED] > all[RODE])
+            return CPL_LEFT_UNREDUCED;
+    }
     bool slower = cpl_pace_is_slower(all[SINCE], all[BEFORE]);
     return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
@@ -387,7 +393,6 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(state);
-    p->n_rode = p->n_walked = 0;
     if (!p->given_up && fault == CPL_LEFT_NOT)
         return;
     if (!p->given_up && state->rank == 0)

@@ -107,10 +107,10 @@ struct cpl_pt2pt {
     struct cpl_embed embed;
     bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions; alike */
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
-    int64_t n_rode, n_walked; /* batches of these that did and did not, since the last review */
-    struct cpl_signature *following; /* the messages go into its rides as they are sent */
-    int n_following;                 /* so many have */
-    int following_step;              /* of the cycle */
+    int64_t n_rode, n_walked;             /* batches of these that did and did not; lately */
+    struct cpl_signature *following;      /* the messages go into its rides as they are sent */
+    int n_following;                      /* so many have */
+    int following_step;                   /* of the cycle */
     int following_plan;
     uint32_t *next_number; /* per rank: of the next message to it */
     int next_straight;

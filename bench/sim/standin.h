@@ -79,6 +79,7 @@ int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MP
 #define JOINS                                          ENTERS
 #define FREES(name, via, parameters, arguments)        int PMPI_##name parameters;
 #define WAITS                                          FREES
+#define INITIATES                                      FREES
 #include "shim/collectives.def"
 
 #define CPL_SIM_SEND(name, ...)                                                                    \
