@@ -85,6 +85,18 @@ static void print_pattern(const json_t *p)
                cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));
 }
 
+/* What placing ranks would gain. */
+static void print_reorderable(const json_t *root)
+{
+    const json_t *reorderable = json_object_get(root, "reorderable");
+    if (reorderable && cpl_report_integer(reorderable, "communicators") > 0)
+        printf("communicators that the program lets MPI reorder: %lld could be placed better, "
+               "modelled %.1f us instead of %.1f (CARPOOL_REORDER=auto)\n",
+               (long long)cpl_report_integer(reorderable, "communicators"),
+               cpl_report_number(reorderable, "after_us"),
+               cpl_report_number(reorderable, "before_us"));
+}
+
 static int print_report(const json_t *root)
 {
     const json_t *patterns = json_object_get(root, "patterns");
@@ -97,6 +109,7 @@ static int print_report(const json_t *root)
     if (cpl_report_integer(root, "left_out") > 0)
         printf("and %lld more exchanges, which took least\n",
                (long long)cpl_report_integer(root, "left_out"));
+    print_reorderable(root);
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "carpool report: cannot write to standard output: %s\n", strerror(errno));
         return CPL_EXIT_FAILED;

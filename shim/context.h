@@ -79,6 +79,9 @@ struct cpl_context {
     int64_t n_ever_planned; /* communicators that have got a private communicator so far */
     int n_planned;          /* communicators that hold a private communicator now */
     int64_t n_reordered;    /* communicators whose ranks were placed (reorder.h) */
+    int64_t
+        n_reorderable; /* that would have been, had the settings let them; on the rank that maps, */
+    double reorder_before_us, reorder_after_us; /* and the modelled times of what gains most */
     /* Point-to-point messages (pt2pt.h): */
     bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */

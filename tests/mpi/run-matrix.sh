@@ -166,8 +166,11 @@ under_strategy() { # strategy
     case $flags in *auto*) mode=auto ;; esac
     duplicates=auto
     case $flags in *shared*) duplicates=always ;; esac
+    reorder=off
+    case $flags in *reordered*) reorder=auto ;; esac
     run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
-        -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_DUPLICATES $duplicates -genv CARPOOL_REPORT "$tmp/report.json"
+        -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_DUPLICATES $duplicates \
+        -genv CARPOOL_REORDER $reorder -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
     case $flags in *planned*) may_warn "$1" || must_plan=yes ;; esac
