@@ -35,10 +35,6 @@ enum reduces {
     STARTED,           /* one or more MPI_Iallreduce, perhaps an MPI_Allreduce behind them */
 };
 
-/* Keys of reductions; see exchange_reduction_start. */
-#define ALL_REDUCTIONS   8
-#define EXACT_REDUCTIONS 4
-
 enum persistence { NOT_PERSISTENT, STARTALL, START_EACH };
 
 enum deviation {
@@ -212,8 +208,9 @@ struct reduction {
 };
 
 /* An MPI_Allreduce, or when it does not wait an MPI_Iallreduce, of a kind and on values that depend
- * on `key`. Collective. */
-void exchange_reduction_start(struct reduction *reduction, MPI_Comm comm, uint64_t key, bool waits);
+ * on `key`; exact: one whose result does not depend on the order. Collective. */
+void exchange_reduction_start(struct reduction *reduction, MPI_Comm comm, uint64_t key, bool exact,
+                              bool waits);
 /* Completes it, by tests or waiting. Returns a hash of its bits. */
 uint64_t exchange_reduction_end(struct reduction *reduction, bool tests);
 

@@ -321,21 +321,19 @@ static void start_sends(struct round *round)
     start(round, round->n_recvs, round->n, start_send);
 }
 
-/* The key of one of the round's reductions. */
-static uint64_t reduction_key(const struct round *round, int number)
+static void start_reduction(struct round *round, int number, bool waits, struct reduction *made)
 {
-    uint64_t key = test_key(round->key, 2000 + number);
-    return round->ex->shape->exact ? key - key % ALL_REDUCTIONS + key % EXACT_REDUCTIONS : key;
+    exchange_reduction_start(made, round->ex->comm, test_key(round->key, 2000 + number),
+                             round->ex->shape->exact, waits);
 }
 
 static void reduce(struct round *round)
 {
     struct reduction reduction;
-    exchange_reduction_start(&reduction, round->ex->comm, reduction_key(round, 0), true);
+    start_reduction(round, 0, true, &reduction);
     round->reduced += exchange_reduction_end(&reduction, false);
 }
 
-/* Reductions under way. */
 struct started {
     int n;
     struct reduction reductions[2];
@@ -348,13 +346,11 @@ static void start_reductions(struct round *round, struct started *started)
 
     started->n = key % 4 == 0 ? 2 : 1;
     for (int i = 0; i < started->n; i++)
-        exchange_reduction_start(&started->reductions[i], round->ex->comm,
-                                 reduction_key(round, 1 + i), false);
+        start_reduction(round, 1 + i, false, &started->reductions[i]);
     if (key % 5 == 0)
         reduce(round);
 }
 
-/* In any order. */
 static void end_reductions(struct round *round, struct started *started)
 {
     int first = test_below(&round->own, started->n);

@@ -122,9 +122,10 @@ static void fill_places(struct reduction *r, int rank)
     r->mine.place.rank = rank;
 }
 
-static void choose(struct reduction *r, int rank)
+/* The first four are exact. */
+static void choose(struct reduction *r, int rank, int kind)
 {
-    switch (r->key % ALL_REDUCTIONS) {
+    switch (kind) {
     case 0:
         r->in_place = true;
         fill_integers(r, rank, MPI_MAX);
@@ -143,12 +144,13 @@ static void choose(struct reduction *r, int rank)
         fill_integers(r, rank, r->own);
         break;
     default:
-        fill_doubles(r, rank, r->key % ALL_REDUCTIONS == 5 ? 40 : 2);
+        fill_doubles(r, rank, kind == 5 ? 40 : 2);
     }
 }
 
 /* In place the vector is taken from the result's. */
-void exchange_reduction_start(struct reduction *r, MPI_Comm comm, uint64_t key, bool waits)
+void exchange_reduction_start(struct reduction *r, MPI_Comm comm, uint64_t key, bool exact,
+                              bool waits)
 {
     int rank;
     const void *sent;
@@ -158,7 +160,7 @@ void exchange_reduction_start(struct reduction *r, MPI_Comm comm, uint64_t key, 
     r->key = key;
     r->request = MPI_REQUEST_NULL;
     r->own = MPI_OP_NULL;
-    choose(r, rank);
+    choose(r, rank, (int)(key % (exact ? 4 : 8)));
     if (r->in_place)
         r->result = r->mine;
     sent = r->in_place ? MPI_IN_PLACE : (void *)&r->mine;
