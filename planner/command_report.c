@@ -70,9 +70,9 @@ static void print_order(const json_t *order)
     if (tried)
         printf(", measured %.2f us instead of %.2f", json_number_value(json_array_get(tried, 1)),
                json_number_value(json_array_get(tried, 0)));
-    if (cpl_report_integer(order, "calls") > 0)
+    if (cpl_report_integer(order, "calls_ordered") > 0)
         printf("; so in %lld calls that MPI would have carried",
-               (long long)cpl_report_integer(order, "calls"));
+               (long long)cpl_report_integer(order, "calls_ordered"));
     putchar('\n');
 }
 

@@ -148,7 +148,7 @@ static json_t *order_json(const struct cpl_record_order *r)
     json_t *o =
         json_pack("{s:b s:o s:{s:i s:i s:i s:i} s:I}", "in_use", r->in_use, "before", next_json(r),
                   "units", "given", r->units.given, "ordered", r->units.ordered, "least",
-                  r->units.least, "most", r->units.most, "calls", (json_int_t)r->calls);
+                  r->units.least, "most", r->units.most, "calls_ordered", (json_int_t)r->calls);
     if (r->tried_us[0] > 0)
         json_object_set_new(o, "tried_us", json_pack("[f, f]", r->tried_us[0], r->tried_us[1]));
     return o;
