@@ -5,7 +5,6 @@
 #include "context.h"
 #include "log.h"
 #include "neighbor_internal.h"
-#include "planner/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,172 +72,74 @@ static void note_call(struct cpl_exchange *x, bool waits)
 /* What a rank tells the others. */
 enum { TOLD_ABLE, TOLD_NEXT, TOLD_LATER, TOLD_WAITS, N_TOLD };
 
-/* What one rank sends at once: messages, which take `weight` sends each. */
-struct list {
-    int n;
-    int32_t *to, *weight;
-    int64_t *order; /* of the messages, the new one */
-};
-
-struct meeting {
-    int32_t *told;  /* N_TOLD a rank */
-    int32_t *key;   /* per rank */
-    int64_t *wide;  /* the same */
-    int64_t *first; /* the send lists of all ranks, of which this rank's only is filled */
-    int32_t *when;  /* per rank when it has all, in the given order and in the new one, and two
-                     * words for the bounds; of all ranks after that */
-    struct list list;
-    bool any_waits;
-};
-
-static bool open_meeting(struct meeting *m, const struct cpl_exchange *x, int n_ranks)
+/* Room for what this rank sends at once, and for what all tell (N_TOLD words a rank). */
+static bool open_meeting(const struct cpl_comm_state *state, const struct cpl_exchange *x,
+                         struct cpl_send_order *sends, int32_t **told)
 {
-    size_t n = (size_t)n_ranks, most = (size_t)x->adjacency->out.n + 1;
     int32_t candidate = present(x);
-    if (candidate > 0)
-        most = (size_t)cpl_executor_n_sends(x->executors[candidate - 1]) + 1;
-    *m = (struct meeting){.told = calloc(n, N_TOLD * sizeof *m->told),
-                          .key = calloc(n, sizeof *m->key),
-                          .wide = calloc(n, sizeof *m->wide),
-                          .first = calloc(n + 1, sizeof *m->first),
-                          .when = calloc(2 * (2 * n + 2), sizeof *m->when),
-                          .list = {.to = calloc(most, sizeof *m->list.to),
-                                   .weight = calloc(most, sizeof *m->list.weight),
-                                   .order = calloc(most, sizeof *m->list.order)}};
-    return m->told && m->key && m->wide && m->first && m->when && m->list.to && m->list.weight &&
-           m->list.order;
-}
-
-static void close_meeting(struct meeting *m)
-{
-    free(m->told);
-    free(m->key);
-    free(m->wide);
-    free(m->first);
-    free(m->when);
-    free(m->list.to);
-    free(m->list.weight);
-    free(m->list.order);
+    int most =
+        candidate > 0 ? cpl_executor_n_sends(x->executors[candidate - 1]) : x->adjacency->out.n;
+    *told = calloc((size_t)state->size, N_TOLD * sizeof **told);
+    return cpl_send_order_make(sends, state->rank, state->size, most) && *told;
 }
 
 /* Puts together what the ranks say. Returns false on all of them when one is not able, or nothing
- * follows. */
-static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, int n_ranks, struct meeting *m)
+ * follows; *waits: a call that follows somewhere is only started. */
+static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, struct cpl_send_order *sends,
+                        int32_t *told, bool *waits)
 {
     const struct cpl_follower *next = &x->order.next;
     int32_t candidate = present(x);
     int32_t mine[N_TOLD] = {next->times >= STEADY && next->settled, next->sends, 0, next->waits};
     if (candidate > 0)
         mine[TOLD_LATER] = cpl_executor_n_sends(x->executors[candidate - 1]) -
-                           cpl_executor_first_sends(x->executors[candidate - 1], m->list.to);
-    if (cpl_collective_Allgather(mine, N_TOLD, MPI_INT32_T, m->told, N_TOLD, MPI_INT32_T, comm) !=
+                           cpl_executor_first_sends(x->executors[candidate - 1], sends->to);
+    if (cpl_collective_Allgather(mine, N_TOLD, MPI_INT32_T, told, N_TOLD, MPI_INT32_T, comm) !=
         MPI_SUCCESS)
         return false;
     bool any_sends = false, all_able = true;
-    for (int i = 0; i < n_ranks; i++) {
-        const int32_t *told = m->told + (size_t)i * N_TOLD;
-        all_able &= told[TOLD_ABLE] != 0;
-        any_sends |= told[TOLD_NEXT] > 0;
-        m->any_waits |= told[TOLD_WAITS] != 0;
-        m->key[i] = told[TOLD_NEXT] + told[TOLD_LATER];
-        m->wide[i] = m->key[i];
+    *waits = false;
+    for (int i = 0; i < sends->n_ranks; i++) {
+        const int32_t *one = told + (size_t)i * N_TOLD;
+        all_able &= one[TOLD_ABLE] != 0;
+        any_sends |= one[TOLD_NEXT] > 0;
+        *waits |= one[TOLD_WAITS] != 0;
+        sends->key[i] = one[TOLD_NEXT] + one[TOLD_LATER];
     }
     return all_able && any_sends;
 }
 
-static void list_messages(const struct cpl_exchange *x, struct list *list)
+/* What leaves at once of a plan, in its order. */
+static void list_plan(const struct cpl_executor *executor, struct cpl_send_order *sends)
 {
-    const struct cpl_neighbors *out = &x->adjacency->out;
-    int32_t candidate = present(x);
-    list->n = candidate > 0 ? cpl_executor_first_sends(x->executors[candidate - 1], list->to)
-                            : out->n_messages;
-    for (int m = 0; m < list->n; m++) {
-        list->weight[m] = candidate > 0 ? 1 : out->first_part[m + 1] - out->first_part[m];
-        if (candidate == 0)
-            list->to[m] = out->rank[m];
+    sends->n = sends->n_given = cpl_executor_first_sends(executor, sends->to);
+    for (int k = 0; k < sends->n; k++) {
+        sends->given[k] = sends->to[k];
+        sends->weight[k] = 1;
     }
 }
 
-static void note_arrival(int32_t *when, int32_t to, int32_t at)
+/* The messages of the program, which MPI sends in the order of the neighbours. */
+static void list_messages(const struct cpl_neighbors *out, struct cpl_send_order *sends)
 {
-    when[to] = at > when[to] ? at : when[to];
-}
-
-/* When the receivers have this rank's messages in the order of before: that of the plan, or of the
- * neighbours, as MPI sends. */
-static int32_t time_given(const struct cpl_exchange *x, const struct list *list, int rank,
-                          int32_t *when)
-{
-    const struct cpl_neighbors *out = &x->adjacency->out;
-    int32_t at = 0;
-    if (present(x) > 0)
-        for (int m = 0; m < list->n; m++)
-            note_arrival(when, list->to[m], ++at);
-    else
-        for (int k = 0; k < out->n; k++)
-            if (out->peer[k] >= 0 && out->peer[k] != rank)
-                note_arrival(when, out->peer[k], ++at);
-    note_arrival(when, rank, at);
-    return at;
-}
-
-static void time_ordered(const struct list *list, int rank, int32_t *when)
-{
-    int32_t at = 0;
-    for (int k = 0; k < list->n; k++) {
-        at += list->weight[list->order[k]];
-        note_arrival(when, list->to[list->order[k]], at);
+    for (int k = 0; k < out->n; k++)
+        if (out->message[k] >= 0)
+            sends->given[sends->n_given++] = out->peer[k];
+    for (sends->n = 0; sends->n < out->n_messages; sends->n++) {
+        sends->to[sends->n] = out->rank[sends->n];
+        sends->weight[sends->n] = out->first_part[sends->n + 1] - out->first_part[sends->n];
     }
-    note_arrival(when, rank, at);
-}
-
-static int32_t last_of(const int32_t *when, const int32_t *key, int n)
-{
-    int32_t last = 0;
-    for (int i = 0; i < n; i++)
-        last = when[i] + key[i] > last ? when[i] + key[i] : last;
-    return last;
-}
-
-/* Compares the two orders. Collective. */
-static bool compare(MPI_Comm comm, const struct cpl_exchange *x, int rank, int n_ranks,
-                    struct meeting *m, struct cpl_order_units *units)
-{
-    int n = 2 * n_ranks + 2;
-    int32_t *mine = m->when, *all = m->when + n, most_key = 0;
-    int32_t sent = time_given(x, &m->list, rank, mine);
-    time_ordered(&m->list, rank, mine + n_ranks);
-    mine[n - 2] = sent + m->key[rank];
-    mine[n - 1] = sent;
-    if (cpl_collective_Allreduce(mine, all, n, MPI_INT32_T, MPI_MAX, comm) != MPI_SUCCESS)
-        return false;
-    for (int i = 0; i < n_ranks; i++)
-        most_key = m->key[i] > most_key ? m->key[i] : most_key;
-    *units = (struct cpl_order_units){.given = last_of(all, m->key, n_ranks),
-                                      .ordered = last_of(all + n_ranks, m->key, n_ranks),
-                                      .least = all[n - 2],
-                                      .most = all[n - 1] + most_key};
-    return units->ordered < units->given;
-}
-
-/* Sorts this rank's list. */
-static bool sort_list(int rank, int n_ranks, struct meeting *m)
-{
-    struct cpl_error error;
-    for (int i = 0; i <= n_ranks; i++)
-        m->first[i] = i > rank ? m->list.n : 0;
-    return !cpl_order_sends(n_ranks, m->first, m->list.to, m->wide, m->list.order, &error);
 }
 
 /* What sending by ourselves needs where MPI has carried the exchange so far: tags of its own and
  * how parallel edges match. Collective, the same result on all ranks. */
 static bool prepare_straight(struct cpl_comm_state *state, struct cpl_exchange *x,
-                             const struct list *list)
+                             const struct cpl_send_order *sends)
 {
     bool has_room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
-    x->order.message = calloc((size_t)list->n + 1, sizeof *x->order.message);
-    for (int k = 0; k < list->n && x->order.message; k++)
-        x->order.message[k] = (int)list->order[k];
+    x->order.message = calloc((size_t)sends->n + 1, sizeof *x->order.message);
+    for (int k = 0; k < sends->n && x->order.message; k++)
+        x->order.message[k] = (int)sends->order[k];
     if (!cpl_agree_all(state->comm, has_room && x->order.message))
         return false;
     if (state->private_comm == MPI_COMM_NULL &&
@@ -255,22 +156,23 @@ static bool prepare_straight(struct cpl_comm_state *state, struct cpl_exchange *
 }
 
 /* Makes the order; the same result on all ranks. Collective. */
-static bool make(struct cpl_comm_state *state, struct cpl_exchange *x, struct meeting *m)
+static bool make(struct cpl_comm_state *state, struct cpl_exchange *x, struct cpl_send_order *sends,
+                 bool waits)
 {
     struct cpl_order *o = &x->order;
     int32_t candidate = present(x);
     cpl_neighbor_order_free(o);
     bool done =
         candidate == 0
-            ? prepare_straight(state, x, &m->list)
+            ? prepare_straight(state, x, sends)
             : cpl_agree_all(state->private_comm,
-                            cpl_executor_set_order(x->executors[candidate - 1], m->list.order));
+                            cpl_executor_set_order(x->executors[candidate - 1], sends->order));
     if (!done)
         return false;
     o->candidate = candidate;
-    o->key = m->key;
-    m->key = NULL;
-    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !m->any_waits && !x->served;
+    o->key = sends->key;
+    sends->key = NULL;
+    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !waits && !x->served;
     cpl_trial_begin(&o->trial, 2, measured ? (int32_t)cpl_context.settings.trial : 0);
     o->made = true;
     if (candidate > 0)
@@ -295,35 +197,47 @@ static void log_order(const struct cpl_comm_state *state, const struct cpl_excha
 }
 
 /* Whether the ranks have found the same as the last time. */
-static bool is_unchanged(const struct cpl_exchange *x, const struct meeting *m, int n_ranks)
+static bool is_unchanged(const struct cpl_exchange *x, const struct cpl_send_order *sends)
 {
     const struct cpl_order *o = &x->order;
     return o->made && o->candidate == present(x) &&
            (o->candidate == 0 || cpl_executor_has_order(x->executors[o->candidate - 1])) &&
-           memcmp(o->key, m->key, (size_t)n_ranks * sizeof *o->key) == 0;
+           memcmp(o->key, sends->key, (size_t)sends->n_ranks * sizeof *o->key) == 0;
+}
+
+static void find_order(MPI_Comm comm, struct cpl_comm_state *state, struct cpl_exchange *x,
+                       struct cpl_send_order *sends, bool waits)
+{
+    struct cpl_order_units units;
+    int32_t candidate = present(x);
+    if (candidate > 0)
+        list_plan(x->executors[candidate - 1], sends);
+    else
+        list_messages(&x->adjacency->out, sends);
+    if (!cpl_send_order_find(comm, sends, &units)) {
+        cpl_neighbor_order_free(&x->order);
+        return;
+    }
+    x->order.units = units;
+    if (make(state, x, sends, waits))
+        log_order(state, x);
 }
 
 static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     MPI_Comm comm = state->private_comm != MPI_COMM_NULL ? state->private_comm : state->comm;
-    struct cpl_order_units units;
-    struct meeting m;
+    struct cpl_send_order sends;
+    int32_t *told;
+    bool waits;
     if (!is_settled(x) || (x->kind >= CPL_ALLTOALLV && present(x) == 0))
         return;
-    bool ready = open_meeting(&m, x, state->size);
-    if (cpl_agree_all(comm, ready && state->has_adjacency) &&
-        gather_keys(comm, x, state->size, &m) && !is_unchanged(x, &m, state->size)) {
-        list_messages(x, &m.list);
-        bool sorted = cpl_agree_all(comm, sort_list(state->rank, state->size, &m));
-        if (sorted && compare(comm, x, state->rank, state->size, &m, &units)) {
-            x->order.units = units;
-            if (make(state, x, &m))
-                log_order(state, x);
-        } else {
-            cpl_neighbor_order_free(&x->order);
-        }
-    }
-    close_meeting(&m);
+    bool ready =
+        open_meeting(state, x, &sends, &told) && (state->has_adjacency || x->kind >= CPL_ALLTOALLV);
+    if (cpl_agree_all(comm, ready) && gather_keys(comm, x, &sends, told, &waits) &&
+        !is_unchanged(x, &sends))
+        find_order(comm, state, x, &sends, waits);
+    cpl_send_order_free(&sends);
+    free(told);
 }
 
 /* ---- the trial ---- */

@@ -9,11 +9,13 @@
  * order. In auto mode blocking exchanges are measured with and without, from the start of the first
  * one to the end of the second, as plans are (trial.h).
  *
- * Exchanges of all communicators are looked at; an exchange that follows itself is not ordered.
+ * Exchanges of all communicators are looked at; not one that follows itself, nor one with another
+ * blocking collective between, in which all ranks wait for the last one anyway.
  * Thread rule: one thread. */
 #ifndef CARPOOL_NEIGHBOR_ORDER_H
 #define CARPOOL_NEIGHBOR_ORDER_H
 
+#include "send_order.h"
 #include "trial.h"
 
 #include <stdbool.h>
@@ -31,12 +33,6 @@ struct cpl_follower {
     bool waits;     /* it was started only: its end is not seen */
     int32_t kind;
     uint64_t pattern; /* its fingerprint; 0: not known */
-};
-
-/* The last rank's completion of both exchanges, in sends (planner/order.h). */
-struct cpl_order_units {
-    int32_t given, ordered; /* in the order of before, and in the new one */
-    int32_t least, most;    /* what no order is below, and what none exceeds */
 };
 
 struct cpl_order {
