@@ -26,6 +26,7 @@
 #include "planner/order.h"
 #include "bench/common.h"
 #include "bench/report.h"
+#include "bench/together.h"
 #include "planner/pattern.h"
 
 #include <getopt.h>
@@ -33,7 +34,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char usage[] =
     "usage: order [options]\n"
@@ -413,20 +413,6 @@ static void compute(const struct buffers *b, int64_t n_passes)
             b->send[k] = (b->send[k] + b->receive[k]) / 2;
 }
 
-/* All ranks start at one instant where clocks and sleep are exact, as they are when simulated;
- * elsewhere when they leave a barrier. */
-static void start_together(void)
-{
-#ifdef CPL_SIMULATED
-    double now = MPI_Wtime(), latest;
-    MPI_Allreduce(&now, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    struct timespec wait = {0, (long)((latest + 1e-2 - MPI_Wtime()) * 1e9)};
-    nanosleep(&wait, NULL);
-#else
-    MPI_Barrier(MPI_COMM_WORLD);
-#endif
-}
-
 /* ---- orders in turns ---- */
 
 /* One order. */
@@ -485,7 +471,7 @@ static void free_variant(struct variant *v)
 static void iterate(struct variant *v, int64_t n, int64_t work, double *us)
 {
     for (int64_t i = 0; i < n; i++) {
-        start_together();
+        bench_start_together(MPI_COMM_WORLD);
         double begin = MPI_Wtime();
         communicate(&v->calls, &v->pre, &v->buffers, 1);
         compute(&v->buffers, work);
