@@ -99,18 +99,20 @@ static int find_sent(int n, MPI_Request *requests, int *index, MPI_Status *statu
 
 int cpl_sim_testsome(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses)
 {
-    int found = 0, flag, index;
-    bool ignored = statuses == MPI_STATUSES_IGNORE;
+    int found = 0, flag = 0, index = 0;
     do {
-        MPI_Status *status = ignored ? MPI_STATUS_IGNORE : &statuses[found];
-        int result = PMPI_Testany(n, requests, &index, &flag, status);
+        MPI_Status status;
+        int result = PMPI_Testany(n, requests, &index, &flag, &status);
         if (result == MPI_SUCCESS && flag && index == MPI_UNDEFINED)
-            result = find_sent(n, requests, &index, status);
+            result = find_sent(n, requests, &index, &status);
         if (result != MPI_SUCCESS)
             return result;
-        if (flag && index != MPI_UNDEFINED)
-            indices[found++] = index;
-    } while (flag && index != MPI_UNDEFINED);
+        if (!flag || index == MPI_UNDEFINED)
+            break;
+        if (statuses != MPI_STATUSES_IGNORE)
+            statuses[found] = status;
+        indices[found++] = index;
+    } while (found < n);
     *n_done = flag && found == 0 ? MPI_UNDEFINED : found;
     return *n_done == 0 ? idle(n, requests, n_done, indices, statuses) : MPI_SUCCESS;
 }
