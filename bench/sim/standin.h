@@ -35,8 +35,11 @@
 #define PMPI_Irecv                      cpl_sim_irecv
 #define PMPI_Ibarrier                   cpl_sim_ibarrier
 #define PMPI_Test                       cpl_sim_test
+#define PMPI_Testall                    cpl_sim_testall
+#define PMPI_Testany                    cpl_sim_testany
 #define PMPI_Testsome                   cpl_sim_testsome
 #define PMPI_Wait                       cpl_sim_wait
+#define PMPI_Wtime                      cpl_sim_wtime
 /* Its prototype has no const. */
 #define MPI_Comm_spawn_multiple  cpl_sim_comm_spawn_multiple
 #define PMPI_Comm_spawn_multiple cpl_sim_pcomm_spawn_multiple
@@ -66,8 +69,11 @@ int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MP
                MPI_Request *request);
 int PMPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
+int PMPI_Testall(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);
+int PMPI_Testany(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
 int PMPI_Testsome(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses);
 int PMPI_Wait(MPI_Request *request, MPI_Status *status);
+double PMPI_Wtime(void);
 
 /* ---- prototypes of what mpi.h does not declare, from the shim's tables of calls ---- */
 

@@ -18,14 +18,18 @@ static void charge(double ns)
         nanosleep(&time, NULL);
 }
 
+static double owed_ns; /* small amounts, charged with the next larger one */
+
 void cpl_work_combined(int64_t n_segments, int64_t bytes)
 {
-    charge(MESSAGE_NS + (double)n_segments * SEGMENT_NS + (double)bytes * NS_PER_BYTE);
+    double before = owed_ns;
+    owed_ns = 0;
+    charge(before + MESSAGE_NS + (double)n_segments * SEGMENT_NS + (double)bytes * NS_PER_BYTE);
 }
 
 void cpl_work_managed(void)
 {
-    charge(MANAGED_NS);
+    owed_ns += MANAGED_NS;
 }
 
 void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms)
