@@ -3,7 +3,8 @@
  * different orders (Uçar and Aykanat, A message ordering problem in parallel programs, figure 2).
  *
  *     order [--form pt2pt|neighbor] [--orders LIST] [--pre LEAST:MOST:ALL] [--post LEAST:MOST:ALL]
- *           [--bytes N] [--work N] [--warmup N] [--iterations N] [--runs N] [--seed N] [--json]
+ *           [--bytes N] [--work N] [--pause N] [--warmup N] [--iterations N] [--runs N] [--seed N]
+ *           [--json]
  *
  * An iteration is the pre-communication, the computation, the post-communication and a barrier.
  * Whom a rank sends to is drawn: --pre and --post say how many messages the ranks send at least, at
@@ -15,10 +16,12 @@
  *     random
  *     carpool   in the worst order, but by the names that a preloaded library catches; the others
  *               are MPI's own, by the PMPI_ names
- * Told are for each the completion in units of time of the paper's model, where a send takes one,
- * and the measured time of an iteration without the barrier, of the slowest rank. Received values
- * are computed with and must come to the same in every order.
- * Exit status: 0, 1 when something went wrong or came wrong, 2 for bad arguments.
+ * With --pause a rank sleeps before each MPI_Send: it stands for what starting a message costs,
+ * where there are more ranks than cores and a send costs next to nothing. Told are for each the
+ * completion in units of time of the paper's model, where a send takes one, and the measured time
+ * of an iteration without the barrier, of the slowest rank. Received values are computed with and
+ * must come to the same in every order. Exit status: 0, 1 when something went wrong or came wrong,
+ * 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
@@ -34,6 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char usage[] =
     "usage: order [options]\n"
@@ -46,6 +50,7 @@ static const char usage[] =
     "  --post LEAST:MOST:ALL   the same of the second one\n"
     "  --bytes N               bytes of every message, a multiple of 8 (default 8)\n"
     "  --work N                passes of the computation (default 1)\n"
+    "  --pause N               microseconds that a rank sleeps before each MPI_Send (default 0)\n"
     "  --warmup N              iterations before the first measured one (default 100)\n"
     "  --iterations N          of each order in a turn (default 100)\n"
     "  --runs N                turns (default 20)\n"
@@ -66,7 +71,7 @@ struct options {
     int is_neighbor, is_json, wants_help;
     int n_orders, order[N_ORDERS];
     struct shape shape[2];
-    int64_t bytes, work, n_warmup, n_iterations, n_runs, seed;
+    int64_t bytes, work, pause, n_warmup, n_iterations, n_runs, seed;
 };
 
 /* ---- arguments ---- */
@@ -136,6 +141,8 @@ static int read_option(int letter, char **arguments, struct options *options,
                    : bench_fail(error, "--bytes wants a multiple of 8, not '%s'", optarg);
     case 'c':
         return read_number("work", 0, 1000000, &options->work, error);
+    case 'p':
+        return read_number("pause", 0, 999999, &options->pause, error);
     case 'w':
         return read_number("warmup", 0, 1000000, &options->n_warmup, error);
     case 'i':
@@ -161,19 +168,13 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
                         struct bench_error *error)
 {
     static const struct option names[] = {
-        {"form", required_argument, NULL, 'f'},
-        {"orders", required_argument, NULL, 'o'},
-        {"pre", required_argument, NULL, 'a'},
-        {"post", required_argument, NULL, 'z'},
-        {"bytes", required_argument, NULL, 'b'},
-        {"work", required_argument, NULL, 'c'},
-        {"warmup", required_argument, NULL, 'w'},
-        {"iterations", required_argument, NULL, 'i'},
-        {"runs", required_argument, NULL, 'r'},
-        {"seed", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"form", required_argument, NULL, 'f'},   {"orders", required_argument, NULL, 'o'},
+        {"pre", required_argument, NULL, 'a'},    {"post", required_argument, NULL, 'z'},
+        {"bytes", required_argument, NULL, 'b'},  {"work", required_argument, NULL, 'c'},
+        {"warmup", required_argument, NULL, 'w'}, {"iterations", required_argument, NULL, 'i'},
+        {"runs", required_argument, NULL, 'r'},   {"seed", required_argument, NULL, 's'},
+        {"pause", required_argument, NULL, 'p'},  {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     int letter;
 
@@ -340,6 +341,7 @@ struct lists {
 /* A rank's buffers: a block of values for every rank. */
 struct buffers {
     int rank, n_ranks, size; /* size: values of a block */
+    struct timespec pause;
     double *send, *receive;
 };
 
@@ -400,8 +402,11 @@ static void communicate(const struct calls *calls, struct lists *l, const struct
     for (int k = 0; k < l->n_in; k++)
         calls->irecv(b->receive + l->in_displs[k], b->size, MPI_DOUBLE, l->from[k], tag,
                      MPI_COMM_WORLD, &l->requests[k]);
-    for (int k = 0; k < l->n_out; k++)
+    for (int k = 0; k < l->n_out; k++) {
+        if (b->pause.tv_nsec > 0)
+            nanosleep(&b->pause, NULL);
         calls->send(b->send + l->out_displs[k], b->size, MPI_DOUBLE, l->to[k], tag, MPI_COMM_WORLD);
+    }
     calls->waitall(l->n_in, l->requests, MPI_STATUSES_IGNORE);
 }
 
@@ -439,7 +444,11 @@ static struct variant make_variant(int name, const struct options *options,
     struct variant v = {
         .name = name,
         .calls = name == CARPOOL ? caught_calls : own_calls,
-        .buffers = {rank, n_ranks, size, array(n_values, sizeof(double)),
+        .buffers = {rank,
+                    n_ranks,
+                    size,
+                    {0, (long)options->pause * 1000},
+                    array(n_values, sizeof(double)),
                     array(n_values, sizeof(double))},
         .us = array((size_t)(options->n_runs * options->n_iterations), sizeof(double))};
     int64_t *order = make_order(name, pre, post, options->seed);

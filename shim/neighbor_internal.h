@@ -97,8 +97,8 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
  * exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* A call that MPI is to carry and nobody wants timed, outside trials and without a report: counts it
- * and returns true. */
+/* A call that MPI is to carry and nobody wants timed, outside trials and without a report: counts
+ * it and returns true. */
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
 
 /* One carrying of a planned exchange: from the data resolved for it until it is complete. One at a

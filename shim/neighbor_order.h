@@ -1,5 +1,5 @@
 /* The order in which a neighborhood exchange's messages leave when another exchange always follows
- * it (planner/order.h; Uçar and Aykanat): first those to ranks that send most in the following one.
+ * it (planner/order.h): first those to ranks that send most in the following one.
  *
  * Each rank notes what follows what. At the 4th, 8th, 16th ... blocking call of an exchange, and
  * at the meetings of nonblocking ones (neighbor_serve.c), the ranks tell each other how many

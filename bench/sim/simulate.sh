@@ -3,7 +3,8 @@
 #
 #   simulate.sh [-x PROGRAM] BUILDDIR RANKS MACHINE TOPOLOGY [program's arguments]
 #
-# PROGRAM is one of bench/sim's: exchange (the default, repeats a pattern), spmv, cg, halo, bfs.
+# PROGRAM is one of bench/sim's: exchange (the default, repeats a pattern), spmv, cg, halo, bfs,
+# order.
 # MACHINE is a machine file (bench/sim/*.machine), which both the network and the planner take;
 # TOPOLOGY is fattree, torus or dragonfly. CARPOOL_ variables of the environment hold. Prints what
 # the program prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
