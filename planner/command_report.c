@@ -46,6 +46,36 @@ static void print_duplicates(const json_t *d)
         (long long)cpl_report_integer(d, "broken"));
 }
 
+/* In which order the messages leave, and why. */
+static void print_order(const json_t *order)
+{
+    const json_t *before = json_object_get(order, "before");
+    const json_t *units = json_object_get(order, "units");
+    const json_t *tried = json_object_get(order, "tried_us");
+    if (!order)
+        return;
+    printf("    order: before %s", cpl_report_text(before, "kind"));
+    if (json_object_get(before, "tag"))
+        printf(" with tag %lld", (long long)cpl_report_integer(before, "tag"));
+    if (json_object_get(before, "pattern"))
+        printf(" of pattern %s", cpl_report_text(before, "pattern"));
+    printf(", %s; both done after %lld sends instead of %lld (no order: below %lld, above %lld)",
+           json_is_true(json_object_get(order, "in_use"))
+               ? "messages leave first to ranks that send most then"
+               : "not in use",
+           (long long)cpl_report_integer(units, "ordered"),
+           (long long)cpl_report_integer(units, "given"),
+           (long long)cpl_report_integer(units, "least"),
+           (long long)cpl_report_integer(units, "most"));
+    if (tried)
+        printf(", measured %.2f us instead of %.2f", json_number_value(json_array_get(tried, 1)),
+               json_number_value(json_array_get(tried, 0)));
+    if (cpl_report_integer(order, "calls_ordered") > 0)
+        printf("; so in %lld calls that MPI would have carried",
+               (long long)cpl_report_integer(order, "calls_ordered"));
+    putchar('\n');
+}
+
 static void print_pattern(const json_t *p)
 {
     char name[160];
@@ -55,6 +85,7 @@ static void print_pattern(const json_t *p)
            (long long)cpl_report_integer(p, "calls_planned"), cpl_report_text(p, "strategy"));
     if (json_object_get(p, "left_alone"))
         printf("    left to MPI: %s\n", cpl_report_text(p, "left_alone"));
+    print_order(json_object_get(p, "order"));
     if (!json_object_get(p, "direct")) {
         if (!json_object_get(p, "left_alone"))
             printf("    too few calls to be planned\n");

@@ -145,6 +145,21 @@ static void tell_duplicates(const struct cpl_exchange *x, const int64_t *sums, s
     d->forwarded_after = per_call(sums[SUM_FORWARDED_AFTER], calls);
 }
 
+/* What became of an order of its messages. */
+static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
+{
+    if (!o->made)
+        return;
+    *r = (struct cpl_record_order){
+        .found = 1,
+        .in_use = cpl_trial_candidate(&o->trial) == 1,
+        .next_kind = o->next.kind,
+        .next_pattern = o->next.pattern,
+        .units = o->units,
+        .calls = o->n_calls,
+        .tried_us = {cpl_trial_us(&o->trial, 0), cpl_trial_us(&o->trial, 1)}};
+}
+
 static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                        const struct figures *figures)
 {
@@ -161,6 +176,7 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
     r.planned_seconds = figures->seconds[1] * (double)r.calls_planned;
     tell_choice(x, &r);
     tell_duplicates(x, figures->sums, &r);
+    tell_order(&x->order, &r.order);
     cpl_report_add(&r);
 }
 
@@ -189,5 +205,6 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
     cpl_neighbor_drain(exchange);
     if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())
         record(exchange, state);
+    cpl_neighbor_order_forget(exchange);
     cpl_exchange_release(exchange);
 }

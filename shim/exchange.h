@@ -8,6 +8,7 @@
 #include "agree.h"
 #include "datatype.h"
 #include "executor.h"
+#include "neighbor_order.h"
 #include "neighbor_share.h"
 #include "samples.h"
 #include "trial.h"
@@ -88,6 +89,7 @@ struct cpl_exchange {
     struct cpl_executor *executor;                 /* the one that carries the call at hand */
     struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
     struct cpl_sharing sharing;                    /* learned duplicates */
+    struct cpl_order order;                        /* of its messages */
     int64_t forwarded_dropped;                     /* bytes, by executors that gave way to it */
 
     /* How this rank's neighbours take part, set when planned: */

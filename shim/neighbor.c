@@ -185,19 +185,23 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *e
 
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
 {
-    if (exchange->phase != CPL_PHASE_PLANNED)
-        return false;
-    int32_t candidate = cpl_trial_candidate(&exchange->trial);
-    if (exchange->trial.running)
+    bool planned = exchange->phase == CPL_PHASE_PLANNED;
+    int32_t candidate = planned ? cpl_trial_candidate(&exchange->trial) : 0;
+    bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
+    bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
+    if ((planned && exchange->trial.running) || is_order_tried)
         cpl_collective_Barrier(state->private_comm);
+    if (is_order_tried)
+        cpl_neighbor_order_begin(exchange);
+    exchange->executor = candidate > 0 ? exchange->executors[candidate - 1] : NULL;
     if (candidate > 0)
-        exchange->executor = exchange->executors[candidate - 1];
-    return candidate > 0;
+        cpl_executor_use_order(exchange->executor, is_ordered);
+    return candidate > 0 || is_ordered;
 }
 
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
 {
-    if (exchange->trial.running || cpl_report_is_wanted())
+    if (exchange->trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
         return false;
     cpl_trial_note(&exchange->trial, 0);
     return true;
@@ -208,9 +212,12 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
 {
     int result = cpl_neighbor_run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
-    exchange->calls_planned++;
-    cpl_samples_add(&exchange->planned, seconds);
-    note_call(state, exchange, seconds);
+    cpl_neighbor_order_ended(exchange);
+    exchange->calls_planned += exchange->executor != NULL;
+    exchange->order.n_calls += !exchange->executor;
+    cpl_samples_add(exchange->executor ? &exchange->planned : &exchange->direct, seconds);
+    if (exchange->phase == CPL_PHASE_PLANNED)
+        note_call(state, exchange, seconds);
     return result;
 }
 
@@ -227,6 +234,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         cpl_pt2pt_poll();
     if (exchange->phase == CPL_PHASE_PLANNED)
         cpl_neighbor_share(call, state, exchange);
+    cpl_neighbor_order(state, exchange);
     bool carried = cpl_neighbor_take_turn(state, exchange);
     if (!carried && cpl_neighbor_pass_untimed(exchange))
         return false;
@@ -246,6 +254,7 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
     if (!call->watched)
         return;
     double seconds = PMPI_Wtime() - call->start;
+    cpl_neighbor_order_ended(call->watched);
     cpl_samples_add(&call->watched->direct, seconds);
     if (call->watched->phase == CPL_PHASE_PLANNED)
         note_call(call->state, call->watched, seconds);

@@ -11,6 +11,7 @@
 #include "pt2pt_profile.h"
 #include "rides.h"
 #include "samples.h"
+#include "send_order.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -72,6 +73,13 @@ enum cpl_pt2pt_phase {
     CPL_PT2PT_PAUSED /* of a profile run: between the times at which it is looked at */
 };
 
+/* The order in which a plan's combined messages leave (pt2pt_order.c). */
+struct cpl_pt2pt_order {
+    bool found; /* one that is better than the plan's */
+    int next;   /* the plan that mostly follows */
+    struct cpl_order_units units;
+};
+
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
     enum cpl_pt2pt_phase phase;
@@ -107,6 +115,7 @@ struct cpl_pt2pt {
     struct cpl_embed embed;
     bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions; alike */
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
+    struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS]; /* alike on all ranks */
     int64_t n_rode, n_walked;             /* batches of these that did and did not; lately */
     struct cpl_signature *following;      /* the messages go into its rides as they are sent */
     int n_following;                      /* so many have */
@@ -152,6 +161,9 @@ void cpl_pt2pt_review(struct cpl_comm_state *state);
 void cpl_pt2pt_review_soon(struct cpl_pt2pt *p);
 /* Plans are no longer used, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
+
+/* pt2pt_order.c: what leaves first of each plan; after the plans and the cycle. Collective. */
+void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);

@@ -318,6 +318,22 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
         cpl_pt2pt_poll();
 }
 
+/* What is told of plan k's order. */
+static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
+{
+    const struct cpl_pt2pt_order *o = &p->order[k];
+    if (!o->found)
+        return (struct cpl_record_order){.found = 0};
+    const struct cpl_plan_summary *next = &p->summary[o->next];
+    return (struct cpl_record_order){.found = 1,
+                                     .in_use = !p->given_up,
+                                     .next_kind = CPL_KIND_PT2PT,
+                                     .next_tag = next->tag,
+                                     .next_ordinal = next->ordinal,
+                                     .next_pattern = next->pattern_fingerprint,
+                                     .units = o->units};
+}
+
 static void report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
@@ -342,6 +358,7 @@ static void report(struct cpl_comm_state *state)
                                .reduction_messages = all[3],
                                .reduction_late = all[4],
                                .reduction_mapped = embed->points,
+                               .order = order_of(p, k),
                                .summary = p->summary[k],
                                .reason = p->reason};
         cpl_report_add(&r);

@@ -62,7 +62,9 @@ static bool alike(const struct cpl_record *a, const struct cpl_record *b)
     return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
            a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
            a->summary.decided == b->summary.decided &&
-           a->summary.plan_fingerprint == b->summary.plan_fingerprint;
+           a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
+           a->order.in_use == b->order.in_use && a->order.next_kind == b->order.next_kind &&
+           a->order.next_pattern == b->order.next_pattern;
 }
 
 void cpl_report_add(const struct cpl_record *record)
@@ -78,6 +80,7 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.direct_seconds += record->direct_seconds;
         node->record.planned_seconds += record->planned_seconds;
         node->record.forwarded_bytes += record->forwarded_bytes;
+        node->record.order.calls += record->order.calls;
         node->record.duplicates.calls += record->duplicates.calls;
         node->record.duplicates.broken += record->duplicates.broken;
         return;

@@ -127,6 +127,33 @@ static json_t *duplicates_json(const struct cpl_record_duplicates *d)
                      (json_int_t)d->forwarded_after);
 }
 
+/* The name of the exchange that follows. */
+static json_t *next_json(const struct cpl_record_order *r)
+{
+    const char *kind = cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind);
+    char pattern[24];
+    json_t *o = json_pack("{s:s}", "kind", kind);
+    snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
+    if (r->next_pattern)
+        json_object_set_new(o, "pattern", json_string(pattern));
+    if (r->next_kind == CPL_KIND_PT2PT) {
+        json_object_set_new(o, "tag", json_integer(r->next_tag));
+        json_object_set_new(o, "ordinal", json_integer(r->next_ordinal));
+    }
+    return o;
+}
+
+static json_t *order_json(const struct cpl_record_order *r)
+{
+    json_t *o =
+        json_pack("{s:b s:o s:{s:i s:i s:i s:i} s:I}", "in_use", r->in_use, "before", next_json(r),
+                  "units", "given", r->units.given, "ordered", r->units.ordered, "least",
+                  r->units.least, "most", r->units.most, "calls_ordered", (json_int_t)r->calls);
+    if (r->tried_us[0] > 0)
+        json_object_set_new(o, "tried_us", json_pack("[f, f]", r->tried_us[0], r->tried_us[1]));
+    return o;
+}
+
 static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_picture *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
@@ -185,6 +212,8 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
                                       "messages_carried", (json_int_t)r->reduction_messages, "late",
                                       (json_int_t)r->reduction_late, "mapped", r->reduction_mapped,
                                       "modelled_us", s->embedded_us));
+    if (r->order.found)
+        json_object_set_new(o, "order", order_json(&r->order));
     if (s->known)
         add_summary(o, r, picture);
     return o;

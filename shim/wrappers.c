@@ -46,6 +46,13 @@ static void before_collective(MPI_Comm comm)
     cpl_neighbor_before_collective(comm);
 }
 
+/* One that is no exchange of few with few: what was sent before it no longer matters after it. */
+static void before_other(MPI_Comm comm)
+{
+    before_collective(comm);
+    cpl_context.last_exchange = NULL;
+}
+
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
@@ -109,7 +116,7 @@ static void before_collective(MPI_Comm comm)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        before_collective(over);                                                                   \
+        before_other(over);                                                                        \
         return cpl_collective_##name arguments;                                                    \
     }
 #define REDUCES(name, via, over, parameters, arguments)                                            \
@@ -120,9 +127,10 @@ static void before_collective(MPI_Comm comm)
             return PMPI_##name arguments;                                                          \
         if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
             cpl_neighbor_before_collective(comm);                                                  \
+            cpl_context.last_exchange = NULL;                                                      \
             return result;                                                                         \
         }                                                                                          \
-        before_collective(over);                                                                   \
+        before_other(over);                                                                        \
         return cpl_collective_##name arguments;                                                    \
     }
 #define INITIATES(name, via, parameters, arguments)                                                \
@@ -141,7 +149,7 @@ static void before_collective(MPI_Comm comm)
         int result;                                                                                \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        before_collective(over);                                                                   \
+        before_other(over);                                                                        \
         if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
             return result;                                                                         \
         return cpl_collective_##name arguments;                                                    \

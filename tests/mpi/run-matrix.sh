@@ -89,6 +89,14 @@ was_shared() {
         END { exit !found }' "$tmp/report.json" 2>/dev/null
 }
 
+# Messages of an exchange left in the order of what their receivers send in the next one.
+was_ordered() {
+    awk '
+        /"order"/ { inside = 1 }
+        inside && /"in_use"/ { found = found || /true/; inside = 0 }
+        END { exit !found }' "$tmp/report.json" 2>/dev/null
+}
+
 # Messages rode in reductions.
 was_embedded() {
     grep -q '"messages_carried": [1-9]' "$tmp/report.json" 2>/dev/null
@@ -122,6 +130,11 @@ judge() { # description, strategy, whether calls must have been planned, whether
         if [ "$4" = yes ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
             why="${why:+$why, }no ranks were placed for reductions"
         fi ;;
+    esac
+    case $flags in
+        *follows*)
+            [ "$2" = off ] || [ "$2" = auto ] || was_ordered ||
+                why="${why:+$why, }no exchange was ordered by the next one" ;;
     esac
     reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
@@ -229,6 +242,13 @@ test_line() { # one line of the list with $n ranks
     case $flags in *measured*)
         measured measured '"trial_calls": [1-9]'
         measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000
+        ;;
+    esac
+    case $flags in *follows*)
+        measured "ordered without a plan" '"calls_ordered": [1-9]' -genv CARPOOL_STRATEGY direct \
+            -genv CARPOOL_TRIAL 0
+        measured "order tried" '"tried_us"' -genv CARPOOL_STRATEGY direct -genv CARPOOL_TRIAL 1
+        measured "no order" '"CARPOOL_ORDER": "off"' -genv CARPOOL_STRATEGY vpt:2 -genv CARPOOL_ORDER off
         ;;
     esac
     case $flags in *slowed*)
