@@ -6,13 +6,14 @@
 # BUILDDIR is where make ran, configured where SimGrid is. Patterns are files of `carpool plan`; the
 # project's own families are always among them. Writes DIR (default bench/results beside this
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
-# pictures. PART is one or several of strategies, sizes, platforms, scale (default: all):
+# pictures. PART is one or several of strategies, sizes, platforms, scale, programs (default: all):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: every strategy of the list below, and auto
 #   sizes        the same with auto, 8 bytes to 64 KiB
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128, 512, 2,048 and 4,096 ranks, EDR, 64 bytes, auto
+#   programs     halo, spmv, cg and bfs, 128 ranks (programs.sh): DIR/programs.tsv
 #
 # A pattern that is not for 512 ranks is run in part strategies only, at its own size. Exits with 1
 # when a run failed, a message came wrong, or the shim was not active in one.
@@ -54,7 +55,7 @@ strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 bal
 most_messages=20000 # of a pattern at 64 KiB: SMPI holds every message in memory
 
 wants() {
-    case " ${parts:-strategies sizes platforms scale} " in *" $1 "*) true ;; *) false ;; esac
+    case " ${parts:-strategies sizes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
 }
 
 # ---- patterns: the project's own families, with ranks as rows, and those given
@@ -170,6 +171,11 @@ echo "$row" >"$work/$number.row"
 rm -f "$report" "$work/$number.out"
 RUN
 
+failed_programs=0
+if wants programs; then
+    sh "$bench/programs.sh" "$build" "$out/programs.tsv" || failed_programs=1
+    [ -s "$work/list" ] || exit $failed_programs
+fi
 n_runs=$(wc -l <"$work/list")
 echo "$n_runs runs, $jobs at a time"
 start=$(date +%s)
@@ -195,4 +201,4 @@ echo "$(($(wc -l <"$out/record.tsv") - 1)) of $n_runs runs in $out/record.tsv, $
 awk -f "$bench/record_chart.awk" -v part=strategies "$out/record.tsv" >"$out/strategies.svg" &&
     awk -f "$bench/record_chart.awk" -v part=sizes "$out/record.tsv" >"$out/sizes.svg" &&
     awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
-[ $failed -eq 0 ]
+[ $failed -eq 0 ] && [ $failed_programs -eq 0 ]
