@@ -36,6 +36,7 @@ spmv --form row --warmup 60 --iterations 10 powerlaw.mtx
 cg --partition metis --warmup 33 --iterations 60 fe.mtx
 cg --form reorganised --partition metis --warmup 33 --iterations 60 fe.mtx
 bfs --warmup 4 --roots 4 rgg.mtx
+bfs --warmup 4 --roots 4 powerlaw.mtx
 LIST
 
 run() { # mode, ranks, program, arguments...
