@@ -5,6 +5,7 @@
 
 #include "planner/plan.h"
 #include "planner/strategy.h"
+#include "trial.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -46,9 +47,9 @@ struct cpl_plan_summary {
     struct cpl_metrics direct;
     struct cpl_metrics planned;
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
-    double plan_ms;   /* that planning took, or reading the plan */
-    int32_t was_kept; /* 1: the plan was read from CARPOOL_PLAN_CACHE */
-    double made_ms;   /* then: that planning took when it was made */
+    double plan_ms;     /* that planning took, or reading the plan */
+    int32_t was_kept;   /* 1: the plan was read from CARPOOL_PLAN_CACHE */
+    double made_ms;     /* then: that planning took when it was made */
 };
 
 /* What all get: plans, fastest by the model first. */
@@ -84,6 +85,10 @@ int64_t cpl_agree_node(MPI_Comm comm);
  * it for all communicators and tells the user what there is to tell once. rank is the caller's in
  * comm. Collective. */
 int cpl_agree_root(MPI_Comm comm, int rank);
+
+/* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times
+ * together. Returns whether a trial has ended. Collective then, over a private communicator. */
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);
