@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define SMALL     4096  /* bytes in all: calls of less are MPI's where the ranks have not agreed */
-#define ENOUGH_US 10000 /* that calls have taken when the ranks agree, */
+#define ENOUGH_US 2000 /* that calls have taken when the ranks agree, */
 #define STEP_US   2.0   /* at so much a message one after the other */
 #define BYTE_US   1e-4  /* and a byte */
 #define PROMISING 0.9   /* of MPI's modelled time: worth a trial */
@@ -172,8 +172,8 @@ static int64_t least_bytes(const struct cpl_allgather *a)
 {
     enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
-        if (list_ways(a, k, way) > 0)
-            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : 1;
+        if (cpl_allgather_class_most(k) >= a->least && list_ways(a, k, way) > 0)
+            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : a->least;
     return INT64_MAX;
 }
 
