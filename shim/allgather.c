@@ -14,14 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL     4096  /* bytes in all: calls of less are MPI's where the ranks have not agreed */
+#define SMALL     4096 /* bytes in all: calls of less are MPI's in any case, unless forced */
 #define ENOUGH_US 2000 /* that calls have taken when the ranks agree, */
-#define STEP_US   2.0   /* at so much a message one after the other */
-#define BYTE_US   1e-4  /* and a byte */
-#define PROMISING 0.9   /* of MPI's modelled time: worth a trial */
+#define STEP_US   2.0  /* at so much a message one after the other */
+#define BYTE_US   1e-4 /* and a byte */
+#define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
 
 /* What doubling gathers in, at most: its data is copied once more than the ring's. */
 #define MOST_ROOM (INT64_C(64) << 20)
+
+void cpl_allgather_begin(struct cpl_comm_state *state)
+{
+    const struct cpl_settings *settings = &cpl_context.settings;
+    state->allgather.least = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
+    if (state->inter || state->size < 2 || settings->allgather == CPL_ALLGATHER_CHOICE_OFF)
+        state->allgather.least = CPL_ALLGATHER_NONE;
+}
 
 /* ---- the ranks agree ---- */
 
@@ -167,19 +175,19 @@ static bool begin_trials(struct cpl_allgather *a)
     return true;
 }
 
-/* The bytes below which nothing is tried; INT64_MAX: nothing is at all. */
+/* The bytes below which nothing is tried; CPL_ALLGATHER_NONE: nothing is at all. */
 static int64_t least_bytes(const struct cpl_allgather *a)
 {
     enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
         if (cpl_allgather_class_most(k) >= a->least && list_ways(a, k, way) > 0)
             return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : a->least;
-    return INT64_MAX;
+    return CPL_ALLGATHER_NONE;
 }
 
 static void log_plan(const struct cpl_comm_state *state, int64_t least)
 {
-    if (least < INT64_MAX)
+    if (least < CPL_ALLGATHER_NONE)
         cpl_log(
             CPL_LOG_INFO, "allgather",
             "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
@@ -210,37 +218,17 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
         for (int32_t point = 0; point < state->size; point++)
             if (a->rank_at[w * state->size + point] == state->rank)
                 a->point[w] = point;
-    int64_t least = done ? least_bytes(a) : INT64_MAX;
+    int64_t least = done ? least_bytes(a) : CPL_ALLGATHER_NONE;
     if (done && state->rank == 0)
         log_plan(state, least);
     if (cpl_report_is_wanted()) /* all calls are to be told of */
         return;
     a->least = least;
-    a->closed = least == INT64_MAX;
-    if (a->closed)
+    if (least == CPL_ALLGATHER_NONE)
         release(a);
 }
 
 /* ---- a call ---- */
-
-/* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. */
-static int64_t data_bytes(const struct cpl_allgather_call *call, int n_ranks)
-{
-    const struct cpl_neighbor_side *recv = &call->recv;
-    int64_t count = 0, bytes;
-    if (call->kind == CPL_ALLGATHER && __builtin_mul_overflow(recv->count, n_ranks, &count))
-        return -1;
-    for (int r = 0; r < n_ranks && recv->counts; r++) {
-        if (recv->counts[r] < 0)
-            return -1;
-        count += recv->counts[r];
-    }
-    for (int r = 0; r < n_ranks && recv->large_counts; r++)
-        if (recv->large_counts[r] < 0 ||
-            __builtin_add_overflow(count, recv->large_counts[r], &count))
-            return -1;
-    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
-}
 
 /* Counts a call of some size. Whether the ranks are to agree now; alike on all ranks. */
 static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
@@ -340,11 +328,7 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     struct cpl_allgather *a = &state->allgather;
-    int64_t bytes = data_bytes(call, state->size);
-    if (a->least == 0)
-        a->least = cpl_context.settings.mode == CPL_MODE_FORCE ? 1 : SMALL;
-    if (bytes < a->least)
-        return false;
+    int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))
         agree(call->comm, state);

@@ -28,9 +28,9 @@ struct cpl_allgather_call {
     double start;                       /* seconds */
 };
 
-/* Carries the call if a way is to. Returns true when it is done, with MPI's result in *result;
- * false when it is to be made through PMPI, and cpl_allgather_passed to be called after it.
- * Collective, as the call is. */
+/* Carries the call, which is open, if a way is to. Returns true when it is done, with MPI's result
+ * in *result; false when it is to be made through PMPI, and cpl_allgather_passed to be called after
+ * it. Collective, as the call is. */
 bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
 
 /* After PMPI made a call that was not carried. */
@@ -48,12 +48,34 @@ void cpl_allgather_end(struct cpl_comm_state *state);
 int cpl_allgather_run(struct cpl_comm_state *state, const struct cpl_span *own,
                       enum cpl_allgather_way way, const int32_t *rank_at, int32_t point);
 
-/* Whether calls on a communicator are looked at: the rest of the call's cost can be left out if
- * not. Local. */
-static inline bool cpl_allgather_is_open(MPI_Comm comm)
+/* A communicator has got its state. Local. */
+void cpl_allgather_begin(struct cpl_comm_state *state);
+
+/* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. Local. */
+static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call, int n_ranks)
 {
-    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && !state->allgather.closed;
+    const struct cpl_neighbor_side *recv = &call->recv;
+    int64_t count = 0, bytes;
+    if (call->kind == CPL_ALLGATHER && __builtin_mul_overflow(recv->count, n_ranks, &count))
+        return -1;
+    for (int r = 0; recv->counts && r < n_ranks; r++) {
+        if (recv->counts[r] < 0)
+            return -1;
+        count += recv->counts[r];
+    }
+    for (int r = 0; recv->large_counts && r < n_ranks; r++)
+        if (recv->large_counts[r] < 0 ||
+            __builtin_add_overflow(count, recv->large_counts[r], &count))
+            return -1;
+    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
+}
+
+/* Whether a call is looked at further, by cpl_allgather_carry. Local. */
+static inline bool cpl_allgather_is_open(const struct cpl_allgather_call *call)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    return state && state->allgather.least < CPL_ALLGATHER_NONE &&
+           cpl_allgather_bytes(call, state->size) >= state->allgather.least;
 }
 
 #endif

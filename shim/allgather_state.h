@@ -23,6 +23,8 @@ struct cpl_allgather_size {
     struct cpl_trial trial; /* of MPI and these */
 };
 
+#define CPL_ALLGATHER_NONE INT64_MAX /* as `least`: all calls are MPI's */
+
 enum cpl_allgather_outcome {
     CPL_ALLGATHER_FAILED,
     CPL_ALLGATHER_EVEN, /* messages cost the same between any two ranks */
@@ -38,8 +40,7 @@ struct cpl_allgather_plan {
 
 /* Of one communicator. */
 struct cpl_allgather {
-    bool closed;     /* calls are not looked at any more */
-    int64_t least;   /* bytes in all: calls of less are MPI's; 0: not known yet */
+    int64_t least;   /* bytes in all: calls of less are MPI's, and not looked at further */
     int64_t n_calls; /* of more; this and the next two alike on all ranks */
     double worth_us; /* what they took, roughly */
     bool agreed;     /* or tried to */

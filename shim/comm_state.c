@@ -58,8 +58,7 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
                                                     .adjacency = &state->adjacency};
     for (int k = CPL_ALLTOALLV; k <= CPL_ALLTOALLW; k++)
         state->exchanges[k].adjacency = &state->exchanges[k].own;
-    state->allgather.closed = inter || state->size < 2 ||
-                              cpl_context.settings.allgather == CPL_ALLGATHER_CHOICE_OFF;
+    cpl_allgather_begin(state);
     if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
         cpl_adjacency_free(&state->adjacency);
         free(state);

@@ -156,7 +156,7 @@ static void before_collective(MPI_Comm comm)
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
         before_collective(comm);                                                                   \
-        if (!cpl_allgather_is_open(comm))                                                          \
+        if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
             return cpl_collective_##name arguments;                                                \
         struct cpl_allgather_call call = __VA_ARGS__;                                              \
         int result;                                                                                \
