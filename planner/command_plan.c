@@ -286,7 +286,7 @@ static void print_table(const struct options *options, const struct cpl_pattern 
         printf(" in %lld parts", (long long)pattern->n_messages);
     printf(", %d nodes, %g bytes a unit\n", machine->n_nodes, options->unit_bytes);
     printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "", "", "sends",
-           "", "recvs", "", "hops", "", "volume", "modelled", "chain", "plan", "set", "");
+           "", "recvs", "", "hops", "", "volume", "modelled", "barriers", "plan", "set", "");
     printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "strategy",
            "waves", "max", "avg", "max", "avg", "max", "avg", "factor", "us", "us", "ms", "max",
            "avg");
@@ -296,12 +296,12 @@ static void print_table(const struct options *options, const struct cpl_pattern 
         printf("%-*s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %11.2f %9.2f %7lld %8.2f\n",
                width, r->name, m->n_waves, (long long)m->sends_max, m->sends_avg,
                (long long)m->recvs_max, m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor,
-               m->modelled_us, m->chain_us, r->plan_ms, (long long)m->set_max, m->set_avg);
+               m->modelled_us, m->waves_us, r->plan_ms, (long long)m->set_max, m->set_avg);
         if (strcmp(r->name, r->chosen) != 0)
             printf("(auto chose %s)\n", r->chosen);
     }
     printf("lower bounds: in two waves some rank sends or receives %lld, in any number of waves it "
-           "takes %.2f us (modelled)\n",
+           "takes %.2f us (modelled, with barriers)\n",
            (long long)bounds->messages, bounds->us);
 }
 
@@ -326,7 +326,7 @@ static json_t *result_json(const struct result *r)
                      (json_int_t)m->sends_max, "sends_avg", m->sends_avg, "recvs_max",
                      (json_int_t)m->recvs_max, "recvs_avg", m->recvs_avg, "hops_max", m->hops_max,
                      "hops_avg", m->hops_avg, "volume_factor", m->volume_factor, "modelled_us",
-                     m->modelled_us, "chain_us", m->chain_us, "plan_ms", r->plan_ms, "set_max",
+                     m->modelled_us, "waves_us", m->waves_us, "plan_ms", r->plan_ms, "set_max",
                      (json_int_t)m->set_max, "set_avg", m->set_avg);
 }
 

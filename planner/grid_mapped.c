@@ -43,7 +43,7 @@ static enum cpl_status time_of(const struct cpl_strategy_input *input,
     enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
     if (status)
         return status;
-    status = cpl_plan_cost(&plan, input->machine, input->unit_bytes, us, error);
+    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
     cpl_plan_free(&plan);
     return status;
 }

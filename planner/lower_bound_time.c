@@ -2,12 +2,13 @@
  * wave takes as long as its busiest rank, waves add up). The largest of four bounds:
  *
  * Rank. All bundles of a rank leave it, all that are for it come to it, whatever the waves: a
- * latency, an overhead for sending and for receiving, a segment each, and, of what goes and what
- * comes the larger, the bytes at the cheapest link's price.
+ * latency, an overhead for sending and for receiving, a segment each; and, of what goes and what
+ * comes the larger, the bytes. These keep its processor busy where they stay in the node, and
+ * travel at the same time where they go by the network: of the best division both take as long.
  *
  * Node. Bundles for other nodes leave the node, bundles from other nodes come in, at least once
- * each: one of its ranks has the latency and an overhead of the network, and the bytes take what
- * the node's interface needs, or its ranks if they shared them evenly.
+ * each: one of its ranks has the latency of the network and an overhead, or, if more, what the
+ * bytes take on the node's interface, or on its ranks' if these shared them evenly.
  *
  * (Of what is divided in parts each part is a bundle; who has to reach whom, below, does not depend
  * on parts.)
@@ -45,7 +46,6 @@ struct prices {
     double latency_us;
     double send_us; /* with a segment */
     double recv_us;
-    double us_per_byte;
     double segment_us;
 };
 
@@ -63,6 +63,8 @@ struct bounds {
     double unit_bytes;
     struct prices any;
     struct prices network;
+    double inside_us_per_byte; /* INFINITY: there is no link inside a node */
+    double network_us_per_byte;
     struct traffic *rank;
     struct traffic *node;
     int32_t *n_on_node;
@@ -92,7 +94,6 @@ static struct prices prices_of(const struct bounds *b, enum cpl_link_class class
     return (struct prices){.latency_us = link->latency_us,
                            .send_us = link->send_us + segment_us,
                            .recv_us = link->recv_us + segment_us,
-                           .us_per_byte = link->ns_per_byte * 1e-3,
                            .segment_us = segment_us};
 }
 
@@ -101,7 +102,6 @@ static struct prices cheapest(struct prices a, struct prices b)
     return (struct prices){.latency_us = smaller(a.latency_us, b.latency_us),
                            .send_us = smaller(a.send_us, b.send_us),
                            .recv_us = smaller(a.recv_us, b.recv_us),
-                           .us_per_byte = smaller(a.us_per_byte, b.us_per_byte),
                            .segment_us = a.segment_us};
 }
 
@@ -112,9 +112,16 @@ static void find_prices(struct bounds *b)
     const struct cpl_machine *machine = b->machine;
     b->network = prices_of(b, CPL_LINK_NETWORK);
     b->any = cheapest(prices_of(b, CPL_LINK_SOCKET), prices_of(b, CPL_LINK_NODE));
-    if (machine->n_nodes == machine->n_ranks)
+    b->inside_us_per_byte = smaller(machine->costs.link[CPL_LINK_SOCKET].ns_per_byte,
+                                    machine->costs.link[CPL_LINK_NODE].ns_per_byte) *
+                            1e-3;
+    b->network_us_per_byte =
+        machine->n_nodes > 1 ? machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3 : INFINITY;
+    if (machine->n_nodes == machine->n_ranks) {
         b->any = b->network;
-    else if (machine->n_nodes > 1)
+        b->inside_us_per_byte = INFINITY;
+    }
+    if (machine->n_nodes > 1)
         b->any = cheapest(b->any, b->network);
 }
 
@@ -219,25 +226,41 @@ static enum cpl_status count_traffic(struct bounds *b, struct cpl_arena *arena)
     return CPL_OK;
 }
 
+/* The least time for bytes of which some keep a processor busy that has busy_us to do besides, and
+ * the others travel meanwhile. */
+static double divided_us(const struct bounds *b, double busy_us, double bytes)
+{
+    if (!(bytes > 0))
+        return busy_us;
+    double inside_us = bytes * b->inside_us_per_byte, network_us = bytes * b->network_us_per_byte;
+    if (isinf(network_us))
+        return busy_us + inside_us;
+    if (isinf(inside_us) || network_us <= busy_us)
+        return larger(busy_us, network_us);
+    return network_us * (busy_us + inside_us) / (network_us + inside_us);
+}
+
 static double rank_us(const struct bounds *b, const struct traffic *t)
 {
-    double us = larger(t->out, t->in) * b->unit_bytes * b->any.us_per_byte;
+    double us = 0;
     if (t->n_out + t->n_in == 0)
         return 0;
     if (t->n_out > 0)
         us += b->any.send_us + (double)(t->n_out - 1) * b->any.segment_us;
     if (t->n_in > 0)
         us += b->any.recv_us + (double)(t->n_in - 1) * b->any.segment_us;
-    return us + t->items_us + b->any.latency_us;
+    return divided_us(b, us + t->items_us, larger(t->out, t->in) * b->unit_bytes) +
+           b->any.latency_us;
 }
 
 static double node_us(const struct bounds *b, const struct traffic *t, int32_t n_ranks)
 {
     double us_per_byte =
-        larger(b->machine->costs.node_ns_per_byte * 1e-3, b->network.us_per_byte / n_ranks);
-    double out = b->network.latency_us + b->network.send_us + t->out * b->unit_bytes * us_per_byte;
-    double in = b->network.latency_us + b->network.recv_us + t->in * b->unit_bytes * us_per_byte;
-    return larger(t->n_out > 0 ? out : 0, t->n_in > 0 ? in : 0);
+        larger(b->machine->costs.node_ns_per_byte * 1e-3, b->network_us_per_byte / n_ranks);
+    double out = larger(b->network.send_us, t->out * b->unit_bytes * us_per_byte);
+    double in = larger(b->network.recv_us, t->in * b->unit_bytes * us_per_byte);
+    double us = larger(t->n_out > 0 ? out : 0, t->n_in > 0 ? in : 0);
+    return t->n_out + t->n_in > 0 ? b->network.latency_us + us : 0;
 }
 
 /* 1 + a(us): by how much the ranks that know something can grow in a wave. */

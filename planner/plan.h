@@ -89,8 +89,8 @@ struct cpl_metrics {
     double hops_avg;
     double volume_factor; /* volume carried over all edges / volume of all messages; 1 when there is
                              none */
-    double modelled_us;   /* by cpl_plan_cost */
-    double chain_us;      /* by cpl_plan_chain_cost */
+    double modelled_us;   /* by cpl_plan_chain_cost */
+    double waves_us;      /* by cpl_plan_cost */
     int64_t set_max;
     double set_avg;
 };
@@ -101,17 +101,18 @@ enum cpl_status cpl_plan_measure(const struct cpl_plan *plan, const struct cpl_m
                                  double unit_bytes, struct cpl_metrics *metrics,
                                  struct cpl_error *error);
 
-/* Modelled time of one exchange in microseconds: per wave the busiest rank's latency + overheads of
- * its sends and receives + bytes, or, when ranks share cores, the time its node's ranks need
- * together; waves add up. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. */
+/* Modelled time of one exchange in microseconds as if there were a barrier after each wave, what
+ * searches go by: per wave the busiest rank's latency + overheads of its sends and receives, or, if
+ * they take longer, the bytes on the busiest wire, or, when ranks share cores, the time a node's
+ * ranks need together; waves add up. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. */
 enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
                               double unit_bytes, double *microseconds, struct cpl_error *error);
 
-/* The same by the chain model, without a barrier between waves: each rank sends in the plan's
- * order, each edge as soon as its bundles are at the sender, and receives in the order of arrival;
- * overheads follow each other at both ends, bytes on the way. The time at which the last rank is
- * done. plan_chain.c says what is an approximation. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM.
- * O(segments + edges log edges). */
+/* The same by the chain model, without a barrier between waves, what decides between plans: each
+ * rank sends an edge as soon as its bundles are there, and receives in the order of arrival;
+ * overheads follow each other at both ends, bytes on the ways out of and into ranks and nodes. The
+ * time at which the last rank is done. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. O(segments +
+ * edges log edges). */
 enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
                                     double unit_bytes, double *microseconds,
                                     struct cpl_error *error);

@@ -1,66 +1,79 @@
 /* The chain model (plan.h, cpl_plan_chain_cost): ranks that send and receive without any barrier
  * between the waves, simulated event by event (machine.h has the parameters; LogGP).
  *
- * A rank has one processor. It sends its edges in the plan's order; the next one as soon as all its
- * bundles are there. When that one has to wait, the rank takes in what arrives, in the order of
- * arrival. So a rank's history changes only when a message arrives, and a heap of arrivals is all
- * that there is to keep: each is taken in, then everything is sent that it has made ready. Of
- * arrivals at the same time the edge of the lower number is first.
+ * A rank has one processor. It starts with what does not wait for anybody, in the plan's order.
+ * Then it takes in what arrives, in the order of arrival, and after each message sends what that
+ * one was the last for, as the executor does (shim/executor.c). Inside a node a processor copies
+ * the bytes at each end. Between nodes the bytes follow each other on the way out of a rank, out of
+ * its node, into the receiver's node and into the receiver; a message that finds the way free is
+ * slowed down by the slowest of these only. Of events at the same time the edge of the lower number
+ * is first.
  *
- * Inside a node a processor copies the bytes at each end. Between nodes a rank's bytes follow each
- * other on the way out of it and on the way into it. What the ranks of a node share is not
- * simulated but counted: the exchange takes no less than the bytes of the busiest network interface
- * need after one latency, and no less than the processor time of a node's ranks divided by its
- * cores, where these are fewer; a rank there that had to wait for a message pays a switch.
- * O(segments + edges log edges). */
+ * The cores that the ranks of a node share are not simulated but counted: the exchange takes no
+ * less than the processor time of a node's ranks divided by its cores, where these are fewer; a
+ * rank there that had to wait for a message pays a switch. O(segments + edges log edges). */
 #include "plan_internal.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-struct arrival {
+/* Where a message is: between nodes it passes all of these, inside a node it is there at once. */
+enum stage { STAGE_LEAVES_NODE, STAGE_ENTERS_NODE, STAGE_IS_THERE };
+
+struct event {
     double us;
     int64_t edge;
+    enum stage stage;
+};
+
+/* A way that bytes follow each other on, out and in: when each is free. */
+struct port {
+    double out_us;
+    double in_us;
 };
 
 struct rank_state {
-    double clock_us;    /* when its processor is free */
-    double busy_us;     /* what it has worked in all */
-    double out_free_us; /* when its way out to other nodes is free */
-    double in_free_us;
-    int64_t next;     /* its next out-edge in chain.out */
-    int32_t progress; /* segments of that one that are known to be there */
+    double clock_us; /* when its processor is free */
+    double busy_us;  /* what it has worked in all */
+    struct port port;
+};
+
+/* An out-edge that waits for an in-edge, in a list of all that do. */
+struct feed {
+    int64_t edge;
+    int64_t next; /* in chain.feeds; -1: the last */
 };
 
 struct chain {
     const struct cpl_plan *plan;
     const struct cpl_machine *machine;
     double unit_bytes;
-    int64_t *out_first; /* rank -> its out-edges in out, in the plan's order */
-    int64_t *out;
-    int64_t *source; /* segment -> the edge that brings its bundle to the sender, -1: its own */
-    uint8_t *taken;  /* edge -> its receiver has taken it in */
+    struct feed *feeds;
+    int64_t n_feeds;
+    int64_t *first_feed; /* edge -> the first that waits for it, in feeds; -1: none */
+    int32_t *missing;    /* edge -> edges that its sender still waits for */
     struct rank_state *rank;
-    struct arrival *heap; /* of messages on their way, the first to arrive on top */
+    struct port *node;
+    struct event *heap; /* the next one on top; one for each edge on its way */
     int64_t n_heap;
 };
 
-static bool sooner(const struct arrival *a, const struct arrival *b)
+static bool sooner(const struct event *a, const struct event *b)
 {
     return a->us < b->us || (!(a->us > b->us) && a->edge < b->edge);
 }
 
-static void push(struct chain *c, struct arrival arrival)
+static void push(struct chain *c, struct event event)
 {
     int64_t at = c->n_heap++;
-    for (; at > 0 && sooner(&arrival, &c->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at > 0 && sooner(&event, &c->heap[(at - 1) / 2]); at = (at - 1) / 2)
         c->heap[at] = c->heap[(at - 1) / 2];
-    c->heap[at] = arrival;
+    c->heap[at] = event;
 }
 
-static struct arrival pop(struct chain *c)
+static struct event pop(struct chain *c)
 {
-    struct arrival top = c->heap[0], last = c->heap[--c->n_heap];
+    struct event top = c->heap[0], last = c->heap[--c->n_heap];
     int64_t at = 0;
     for (int64_t child = 1; child < c->n_heap; child = 2 * at + 1) {
         child += child + 1 < c->n_heap && sooner(&c->heap[child + 1], &c->heap[child]);
@@ -86,50 +99,48 @@ static void group_edges(const struct cpl_plan *plan, bool by_receiver, int64_t *
         grouped[next[by_receiver ? plan->edges[e].to : plan->edges[e].from]++] = e;
 }
 
-/* brings[b]: the edge that brought bundle b to the last rank that was looked at and got it. */
-static void find_sources(struct chain *c, const int64_t *in_first, const int64_t *in,
-                         int64_t *brings)
+/* Edge e of rank i waits for every edge that brings i one of its bundles; by[b] is the edge that
+ * brought bundle b to the last rank that was looked at, waits[k] the last edge that waits for k. */
+static void find_feeds(struct chain *c, int64_t e, int32_t i, const int64_t *by, int64_t *waits)
 {
     const struct cpl_plan *plan = c->plan;
+    const struct cpl_edge *edge = &plan->edges[e];
+    for (int32_t s = 0; s < edge->n_segments; s++) {
+        int64_t source = by[plan->segments[edge->first_segment + s]];
+        if (source < 0 || plan->edges[source].to != i || waits[source] == e)
+            continue;
+        waits[source] = e;
+        c->feeds[c->n_feeds] = (struct feed){e, c->first_feed[source]};
+        c->first_feed[source] = c->n_feeds++;
+        c->missing[e]++;
+    }
+}
+
+/* What waits for what. Lists are filled from the front, hence from the last edge on. */
+static enum cpl_status find_all_feeds(struct chain *c, const int64_t *out_first, const int64_t *out,
+                                      struct cpl_arena *scratch)
+{
+    const struct cpl_plan *plan = c->plan;
+    int64_t *in_first = CPL_ARENA_ARRAY(scratch, int64_t, (size_t)plan->n_ranks + 2);
+    int64_t *in = CPL_ARENA_ARRAY(scratch, int64_t, plan->n_edges);
+    int64_t *by = CPL_ARENA_ARRAY(scratch, int64_t, plan->n_bundles);
+    int64_t *waits = CPL_ARENA_ARRAY(scratch, int64_t, plan->n_edges);
+    if (!in_first || !in || !by || !waits)
+        return CPL_ERR_NOMEM;
+    group_edges(plan, true, in_first, in);
     for (int64_t b = 0; b < plan->n_bundles; b++)
-        brings[b] = -1;
+        by[b] = -1;
+    for (int64_t e = 0; e < plan->n_edges; e++)
+        waits[e] = c->first_feed[e] = -1;
     for (int32_t i = 0; i < plan->n_ranks; i++) {
         for (int64_t k = in_first[i]; k < in_first[i + 1]; k++) {
             const struct cpl_edge *edge = &plan->edges[in[k]];
             for (int32_t s = 0; s < edge->n_segments; s++)
-                brings[plan->segments[edge->first_segment + s]] = in[k];
+                by[plan->segments[edge->first_segment + s]] = in[k];
         }
-        for (int64_t k = c->out_first[i]; k < c->out_first[i + 1]; k++) {
-            const struct cpl_edge *edge = &plan->edges[c->out[k]];
-            for (int32_t s = 0; s < edge->n_segments; s++) {
-                int64_t by = brings[plan->segments[edge->first_segment + s]];
-                bool here = by >= 0 && plan->edges[by].to == i;
-                c->source[edge->first_segment + s] = here ? by : -1;
-            }
-        }
+        for (int64_t k = out_first[i + 1]; k > out_first[i]; k--)
+            find_feeds(c, out[k - 1], i, by, waits);
     }
-}
-
-static enum cpl_status prepare(struct chain *c, struct cpl_arena *arena)
-{
-    const struct cpl_plan *plan = c->plan;
-    int64_t *in_first = CPL_ARENA_ARRAY(arena, int64_t, (size_t)plan->n_ranks + 2);
-    int64_t *in = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
-    int64_t *brings = CPL_ARENA_ARRAY(arena, int64_t, plan->n_bundles);
-    c->out_first = CPL_ARENA_ARRAY(arena, int64_t, (size_t)plan->n_ranks + 2);
-    c->out = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
-    c->source = CPL_ARENA_ARRAY(arena, int64_t, plan->n_segments);
-    c->taken = CPL_ARENA_ARRAY(arena, uint8_t, plan->n_edges);
-    c->rank = CPL_ARENA_ARRAY(arena, struct rank_state, plan->n_ranks);
-    c->heap = CPL_ARENA_ARRAY(arena, struct arrival, plan->n_edges);
-    if (!in_first || !in || !brings || !c->out_first || !c->out || !c->source || !c->taken ||
-        !c->rank || !c->heap)
-        return CPL_ERR_NOMEM;
-    group_edges(plan, true, in_first, in);
-    group_edges(plan, false, c->out_first, c->out);
-    find_sources(c, in_first, in, brings);
-    for (int32_t i = 0; i < plan->n_ranks; i++)
-        c->rank[i].next = c->out_first[i];
     return CPL_OK;
 }
 
@@ -138,18 +149,19 @@ static enum cpl_link_class link_class(const struct chain *c, const struct cpl_ed
     return cpl_machine_link(c->machine, edge->from, edge->to);
 }
 
-/* Time of an edge's bytes over its link, at one end. */
-static double bytes_us(const struct chain *c, const struct cpl_edge *edge)
+static double edge_bytes(const struct chain *c, const struct cpl_edge *edge)
 {
-    return (double)edge->volume * c->unit_bytes *
-           c->machine->costs.link[link_class(c, edge)].ns_per_byte * 1e-3;
+    return (double)edge->volume * c->unit_bytes;
 }
 
 /* Processor time at one end of an edge whose overhead there is overhead_us. */
 static double end_us(const struct chain *c, const struct cpl_edge *edge, double overhead_us)
 {
-    double copy_us = link_class(c, edge) == CPL_LINK_NETWORK ? 0 : bytes_us(c, edge);
-    return overhead_us + cpl_plan_segments_us(c->plan, edge, &c->machine->costs) + copy_us;
+    enum cpl_link_class class_ = link_class(c, edge);
+    double ns_per_byte =
+        class_ == CPL_LINK_NETWORK ? 0 : c->machine->costs.link[class_].ns_per_byte;
+    return overhead_us + cpl_plan_segments_us(c->plan, edge, &c->machine->costs) +
+           edge_bytes(c, edge) * ns_per_byte * 1e-3;
 }
 
 static void work(struct rank_state *rank, double us)
@@ -163,92 +175,119 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-static bool has_all(const struct chain *c, struct rank_state *rank, const struct cpl_edge *edge)
+static void send(struct chain *c, int64_t e)
 {
-    for (; rank->progress < edge->n_segments; rank->progress++) {
-        int64_t source = c->source[edge->first_segment + rank->progress];
-        if (source >= 0 && !c->taken[source])
-            return false;
-    }
-    return true;
+    const struct cpl_edge *edge = &c->plan->edges[e];
+    struct rank_state *rank = &c->rank[edge->from];
+    enum cpl_link_class class_ = link_class(c, edge);
+    const struct cpl_link_cost *link = &c->machine->costs.link[class_];
+    work(rank, end_us(c, edge, link->send_us));
+    if (class_ == CPL_LINK_NETWORK)
+        push(c, (struct event){rank->clock_us, e, STAGE_LEAVES_NODE});
+    else
+        push(c, (struct event){rank->clock_us + link->latency_us, e, STAGE_IS_THERE});
 }
 
-static void send_ready(struct chain *c, int32_t i)
+/* The last byte leaves. */
+static void leave_node(struct chain *c, const struct event *event)
 {
-    struct rank_state *rank = &c->rank[i];
-    for (; rank->next < c->out_first[i + 1]; rank->next++, rank->progress = 0) {
-        int64_t e = c->out[rank->next];
-        const struct cpl_edge *edge = &c->plan->edges[e];
-        const struct cpl_link_cost *link = &c->machine->costs.link[link_class(c, edge)];
-        if (!has_all(c, rank, edge))
-            return;
-        work(rank, end_us(c, edge, link->send_us));
-        double left_us = rank->clock_us;
-        if (link_class(c, edge) == CPL_LINK_NETWORK) {
-            left_us = later(left_us, rank->out_free_us) + bytes_us(c, edge);
-            rank->out_free_us = left_us;
-        }
-        push(c, (struct arrival){left_us + link->latency_us, e});
-    }
+    const struct cpl_edge *edge = &c->plan->edges[event->edge];
+    const struct cpl_link_cost *link = &c->machine->costs.link[CPL_LINK_NETWORK];
+    double bytes = edge_bytes(c, edge);
+    double *rank_us = &c->rank[edge->from].port.out_us;
+    double *node_us = &c->node[c->machine->node[edge->from]].out_us;
+    *rank_us = later(event->us, *rank_us) + bytes * link->ns_per_byte * 1e-3;
+    *node_us = later(event->us, *node_us) + bytes * c->machine->costs.node_ns_per_byte * 1e-3;
+    push(c, (struct event){later(*rank_us, *node_us) + link->latency_us, event->edge,
+                           STAGE_ENTERS_NODE});
 }
 
-static void take_in(struct chain *c, struct arrival arrival)
+/* The last byte would be there now if all ways in were free. */
+static void enter_node(struct chain *c, const struct event *event)
 {
-    const struct cpl_edge *edge = &c->plan->edges[arrival.edge];
+    const struct cpl_edge *edge = &c->plan->edges[event->edge];
+    double bytes = edge_bytes(c, edge);
+    double *rank_us = &c->rank[edge->to].port.in_us;
+    double *node_us = &c->node[c->machine->node[edge->to]].in_us;
+    *rank_us = later(
+        event->us, *rank_us + bytes * c->machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3);
+    *node_us = later(event->us, *node_us + bytes * c->machine->costs.node_ns_per_byte * 1e-3);
+    push(c, (struct event){later(*rank_us, *node_us), event->edge, STAGE_IS_THERE});
+}
+
+static void take_in(struct chain *c, const struct event *event)
+{
+    const struct cpl_edge *edge = &c->plan->edges[event->edge];
     struct rank_state *rank = &c->rank[edge->to];
-    double there_us = arrival.us;
-    if (link_class(c, edge) == CPL_LINK_NETWORK) {
-        there_us = later(there_us, rank->in_free_us + bytes_us(c, edge));
-        rank->in_free_us = there_us;
-    }
-    if (there_us > rank->clock_us) {
-        rank->clock_us = there_us;
+    if (event->us > rank->clock_us) {
+        rank->clock_us = event->us;
         if (c->machine->cores_per_node > 0)
             work(rank, c->machine->costs.switch_us);
     }
     work(rank, end_us(c, edge, c->machine->costs.link[link_class(c, edge)].recv_us));
-    c->taken[arrival.edge] = 1;
+    for (int64_t f = c->first_feed[event->edge]; f >= 0; f = c->feeds[f].next)
+        if (--c->missing[c->feeds[f].edge] == 0)
+            send(c, c->feeds[f].edge);
 }
 
-/* What the nodes need at least for what their ranks share. */
-static enum cpl_status shared_us(const struct chain *c, struct cpl_arena *arena, double *us)
+/* What the busiest node needs at least where its ranks share cores. */
+static enum cpl_status cores_us(const struct chain *c, struct cpl_arena *arena, double *us)
 {
     const struct cpl_machine *machine = c->machine;
-    double *out = CPL_ARENA_ARRAY(arena, double, machine->n_nodes);
-    double *in = CPL_ARENA_ARRAY(arena, double, machine->n_nodes);
-    double *busy_us = CPL_ARENA_ARRAY(arena, double, machine->n_nodes);
-    if (!out || !in || !busy_us)
-        return CPL_ERR_NOMEM;
-    for (int64_t e = 0; e < c->plan->n_edges; e++) {
-        const struct cpl_edge *edge = &c->plan->edges[e];
-        if (link_class(c, edge) != CPL_LINK_NETWORK)
-            continue;
-        out[machine->node[edge->from]] += (double)edge->volume * c->unit_bytes;
-        in[machine->node[edge->to]] += (double)edge->volume * c->unit_bytes;
-    }
-    for (int32_t i = 0; i < machine->n_ranks; i++)
-        busy_us[machine->node[i]] += c->rank[i].busy_us;
     *us = 0;
-    for (int32_t k = 0; k < machine->n_nodes; k++) {
-        double bytes = later(out[k], in[k]);
-        if (bytes > 0)
-            *us = later(*us, machine->costs.link[CPL_LINK_NETWORK].latency_us +
-                                 bytes * machine->costs.node_ns_per_byte * 1e-3);
-        if (machine->cores_per_node > 0)
-            *us = later(*us, busy_us[k] / machine->cores_per_node);
+    if (machine->cores_per_node <= 0)
+        return CPL_OK;
+    double *busy_us = CPL_ARENA_ARRAY(arena, double, machine->n_nodes);
+    if (!busy_us)
+        return CPL_ERR_NOMEM;
+    for (int32_t i = 0; i < machine->n_ranks; i++) {
+        double *node_us = &busy_us[machine->node[i]];
+        *node_us += c->rank[i].busy_us;
+        *us = later(*us, *node_us / machine->cores_per_node);
     }
     return CPL_OK;
 }
 
-static void simulate(struct chain *c)
+static void simulate(struct chain *c, const int64_t *out_first, const int64_t *out)
 {
-    for (int32_t i = 0; i < c->plan->n_ranks; i++)
-        send_ready(c, i);
+    /* all of these at first, then only what arrivals make ready: counts change below */
+    for (int64_t k = 0; k < out_first[c->plan->n_ranks]; k++)
+        if (c->missing[out[k]] == 0)
+            send(c, out[k]);
     while (c->n_heap > 0) {
-        struct arrival arrival = pop(c);
-        take_in(c, arrival);
-        send_ready(c, c->plan->edges[arrival.edge].to);
+        struct event event = pop(c);
+        if (event.stage == STAGE_LEAVES_NODE)
+            leave_node(c, &event);
+        else if (event.stage == STAGE_ENTERS_NODE)
+            enter_node(c, &event);
+        else
+            take_in(c, &event);
     }
+}
+
+static enum cpl_status run(struct chain *c, struct cpl_arena *arena, double *us)
+{
+    const struct cpl_plan *plan = c->plan;
+    int64_t *out_first = CPL_ARENA_ARRAY(arena, int64_t, (size_t)plan->n_ranks + 2);
+    int64_t *out = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
+    c->feeds = CPL_ARENA_ARRAY(arena, struct feed, plan->n_segments);
+    c->first_feed = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
+    c->missing = CPL_ARENA_ARRAY(arena, int32_t, plan->n_edges);
+    c->rank = CPL_ARENA_ARRAY(arena, struct rank_state, plan->n_ranks);
+    c->node = CPL_ARENA_ARRAY(arena, struct port, c->machine->n_nodes);
+    c->heap = CPL_ARENA_ARRAY(arena, struct event, plan->n_edges);
+    if (!out_first || !out || !c->feeds || !c->first_feed || !c->missing || !c->rank || !c->node ||
+        !c->heap)
+        return CPL_ERR_NOMEM;
+    group_edges(plan, false, out_first, out);
+    enum cpl_status status = find_all_feeds(c, out_first, out, arena);
+    if (status)
+        return status;
+    simulate(c, out_first, out);
+    status = cores_us(c, arena, us);
+    for (int32_t i = 0; i < plan->n_ranks && !status; i++)
+        *us = later(*us, c->rank[i].clock_us);
+    return status;
 }
 
 enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
@@ -261,13 +300,7 @@ enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cp
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct chain c = {.plan = plan, .machine = machine, .unit_bytes = unit_bytes};
     double us = 0;
-    enum cpl_status status = prepare(&c, &arena);
-    if (!status)
-        simulate(&c);
-    if (!status)
-        status = shared_us(&c, &arena, &us);
-    for (int32_t i = 0; i < plan->n_ranks && !status; i++)
-        us = later(us, c.rank[i].clock_us);
+    enum cpl_status status = run(&c, &arena, &us);
     cpl_arena_free(&arena);
     if (status)
         return cpl_fail_memory(error, "the chain model");

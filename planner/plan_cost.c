@@ -1,12 +1,13 @@
 /* The linear cost model (plan.h, cpl_plan_cost; machine.h has the parameters).
  *
  * A wave costs what its busiest rank needs: the latency of the farthest link it uses, the overheads
- * of its sends and receives, its segments, its bytes inside the node at each end, and between nodes
- * the larger of what it sends and receives, but not less than its node's share of the network
- * interface. Where the ranks of a node share fewer cores, they need together the sum of their
- * overheads and a switch for each of them, divided by the cores: more waves are then dear. Waves
- * add up, as if there were a barrier after each; the chain model does without (plan_chain.c).
- * O(edges + segments + ranks x waves).
+ * of its sends and receives, its segments and its bytes inside the node at each end, or, where that
+ * takes longer, the latency of the network and the bytes of a rank, or of a node, on their way out
+ * of it or into it, whichever are more: a network carries what has been sent while the processor
+ * prepares the next message. Where the ranks of a node share fewer cores, they need together the
+ * sum of their overheads and a switch for each of them, divided by the cores: more waves are then
+ * dear. Waves add up, as if there were a barrier after each; the chain model does without
+ * (plan_chain.c). O(edges + segments + ranks x waves).
  */
 #include "plan_internal.h"
 
@@ -75,18 +76,18 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static double rank_time(const struct wave_loads *loads, int32_t rank)
+/* What the larger of two loads takes on a wire; nothing when there are none. */
+static double wire_time(const struct cpl_costs *costs, double out, double in, double ns_per_byte)
 {
-    const struct cpl_machine *machine = loads->machine;
-    const struct rank_load *load = &loads->rank[rank];
-    double bytes = larger(load->net_out, load->net_in);
-    double wire_us = bytes * machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
-    if (bytes > 0) {
-        const struct node_load *node = &loads->node[machine->node[rank]];
-        wire_us = larger(wire_us, larger(node->net_out, node->net_in) *
-                                      machine->costs.node_ns_per_byte * 1e-3);
-    }
-    return load->latency_us + load->busy_us + wire_us;
+    double bytes = larger(out, in);
+    return bytes > 0 ? costs->link[CPL_LINK_NETWORK].latency_us + bytes * ns_per_byte * 1e-3 : 0;
+}
+
+static double rank_time(const struct cpl_costs *costs, const struct rank_load *load)
+{
+    return larger(
+        load->latency_us + load->busy_us,
+        wire_time(costs, load->net_out, load->net_in, costs->link[CPL_LINK_NETWORK].ns_per_byte));
 }
 
 /* The time of the wave whose edges have been added; clears the loads. */
@@ -95,13 +96,18 @@ static double finish_wave(struct wave_loads *loads)
     const struct cpl_machine *machine = loads->machine;
     double slowest = 0;
     for (int32_t i = 0; i < machine->n_ranks; i++) {
-        slowest = larger(slowest, rank_time(loads, i));
+        slowest = larger(slowest, rank_time(&machine->costs, &loads->rank[i]));
         if (loads->rank[i].busy_us > 0)
             loads->node[machine->node[i]].busy_us +=
                 loads->rank[i].busy_us + machine->costs.switch_us;
     }
-    for (int32_t k = 0; k < machine->n_nodes && machine->cores_per_node > 0; k++)
-        slowest = larger(slowest, loads->node[k].busy_us / machine->cores_per_node);
+    for (int32_t k = 0; k < machine->n_nodes; k++) {
+        const struct node_load *node = &loads->node[k];
+        slowest = larger(slowest, wire_time(&machine->costs, node->net_out, node->net_in,
+                                            machine->costs.node_ns_per_byte));
+        if (machine->cores_per_node > 0)
+            slowest = larger(slowest, node->busy_us / machine->cores_per_node);
+    }
     for (int32_t i = 0; i < machine->n_ranks; i++)
         loads->rank[i] = (struct rank_load){0};
     for (int32_t k = 0; k < machine->n_nodes; k++)

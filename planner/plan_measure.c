@@ -106,9 +106,10 @@ enum cpl_status cpl_plan_measure(const struct cpl_plan *plan, const struct cpl_m
 {
     struct cpl_metrics result = {.volume_factor = volume_factor(plan)};
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    enum cpl_status status = cpl_plan_cost(plan, machine, unit_bytes, &result.modelled_us, error);
+    enum cpl_status status =
+        cpl_plan_chain_cost(plan, machine, unit_bytes, &result.modelled_us, error);
     if (!status)
-        status = cpl_plan_chain_cost(plan, machine, unit_bytes, &result.chain_us, error);
+        status = cpl_plan_cost(plan, machine, unit_bytes, &result.waves_us, error);
     if (!status && (count_messages(plan, &scratch, &result) ||
                     count_sets(plan, &scratch, &result) || count_hops(plan, &scratch, &result)))
         status = cpl_fail_memory(error, "measuring the plan");

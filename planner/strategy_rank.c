@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Nominal cost of planning by one choice, per message. */
-#define PLAN_MS_PER_MESSAGE 7e-5
+#define PLAN_MS_PER_MESSAGE 1e-4
 
 /* Planned whatever the budget. */
 #define FIRST_CANDIDATES 6
@@ -40,7 +40,7 @@ static enum cpl_status try_choice(const struct cpl_strategy_input *input,
     cpl_routes_free(&routes);
     if (status)
         return status;
-    status = cpl_plan_cost(&plan, input->machine, input->unit_bytes, &ranked.us, error);
+    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, &ranked.us, error);
     bool fastest = !status && (ranking->n == 0 || ranked.us < ranking->ranked[0].us);
     if (!status)
         insert(ranking, &ranked);
@@ -109,7 +109,7 @@ static enum cpl_status try_balance(const struct cpl_strategy_input *input,
     cpl_routes_free(&routes);
     if (status)
         return status;
-    status = cpl_plan_cost(&found, input->machine, input->unit_bytes, &us, error);
+    status = cpl_plan_chain_cost(&found, input->machine, input->unit_bytes, &us, error);
     if (!status && us < ranking->ranked[0].us) {
         cpl_plan_free(plan);
         *plan = found;

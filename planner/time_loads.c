@@ -6,6 +6,8 @@
 /* A sum that has been larger by this factor is not exact enough any more. */
 #define LOST_DIGITS 1e8
 
+#define NO_BYTES 1e-6
+
 enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct cpl_machine *machine,
                                     int32_t n_waves, struct cpl_arena *arena)
 {
@@ -17,7 +19,7 @@ enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct c
         .net_us_per_byte = costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3,
         .rank = CPL_ARENA_ARRAY(arena, struct cpl_rank_load,
                                 (size_t)machine->n_ranks * (size_t)n_waves),
-        .node = CPL_ARENA_ARRAY(arena, struct cpl_node_load,
+        .node = CPL_ARENA_ARRAY(arena, struct cpl_wire_load,
                                 (size_t)machine->n_nodes * (size_t)n_waves)};
     loads->class_used[CPL_LINK_SOCKET] = machine->n_nodes < machine->n_ranks;
     loads->class_used[CPL_LINK_NETWORK] = machine->n_nodes > 1;
@@ -43,7 +45,7 @@ static struct cpl_rank_load *rank_of(const struct cpl_time_loads *loads, int32_t
     return &loads->rank[(size_t)wave * (size_t)loads->machine->n_ranks + (size_t)rank];
 }
 
-static struct cpl_node_load *node_of(const struct cpl_time_loads *loads, int32_t wave, int32_t rank)
+static struct cpl_wire_load *node_of(const struct cpl_time_loads *loads, int32_t wave, int32_t rank)
 {
     size_t node = (size_t)loads->machine->node[rank];
     return &loads->node[(size_t)wave * (size_t)loads->machine->n_nodes + node];
@@ -64,10 +66,9 @@ static double latency_us(const struct cpl_time_loads *loads, uint32_t classes)
     return us;
 }
 
-/* Without the node's wire. */
-static double own_us(const struct cpl_time_loads *loads, const struct cpl_rank_load *load)
+static double processor_us(const struct cpl_time_loads *loads, const struct cpl_rank_load *load)
 {
-    return latency_us(loads, load->classes) + load->busy_us + load->beyond_us;
+    return latency_us(loads, load->classes) + load->busy_us;
 }
 
 static double power_of(const struct cpl_time_loads *loads, int32_t wave, double us)
@@ -75,25 +76,29 @@ static double power_of(const struct cpl_time_loads *loads, int32_t wave, double 
     return cpl_exponential(loads->sharpness * (us - loads->wave[wave].peak_us));
 }
 
-static double node_wire_us(const struct cpl_time_loads *loads, const struct cpl_node_load *node)
+static double wire_us(const struct cpl_time_loads *loads, const struct cpl_wire_load *wire,
+                      double us_per_byte)
 {
-    return larger(node->net_out, node->net_in) * loads->node_us_per_byte;
+    return loads->machine->costs.link[CPL_LINK_NETWORK].latency_us +
+           larger(wire->out, wire->in) * us_per_byte;
 }
 
-static bool is_on_network(const struct cpl_rank_load *load)
+/* What is left of bytes that came and went is nothing. */
+static bool is_used(const struct cpl_wire_load *wire)
 {
-    return load->n_edges[CPL_LINK_NETWORK] > 0;
+    return larger(wire->out, wire->in) > NO_BYTES;
 }
 
 double cpl_time_loads_rank_us(const struct cpl_time_loads *loads, int32_t wave, int32_t rank)
 {
     const struct cpl_rank_load *load = rank_of(loads, wave, rank);
-    double us = latency_us(loads, load->classes) + load->busy_us;
-    double bytes = larger(load->net_out, load->net_in);
-    if (!is_on_network(load) || bytes <= 0)
-        return us;
-    return us +
-           larger(bytes * loads->net_us_per_byte, node_wire_us(loads, node_of(loads, wave, rank)));
+    const struct cpl_wire_load *node = node_of(loads, wave, rank);
+    double us = processor_us(loads, load);
+    if (is_used(&load->wire)) {
+        us = larger(us, wire_us(loads, &load->wire, loads->net_us_per_byte));
+        us = larger(us, wire_us(loads, node, loads->node_us_per_byte));
+    }
+    return us;
 }
 
 static double slowest_us(const struct cpl_time_loads *loads, int32_t wave)
@@ -112,38 +117,44 @@ double cpl_time_loads_us(const struct cpl_time_loads *loads)
     return us;
 }
 
-/* What a rank's wire takes beyond its node's, and which of its bytes count for it. */
-static void settle_wire(struct cpl_time_loads *loads, struct cpl_rank_load *load,
-                        const struct cpl_node_load *node)
+static void add_to_sum(struct cpl_wave_load *wave, double rise)
 {
-    double beyond =
-        larger(load->net_out, load->net_in) * loads->net_us_per_byte - node_wire_us(loads, node);
-    load->beyond_us = is_on_network(load) && beyond > 0 ? beyond : 0;
-    load->out_counts = load->beyond_us > 0 && load->net_out >= load->net_in;
-    load->in_counts = load->beyond_us > 0 && load->net_in >= load->net_out;
+    wave->sum += rise;
+    wave->largest = larger(wave->largest, wave->sum);
+}
+
+/* Brings a rank's power up to date after its load changed. */
+static void refresh(struct cpl_time_loads *loads, int32_t wave, struct cpl_rank_load *load)
+{
+    double before = load->power;
+    load->power = power_of(loads, wave, processor_us(loads, load));
+    add_to_sum(&loads->wave[wave], load->power - before);
+}
+
+/* The same for a wire; an unused one has no power. */
+static void refresh_wire(struct cpl_time_loads *loads, int32_t wave, struct cpl_wire_load *wire,
+                         double us_per_byte)
+{
+    double before = wire->power;
+    wire->power = is_used(wire) ? power_of(loads, wave, wire_us(loads, wire, us_per_byte)) : 0;
+    add_to_sum(&loads->wave[wave], wire->power - before);
 }
 
 static void sharpen_wave(struct cpl_time_loads *loads, int32_t wave)
 {
+    const struct cpl_machine *machine = loads->machine;
+    struct cpl_wire_load *node = loads->node + (size_t)wave * (size_t)machine->n_nodes;
     loads->wave[wave] = (struct cpl_wave_load){.peak_us = slowest_us(loads, wave)};
-    struct cpl_node_load *node = loads->node + (size_t)wave * (size_t)loads->machine->n_nodes;
-    for (int32_t k = 0; k < loads->machine->n_nodes; k++) {
-        node[k].wire = cpl_exponential(loads->sharpness * node_wire_us(loads, &node[k]));
+    for (int32_t k = 0; k < machine->n_nodes; k++) {
         node[k].power = 0;
+        refresh_wire(loads, wave, &node[k], loads->node_us_per_byte);
     }
-    for (int32_t r = 0; r < loads->machine->n_ranks; r++) {
+    for (int32_t r = 0; r < machine->n_ranks; r++) {
         struct cpl_rank_load *load = rank_of(loads, wave, r);
-        struct cpl_node_load *mine = node_of(loads, wave, r);
-        settle_wire(loads, load, mine);
-        load->power = power_of(loads, wave, own_us(loads, load));
-        if (is_on_network(load))
-            mine->power += load->power;
-        else
-            loads->wave[wave].sum += load->power;
+        load->power = load->wire.power = 0;
+        refresh(loads, wave, load);
+        refresh_wire(loads, wave, &load->wire, loads->net_us_per_byte);
     }
-    for (int32_t k = 0; k < loads->machine->n_nodes; k++)
-        loads->wave[wave].sum += node[k].power * node[k].wire;
-    loads->wave[wave].largest = loads->wave[wave].sum;
     loads->wave[wave].price_factor = loads->sharpness / loads->wave[wave].sum;
 }
 
@@ -165,35 +176,6 @@ void cpl_time_loads_sharpen(struct cpl_time_loads *loads, double sharpness)
     make_open_factors(loads);
     for (int32_t wave = 0; wave < loads->n_waves; wave++)
         sharpen_wave(loads, wave);
-}
-
-static void add_to_sum(struct cpl_wave_load *wave, double rise)
-{
-    wave->sum += rise;
-    wave->largest = larger(wave->largest, wave->sum);
-}
-
-/* Brings a rank's power up to date after its load changed; it was on the network before or not. */
-static void refresh(struct cpl_time_loads *loads, int32_t wave, int32_t rank, bool was_on_network)
-{
-    struct cpl_rank_load *load = rank_of(loads, wave, rank);
-    struct cpl_node_load *node = node_of(loads, wave, rank);
-    double before = load->power;
-    load->power = power_of(loads, wave, own_us(loads, load));
-    if (was_on_network)
-        node->power -= before;
-    if (is_on_network(load))
-        node->power += load->power;
-    add_to_sum(&loads->wave[wave], load->power * (is_on_network(load) ? node->wire : 1) -
-                                       before * (was_on_network ? node->wire : 1));
-}
-
-/* After a node's bytes changed. */
-static void refresh_wire(struct cpl_time_loads *loads, int32_t wave, struct cpl_node_load *node)
-{
-    double before = node->wire;
-    node->wire = cpl_exponential(loads->sharpness * node_wire_us(loads, node));
-    add_to_sum(&loads->wave[wave], node->power * (node->wire - before));
 }
 
 int32_t cpl_time_loads_mark(struct cpl_time_loads *loads)
@@ -234,14 +216,12 @@ void cpl_time_loads_edge(struct cpl_time_loads *loads, int32_t wave, int32_t fro
     enum cpl_link_class class_ = cpl_machine_link(loads->machine, from, to);
     const struct cpl_link_cost *link = &loads->machine->costs.link[class_];
     struct cpl_rank_load *sender = rank_of(loads, wave, from), *receiver = rank_of(loads, wave, to);
-    bool was = is_on_network(sender);
     sender->busy_us += by * link->send_us;
     count_edge(sender, class_, by);
-    refresh(loads, wave, from, was);
-    was = is_on_network(receiver);
+    refresh(loads, wave, sender);
     receiver->busy_us += by * link->recv_us;
     count_edge(receiver, class_, by);
-    refresh(loads, wave, to, was);
+    refresh(loads, wave, receiver);
 }
 
 void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t from, int32_t to,
@@ -254,19 +234,19 @@ void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t 
         ends_us += bytes * loads->machine->costs.link[class_].ns_per_byte * 1e-3;
     sender->busy_us += by * ends_us;
     receiver->busy_us += by * ends_us;
+    refresh(loads, wave, sender);
+    refresh(loads, wave, receiver);
     if (class_ == CPL_LINK_NETWORK) {
-        struct cpl_node_load *source = node_of(loads, wave, from), *dest = node_of(loads, wave, to);
-        sender->net_out += by * bytes;
-        receiver->net_in += by * bytes;
-        sender->beyond_us += sender->out_counts ? by * bytes * loads->net_us_per_byte : 0;
-        receiver->beyond_us += receiver->in_counts ? by * bytes * loads->net_us_per_byte : 0;
-        source->net_out += by * bytes;
-        dest->net_in += by * bytes;
-        refresh_wire(loads, wave, source);
-        refresh_wire(loads, wave, dest);
+        struct cpl_wire_load *source = node_of(loads, wave, from), *dest = node_of(loads, wave, to);
+        sender->wire.out += by * bytes;
+        receiver->wire.in += by * bytes;
+        source->out += by * bytes;
+        dest->in += by * bytes;
+        refresh_wire(loads, wave, &sender->wire, loads->net_us_per_byte);
+        refresh_wire(loads, wave, &receiver->wire, loads->net_us_per_byte);
+        refresh_wire(loads, wave, source, loads->node_us_per_byte);
+        refresh_wire(loads, wave, dest, loads->node_us_per_byte);
     }
-    refresh(loads, wave, from, is_on_network(sender));
-    refresh(loads, wave, to, is_on_network(receiver));
 }
 
 struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double bytes)

@@ -2,11 +2,9 @@
  * (plan_cost.c) kept under changes, smoothed so that every move has a price.
  *
  * The objective is the sum over waves of a soft maximum of the ranks' times: log(sum of
- * e^(sharpness x time)) / sharpness. A rank's time is its latency, overheads, segments and bytes
- * inside the node, and between nodes the larger of its own and its node's time on the wire. The
- * node's part is kept apart from the ranks', so that a change touches two ranks and two nodes and
- * no more; what a rank's wire takes beyond its node's is brought up to date when the prices are
- * sharpened.
+ * e^(sharpness x time)) / sharpness, over the ranks' processors (latency, overheads, segments,
+ * bytes inside the node) and over the wires of ranks and of nodes (the network's latency, bytes out
+ * or in, whichever are more). A change touches two ranks and two nodes and no more.
  *
  * Prices are shares of a wave's sum: to first order the change of the objective, times sharpness.
  * No libm, the same bits everywhere. Cost of each call O(1) unless said otherwise. */
@@ -21,29 +19,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What travels to and from other nodes on a rank's or a node's wire, in one wave. */
+struct cpl_wire_load {
+    double out, in; /* bytes */
+    double power;   /* e^(sharpness x (latency + time of the larger - the wave's peak)) */
+};
+
 /* One rank in one wave. */
 struct cpl_rank_load {
     double busy_us; /* overheads, segments, bytes inside the node */
-    double net_out; /* bytes to and from other nodes */
-    double net_in;
-    double beyond_us; /* its wire's time beyond its node's, as of the last sharpening */
-    double power;     /* e^(sharpness x (latency + busy + beyond - the wave's peak)) */
+    double power;   /* e^(sharpness x (latency + busy - the wave's peak)) */
+    struct cpl_wire_load wire;
     int32_t n_edges[CPL_N_LINKS];
     uint8_t classes; /* bit k: it has edges of class k */
-    bool out_counts; /* its wire decides and sending is the larger part: bytes sent cost time */
-    bool in_counts;
-};
-
-/* One node in one wave. */
-struct cpl_node_load {
-    double net_out;
-    double net_in;
-    double wire;  /* e^(sharpness x time on the wire) */
-    double power; /* sum of its ranks' powers that have edges to other nodes, without wire */
 };
 
 struct cpl_wave_load {
-    double sum;          /* of all ranks' powers */
+    double sum;          /* of all powers */
     double price_factor; /* sharpness / sum */
     double marked;       /* the sum at the last mark */
     double largest;      /* the largest sum since it was last made anew: tells lost digits */
@@ -62,7 +54,7 @@ struct cpl_time_loads {
      * and whether it sends. */
     double open_factor[1 << CPL_N_LINKS][CPL_N_LINKS][2];
     struct cpl_rank_load *rank; /* n_waves x n_ranks */
-    struct cpl_node_load *node; /* n_waves x n_nodes */
+    struct cpl_wire_load *node; /* n_waves x n_nodes */
     struct cpl_wave_load wave[CPL_MAX_LAYERS];
 };
 
@@ -105,6 +97,12 @@ struct cpl_cargo {
 
 struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double bytes);
 
+/* The power that bytes sent (or received) raise: none while more is received (or sent). */
+static inline double cpl_wire_slope(const struct cpl_wire_load *wire, bool sends)
+{
+    return (sends ? wire->out >= wire->in : wire->in >= wire->out) ? wire->power : 0;
+}
+
 /* Price, at one end, of a segment on an edge over a class of link. */
 static inline double cpl_time_loads_ride_price(const struct cpl_time_loads *loads, int32_t wave,
                                                int32_t rank, enum cpl_link_class class_, bool sends,
@@ -113,18 +111,14 @@ static inline double cpl_time_loads_ride_price(const struct cpl_time_loads *load
     const struct cpl_machine *machine = loads->machine;
     const struct cpl_rank_load *load =
         &loads->rank[(size_t)wave * (size_t)machine->n_ranks + (size_t)rank];
-    const struct cpl_node_load *node =
-        &loads->node[(size_t)wave * (size_t)machine->n_nodes + (size_t)machine->node[rank]];
-    bool on_network = load->n_edges[CPL_LINK_NETWORK] > 0;
-    double us = cargo->end_us[class_], shared = 0;
+    double price = load->power * cargo->end_us[class_];
     if (class_ == CPL_LINK_NETWORK) {
-        bool more_out = node->net_out >= node->net_in, more_in = node->net_in >= node->net_out;
-        us += (sends ? load->out_counts : load->in_counts) ? cargo->net_us : 0;
-        shared = (sends ? more_out : more_in) ? node->power * node->wire * cargo->node_us : 0;
-        on_network = true;
+        const struct cpl_wire_load *node =
+            &loads->node[(size_t)wave * (size_t)machine->n_nodes + (size_t)machine->node[rank]];
+        price += cpl_wire_slope(&load->wire, sends) * cargo->net_us +
+                 cpl_wire_slope(node, sends) * cargo->node_us;
     }
-    return (load->power * (on_network ? node->wire : 1) * us + shared) *
-           loads->wave[wave].price_factor;
+    return price * loads->wave[wave].price_factor;
 }
 
 /* Price, at one end, of a new edge over a class of link. */
@@ -134,13 +128,8 @@ static inline double cpl_time_loads_open_price(const struct cpl_time_loads *load
     const struct cpl_machine *machine = loads->machine;
     const struct cpl_rank_load *load =
         &loads->rank[(size_t)wave * (size_t)machine->n_ranks + (size_t)rank];
-    const struct cpl_node_load *node =
-        &loads->node[(size_t)wave * (size_t)machine->n_nodes + (size_t)machine->node[rank]];
-    bool before = load->n_edges[CPL_LINK_NETWORK] > 0;
-    bool after = before || class_ == CPL_LINK_NETWORK;
     double factor = loads->open_factor[load->classes][class_][sends];
-    return load->power * (factor * (after ? node->wire : 1) - (before ? node->wire : 1)) /
-           loads->wave[wave].sum;
+    return load->power * (factor - 1) / loads->wave[wave].sum;
 }
 
 #endif

@@ -232,7 +232,10 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
     return status;
 }
 
-#define MOST_OF_DIRECT 0.9 /* what a plan that is not measured may take of direct's time */
+/* What a plan may take of direct's time, by the model, which leaves out packing: one that is not
+ * measured, and one that is. */
+#define MOST_OF_DIRECT 0.9
+#define WORTH_A_TRIAL  0.95
 
 bool cpl_plan_promises(const struct cpl_plan_summary *summary)
 {
@@ -255,7 +258,7 @@ static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool f
     if (summary->n_messages == 0)
         return CPL_LEFT_EMPTY;
     bool gains = cpl_context.settings.trial > 0
-                     ? summary->planned.modelled_us < summary->direct.modelled_us
+                     ? summary->planned.modelled_us < WORTH_A_TRIAL * summary->direct.modelled_us
                      : cpl_plan_promises(summary);
     if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains)
         return CPL_LEFT_NO_GAIN;

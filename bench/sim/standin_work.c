@@ -4,10 +4,10 @@
 
 #include <time.h>
 
-#define MESSAGE_NS      40.0  /* one end of a combined message, without MPI's part */
+#define MESSAGE_NS      20.0  /* one end of a combined message, without MPI's part */
 #define SEGMENT_NS      9.0   /* each of its segments */
 #define NS_PER_BYTE     0.05  /* copied */
-#define PLAN_MESSAGE_NS 150.0 /* a message of the pattern, for each strategy */
+#define PLAN_MESSAGE_NS 200.0 /* a message of the pattern, for each strategy */
 
 static void charge(double ns)
 {

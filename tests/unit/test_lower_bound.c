@@ -251,8 +251,8 @@ static void check_time(const struct cpl_pattern_entry *entries, int64_t n, int32
 }
 
 /* Nothing; one message inside a node (the receiver is the busier one); a rank that gets a message
- * and sends three; one between nodes: the way and the interface; two for another node. A payload
- * for two ranks of another node needs to go there once. */
+ * and sends three; one between nodes; two for another node, whose bytes take less and more than an
+ * overhead on the interface. A payload for two ranks of another node needs to go there once. */
 static void test_time_by_hand(void **state)
 {
     (void)state;
@@ -260,13 +260,17 @@ static void test_time_by_hand(void **state)
     const struct cpl_pattern_entry hub[] = {MESSAGE(0, 1, 6), MESSAGE(0, 2, 8), MESSAGE(0, 3, 9),
                                             MESSAGE(3, 0, 1)};
     const struct cpl_pattern_entry two[] = {MESSAGE(0, 2, 6), MESSAGE(1, 3, 6)};
+    const struct cpl_pattern_entry more[] = {MESSAGE(0, 2, 12), MESSAGE(1, 3, 12)};
+    const struct cpl_pattern_entry far[] = {MESSAGE(0, 1, 128)};
     const struct cpl_pattern_entry same[] = {CLASSED(0, 2, 6, 1), CLASSED(0, 3, 6, 1)};
     check_time(one, 0, 4, 0);
     check_time(one, 1, 4, 16 + 2 + 0.5 + 6);
     check_time(hub, 4, 4, 16 + (1 + 1.5) + (2 + 0.5) + 23);
-    check_time(one, 1, 1, 256 + 128 + 0.5 + 48);
-    check_time(two, 2, 2, 256 + 128 + 0.5 + 96);
-    check_time(same, 2, 2, 256 + 128 + 0.5 + 48);
+    check_time(one, 1, 1, 256 + 128 + 0.5);
+    check_time(two, 2, 2, 256 + 128 + 0.5);
+    check_time(same, 2, 2, 256 + 128 + 0.5);
+    check_time(more, 2, 2, 256 + 192);
+    check_time(far, 1, 1, 256 + 128 * 8);
 }
 
 /* One rank to 63 others on one node, messages without bytes. The best is three waves of three sends

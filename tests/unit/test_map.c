@@ -337,7 +337,7 @@ static struct cpl_plan plan_by(const struct cpl_strategy_input *input, const cha
     if (cpl_strategy_parse(strategy, &choice, &error) ||
         cpl_strategy_plan(input, &choice, &plan, &error) ||
         cpl_plan_check(&plan, input->pattern, &error) ||
-        cpl_plan_cost(&plan, input->machine, input->unit_bytes, us, &error))
+        cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, &error))
         fail_msg("%s: %s", strategy, error.text);
     return plan;
 }

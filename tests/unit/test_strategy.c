@@ -355,7 +355,7 @@ static void check_searches(const struct trial *trial, double fastest_us)
     double us = -1;
     assert_int_equal(cpl_strategy_plan_auto(&trial->input, &chosen, &plan, NULL), CPL_OK);
     assert_int_equal(cpl_plan_check(&plan, &trial->pattern, NULL), CPL_OK);
-    assert_int_equal(cpl_plan_cost(&plan, &trial->machine, 8, &us, NULL), CPL_OK);
+    assert_int_equal(cpl_plan_chain_cost(&plan, &trial->machine, 8, &us, NULL), CPL_OK);
     if (us > fastest_us)
         fail_msg("seed %d: auto takes %g us, not %g", (int)trial->seed, us, fastest_us);
     cpl_plan_free(&plan);
@@ -374,7 +374,7 @@ static void check_several(const struct trial *trial)
     struct cpl_plan plan[MOST], by_auto, by_mpi = plan_by(trial, &direct);
     int32_t n = 0;
     double direct_us = 0, us[MOST] = {0};
-    assert_int_equal(cpl_plan_cost(&by_mpi, &trial->machine, 8, &direct_us, NULL), CPL_OK);
+    assert_int_equal(cpl_plan_chain_cost(&by_mpi, &trial->machine, 8, &direct_us, NULL), CPL_OK);
     assert_int_equal(cpl_strategy_plan_auto(&trial->input, &chosen, &by_auto, NULL), CPL_OK);
     assert_int_equal(cpl_strategy_plan_several(&trial->input, MOST, choice, plan, &n, NULL),
                      CPL_OK);
@@ -382,7 +382,7 @@ static void check_several(const struct trial *trial)
     assert_true(plan[0].fingerprint == by_auto.fingerprint);
     for (int32_t k = 0; k < n; k++) {
         assert_int_equal(cpl_plan_check(&plan[k], &trial->pattern, NULL), CPL_OK);
-        assert_int_equal(cpl_plan_cost(&plan[k], &trial->machine, 8, &us[k], NULL), CPL_OK);
+        assert_int_equal(cpl_plan_chain_cost(&plan[k], &trial->machine, 8, &us[k], NULL), CPL_OK);
         for (int32_t j = 0; j < k; j++)
             assert_int_not_equal(plan[k].n_waves, plan[j].n_waves);
         if (us[k] > direct_us || (k > 0 && us[k] < us[k - 1]))
