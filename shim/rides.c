@@ -2,6 +2,7 @@
 #include "rides.h"
 
 #include "log.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int des
                      struct header header)
 {
     header.n_segments = flight->n_segments;
+    cpl_work_combined(flight->n_segments, (int64_t)flight->used);
     memcpy(flight->bytes, &header, sizeof header);
     if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
         rides->sent++;
@@ -342,6 +344,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
     struct instance *instance = NULL;
     int32_t in_edge = -1;
     memcpy(&header, bytes, sizeof header);
+    cpl_work_combined(header.n_segments, (int64_t)n);
     if (header.plan == REDUCTION) {
         rides->reduction(rides->context, header.instance, header.wave, bytes + sizeof header,
                          n - sizeof header);

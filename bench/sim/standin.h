@@ -6,6 +6,8 @@
  *    on a duplicate of the communicator and carries blocking calls by a loop of sends and receives,
  *    as MPICH does. Both sides of a comparison use it: MPI_Neighbor_alltoallv is the shim's, which
  *    leaves to the stand-in what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
+ *  - Testing many requests and MPI_Ibarrier: standin_wait.c has them as MPICH does. Requests of
+ *    MPI_Ibarrier go to MPI_Test and MPI_Wait only.
  *  - Large-count forms: standin_calls.c makes the int forms of those that the shim calls.
  *  - Attributes of MPI_COMM_WORLD, which all simulated ranks share: kept on MPI_COMM_SELF.
  *  - All other calls that are missing (standin.def): making one says so and ends the run.
@@ -31,6 +33,13 @@
 #define PMPI_Comm_get_parent            cpl_sim_comm_get_parent
 #define PMPI_Isend                      cpl_sim_isend
 #define PMPI_Irecv                      cpl_sim_irecv
+#define PMPI_Ibarrier                   cpl_sim_ibarrier
+#define PMPI_Test                       cpl_sim_test
+#define PMPI_Testall                    cpl_sim_testall
+#define PMPI_Testany                    cpl_sim_testany
+#define PMPI_Testsome                   cpl_sim_testsome
+#define PMPI_Wait                       cpl_sim_wait
+#define PMPI_Wtime                      cpl_sim_wtime
 /* Its prototype has no const. */
 #define MPI_Comm_spawn_multiple  cpl_sim_comm_spawn_multiple
 #define PMPI_Comm_spawn_multiple cpl_sim_pcomm_spawn_multiple
@@ -58,6 +67,13 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
                MPI_Request *request);
 int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request *request);
+int PMPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
+int PMPI_Testall(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);
+int PMPI_Testany(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+int PMPI_Testsome(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses);
+int PMPI_Wait(MPI_Request *request, MPI_Status *status);
+double PMPI_Wtime(void);
 
 /* ---- prototypes of what mpi.h does not declare, from the shim's tables of calls ---- */
 
