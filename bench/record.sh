@@ -8,8 +8,9 @@
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
 # pictures. PART is one or several of strategies, sizes, platforms, scale (default: all):
 #
-#   strategies   512 ranks, EDR fat tree, 64 bytes: every strategy of the list below, and auto
-#   sizes        the same with auto, 8 bytes to 64 KiB
+#   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below (of
+#                patterns with many messages few of them)
+#   sizes        the same with auto, 8 bytes to 64 KiB; this and platforms without large patterns
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128, 512, 2,048 and 4,096 ranks, EDR, 64 bytes, auto
@@ -51,7 +52,9 @@ trap 'exit 1' HUP INT TERM
 export bench build work
 
 strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 balance"
-most_messages=20000 # of a pattern at 64 KiB: SMPI holds every message in memory
+few_strategies="auto vpt:3 node-grid:0:1:2"
+many_messages=30000 # more: few strategies
+most_messages=20000 # of a pattern in parts sizes and platforms
 
 wants() {
     case " ${parts:-strategies sizes platforms scale} " in *" $1 "*) true ;; *) false ;; esac
@@ -60,10 +63,10 @@ wants() {
 # ---- patterns: the project's own families, with ranks as rows, and those given
 own() { # ranks
     scale=$(awk -v n="$1" 'BEGIN { while (2 ^ k < n) k++; print k }')
-    "$build/bench/generate" rmat --scale "$scale" --edges-per-vertex 32 >"$work/rmat.$1.mtx" &&
+    "$build/bench/generate" rmat --scale "$scale" --edges-per-vertex 16 >"$work/rmat.$1.mtx" &&
         "$build/bench/generate" rgg --rows "$1" --degree 20 >"$work/rgg.$1.mtx" &&
-        "$build/bench/generate" gnm --rows "$1" --degree 40 >"$work/gnm.$1.mtx" &&
-        "$build/bench/generate" powerlaw --rows "$1" --degree 40 >"$work/powerlaw.$1.mtx" ||
+        "$build/bench/generate" gnm --rows "$1" --degree 20 >"$work/gnm.$1.mtx" &&
+        "$build/bench/generate" powerlaw --rows "$1" --degree 20 >"$work/powerlaw.$1.mtx" ||
         exit 1
 }
 for ranks in 128 512 2048 4096; do own $ranks; done
@@ -85,24 +88,29 @@ vary edr-half '(send|recv)_us$' 0.5
 vary edr-double '(send|recv)_us$' 2
 vary edr-light 'recv_us$' 0.5
 
-# ---- the list of runs: part, pattern, ranks, machine, topology, bytes, strategy
+# ---- the list of runs: messages x exchanges, part, pattern, ranks, machine, topology, bytes, strategy
 add() {
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$@" >>"$work/list"
+    exchanges=3
+    [ "$7" = auto ] && exchanges=10
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) "$@" >>"$work/list"
 }
 : >"$work/list"
 for pattern in "$work"/*.512.mtx "$@"; do
     ranks=$(ranks_of "$pattern")
     [ "${ranks:-0}" -ge 1 ] || { echo "record.sh: $pattern is no pattern" >&2; exit 1; }
+    messages=$(messages_of "$pattern")
+    few_or_all=$strategies
+    [ "$messages" -le $many_messages ] || few_or_all=$few_strategies
     if wants strategies; then
-        for strategy in $strategies; do
+        for strategy in $few_or_all; do
             add strategies "$pattern" "$ranks" edr fattree 64 "$strategy"
         done
     fi
-    [ "$ranks" -eq 512 ] || continue
+    [ "$ranks" -eq 512 ] && [ "$messages" -le $most_messages ] || continue
     if wants sizes; then
-        for bytes in 8 512 4096; do add sizes "$pattern" "$ranks" edr fattree $bytes auto; done
-        [ "$(messages_of "$pattern")" -gt $most_messages ] ||
-            add sizes "$pattern" "$ranks" edr fattree 65536 auto
+        for bytes in 8 512 4096 65536; do
+            add sizes "$pattern" "$ranks" edr fattree $bytes auto
+        done
     fi
     if wants platforms; then
         add platforms "$pattern" "$ranks" gemini torus 64 auto
@@ -115,6 +123,7 @@ done
 if wants scale; then
     for family in rmat rgg gnm powerlaw; do
         for ranks in 128 2048 4096; do
+            messages=$(messages_of "$work/$family.$ranks.mtx")
             add scale "$work/$family.$ranks.mtx" "$ranks" edr fattree 64 auto
         done
     done
@@ -173,7 +182,9 @@ RUN
 n_runs=$(wc -l <"$work/list")
 echo "$n_runs runs, $jobs at a time"
 start=$(date +%s)
-awk '{ printf "%05d\t%s\n", NR, $0 }' "$work/list" | tr '\t\n' '\0\0' |
+# the longest first, so that no job is left alone with one at the end
+awk '{ printf "%05d\t%s\n", NR, $0 }' "$work/list" | sort -k 2,2nr -k 1,1 | cut -f 1,3- |
+    tr '\t\n' '\0\0' |
     xargs -0 -n 8 -P "$jobs" nice sh "$work/run.sh"
 failed=$?
 {

@@ -7,9 +7,11 @@
  * gets everything at the end. That is chosen before Bruck's form, which needs no power of two
  * either: its steps wrap around, so that no placement keeps the large ones inside nodes.
  *
- * The model is that of plan_cost.c, each step a wave; a measured distance takes the place of what a
- * message costs whatever its size. MPI's own is what MPICH 4.0 does by default: up to 512 KiB in
- * all doubling with a power of two, up to 80 KiB else Bruck's form, above that the ring, in the
+ * The model: steps add up, and a step takes as long as the rank whose messages in it take longest,
+ * with its bytes inside the node at each end and those between nodes at a rank's rate or, if that
+ * is more, all of its node's at the interface's; a measured distance takes the place of what a
+ * message costs whatever its size. MPI's own is what MPICH 4.0 does by default: below 512 KiB in
+ * all doubling with a power of two, below 80 KiB else Bruck's form, above that the ring, in the
  * order of the ranks. Sizes go by classes of a factor of two. */
 #ifndef CARPOOL_ALLGATHER_H
 #define CARPOOL_ALLGATHER_H

@@ -10,7 +10,7 @@
 #include "planner/place.h"
 #include "report.h"
 
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -413,7 +413,7 @@ static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgathe
                                      : CPL_ALLGATHER_DOUBLING;
     s->known = 1;
     s->decided = r->reason == CPL_LEFT_NOT && trial->chosen > 0;
-    strcpy(s->strategy, cpl_allgather_name(way));
+    snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));
     s->n_messages = (int64_t)n_ranks * (n_ranks - 1);
     s->bytes = size->bytes / size->calls * (n_ranks - 1);
     s->plan_ms = a->plan.plan_ms;
@@ -425,7 +425,8 @@ static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgathe
     for (int32_t k = 0; k < r->n_tried; k++) {
         r->tried_us[k] = cpl_trial_us(trial, k);
         r->tried_modelled_us[k] = k > 0 ? model->us[size->way[k - 1]] : model->mpi_us;
-        strcpy(r->tried[k], k > 0 ? cpl_allgather_name(size->way[k - 1]) : "direct");
+        snprintf(r->tried[k], sizeof r->tried[k], "%s",
+                 k > 0 ? cpl_allgather_name(size->way[k - 1]) : "direct");
     }
 }
 

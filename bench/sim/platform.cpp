@@ -7,10 +7,11 @@
  *
  * A message costs its sender send_us and its receiver recv_us of processor time, inside a node and
  * between nodes as the machine file says. Inside a node both ends copy its bytes. Between nodes it
- * travels over the links of the topology, all of the bandwidth of a node's port (node_ns_per_byte),
- * which messages share; a link's latency is such that the mean over all pairs of nodes is the
- * machine's latency_us. What a single rank can send between nodes is not limited further than by
- * its node's port: network.ns_per_byte may not be larger than network.node_ns_per_byte. */
+ * travels over the links of the topology, which messages share; a link's latency is such that the
+ * mean over all pairs of nodes is the machine's latency_us. Every link, a node's port among them,
+ * has the bandwidth that a rank has alone (network.ns_per_byte). What ranks get of a port when
+ * their messages meet follows from the simulation; network.node_ns_per_byte is what the planner
+ * takes it for, and may not be smaller. */
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
 
@@ -47,10 +48,10 @@ void read_machine()
     if (cpl_machine_file_load(variable("CPL_SIM_MACHINE").c_str(), &machine, &error))
         throw std::runtime_error(std::string("CPL_SIM_MACHINE: ") + error.text);
     const cpl_costs &costs = machine.costs;
-    if (costs.node_ns_per_byte <= 0 ||
+    if (costs.link[CPL_LINK_NETWORK].ns_per_byte <= 0 ||
         costs.link[CPL_LINK_NETWORK].ns_per_byte > costs.node_ns_per_byte)
-        throw std::runtime_error("CPL_SIM_MACHINE: expected network.node_ns_per_byte above 0 and "
-                                 "not below network.ns_per_byte");
+        throw std::runtime_error("CPL_SIM_MACHINE: expected network.ns_per_byte above 0 and not "
+                                 "above network.node_ns_per_byte");
 }
 
 const cpl_link_cost &link_cost(const sg4::Host *a, const sg4::Host *b)
@@ -160,7 +161,7 @@ void load_platform(const sg4::Engine &engine)
     std::string topology = variable("CPL_SIM_TOPOLOGY");
     n_nodes = static_cast<unsigned>(std::stoul(variable("CPL_SIM_NODES")));
     read_machine();
-    double bandwidth = 1e9 / machine.costs.node_ns_per_byte;
+    double bandwidth = 1e9 / machine.costs.link[CPL_LINK_NETWORK].ns_per_byte;
     if (topology == "fattree")
         make_fat_tree(callbacks, bandwidth)->seal();
     else if (topology == "torus")
