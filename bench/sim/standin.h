@@ -6,8 +6,8 @@
  *    on a duplicate of the communicator and carries blocking calls by a loop of sends and receives,
  *    as MPICH does. Both sides of a comparison use it: MPI_Neighbor_alltoallv is the shim's, which
  *    leaves to the stand-in what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
- *  - Testing many requests and MPI_Ibarrier: standin_wait.c has them as MPICH does. Requests of
- *    MPI_Ibarrier go to MPI_Test and MPI_Wait only.
+ *  - Testing many requests, MPI_Ibarrier and MPI_Iallreduce: standin_wait.c. The requests of these
+ *    two go to MPI_Test and MPI_Wait only.
  *  - MPI_Allgather of much data: SMPI's ring is another algorithm than MPICH's, which
  *    standin_gather.c has.
  *  - Large-count forms: standin_calls.c makes the int forms of those that the shim calls.
@@ -36,6 +36,7 @@
 #define PMPI_Comm_get_parent            cpl_sim_comm_get_parent
 #define PMPI_Isend                      cpl_sim_isend
 #define PMPI_Irecv                      cpl_sim_irecv
+#define PMPI_Iallreduce                 cpl_sim_iallreduce
 #define PMPI_Ibarrier                   cpl_sim_ibarrier
 #define PMPI_Test                       cpl_sim_test
 #define PMPI_Testall                    cpl_sim_testall
@@ -72,6 +73,8 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
                MPI_Request *request);
 int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request *request);
+int PMPI_Iallreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op,
+                    MPI_Comm comm, MPI_Request *request);
 int PMPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
 int PMPI_Testall(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);

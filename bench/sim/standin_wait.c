@@ -4,9 +4,10 @@
  * time at all, so that a loop of tests never ends. Here one look at all takes POLL_NS when it finds
  * nothing; when it is the second one in a row, and nothing else that could change was looked at in
  * between but a barrier, it lasts until a message comes: a loop would go on until then, too, and
- * the simulator has one event instead of many. SMPI's MPI_Ibarrier has all ranks report to the
- * first one; here it is, as MPICH's, one of log2(ranks) rounds (dissemination) that the calls which
- * test it carry on. */
+ * the simulator has one event instead of many. SMPI's MPI_Ibarrier and MPI_Iallreduce
+ * have all ranks report to the first one; here a barrier is, as MPICH's, one of log2(ranks) rounds
+ * (dissemination) that the calls which test it carry on, and the reduction follows such a barrier.
+ */
 #include "standin.h"
 
 #include <simgrid/engine.h>
@@ -25,12 +26,18 @@
 #define POLL_NS 100
 #define TAG     0x6b /* of barriers, on the communicator itself */
 
-/* A barrier that is under way. The handle is its address. */
+/* A barrier that is under way, maybe before a reduction. The handle is its address. */
 struct barrier {
     struct barrier *next;
     MPI_Comm comm;
     int rank, size, distance; /* of the round: a power of two */
     MPI_Request heard;        /* from the rank that far before this one */
+    /* The reduction that follows; none: MPI_OP_NULL. */
+    const void *sent;
+    void *received;
+    int count;
+    MPI_Datatype type;
+    MPI_Op op;
 };
 
 static struct barrier *barriers;
@@ -99,18 +106,20 @@ static int find_sent(int n, MPI_Request *requests, int *index, MPI_Status *statu
 
 int cpl_sim_testsome(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses)
 {
-    int found = 0, flag, index;
-    bool ignored = statuses == MPI_STATUSES_IGNORE;
+    int found = 0, flag = 0, index = 0;
     do {
-        MPI_Status *status = ignored ? MPI_STATUS_IGNORE : &statuses[found];
-        int result = PMPI_Testany(n, requests, &index, &flag, status);
+        MPI_Status status;
+        int result = PMPI_Testany(n, requests, &index, &flag, &status);
         if (result == MPI_SUCCESS && flag && index == MPI_UNDEFINED)
-            result = find_sent(n, requests, &index, status);
+            result = find_sent(n, requests, &index, &status);
         if (result != MPI_SUCCESS)
             return result;
-        if (flag && index != MPI_UNDEFINED)
-            indices[found++] = index;
-    } while (flag && index != MPI_UNDEFINED);
+        if (!flag || index == MPI_UNDEFINED)
+            break;
+        if (statuses != MPI_STATUSES_IGNORE)
+            statuses[found] = status;
+        indices[found++] = index;
+    } while (found < n);
     *n_done = flag && found == 0 ? MPI_UNDEFINED : found;
     return *n_done == 0 ? idle(n, requests, n_done, indices, statuses) : MPI_SUCCESS;
 }
@@ -152,6 +161,8 @@ static int carry_on(MPI_Request *handle, int *flag)
         *flag = came;
     last.others |= last.barrier && last.barrier != b;
     last.barrier = b;
+    if (came && result == MPI_SUCCESS && b->op != MPI_OP_NULL)
+        result = PMPI_Allreduce(b->sent, b->received, b->count, b->type, b->op, b->comm);
     if (came) {
         last.others = true;
         *at = b->next;
@@ -161,17 +172,34 @@ static int carry_on(MPI_Request *handle, int *flag)
     return result;
 }
 
-int cpl_sim_ibarrier(MPI_Comm comm, MPI_Request *request)
+static int begin(struct barrier given, MPI_Request *request)
 {
     struct barrier *b = calloc(1, sizeof *b);
     if (!b)
         return MPI_ERR_NO_MEM;
-    *b = (struct barrier){.next = barriers, .comm = comm, .distance = 1, .heard = MPI_REQUEST_NULL};
-    PMPI_Comm_rank(comm, &b->rank);
-    PMPI_Comm_size(comm, &b->size);
+    *b = given;
+    b->next = barriers;
+    b->distance = 1;
+    b->heard = MPI_REQUEST_NULL;
+    PMPI_Comm_rank(b->comm, &b->rank);
+    PMPI_Comm_size(b->comm, &b->size);
     barriers = b;
     *request = (MPI_Request)b;
     return b->size > 1 ? begin_round(b) : MPI_SUCCESS;
+}
+
+int cpl_sim_ibarrier(MPI_Comm comm, MPI_Request *request)
+{
+    return begin((struct barrier){.comm = comm, .op = MPI_OP_NULL}, request);
+}
+
+/* Once all ranks have come, nobody whom the blocking call waits for is waiting for this one. */
+int cpl_sim_iallreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op,
+                       MPI_Comm comm, MPI_Request *request)
+{
+    struct barrier given = {
+        .comm = comm, .sent = sent, .received = received, .count = count, .type = type, .op = op};
+    return begin(given, request);
 }
 
 int cpl_sim_test(MPI_Request *request, int *flag, MPI_Status *status)
