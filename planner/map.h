@@ -88,4 +88,8 @@ enum cpl_status cpl_map_swap_points(const struct cpl_pattern *pattern,
 enum cpl_status cpl_map_near(const struct cpl_machine *machine, int32_t *position);
 enum cpl_status cpl_map_doubling(const struct cpl_machine *machine, int32_t *position);
 
+/* Doubling for bidirectional exchange as hypercube.h has it: position[i] is the rank there that
+ * rank i plays; with a power of two the same as cpl_map_doubling. */
+enum cpl_status cpl_map_hypercube(const struct cpl_machine *machine, int32_t *position);
+
 #endif

@@ -52,6 +52,18 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
     return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
+{
+    double slowest_us[CPL_MAX_TRIED];
+    if (!cpl_trial_note(trial, us))
+        return false;
+    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
+    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
+                             private_comm);
+    cpl_trial_judge(trial, slowest_us);
+    return !trial->running;
+}
+
 bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
 {
     MPI_Errhandler handler;

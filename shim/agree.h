@@ -6,6 +6,7 @@
 #include "embed_kind.h"
 #include "planner/plan.h"
 #include "planner/strategy.h"
+#include "trial.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -88,6 +89,10 @@ int64_t cpl_agree_node(MPI_Comm comm);
  * it for all communicators and tells the user what there is to tell once. rank is the caller's in
  * comm. Collective. */
 int cpl_agree_root(MPI_Comm comm, int rank);
+
+/* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times
+ * together. Returns whether a trial has ended. Collective then, over a private communicator. */
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
+const char *cpl_exchange_kind_name(int kind)
 {
-    static const char *const names[CPL_N_NEIGHBOR_KINDS + 1] = {
+    static const char *const names[] = {
         [CPL_NEIGHBOR_ALLTOALL] = "Neighbor_alltoall",
         [CPL_NEIGHBOR_ALLTOALLV] = "Neighbor_alltoallv",
         [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
@@ -21,6 +21,8 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
         [CPL_ALLTOALLV] = "Alltoallv",
         [CPL_ALLTOALLW] = "Alltoallw",
         [CPL_KIND_PT2PT] = "pt2pt",
+        [CPL_KIND_ALLGATHER] = "Allgather",
+        [CPL_KIND_ALLGATHERV] = "Allgatherv",
     };
     return names[kind];
 }

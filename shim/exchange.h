@@ -32,8 +32,10 @@ enum cpl_neighbor_kind {
     CPL_N_NEIGHBOR_KINDS
 };
 
-/* The kind of a record of point-to-point messages. */
-#define CPL_KIND_PT2PT CPL_N_NEIGHBOR_KINDS
+/* The kinds of records of point-to-point messages, MPI_Allgather and MPI_Allgatherv. */
+#define CPL_KIND_PT2PT      CPL_N_NEIGHBOR_KINDS
+#define CPL_KIND_ALLGATHER  (CPL_N_NEIGHBOR_KINDS + 1)
+#define CPL_KIND_ALLGATHERV (CPL_N_NEIGHBOR_KINDS + 2)
 
 enum cpl_exchange_phase {
     CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
@@ -129,6 +131,6 @@ void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ra
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
 
 /* "Neighbor_alltoallv" and so on. */
-const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind);
+const char *cpl_exchange_kind_name(int kind);
 
 #endif

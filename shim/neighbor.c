@@ -92,6 +92,17 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
     return !lacks_displs(side) && resolve_span(side, rank, &type, span);
 }
 
+bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (lacks_displs(side))
+        return false;
+    for (int r = 0; r < n; r++)
+        if (!resolve_span(side, r, &type, &spans[r]))
+            return false;
+    return true;
+}
+
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
                             int n_extra)
 {
@@ -165,21 +176,12 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
             cpl_trial_us(trial, trial->chosen), cpl_trial_us(trial, 0));
 }
 
-/* Notes what a call took. At the end of a round the ranks put their times together: collective
- * then. */
+/* Notes what a call took; collective as cpl_agree_trial is. */
 static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
                       double seconds)
 {
-    struct cpl_trial *trial = &exchange->trial;
-    double slowest_us[CPL_MAX_TRIED];
-    int32_t before = trial->chosen;
-    if (!cpl_trial_note(trial, seconds * 1e6))
-        return;
-    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
-    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
-                             state->private_comm);
-    cpl_trial_judge(trial, slowest_us);
-    if (!trial->running)
+    int32_t before = exchange->trial.chosen;
+    if (cpl_agree_trial(state->private_comm, &exchange->trial, seconds * 1e6))
         log_choice(state, exchange, before);
 }
 

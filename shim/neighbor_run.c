@@ -37,20 +37,13 @@ static int receive_straight(const struct cpl_neighbor_ride *ride, int m)
     return result;
 }
 
-/* Copies between two spans of this rank; a message to itself converts any type. */
-static int copy_self(const struct cpl_span *from, const struct cpl_span *to)
-{
-    return PMPI_Sendrecv_c(from->address, from->count, from->type.handle, 0, 0, to->address,
-                           to->count, to->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-}
-
 static int copy_selves(const struct cpl_neighbor_ride *ride)
 {
     const struct cpl_adjacency *a = ride->x->adjacency;
     int result = MPI_SUCCESS;
     for (int k = 0; k < a->in.n_self && result == MPI_SUCCESS; k++)
-        result = copy_self(&ride->data->out_span[ride->x->self_from[k]],
-                           &ride->data->in_span[a->in.self[k]]);
+        result = cpl_span_copy(&ride->data->out_span[ride->x->self_from[k]],
+                               &ride->data->in_span[a->in.self[k]]);
     return result;
 }
 

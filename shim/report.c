@@ -60,8 +60,8 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
     return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
-           a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
-           a->summary.decided == b->summary.decided &&
+           a->data_most == b->data_most && a->summary.tag == b->summary.tag &&
+           a->summary.ordinal == b->summary.ordinal && a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
            a->order.in_use == b->order.in_use && a->order.next_kind == b->order.next_kind &&
            a->order.next_pattern == b->order.next_pattern;

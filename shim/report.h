@@ -53,6 +53,7 @@ struct cpl_record {
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
     int32_t reason;             /* enum cpl_left_alone */
+    int64_t data_most;          /* of an allgather: bytes of all ranks in a call, at most; else 0 */
     int64_t reductions;         /* that carried messages, or might have */
     int64_t reduction_sends;    /* messages of these by the rank that sent most */
     int64_t reduction_messages; /* of the program's in them, */

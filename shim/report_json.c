@@ -161,10 +161,12 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, s->pattern_fingerprint);
     snprintf(file, sizeof file, "pattern-%s.mtx", fingerprint);
     json_object_set_new(o, "considered", json_string(s->strategy));
-    json_object_set_new(o, "pattern", json_string(fingerprint));
+    if (r->data_most == 0)
+        json_object_set_new(o, "pattern", json_string(fingerprint));
     if (picture && picture->is_written)
         json_object_set_new(o, "file", json_string(file));
-    json_object_set_new(o, "world", json_boolean(s->in_world));
+    if (r->data_most == 0)
+        json_object_set_new(o, "world", json_boolean(s->in_world));
     json_object_set_new(o, "messages", json_integer(s->n_messages));
     json_object_set_new(o, "bytes", json_integer(s->bytes));
     json_object_set_new(o, "straight_messages", json_integer(s->n_straight));
@@ -191,7 +193,7 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
 {
     const struct cpl_plan_summary *s = &r->summary;
     json_t *o = json_pack("{s:s s:i s:I s:I s:I s:s}", "kind",
-                          cpl_exchange_kind_name((enum cpl_neighbor_kind)r->kind), "ranks",
+                          cpl_exchange_kind_name(r->kind), "ranks",
                           r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
                           (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned,
                           "strategy", s->decided ? s->strategy : "none");
@@ -201,6 +203,8 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
         json_object_set_new(o, "tag", json_integer(s->tag));
         json_object_set_new(o, "ordinal", json_integer(s->ordinal));
     }
+    if (r->data_most > 0)
+        json_object_set_new(o, "data_bytes_max", json_integer(r->data_most));
     if (r->reason != CPL_LEFT_NOT)
         json_object_set_new(o, "left_alone",
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
@@ -250,7 +254,7 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
     for (size_t k = 0; k < n_listed; k++) {
         const struct cpl_plan_summary *summary = &records[k].summary;
         const struct cpl_picture *picture = NULL;
-        if (summary->known && !is_shown(records, k))
+        if (summary->known && records[k].data_most == 0 && !is_shown(records, k))
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));
     }

@@ -24,9 +24,12 @@ static void describe(const struct cpl_record *r)
 {
     const struct cpl_plan_summary *s = &r->summary;
     char name[40], sends[40] = "-", modelled[40] = "-", measured[24] = "-";
-    snprintf(name, sizeof name, "%s", cpl_exchange_kind_name((enum cpl_neighbor_kind)r->kind));
+    snprintf(name, sizeof name, "%s", cpl_exchange_kind_name(r->kind));
     if (r->kind == CPL_KIND_PT2PT && s->known)
         snprintf(name, sizeof name, "pt2pt, tag %d", s->tag);
+    else if (r->data_most > 0 && r->data_most < INT64_MAX)
+        snprintf(name, sizeof name, "%s, < %lldK", cpl_exchange_kind_name(r->kind),
+                 (long long)(r->data_most + 1) / 1024);
     if (s->known) {
         snprintf(sends, sizeof sends, "%lld -> %lld", (long long)s->direct.sends_max,
                  (long long)s->planned.sends_max);

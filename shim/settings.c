@@ -49,6 +49,7 @@ static const struct choices choices[] = {
     {PREFIX "DUPLICATES", {CHOICES_DUPLICATES}},
     {PREFIX "EMBED", {CHOICES_EMBED}},
     {PREFIX "ORDER", {CHOICES_ORDER}},
+    {PREFIX "ALLGATHER", {CHOICES_ALLGATHER}},
 };
 
 size_t cpl_settings_count(void)

@@ -18,6 +18,13 @@ enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
 enum cpl_order_choice { CPL_ORDER_OFF, CPL_ORDER_AUTO };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
+enum cpl_allgather_choice {
+    CPL_ALLGATHER_CHOICE_OFF,
+    CPL_ALLGATHER_CHOICE_AUTO,
+    CPL_ALLGATHER_CHOICE_RING,
+    CPL_ALLGATHER_CHOICE_DOUBLING
+};
+
 enum cpl_reorder { CPL_REORDER_OFF, CPL_REORDER_AUTO };
 
 typedef int32_t cpl_setting_choice;

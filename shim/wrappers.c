@@ -1,6 +1,7 @@
 /* The intercepted calls. Each asks the shim; what the shim does not carry goes to MPI unchanged,
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
+#include "allgather.h"
 #include "collective.h"
 #include "context.h"
 #include "neighbor.h"
@@ -166,6 +167,22 @@ static void before_other(MPI_Comm comm)
 #define JOINS ENTERS
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     ENTERS(name, via, comm, parameters, arguments)
+#define GATHERS(name, via, nonblocking, parameters, arguments, ...)                                \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        before_collective(comm);                                                                   \
+        if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
+            return cpl_collective_##name arguments;                                                \
+        struct cpl_allgather_call call = __VA_ARGS__;                                              \
+        int result;                                                                                \
+        if (cpl_allgather_carry(&call, &result))                                                   \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_allgather_passed(&call);                                                               \
+        return result;                                                                             \
+    }
 #define FREES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \

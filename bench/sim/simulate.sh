@@ -4,7 +4,7 @@
 #   simulate.sh [-x PROGRAM] BUILDDIR RANKS MACHINE TOPOLOGY [program's arguments]
 #
 # PROGRAM is one of bench/sim's: exchange (the default, repeats a pattern), spmv, cg, halo, bfs,
-# order.
+# order, allgather.
 # MACHINE is a machine file (bench/sim/*.machine), which both the network and the planner take;
 # TOPOLOGY is fattree, torus or dragonfly. CARPOOL_ variables of the environment hold. Prints what
 # the program prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
@@ -49,7 +49,7 @@ timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/
     --cfg=smpi/lat-factor:0:1 --cfg=smpi/bw-factor:0:1 --cfg=network/crosstraffic:0 \
     --cfg=network/weight-S:0 --cfg=smpi/async-small-thresh:1000000000 \
     --cfg=smpi/send-is-detached-thresh:1000000000 --cfg=surf/precision:1e-12 \
-    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb \
+    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb --cfg=smpi/allgather:mpich \
     --cfg=smpi/test:${SIMULATE_POLL:-0} --cfg=smpi/iprobe:1e-7 \
     --cfg=smpi/grow-injected-times:no --log=root.thres:warning \
     "$program" "$@" >"$scratch/out" 2>"$scratch/err"

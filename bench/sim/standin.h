@@ -8,6 +8,8 @@
  *    leaves to the stand-in what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
  *  - Testing many requests, MPI_Ibarrier and MPI_Iallreduce: standin_wait.c. The requests of these
  *    two go to MPI_Test and MPI_Wait only.
+ *  - MPI_Allgather of much data: SMPI's ring is another algorithm than MPICH's, which
+ *    standin_gather.c has.
  *  - Large-count forms: standin_calls.c makes the int forms of those that the shim calls.
  *  - Attributes of MPI_COMM_WORLD, which all simulated ranks share: kept on MPI_COMM_SELF.
  *  - All other calls that are missing (standin.def): making one says so and ends the run.
@@ -27,6 +29,7 @@
 #define PMPI_Dist_graph_create_adjacent cpl_sim_dist_graph_create_adjacent
 #define PMPI_Neighbor_alltoall          cpl_sim_neighbor_alltoall
 #define PMPI_Neighbor_alltoallv         cpl_sim_neighbor_alltoallv
+#define PMPI_Allgather                  cpl_sim_allgather
 #define PMPI_Comm_get_attr              cpl_sim_comm_get_attr
 #define PMPI_Comm_set_attr              cpl_sim_comm_set_attr
 #define PMPI_Comm_delete_attr           cpl_sim_comm_delete_attr
@@ -60,6 +63,8 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int n_in, const int *sources,
                                     const int *source_weights, int n_out, const int *destinations,
                                     const int *weights, MPI_Info info, int reorder,
                                     MPI_Comm *graph);
+int PMPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                   int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *found);
 int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void *value);
 int PMPI_Comm_delete_attr(MPI_Comm comm, int keyval);

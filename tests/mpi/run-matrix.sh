@@ -44,6 +44,8 @@ run() { # name of the output files, preload, settings...; the program is $progra
     out=$tmp/$1 preload=$2
     shift 2
     rm -f "$tmp/report.json"
+    way=$(echo "$flags" | sed -n 's/.*allgather:\([a-z]*\).*/\1/p')
+    [ -z "$way" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$way"
     # shellcheck disable=SC2086
     timeout -k 5 "$limit" "$mpiexec" -n "$n" -genv LD_PRELOAD "$preload" "$@" \
         "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
@@ -250,6 +252,10 @@ test_line() { # one line of the list with $n ranks
         measured "order tried" '"tried_us"' -genv CARPOOL_STRATEGY direct -genv CARPOOL_TRIAL 1
         measured "no order" '"CARPOOL_ORDER": "off"' -genv CARPOOL_STRATEGY vpt:2 -genv CARPOOL_ORDER off
         ;;
+    esac
+    case $flags in *tried*) # with interfaces so slow that placing promises much
+        echo 'network.node_ns_per_byte 5' >"$tmp/slow.txt"
+        measured tried '"trial_calls": [1-9]' -genv CARPOOL_MACHINE "$tmp/slow.txt" ;;
     esac
     case $flags in *slowed*)
         for link in socket node network; do
