@@ -1,8 +1,8 @@
 /*
  * cg: conjugate gradients with point-to-point messages, in the two forms of paper 003.
  *
- *   cg [--form conventional|reorganised] [--iterations N] [--partition block|metis|FILE]
- *      [--history] MATRIX.mtx[.gz]
+ *   cg [--form conventional|reorganised] [--iterations N] [--solves N] [--warmup N]
+ *      [--partition block|metis|FILE] [--history] [--json] MATRIX.mtx[.gz]
  *
  * Conventional (figure 1): the entries of p that other ranks need are sent, then q = A p, then one
  * MPI_Allreduce of both inner products. Reorganised (figure 2): the entries of q are sent before
@@ -11,8 +11,8 @@
  *
  * A is the Laplacian of the matrix's graph plus 1 on the diagonal (the matrix must be symmetric;
  * its values are not used), b is all ones times a hash. --history prints the squared residual of
- * each iteration to the last bit. Exit status: 0, 1 if the input cannot be used, 2 for bad
- * arguments.
+ * each iteration to the last bit. The time is that of an iteration on rank 0, without the first
+ * ones that --warmup names. Exit status: 0, 1 if the input cannot be used, 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
@@ -25,17 +25,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG = 7, MOST_ITERATIONS = 1000000 };
+enum { TAG = 7, MOST_ITERATIONS = 1000000, MOST_SOLVES = 1000 };
 
 static const char usage[] =
     "usage: cg [options] MATRIX.mtx[.gz]\n"
     "  --form conventional|reorganised   messages before the product, or beside the reduction\n"
     "  --iterations N                    at most (default 50)\n"
+    "  --solves N                        the same system so many times (default 1)\n"
+    "  --warmup N                        iterations not timed, of all solves' (default 0)\n"
     "  --partition block|metis|FILE      as spmv (default block)\n"
-    "  --history                         print the squared residual of each iteration\n";
+    "  --history                         print the squared residual of each iteration\n"
+    "  --json                            print one JSON object on one line instead\n";
 
 struct options {
-    int reorganised, history;
+    int reorganised, history, is_json, n_solves;
     struct spmv_options matrix;
 };
 
@@ -53,10 +56,14 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
 {
     static const struct option names[] = {{"form", required_argument, NULL, 'f'},
                                           {"iterations", required_argument, NULL, 'i'},
+                                          {"solves", required_argument, NULL, 's'},
+                                          {"warmup", required_argument, NULL, 'w'},
                                           {"partition", required_argument, NULL, 'p'},
                                           {"history", no_argument, NULL, 'h'},
+                                          {"json", no_argument, NULL, 'j'},
                                           {NULL, 0, NULL, 0}};
     struct options options = {
+        .n_solves = 1,
         .matrix = {.form = SPMV_ROW, .partition = "block", .n_iterations = 50, .seed = 1}};
     int letter;
     int64_t n;
@@ -68,15 +75,23 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
             if (!options.reorganised && strcmp(optarg, "conventional") != 0)
                 return bench_fail(error, "--form wants conventional or reorganised, not '%s'",
                                   optarg);
-        } else if (letter == 'i') {
-            if (bench_parse_integer(optarg, 1, MOST_ITERATIONS, &n) != 0)
-                return bench_fail(error, "--iterations wants a number from 1 to %d, not '%s'",
+        } else if (letter == 'i' || letter == 'w') {
+            if (bench_parse_integer(optarg, letter == 'i', MOST_ITERATIONS, &n) != 0)
+                return bench_fail(error, "--%s wants a number from %d to %d, not '%s'",
+                                  letter == 'i' ? "iterations" : "warmup", letter == 'i',
                                   MOST_ITERATIONS, optarg);
-            options.matrix.n_iterations = (int)n;
+            *(letter == 'i' ? &options.matrix.n_iterations : &options.matrix.n_warmup) = (int)n;
+        } else if (letter == 's') {
+            if (bench_parse_integer(optarg, 1, MOST_SOLVES, &n) != 0)
+                return bench_fail(error, "--solves wants a number from 1 to %d, not '%s'",
+                                  MOST_SOLVES, optarg);
+            options.n_solves = (int)n;
         } else if (letter == 'p')
             options.matrix.partition = optarg;
         else if (letter == 'h')
             options.history = 1;
+        else if (letter == 'j')
+            options.is_json = 1;
         else
             return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
@@ -187,35 +202,71 @@ static double iterate(struct solver *s, int reorganised, double rho)
     return beta * rho;
 }
 
-static void solve(const struct options *options, const struct spmv_share *share, int rank)
+/* Sorts the seconds of so many iterations. */
+static void print_results(const struct options *options, const struct spmv_share *share, int n,
+                          double rho, double first, double *seconds)
+{
+    int n_warmup = options->matrix.n_warmup < n ? options->matrix.n_warmup : n;
+    size_t n_timed = (size_t)(n - n_warmup);
+    double us = 0;
+    char residual[32];
+
+    bench_sort(seconds + n_warmup, n_timed);
+    if (n_timed > 0)
+        us = 1e6 * bench_midmean(seconds + n_warmup, n_timed);
+    if (!options->is_json) {
+        printf("iterations %d, squared residual %.6g of %.6g\n", n, rho, first);
+        fprintf(stderr, "cg: iteration %.1f us\n", us);
+        return;
+    }
+    struct report report = report_begin(stdout, 1);
+    report_text(&report, "matrix", options->matrix.matrix);
+    report_integer(&report, "rows", share->n_rows, "");
+    report_integer(&report, "nonzeros", share->n_entries, "");
+    report_integer(&report, "iterations", n, "");
+    report_real(&report, "time", us, 3, "us");
+    snprintf(residual, sizeof residual, "%.6g", rho / first);
+    report_text(&report, "residual", residual);
+    report_end(&report);
+}
+
+/* Notes the seconds of each iteration; returns how many there were. */
+static int solve(const struct options *options, const struct spmv_share *share, int rank,
+                 double *rho, double *first, double *seconds)
 {
     struct solver s = solver_create(share);
-    double mine = inner(&s, s.r, s.r), rho = 0;
+    double mine = inner(&s, s.r, s.r);
     int n = 0;
 
-    MPI_Allreduce(&mine, &rho, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&mine, first, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    *rho = *first;
     if (options->reorganised) {
         start_exchange(&s, s.r);
         finish_exchange(&s);
         memcpy(s.p, s.r, (size_t)s.n_all * sizeof *s.p);
     }
-    double first = rho;
-    double *seconds = spmv_array((size_t)options->matrix.n_iterations, sizeof *seconds);
-    while (n < options->matrix.n_iterations && rho > 1e-20 * first) {
+    while (n<options->matrix.n_iterations && * rho> 1e-20 * *first) {
         double begin = MPI_Wtime();
-        rho = iterate(&s, options->reorganised, rho);
+        *rho = iterate(&s, options->reorganised, *rho);
         seconds[n++] = MPI_Wtime() - begin;
-        if (options->history && rank == 0)
-            printf("residual %d %a\n", n, rho);
+        if (options->history && !options->is_json && rank == 0)
+            printf("residual %d %a\n", n, *rho);
     }
-    if (rank == 0) {
-        bench_sort(seconds, (size_t)n);
-        printf("iterations %d, squared residual %.6g of %.6g\n", n, rho, first);
-        fprintf(stderr, "cg: median iteration %.1f us\n",
-                n > 0 ? 1e6 * bench_quantile(seconds, (size_t)n, 0.5) : 0.0);
-    }
-    free(seconds);
     solver_free(&s);
+    return n;
+}
+
+static void solve_all(const struct options *options, const struct spmv_share *share, int rank)
+{
+    size_t most = (size_t)options->matrix.n_iterations * (size_t)options->n_solves;
+    double *seconds = spmv_array(most, sizeof *seconds), rho = 0, first = 0;
+    int n = 0;
+
+    for (int k = 0; k < options->n_solves; k++)
+        n += solve(options, share, rank, &rho, &first, seconds + n);
+    if (rank == 0)
+        print_results(options, share, n, rho, first, seconds);
+    free(seconds);
 }
 
 static int run(int n_arguments, char **arguments)
@@ -236,7 +287,7 @@ static int run(int n_arguments, char **arguments)
             fprintf(stderr, "cg: %s\n", error.text);
         return 1;
     }
-    solve(&options, &share, rank);
+    solve_all(&options, &share, rank);
     spmv_share_free(&share);
     return 0;
 }

@@ -115,3 +115,13 @@ double bench_quantile(const double *sorted, size_t n, double q)
         return sorted[n - 1];
     return sorted[below] + rest * (sorted[below + 1] - sorted[below]);
 }
+
+double bench_midmean(const double *sorted, size_t n)
+{
+    size_t first = n / 4, end = n - n / 4;
+    double sum = 0;
+
+    for (size_t i = first; i < end; i++)
+        sum += sorted[i];
+    return sum / (double)(end - first);
+}

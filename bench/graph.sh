@@ -68,8 +68,8 @@ run() { # ranks, repetitions, methods, benchmark, arguments...
             missing=$missing,$method
     done
     [ -n "$missing" ] || return 0
-    if ! SIMULATE_PROGRAM=simulated_graph SIMULATE_SECONDS=${GRAPH_SECONDS:-3000} \
-        SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6" sh "$here/sim/simulate.sh" "$build" "$ranks" \
+    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-3000} \
+        SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6" sh "$here/sim/simulate.sh" -x simulated_graph "$build" "$ranks" \
         "$here/sim/edr.machine" fattree "$name" --json --repetitions "$repetitions" --ranks-per-node 32 \
         --method "${missing#,}" "$@" >"$scratch/out" 2>"$scratch/err"; then
         echo "graph.sh: $name $kind with $ranks ranks failed:" >&2

@@ -6,7 +6,7 @@
 # BUILDDIR is where make ran, configured where SimGrid is. Patterns are files of `carpool plan`; the
 # project's own families are always among them. Writes DIR (default bench/results beside this
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
-# pictures. PART is one or several of strategies, sizes, platforms, scale (default: all):
+# pictures. PART is one or several of strategies, sizes, platforms, scale, programs (default: all):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below (of
 #                patterns with many messages few of them)
@@ -14,6 +14,7 @@
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128, 512, 2,048 and 4,096 ranks, EDR, 64 bytes, auto
+#   programs     halo, spmv, cg and bfs, 128 ranks (programs.sh): DIR/programs.tsv
 #
 # A pattern that is not for 512 ranks is run in part strategies only, at its own size. Exits with 1
 # when a run failed, a message came wrong, or the shim was not active in one.
@@ -57,7 +58,7 @@ many_messages=30000 # more: few strategies
 most_messages=20000 # of a pattern in parts sizes and platforms
 
 wants() {
-    case " ${parts:-strategies sizes platforms scale} " in *" $1 "*) true ;; *) false ;; esac
+    case " ${parts:-strategies sizes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
 }
 
 # ---- patterns: the project's own families, with ranks as rows, and those given
@@ -179,6 +180,11 @@ echo "$row" >"$work/$number.row"
 rm -f "$report" "$work/$number.out"
 RUN
 
+failed_programs=0
+if wants programs; then
+    sh "$bench/programs.sh" "$build" "$out/programs.tsv" || failed_programs=1
+    [ -s "$work/list" ] || exit $failed_programs
+fi
 n_runs=$(wc -l <"$work/list")
 echo "$n_runs runs, $jobs at a time"
 start=$(date +%s)
@@ -206,4 +212,4 @@ echo "$(($(wc -l <"$out/record.tsv") - 1)) of $n_runs runs in $out/record.tsv, $
 awk -f "$bench/record_chart.awk" -v part=strategies "$out/record.tsv" >"$out/strategies.svg" &&
     awk -f "$bench/record_chart.awk" -v part=sizes "$out/record.tsv" >"$out/sizes.svg" &&
     awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
-[ $failed -eq 0 ]
+[ $failed -eq 0 ] && [ $failed_programs -eq 0 ]

@@ -17,6 +17,7 @@
 #include "spmv.h"
 
 #include "report.h"
+#include "together.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -82,7 +83,7 @@ static double time_exchange(exchange_function *function, const struct spmv_share
     const struct spmv_side *to = spmv_sent(share, form);
     const struct spmv_side *from = spmv_received(share, form);
 
-    MPI_Barrier(share->graph);
+    bench_start_together(share->graph);
     double begin = MPI_Wtime();
     function(sent, to->count, to->displ, MPI_DOUBLE, received, from->count, from->displ, MPI_DOUBLE,
              share->graph);

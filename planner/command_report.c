@@ -46,6 +46,36 @@ static void print_duplicates(const json_t *d)
         (long long)cpl_report_integer(d, "broken"));
 }
 
+/* In which order the messages leave, and why. */
+static void print_order(const json_t *order)
+{
+    const json_t *before = json_object_get(order, "before");
+    const json_t *units = json_object_get(order, "units");
+    const json_t *tried = json_object_get(order, "tried_us");
+    if (!order)
+        return;
+    printf("    order: before %s", cpl_report_text(before, "kind"));
+    if (json_object_get(before, "tag"))
+        printf(" with tag %lld", (long long)cpl_report_integer(before, "tag"));
+    if (json_object_get(before, "pattern"))
+        printf(" of pattern %s", cpl_report_text(before, "pattern"));
+    printf(", %s; both done after %lld sends instead of %lld (no order: below %lld, above %lld)",
+           json_is_true(json_object_get(order, "in_use"))
+               ? "messages leave first to ranks that send most then"
+               : "not in use",
+           (long long)cpl_report_integer(units, "ordered"),
+           (long long)cpl_report_integer(units, "given"),
+           (long long)cpl_report_integer(units, "least"),
+           (long long)cpl_report_integer(units, "most"));
+    if (tried)
+        printf(", measured %.2f us instead of %.2f", json_number_value(json_array_get(tried, 1)),
+               json_number_value(json_array_get(tried, 0)));
+    if (cpl_report_integer(order, "calls_ordered") > 0)
+        printf("; so in %lld calls that MPI would have carried",
+               (long long)cpl_report_integer(order, "calls_ordered"));
+    putchar('\n');
+}
+
 static void print_pattern(const json_t *p)
 {
     char name[160];
@@ -55,6 +85,7 @@ static void print_pattern(const json_t *p)
            (long long)cpl_report_integer(p, "calls_planned"), cpl_report_text(p, "strategy"));
     if (json_object_get(p, "left_alone"))
         printf("    left to MPI: %s\n", cpl_report_text(p, "left_alone"));
+    print_order(json_object_get(p, "order"));
     if (!json_object_get(p, "direct")) {
         if (!json_object_get(p, "left_alone"))
             printf("    too few calls to be planned\n");
@@ -85,6 +116,18 @@ static void print_pattern(const json_t *p)
                cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));
 }
 
+/* What placing ranks would gain. */
+static void print_reorderable(const json_t *root)
+{
+    const json_t *reorderable = json_object_get(root, "reorderable");
+    if (reorderable && cpl_report_integer(reorderable, "communicators") > 0)
+        printf("communicators that the program lets MPI reorder: %lld could be placed better, "
+               "modelled %.1f us instead of %.1f (CARPOOL_REORDER=auto)\n",
+               (long long)cpl_report_integer(reorderable, "communicators"),
+               cpl_report_number(reorderable, "after_us"),
+               cpl_report_number(reorderable, "before_us"));
+}
+
 static int print_report(const json_t *root)
 {
     const json_t *patterns = json_object_get(root, "patterns");
@@ -97,6 +140,7 @@ static int print_report(const json_t *root)
     if (cpl_report_integer(root, "left_out") > 0)
         printf("and %lld more exchanges, which took least\n",
                (long long)cpl_report_integer(root, "left_out"));
+    print_reorderable(root);
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "carpool report: cannot write to standard output: %s\n", strerror(errno));
         return CPL_EXIT_FAILED;

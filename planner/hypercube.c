@@ -1,6 +1,9 @@
 /* Carrying a pattern along with a reduction (hypercube.h). */
 #include "hypercube.h"
 
+#include "grid.h"
+#include "map.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -67,30 +70,31 @@ static double folding_us(const struct cpl_pattern *pattern, const struct cpl_mac
         for (int64_t m = pattern->first[src]; m < pattern->first[src + 1]; m++) {
             double bytes = (double)pattern->volume[m] * unit_bytes;
             int32_t dst = pattern->dst[m];
-            if (src < 2 * cube->n_folded && src % 2 == 0)
-                add(&over[src / 2], bytes);
-            if (dst < 2 * cube->n_folded && dst % 2 == 0)
-                add(&back[dst / 2], bytes);
+            if (cpl_hypercube_is_guest(cube, src))
+                add(&over[cpl_hypercube_corner(cube, src)], bytes);
+            if (cpl_hypercube_is_guest(cube, dst))
+                add(&back[cpl_hypercube_corner(cube, dst)], bytes);
         }
     const struct cargo none = {0, 0};
     for (int32_t corner = 0; corner < cube->n_folded; corner++) {
-        double us = step_us(machine, 2 * corner, 2 * corner + 1, &over[corner], &none);
+        int32_t guest = cpl_hypercube_at(cube, 2 * corner), host = cpl_hypercube_rank(cube, corner);
+        double us = step_us(machine, guest, host, &over[corner], &none);
         most_over = us > most_over ? us : most_over;
-        us = step_us(machine, 2 * corner, 2 * corner + 1, &back[corner], &none);
+        us = step_us(machine, guest, host, &back[corner], &none);
         most_back = us > most_back ? us : most_back;
     }
     return most_over + most_back;
 }
 
-enum cpl_status cpl_hypercube_carry_cost(const struct cpl_pattern *pattern,
+enum cpl_status cpl_hypercube_carry_cost(const struct cpl_hypercube *cube,
+                                         const struct cpl_pattern *pattern,
                                          const struct cpl_machine *machine, double unit_bytes,
                                          double *microseconds, struct cpl_error *error)
 {
     if (machine->n_ranks != pattern->n_ranks)
         return cpl_fail(error, CPL_ERR_ARG, "the machine has %d ranks, the pattern %d",
                         (int)machine->n_ranks, (int)pattern->n_ranks);
-    struct cpl_hypercube cube = cpl_hypercube_of(pattern->n_ranks);
-    size_t n = (size_t)1 << cube.n_steps;
+    size_t n = (size_t)1 << cube->n_steps;
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cargo *cargo = CPL_ARENA_ARRAY(&arena, struct cargo, n);
     struct cargo *back = CPL_ARENA_ARRAY(&arena, struct cargo, n);
@@ -98,12 +102,120 @@ enum cpl_status cpl_hypercube_carry_cost(const struct cpl_pattern *pattern,
         cpl_arena_free(&arena);
         return cpl_fail_memory(error, "the steps of a reduction");
     }
-    *microseconds = folding_us(pattern, machine, &cube, unit_bytes, cargo, back);
-    for (int32_t k = 0; k < cube.n_steps; k++) {
+    *microseconds = folding_us(pattern, machine, cube, unit_bytes, cargo, back);
+    for (int32_t k = 0; k < cube->n_steps; k++) {
         memset(cargo, 0, n * sizeof *cargo);
-        load_step(pattern, &cube, INT32_C(1) << k, unit_bytes, cargo);
-        *microseconds += busiest_us(machine, &cube, INT32_C(1) << k, cargo);
+        load_step(pattern, cube, INT32_C(1) << k, unit_bytes, cargo);
+        *microseconds += busiest_us(machine, cube, INT32_C(1) << k, cargo);
     }
     cpl_arena_free(&arena);
     return CPL_OK;
+}
+
+/* --- maps */
+
+/* The coordinates of a point: the bits of its corner, then whether it is a guest there. */
+static void list_coordinates(const struct cpl_hypercube *cube, int32_t n_ranks, int32_t n_dims,
+                             int32_t *coordinate)
+{
+    for (int32_t point = 0; point < n_ranks; point++) {
+        int32_t *at = coordinate + (size_t)point * (size_t)n_dims;
+        int32_t corner = cpl_hypercube_corner(cube, point);
+        for (int32_t d = 0; d < cube->n_steps; d++)
+            at[d] = corner >> d & 1;
+        if (cube->n_folded > 0)
+            at[cube->n_steps] = cpl_hypercube_is_guest(cube, point);
+    }
+}
+
+/* The map by one heuristic, from the ranks themselves. KLR is for grids, hence powers of two. */
+static enum cpl_status map_by(enum cpl_map map, const struct cpl_pattern *pattern,
+                              const struct cpl_hypercube *cube, int32_t *point_of)
+{
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        point_of[i] = i;
+    struct cpl_map_points points = {.n_dims = cube->n_steps + (cube->n_folded > 0)};
+    struct cpl_grid grid = {.n_ranks = pattern->n_ranks, .n_dims = cube->n_steps};
+    for (int32_t d = 0; d < points.n_dims; d++) {
+        points.size[d] = 2;
+        points.scale[d] = 1;
+    }
+    for (int32_t d = 0; d < grid.n_dims; d++) {
+        grid.size[d] = 2;
+        grid.stride[d] = INT32_C(1) << d;
+    }
+    if (map == CPL_MAP_KLR)
+        return cpl_map_by_swaps(map, pattern, &grid, point_of);
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    int32_t *coordinate =
+        CPL_ARENA_ARRAY(&arena, int32_t, (size_t)pattern->n_ranks * (size_t)points.n_dims);
+    enum cpl_status status = coordinate ? CPL_OK : CPL_ERR_NOMEM;
+    if (!status) {
+        list_coordinates(cube, pattern->n_ranks, points.n_dims, coordinate);
+        points.coordinate = coordinate;
+        status = cpl_map_swap_points(pattern, &points, cpl_map_enough_steps(pattern), point_of);
+    }
+    cpl_arena_free(&arena);
+    return status;
+}
+
+static void invert(int32_t n, const int32_t *point_of, int32_t *rank_at)
+{
+    for (int32_t i = 0; i < n; i++)
+        rank_at[point_of[i]] = i;
+}
+
+/* What a map must cost at most, of the cost without one. */
+#define MOST_OF_UNMAPPED 0.9
+
+/* Keeps the heuristic's map in point_of when it is the cheapest so far. */
+static enum cpl_status try_map(enum cpl_map map, const struct cpl_pattern *pattern,
+                               const struct cpl_machine *machine, double unit_bytes,
+                               int32_t *scratch, int32_t *point_of, double *best,
+                               struct cpl_error *error)
+{
+    int32_t n = pattern->n_ranks;
+    struct cpl_hypercube cube = cpl_hypercube_of(n);
+    double us = 0;
+    if (map_by(map, pattern, &cube, scratch))
+        return cpl_fail_memory(error, "mapping the ranks");
+    invert(n, scratch, scratch + n);
+    cube.point_of = scratch;
+    cube.rank_at = scratch + n;
+    enum cpl_status status =
+        cpl_hypercube_carry_cost(&cube, pattern, machine, unit_bytes, &us, error);
+    if (!status && us < *best) {
+        *best = us;
+        memcpy(point_of, scratch, (size_t)n * sizeof *point_of);
+    }
+    return status;
+}
+
+enum cpl_status cpl_hypercube_map(const struct cpl_pattern *pattern,
+                                  const struct cpl_machine *machine, double unit_bytes,
+                                  int32_t *point_of, bool *changed, double *microseconds,
+                                  struct cpl_error *error)
+{
+    int32_t n = pattern->n_ranks;
+    struct cpl_hypercube cube = cpl_hypercube_of(n);
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    int32_t *scratch = CPL_ARENA_ARRAY(&arena, int32_t, 2 * (size_t)n);
+    if (!scratch)
+        return cpl_fail_memory(error, "mapping the ranks");
+    for (int32_t i = 0; i < n; i++)
+        point_of[i] = i;
+    enum cpl_status status =
+        cpl_hypercube_carry_cost(&cube, pattern, machine, unit_bytes, microseconds, error);
+    double best = MOST_OF_UNMAPPED * *microseconds, before = best;
+    if (!status && cube.n_steps > 1)
+        status =
+            try_map(CPL_MAP_KLF, pattern, machine, unit_bytes, scratch, point_of, &best, error);
+    if (!status && cube.n_steps > 1 && cube.n_folded == 0)
+        status =
+            try_map(CPL_MAP_KLR, pattern, machine, unit_bytes, scratch, point_of, &best, error);
+    *changed = best < before;
+    if (*changed)
+        *microseconds = best;
+    cpl_arena_free(&arena);
+    return status;
 }

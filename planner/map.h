@@ -66,6 +66,9 @@ int32_t cpl_map_hops(const struct cpl_grid *grid, int32_t a, int32_t b);
 enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pattern,
                                  const struct cpl_grid *grid, int32_t *position);
 
+/* So many steps as cpl_map_by_swaps takes at most. */
+int64_t cpl_map_enough_steps(const struct cpl_pattern *pattern);
+
 /* Points that are no grid's: two of them are as far apart as the scales of the coordinates in which
  * they differ sum up to. */
 struct cpl_map_points {
@@ -84,5 +87,9 @@ enum cpl_status cpl_map_swap_points(const struct cpl_pattern *pattern,
 
 enum cpl_status cpl_map_near(const struct cpl_machine *machine, int32_t *position);
 enum cpl_status cpl_map_doubling(const struct cpl_machine *machine, int32_t *position);
+
+/* Doubling for bidirectional exchange as hypercube.h has it: position[i] is the rank there that
+ * rank i plays; with a power of two the same as cpl_map_doubling. */
+enum cpl_status cpl_map_hypercube(const struct cpl_machine *machine, int32_t *position);
 
 #endif

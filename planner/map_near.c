@@ -6,8 +6,10 @@
  * classes one of the same socket, else of the same node, else any; of equally near ones the lowest.
  * The ring takes the points in their order, each next to the one before. Doubling takes, from a
  * point of reference, those at the largest power-of-two distances, as these carry most in a
- * recursive doubling; after two of them the second is the reference. O(ranks x sockets of a node),
- * with distances O(ranks^2). */
+ * recursive doubling; after two of them the second is the reference. With ranks that fold
+ * (hypercube.h) two that share a corner are placed one after the other, since what the one hands
+ * the other at the end is most of all. O(ranks x sockets of a node), with distances O(ranks^2). */
+#include "hypercube.h"
 #include "map.h"
 
 /* Ranks in a list by unit (socket or node), each list ascending; what is placed is skipped. */
@@ -147,24 +149,33 @@ static int32_t next_point(int32_t from, int32_t n_points, const int32_t *rank_at
     return -1;
 }
 
+/* Of a point that folds, the rank next to the one that plays it shares it. */
+static void place_point(struct placer *placer, int32_t near, int32_t point, int32_t n_folded,
+                        int32_t *rank_at)
+{
+    rank_at[point] = place(placer, near, point);
+    if (point < n_folded)
+        place(placer, rank_at[point], point);
+}
+
 /* Points are taken as points of reference in the order in which they were placed, every second one
  * at once; when one has no point left around it, the earliest that has. */
-static void double_from(struct placer *placer, int32_t *rank_at, int32_t *placed)
+static void double_from(struct placer *placer, int32_t n_points, int32_t n_folded, int32_t *rank_at,
+                        int32_t *placed)
 {
-    int32_t n_ranks = placer->machine->n_ranks;
     int32_t n_placed = 1, reference = 0, n_around = 0, oldest = 0;
     placed[0] = 0;
-    rank_at[0] = place(placer, 0, 0);
-    while (n_placed < n_ranks) {
-        int32_t point = next_point(reference, n_ranks, rank_at);
+    place_point(placer, 0, 0, n_folded, rank_at);
+    while (n_placed < n_points) {
+        int32_t point = next_point(reference, n_points, rank_at);
         if (point < 0) {
-            while (next_point(placed[oldest], n_ranks, rank_at) < 0)
+            while (next_point(placed[oldest], n_points, rank_at) < 0)
                 oldest++;
             reference = placed[oldest];
             n_around = 0;
             continue;
         }
-        rank_at[point] = place(placer, rank_at[reference], point);
+        place_point(placer, rank_at[reference], point, n_folded, rank_at);
         placed[n_placed++] = point;
         if (++n_around == 2) {
             reference = point;
@@ -173,17 +184,42 @@ static void double_from(struct placer *placer, int32_t *rank_at, int32_t *placed
     }
 }
 
+/* Makes the map of n_points points, of which the first n_folded have two ranks each; *rank_at gets
+ * the one of the two that was placed first. */
+static enum cpl_status double_points(struct placer *placer, int32_t n_points, int32_t n_folded,
+                                     int32_t **rank_at, struct cpl_arena *arena)
+{
+    int32_t *placed = CPL_ARENA_ARRAY(arena, int32_t, n_points);
+    *rank_at = CPL_ARENA_ARRAY(arena, int32_t, n_points);
+    if (!*rank_at || !placed || prepare(placer, arena))
+        return CPL_ERR_NOMEM;
+    for (int32_t point = 0; point < n_points; point++)
+        (*rank_at)[point] = -1;
+    double_from(placer, n_points, n_folded, *rank_at, placed);
+    return CPL_OK;
+}
+
 enum cpl_status cpl_map_doubling(const struct cpl_machine *machine, int32_t *position)
 {
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     struct placer placer = {.machine = machine, .position = position};
-    int32_t *rank_at = CPL_ARENA_ARRAY(&scratch, int32_t, machine->n_ranks);
-    int32_t *placed = CPL_ARENA_ARRAY(&scratch, int32_t, machine->n_ranks);
-    enum cpl_status status = rank_at && placed ? prepare(&placer, &scratch) : CPL_ERR_NOMEM;
-    if (!status) {
-        for (int32_t point = 0; point < machine->n_ranks; point++)
-            rank_at[point] = -1;
-        double_from(&placer, rank_at, placed);
+    int32_t *rank_at;
+    enum cpl_status status = double_points(&placer, machine->n_ranks, 0, &rank_at, &scratch);
+    cpl_arena_free(&scratch);
+    return status;
+}
+
+enum cpl_status cpl_map_hypercube(const struct cpl_machine *machine, int32_t *position)
+{
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    struct placer placer = {.machine = machine, .position = position};
+    struct cpl_hypercube cube = cpl_hypercube_of(machine->n_ranks);
+    int32_t *rank_at;
+    enum cpl_status status =
+        double_points(&placer, INT32_C(1) << cube.n_steps, cube.n_folded, &rank_at, &scratch);
+    for (int32_t i = 0; i < machine->n_ranks && !status; i++) {
+        int32_t corner = position[i];
+        position[i] = cpl_hypercube_rank(&cube, corner) - (rank_at[corner] != i);
     }
     cpl_arena_free(&scratch);
     return status;

@@ -304,6 +304,12 @@ static int32_t *list_coordinates(const struct cpl_grid *grid, struct cpl_arena *
     return coordinate;
 }
 
+int64_t cpl_map_enough_steps(const struct cpl_pattern *pattern)
+{
+    int64_t enough = CPL_MAP_LEAST_STEPS + CPL_MAP_MESSAGE_STEPS * pattern->n_messages;
+    return enough < CPL_MAP_STEPS ? enough : CPL_MAP_STEPS;
+}
+
 enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pattern,
                                  const struct cpl_grid *grid, int32_t *position)
 {
@@ -313,14 +319,11 @@ enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pat
         .points = {.n_dims = grid->n_dims, .coordinate = list_coordinates(grid, &scratch)},
         .grid = map == CPL_MAP_KLR ? grid : NULL,
         .position = position,
-        .steps = CPL_MAP_STEPS};
+        .steps = cpl_map_enough_steps(pattern)};
     for (int32_t d = 0; d < grid->n_dims; d++) {
         s.points.size[d] = grid->size[d];
         s.points.scale[d] = 1;
     }
-    int64_t enough = CPL_MAP_LEAST_STEPS + CPL_MAP_MESSAGE_STEPS * pattern->n_messages;
-    if (enough < s.steps)
-        s.steps = enough;
     enum cpl_status status = s.points.coordinate ? improve(&s) : CPL_ERR_NOMEM;
     cpl_arena_free(&scratch);
     return status;

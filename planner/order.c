@@ -105,15 +105,78 @@ enum cpl_status cpl_order_sends(int32_t n_ranks, const int64_t *first, const int
     return status;
 }
 
+static enum cpl_status check_ranks(const struct cpl_pattern *pre, const struct cpl_pattern *post,
+                                   struct cpl_error *error)
+{
+    if (pre->n_ranks == post->n_ranks)
+        return CPL_OK;
+    return cpl_fail(error, CPL_ERR_ARG, "an exchange of %d ranks before one of %d", pre->n_ranks,
+                    post->n_ranks);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When each rank has sent and received all of pre. */
+static void find_entries(const struct cpl_pattern *pre, const int64_t *order, int64_t *entered)
+{
+    for (int32_t i = 0; i < pre->n_ranks; i++)
+        entered[i] = cpl_pattern_sends(pre, i);
+    for (int32_t i = 0; i < pre->n_ranks; i++)
+        for (int64_t k = pre->first[i]; k < pre->first[i + 1]; k++) {
+            int32_t to = pre->dst[order ? order[k] : k];
+            entered[to] = larger(entered[to], k - pre->first[i] + 1);
+        }
+}
+
+/* When the last of post's messages has been sent, which is when it arrives; a rank without any is
+ * done when it has computed. */
+static int64_t find_last(const struct cpl_pattern *post, const int64_t *entered, int64_t work)
+{
+    int64_t last = 0;
+    for (int32_t i = 0; i < post->n_ranks; i++)
+        last = larger(last, entered[i] + work + cpl_pattern_sends(post, i));
+    return last;
+}
+
+enum cpl_status cpl_order_completion(const struct cpl_pattern *pre, const int64_t *order,
+                                     const struct cpl_pattern *post, int64_t work,
+                                     int64_t *completion, struct cpl_error *error)
+{
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    enum cpl_status status = check_ranks(pre, post, error);
+    if (status)
+        return status;
+    int64_t *entered = CPL_ARENA_ARRAY(&scratch, int64_t, pre->n_ranks);
+    if (entered) {
+        find_entries(pre, order, entered);
+        *completion = find_last(cpl_pattern_pairs(post), entered, work);
+    }
+    cpl_arena_free(&scratch);
+    return entered ? CPL_OK : cpl_fail_memory(error, "the times of an order");
+}
+
+struct cpl_order_bounds cpl_order_bound(const struct cpl_pattern *pre,
+                                        const struct cpl_pattern *post, int64_t work)
+{
+    int64_t least = 0;
+    post = cpl_pattern_pairs(post);
+    for (int32_t i = 0; i < pre->n_ranks; i++)
+        least = larger(least, cpl_pattern_sends(pre, i) + cpl_pattern_sends(post, i));
+    return (struct cpl_order_bounds){least + work, cpl_pattern_most_sends(pre) + work +
+                                                       cpl_pattern_most_sends(post)};
+}
+
 enum cpl_status cpl_order_between(const struct cpl_pattern *pre, const struct cpl_pattern *post,
                                   int64_t *order, struct cpl_error *error)
 {
-    if (pre->n_ranks != post->n_ranks)
-        return cpl_fail(error, CPL_ERR_ARG, "an exchange of %d ranks before one of %d",
-                        pre->n_ranks, post->n_ranks);
+    enum cpl_status status = check_ranks(pre, post, error);
+    if (status)
+        return status;
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     int64_t *key = CPL_ARENA_ARRAY(&scratch, int64_t, pre->n_ranks);
-    enum cpl_status status = CPL_OK;
     if (!key)
         status = cpl_fail_memory(error, "ordering sends");
     for (int32_t i = 0; i < pre->n_ranks && !status; i++)

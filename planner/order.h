@@ -5,7 +5,8 @@
  * every rank sends the first exchange's messages in descending order of how many messages their
  * receivers send in the second (Uçar and Aykanat, A message ordering problem in parallel programs,
  * theorem 1). The order of the second exchange's own messages does not matter. Plans use it from
- * wave to wave (plan.h), cpl_order_between gives it for two exchanges of a program.
+ * wave to wave (plan.h), cpl_order_between gives it for two exchanges of a program; what an order
+ * comes to, and what no order can, is told in units of time.
  *
  * Cost: sorting by counting. Thread rule: no state. */
 #ifndef CARPOOL_ORDER_H
@@ -36,5 +37,25 @@ enum cpl_status cpl_order_sends(int32_t n_ranks, const int64_t *first, const int
  * CPL_OK, CPL_ERR_ARG (patterns of different numbers of ranks), CPL_ERR_NOMEM. */
 enum cpl_status cpl_order_between(const struct cpl_pattern *pre, const struct cpl_pattern *post,
                                   int64_t *order, struct cpl_error *error);
+
+/* The time at which the last rank is done with exchange pre, `work` units of computation and
+ * exchange post (equations 1 to 4): a send takes a unit, receiving nothing, and a rank computes
+ * when it has sent and received all of pre. order as cpl_order_between gives it; NULL: the messages
+ * leave as they are numbered, as post's do. Returns CPL_OK, CPL_ERR_ARG (patterns of different
+ * numbers of ranks), CPL_ERR_NOMEM. */
+enum cpl_status cpl_order_completion(const struct cpl_pattern *pre, const int64_t *order,
+                                     const struct cpl_pattern *post, int64_t work,
+                                     int64_t *completion, struct cpl_error *error);
+
+/* What no order of pre's messages is below, and what none exceeds (section 2): the units of a rank
+ * that never waits, and the most sends of pre with the most of post. The second is at most twice
+ * the first, hence the worst order at most twice the best. */
+struct cpl_order_bounds {
+    int64_t least, most;
+};
+
+/* Of patterns of the same number of ranks. */
+struct cpl_order_bounds cpl_order_bound(const struct cpl_pattern *pre,
+                                        const struct cpl_pattern *post, int64_t work);
 
 #endif

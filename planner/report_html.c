@@ -407,6 +407,18 @@ static void settings(FILE *out, const json_t *report)
     fputs("</table>\n", out);
 }
 
+/* What placing ranks would gain. */
+static void reorderable(FILE *out, const json_t *gain)
+{
+    if (!gain || cpl_report_integer(gain, "communicators") == 0)
+        return;
+    fprintf(out,
+            "<p>Communicators that the program lets MPI reorder: %lld could be placed better, "
+            "modelled %.1f us instead of %.1f (CARPOOL_REORDER=auto).</p>\n",
+            (long long)cpl_report_integer(gain, "communicators"),
+            cpl_report_number(gain, "after_us"), cpl_report_number(gain, "before_us"));
+}
+
 void cpl_report_html(const json_t *report, FILE *out)
 {
     const json_t *patterns = json_object_get(report, "patterns");
@@ -429,6 +441,7 @@ void cpl_report_html(const json_t *report, FILE *out)
     if (cpl_report_integer(report, "left_out") > 0)
         fprintf(out, "<p>%lld more exchanges, which took least, are not in the report.</p>\n",
                 (long long)cpl_report_integer(report, "left_out"));
+    reorderable(out, json_object_get(report, "reorderable"));
     settings(out, report);
     fputs("</body>\n</html>\n", out);
 }

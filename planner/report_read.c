@@ -1,6 +1,7 @@
 /* Reading the report's JSON (report_read.h). */
 #include "report_read.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,7 +61,13 @@ bool cpl_report_has_number(const json_t *object, const char *key)
 void cpl_report_name(const json_t *pattern, char *name, size_t size)
 {
     json_int_t ordinal = cpl_report_integer(pattern, "ordinal");
-    if (!cpl_report_has_number(pattern, "tag"))
+    json_int_t most = cpl_report_integer(pattern, "data_bytes_max");
+    if (most == INT64_MAX)
+        snprintf(name, size, "%s, all larger", cpl_report_text(pattern, "kind"));
+    else if (most > 0)
+        snprintf(name, size, "%s, below %lld KiB", cpl_report_text(pattern, "kind"),
+                 (long long)(most + 1) / 1024);
+    else if (!cpl_report_has_number(pattern, "tag"))
         snprintf(name, size, "%s", cpl_report_text(pattern, "kind"));
     else if (ordinal)
         snprintf(name, size, "%s, tag %lld, no. %lld", cpl_report_text(pattern, "kind"),

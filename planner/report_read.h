@@ -18,7 +18,7 @@ const char *cpl_report_text(const json_t *object, const char *key); /* "?" when 
 /* Whether the member is a number: a time that was not measured is null. */
 bool cpl_report_has_number(const json_t *object, const char *key);
 
-/* "Neighbor_alltoallv", or "pt2pt, tag 5". */
+/* "Neighbor_alltoallv", "pt2pt, tag 5", or "Allgather, below 64 KiB". */
 void cpl_report_name(const json_t *pattern, char *name, size_t size);
 
 /* "rerouted by vpt:3", "left to MPI", "rerouted by vpt:3 in 90 of 100 calls", ... */

@@ -37,6 +37,7 @@ enum {
     HEADER_WORLD_RANK,
     HEADER_STRAIGHT,
     HEADER_STRAIGHT_BYTES,
+    HEADER_REDUCED,
     HEADER_WORDS
 };
 
@@ -49,6 +50,18 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
 {
     int mine = yes, all = 0;
     return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
+}
+
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
+{
+    double slowest_us[CPL_MAX_TRIED];
+    if (!cpl_trial_note(trial, us))
+        return false;
+    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
+    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
+                             private_comm);
+    cpl_trial_judge(trial, slowest_us);
+    return !trial->running;
 }
 
 bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
@@ -161,8 +174,8 @@ static bool expect_messages(struct desk *desk)
  */
 static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct desk *desk)
 {
-    int64_t header[HEADER_WORDS] = {input->n_messages, cpl_agree_node(comm), cpl_context.rank,
-                                    input->n_straight, input->straight_bytes};
+    int64_t header[HEADER_WORDS] = {input->n_messages, cpl_agree_node(comm),  cpl_context.rank,
+                                    input->n_straight, input->straight_bytes, input->reduced};
     int64_t *messages = calloc(CPL_MESSAGE_WORDS * (size_t)input->n_messages + 1, sizeof *messages);
     bool ready = messages && (!at_root(desk) || open_desk(desk));
     if (!cpl_agree_all(comm, ready)) {
@@ -229,6 +242,17 @@ static bool spread(MPI_Comm comm, struct desk *desk, int plan, int32_t **words, 
     return true;
 }
 
+static enum cpl_embed_verdict all_reduced(const struct desk *desk)
+{
+    int64_t least = CPL_EMBED_ANY_ORDER;
+    for (int i = 0; i < desk->n_ranks; i++) {
+        int64_t reduced = desk->headers[i * HEADER_WORDS + HEADER_REDUCED];
+        if (desk->n_messages[i] > 0 && reduced < least)
+            least = reduced;
+    }
+    return (enum cpl_embed_verdict)least;
+}
+
 static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
                          struct cpl_plan_summary *summaries)
 {
@@ -238,6 +262,7 @@ static void plan_at_root(struct desk *desk, const struct cpl_agree_input *input,
                                        .node_key = desk->node_key,
                                        .world_rank = desk->world_rank,
                                        .needed = input->needed,
+                                       .reduced = all_reduced(desk),
                                        .most_plans = input->most_plans};
     desk->n_plans = cpl_plan_root(&request, summaries, &desk->pattern, desk->plan);
     for (int k = 0; k < desk->n_plans; k++)

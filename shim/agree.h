@@ -3,8 +3,10 @@
 #ifndef CARPOOL_AGREE_H
 #define CARPOOL_AGREE_H
 
+#include "embed_kind.h"
 #include "planner/plan.h"
 #include "planner/strategy.h"
+#include "trial.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -23,9 +25,11 @@ struct cpl_agree_input {
         *payload_class; /* NULL, or of parts (planner/pattern.h): ascending for one rank */
     int64_t n_straight; /* further messages, above the size limit, and their bytes */
     int64_t straight_bytes;
-    bool needed;       /* carry it out even if it gains nothing; alike on all ranks */
-    bool same_payload; /* all messages carry the same bytes (allgather) */
-    int most_plans;    /* 1 .. CPL_MAX_PLANS; alike on all ranks */
+    enum cpl_embed_verdict reduced; /* of the reductions that mostly come next on this rank, in
+                                     * which the messages could ride; REFUSED: none do */
+    bool needed;                    /* carry it out even if it gains nothing; alike on all ranks */
+    bool same_payload;              /* all messages carry the same bytes (allgather) */
+    int most_plans;                 /* 1 .. CPL_MAX_PLANS; alike on all ranks */
 };
 
 /* What was decided; plain data, alike on all ranks. */
@@ -45,10 +49,11 @@ struct cpl_plan_summary {
     int32_t reason;       /* why it is not to be used: enum cpl_left_alone (report.h) */
     struct cpl_metrics direct;
     struct cpl_metrics planned;
+    int32_t reduced;    /* enum cpl_embed_verdict: the worst of the ranks that send */
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
-    double plan_ms;   /* that planning took, or reading the plan */
-    int32_t was_kept; /* 1: the plan was read from CARPOOL_PLAN_CACHE */
-    double made_ms;   /* then: that planning took when it was made */
+    double plan_ms;     /* that planning took, or reading the plan */
+    int32_t was_kept;   /* 1: the plan was read from CARPOOL_PLAN_CACHE */
+    double made_ms;     /* then: that planning took when it was made */
 };
 
 /* What all get: plans, fastest by the model first. */
@@ -84,6 +89,10 @@ int64_t cpl_agree_node(MPI_Comm comm);
  * it for all communicators and tells the user what there is to tell once. rank is the caller's in
  * comm. Collective. */
 int cpl_agree_root(MPI_Comm comm, int rank);
+
+/* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times
+ * together. Returns whether a trial has ended. Collective then, over a private communicator. */
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);

@@ -1,6 +1,7 @@
 /* Per-communicator state (comm_state.h). */
 #include "comm_state.h"
 
+#include "allgather.h"
 #include "collective.h"
 #include "context.h"
 #include "log.h"
@@ -57,6 +58,7 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
                                                     .adjacency = &state->adjacency};
     for (int k = CPL_ALLTOALLV; k <= CPL_ALLTOALLW; k++)
         state->exchanges[k].adjacency = &state->exchanges[k].own;
+    cpl_allgather_begin(state);
     if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
         cpl_adjacency_free(&state->adjacency);
         free(state);
@@ -116,6 +118,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     cpl_pt2pt_end(state);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         cpl_exchange_end(&state->exchanges[k], state);
+    cpl_allgather_end(state);
     unlink_state(state);
     cpl_request_forget_comm(state->comm);
     cpl_comm_state_forget_recent();

@@ -5,6 +5,7 @@
 #define CARPOOL_COMM_STATE_H
 
 #include "adjacency.h"
+#include "allgather_state.h"
 #include "context.h"
 #include "exchange.h"
 #include "pace.h"
@@ -48,6 +49,7 @@ struct cpl_comm_state {
     int n_persistent; /* neighborhood requests made; alike on all ranks */
     int n_left;       /* of these, not freed */
     struct cpl_pt2pt pt2pt;
+    struct cpl_allgather allgather;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
 

@@ -63,9 +63,12 @@ struct cpl_context {
     int n_managed;       /* communicators that are managed now (pt2pt.h): alike on all ranks of
                             MPI_COMM_WORLD between two collective calls, see collective.h */
     int n_open_batches;  /* communicators with messages that have not left */
-    int n_active_requests;              /* managed ones that the program has not completed */
-    struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
-    struct cpl_timed_batch timed;       /* in a profile run */
+    int n_active_requests;               /* managed ones that the program has not completed */
+    struct cpl_exchange *first_pending;  /* neighborhood exchanges with calls under way */
+    struct cpl_timed_batch timed;        /* in a profile run */
+    struct cpl_exchange *last_exchange;  /* the last neighborhood exchange (neighbor_order.h) */
+    struct cpl_exchange *timed_exchange; /* waits for the end of the next one */
+    int64_t n_exchanges;                 /* that have been called */
 
     int rank; /* in MPI_COMM_WORLD */
     int size;
@@ -79,6 +82,9 @@ struct cpl_context {
     int64_t n_ever_planned; /* communicators that have got a private communicator so far */
     int n_planned;          /* communicators that hold a private communicator now */
     int64_t n_reordered;    /* communicators whose ranks were placed (reorder.h) */
+    int64_t
+        n_reorderable; /* that would have been, had the settings let them; on the rank that maps, */
+    double reorder_before_us, reorder_after_us; /* and the modelled times of what gains most */
     /* Point-to-point messages (pt2pt.h): */
     bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */

@@ -39,6 +39,10 @@ static inline int64_t cpl_span_bytes(const struct cpl_span *span)
     return span->count * span->type.size;
 }
 
+/* Copies between two spans of this rank, of any types with the same signature. Returns MPI_SUCCESS
+ * or MPI's error. */
+int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to);
+
 /* Copies a span's data to `to` in packing order. Returns MPI_SUCCESS or MPI's error. */
 int cpl_span_pack(const struct cpl_span *span, unsigned char *to);
 

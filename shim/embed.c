@@ -5,115 +5,35 @@
 #include "comm_state.h"
 #include "log.h"
 #include "planner/hypercube.h"
+#include "pt2pt.h"
 #include "pt2pt_internal.h"
+#include "pt2pt_requests.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define TIMES_COMPARED 8 /* with MPI's own result before ours is taken for it */
+#define NO_STEP        (-1)
 
-enum verdict {
-    REFUSED,  /* MPI's */
-    NEW,      /* MPI's for once: it checks the arguments */
-    EXACT,    /* the same result in any order */
-    TRUSTED,  /* the user says so, or the bits were the same each time */
-    COMPARING /* carried out by both, and compared */
+/* A reduction from its start to its end on this rank. */
+struct cpl_reduction {
+    struct cpl_reduction *next;
+    struct cpl_comm_state *state;
+    struct cpl_embed_kind *kind;
+    struct cpl_hypercube cube;
+    void *vector;   /* the program's, or below */
+    size_t bytes;   /* of it */
+    bool runs;      /* it is the first one pending, and its messages are on their way */
+    int32_t awaits; /* the step whose message is to come; NO_STEP: none, it is over */
+    bool failed;    /* no memory for a message */
+    bool over;      /* for the blocking call that made it */
+    /* Of a nonblocking one: */
+    struct cpl_request *request; /* NULL: it blocks */
+    void *theirs;                /* COMPARING: MPI's result, */
+    MPI_Request comparison;      /* and its request */
+    unsigned char own[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
 };
-
-bool cpl_embed_is_small(int64_t count, MPI_Datatype type)
-{
-    struct cpl_type described = {.handle = type};
-    return count >= 0 && count <= CPL_EMBED_VECTOR && cpl_type_describe(type, &described) &&
-           count * described.extent <= CPL_EMBED_VECTOR;
-}
-
-static bool is_integer(MPI_Datatype type)
-{
-    const MPI_Datatype integers[] = {
-        MPI_INT,           MPI_LONG,           MPI_SHORT,     MPI_UNSIGNED,
-        MPI_UNSIGNED_LONG, MPI_UNSIGNED_SHORT, MPI_LONG_LONG, MPI_UNSIGNED_LONG_LONG,
-        MPI_SIGNED_CHAR,   MPI_UNSIGNED_CHAR,  MPI_BYTE,      MPI_INT8_T,
-        MPI_INT16_T,       MPI_INT32_T,        MPI_INT64_T,   MPI_UINT8_T,
-        MPI_UINT16_T,      MPI_UINT32_T,       MPI_UINT64_T,  MPI_C_BOOL,
-        MPI_AINT,          MPI_OFFSET,         MPI_COUNT,     MPI_INTEGER,
-        MPI_LOGICAL};
-    for (size_t k = 0; k < sizeof integers / sizeof *integers; k++)
-        if (type == integers[k])
-            return true;
-    return false;
-}
-
-static bool is_among(MPI_Op op, const MPI_Op *ops, size_t n)
-{
-    for (size_t k = 0; k < n; k++)
-        if (op == ops[k])
-            return true;
-    return false;
-}
-
-/* Of floating-point numbers even the larger of two may be either of two zeros. */
-static bool is_exact(MPI_Op op, MPI_Datatype type)
-{
-    const MPI_Op always[] = {MPI_LAND, MPI_LOR,  MPI_LXOR,   MPI_BAND,
-                             MPI_BOR,  MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
-    const MPI_Op of_integers[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD};
-    return is_among(op, always, sizeof always / sizeof *always) ||
-           (is_among(op, of_integers, sizeof of_integers / sizeof *of_integers) &&
-            is_integer(type));
-}
-
-static bool is_predefined(MPI_Op op)
-{
-    return is_exact(op, MPI_INT);
-}
-
-static bool is_commutative(MPI_Op op)
-{
-    int flag = 0;
-    return PMPI_Op_commutative(op, &flag) == MPI_SUCCESS && flag;
-}
-
-static bool is_named(MPI_Datatype type)
-{
-    int n_integers, n_addresses, n_types, combiner = MPI_COMBINER_DUP;
-    return PMPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner) ==
-               MPI_SUCCESS &&
-           combiner == MPI_COMBINER_NAMED;
-}
-
-/* How a kind of reduction that was not met before is to be treated: alike on all ranks. A function
- * of the user's may be another one the next time, under the same handle: it is not compared. */
-static enum verdict judge(MPI_Op op, MPI_Datatype type)
-{
-    bool all = cpl_context.settings.embed == CPL_EMBED_ALL;
-    if (!is_named(type))
-        return REFUSED;
-    if (!is_predefined(op))
-        return all && is_commutative(op) ? TRUSTED : REFUSED;
-    if (is_exact(op, type))
-        return EXACT;
-    return all ? TRUSTED : COMPARING;
-}
-
-/* What is known of a kind of reduction; NULL: too many kinds. The same on all ranks, which make the
- * same reductions. */
-static struct cpl_embed_key *find_key(struct cpl_embed *embed, MPI_Op op, MPI_Datatype type,
-                                      int64_t count)
-{
-    struct cpl_type described;
-    for (int k = 0; k < embed->n_keys; k++)
-        if (embed->key[k].op == op && embed->key[k].type == type && embed->key[k].count == count)
-            return &embed->key[k];
-    if (embed->n_keys == CPL_EMBED_KEYS || !cpl_type_describe(type, &described))
-        return NULL;
-    struct cpl_embed_key *key = &embed->key[embed->n_keys++];
-    *key = (struct cpl_embed_key){.op = op,
-                                  .type = type,
-                                  .count = count,
-                                  .extent = described.extent,
-                                  .verdict = cpl_embed_is_small(count, type) ? NEW : REFUSED};
-    return key;
-}
 
 /* The steps, then two of the ranks that fold. */
 static int n_slots(int size)
@@ -131,6 +51,10 @@ bool cpl_embed_init(struct cpl_comm_state *state)
 
 void cpl_embed_free(struct cpl_embed *embed)
 {
+    struct cpl_reduction *r, *next;
+    LL_FOREACH_SAFE(embed->spare, r, next)
+    free(r);
+    free(embed->points);
     free(embed->slot);
     free(embed->cargo);
     *embed = (struct cpl_embed){.on = false};
@@ -224,29 +148,20 @@ void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t st
 
 /* --- one reduction */
 
-struct reduction {
-    struct cpl_comm_state *state;
-    const struct cpl_embed_key *key;
-    struct cpl_hypercube cube;
-    void *vector;
-    size_t bytes; /* of it */
-    bool failed;  /* no memory for a message */
-};
-
 /* The numbers of the two steps before and after the others, which come behind them. */
-static int32_t fold_step(const struct reduction *r)
+static int32_t fold_step(const struct cpl_reduction *r)
 {
     return r->cube.n_steps;
 }
 
-static int32_t unfold_step(const struct reduction *r)
+static int32_t unfold_step(const struct cpl_reduction *r)
 {
     return r->cube.n_steps + 1;
 }
 
 /* Sends the vector to a rank, and the cargo whose corner has `value` in the bits of `mask`. What
  * there is no room for goes on alone. */
-static void send(struct reduction *r, int to, int32_t step, int mask, int value)
+static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int value)
 {
     struct cpl_pt2pt *p = &r->state->pt2pt;
     struct cpl_embed *embed = &p->embed;
@@ -286,58 +201,124 @@ static void send(struct reduction *r, int to, int32_t step, int mask, int value)
     cpl_rides_send_reduction(&p->rides, flight, to, embed->number, step);
 }
 
-/* Waits, while polling, for the message of a step. Returns its vector. */
-static unsigned char *receive(struct reduction *r, int32_t step)
+/* Combines another rank's vector with this one's, in the order of points. */
+static void combine(struct cpl_reduction *r, unsigned char *theirs, bool theirs_first)
 {
-    struct cpl_embed *embed = &r->state->pt2pt.embed;
-    struct cpl_embed_slot *slot = slot_of(embed, embed->number, step);
-    while (!slot->came)
-        cpl_pt2pt_poll();
-    slot->came = false;
-    return slot->vector;
-}
-
-/* Combines another rank's vector with this one's, in the order of ranks. */
-static void combine(struct reduction *r, unsigned char *theirs, bool theirs_first)
-{
-    const struct cpl_embed_key *key = r->key;
+    const struct cpl_embed_kind *kind = r->kind;
     if (r->bytes == 0)
         return;
     if (theirs_first) {
-        PMPI_Reduce_local_c(theirs, r->vector, key->count, key->type, key->op);
+        PMPI_Reduce_local_c(theirs, r->vector, kind->count, kind->type, kind->op);
         return;
     }
-    PMPI_Reduce_local_c(r->vector, theirs, key->count, key->type, key->op);
+    PMPI_Reduce_local_c(r->vector, theirs, kind->count, kind->type, kind->op);
     memcpy(r->vector, theirs, r->bytes);
 }
 
-/* All but the even ones of the ranks that fold. */
-static void exchange(struct reduction *r)
+/* Enters one of the steps in which all corners exchange, or ends them. */
+static void enter(struct cpl_reduction *r, int32_t k)
 {
-    int rank = r->state->rank, mine = cpl_hypercube_corner(&r->cube, rank);
-    for (int k = 0; k < r->cube.n_steps; k++) {
-        int bit = 1 << k, partner = cpl_hypercube_rank(&r->cube, mine ^ bit);
-        send(r, partner, k, bit, (mine ^ bit) & bit);
-        combine(r, receive(r, k), partner < rank);
+    int rank = r->state->rank, all = (1 << r->cube.n_steps) - 1, bit = 1 << k;
+    int corner = cpl_hypercube_corner(&r->cube, rank);
+    r->awaits = k < r->cube.n_steps ? k : NO_STEP;
+    if (r->awaits != NO_STEP)
+        send(r, cpl_hypercube_rank(&r->cube, corner ^ bit), k, bit, (corner ^ bit) & bit);
+    else if (cpl_hypercube_folds(&r->cube, rank))
+        send(r, cpl_hypercube_companion(&r->cube, rank), unfold_step(r), all, corner);
+}
+
+static void begin(struct cpl_reduction *r)
+{
+    int rank = r->state->rank;
+    r->runs = true;
+    r->awaits = cpl_hypercube_is_guest(&r->cube, rank) ? unfold_step(r) : fold_step(r);
+    if (!cpl_hypercube_folds(&r->cube, rank))
+        enter(r, 0);
+    else if (cpl_hypercube_is_guest(&r->cube, rank))
+        send(r, cpl_hypercube_companion(&r->cube, rank), fold_step(r), 0, 0);
+}
+
+/* The message of the step that it awaits has come. */
+static void step(struct cpl_reduction *r, unsigned char *vector)
+{
+    int32_t k = r->awaits, corner = cpl_hypercube_corner(&r->cube, r->state->rank);
+    if (k == unfold_step(r)) {
+        if (r->bytes > 0)
+            memcpy(r->vector, vector, r->bytes);
+        r->awaits = NO_STEP;
+    } else if (k == fold_step(r)) {
+        combine(r, vector, true);
+        enter(r, 0);
+    } else {
+        combine(r, vector, corner & 1 << k);
+        enter(r, k + 1);
     }
 }
 
-static void reduce(struct reduction *r)
+/* Goes on as far as messages have come. Returns whether it is over. */
+static bool advance(struct cpl_reduction *r, bool *any)
 {
-    int rank = r->state->rank, all = (1 << r->cube.n_steps) - 1;
-    bool folds = rank < 2 * r->cube.n_folded;
-    if (folds && rank % 2 == 0) {
-        send(r, rank + 1, fold_step(r), 0, 0);
-        unsigned char *result = receive(r, unfold_step(r));
-        if (r->bytes > 0)
-            memcpy(r->vector, result, r->bytes);
-        return;
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    int done = 1;
+    while (r->awaits != NO_STEP) {
+        struct cpl_embed_slot *slot = slot_of(embed, embed->number, r->awaits);
+        if (!slot->came)
+            return false;
+        slot->came = false;
+        *any = true;
+        step(r, slot->vector);
     }
-    if (folds)
-        combine(r, receive(r, fold_step(r)), true);
-    exchange(r);
-    if (folds)
-        send(r, rank - 1, unfold_step(r), all, cpl_hypercube_corner(&r->cube, rank));
+    if (r->comparison != MPI_REQUEST_NULL)
+        PMPI_Test(&r->comparison, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+static void note_comparison(struct cpl_embed_kind *kind, bool done, const void *ours,
+                            const void *theirs)
+{
+    size_t bytes = (size_t)(kind->count * kind->extent);
+    kind->n_equal += done && (bytes == 0 || memcmp(ours, theirs, bytes) == 0);
+}
+
+static int error_of(const struct cpl_reduction *r)
+{
+    return r->failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+}
+
+/* It is over, and no longer pending. */
+static void end(struct cpl_reduction *r)
+{
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    embed->number++;
+    embed->n_reductions++;
+    r->over = true;
+    if (!r->request)
+        return;
+    if (r->theirs)
+        note_comparison(r->kind, !r->failed, r->own, r->theirs);
+    cpl_request_close_collective(r->request, r->theirs ? MPI_SUCCESS : error_of(r));
+    LL_PREPEND(embed->spare, r);
+}
+
+bool cpl_embed_progress(struct cpl_comm_state *state)
+{
+    struct cpl_embed *embed = &state->pt2pt.embed;
+    bool any = false;
+    for (struct cpl_reduction *r; (r = embed->pending); any = true) {
+        if (!r->runs)
+            begin(r);
+        if (!advance(r, &any))
+            break;
+        LL_DELETE(embed->pending, r);
+        end(r);
+    }
+    return any;
+}
+
+void cpl_embed_finish(struct cpl_comm_state *state)
+{
+    while (state->pt2pt.embed.pending)
+        cpl_pt2pt_poll();
 }
 
 /* The batch becomes the cargo. */
@@ -350,77 +331,214 @@ static void take_batch(struct cpl_pt2pt *p)
         at += cpl_segment_bytes(&head);
         p->embed.n_segments++;
     }
+    cpl_pt2pt_batch_embedded(p);
 }
+
+/* Prepares a reduction of what is in vector. The bits of IN_ORDER kinds, and of those that are to
+ * become it, hang on the order of ranks. */
+static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
+                    struct cpl_embed_kind *kind, const void *input, void *vector)
+{
+    const struct cpl_embed *embed = &state->pt2pt.embed;
+    r->state = state;
+    r->kind = kind;
+    r->cube = cpl_hypercube_of(state->size);
+    if (embed->points && kind->verdict == CPL_EMBED_ANY_ORDER) {
+        r->cube.point_of = embed->points;
+        r->cube.rank_at = embed->points + state->size;
+    }
+    r->vector = vector;
+    r->bytes = (size_t)(kind->count * kind->extent);
+    r->runs = r->failed = r->over = false;
+    r->request = NULL;
+    r->theirs = NULL;
+    r->comparison = MPI_REQUEST_NULL;
+    if (r->bytes > 0 && input != vector)
+        memcpy(vector, input, r->bytes);
+}
+
+static void put_off(struct cpl_reduction *r)
+{
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    r->next = NULL;
+    LL_APPEND(embed->pending, r);
+}
+
+/* --- blocking */
 
 /* Returns MPI's error. */
-static int carry_out(struct cpl_comm_state *state, const struct cpl_embed_key *key,
-                     const void *input, void *vector)
+static int carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *input,
+                     void *vector)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    struct reduction r = {.state = state,
-                          .key = key,
-                          .cube = cpl_hypercube_of(state->size),
-                          .vector = vector,
-                          .bytes = (size_t)(key->count * key->extent)};
-    if (r.bytes > 0 && input != vector)
-        memcpy(vector, input, r.bytes);
-    take_batch(p);
-    cpl_pt2pt_batch_embedded(p);
-    reduce(&r);
-    p->embed.number++;
-    p->embed.n_reductions++;
+    struct cpl_reduction r;
+    prepare(&r, state, kind, input, vector);
+    take_batch(&state->pt2pt);
+    put_off(&r);
+    cpl_embed_progress(state);
+    while (!r.over)
+        cpl_pt2pt_poll();
     if (r.failed)
         PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-    return r.failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    return error_of(&r);
 }
 
-static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_key *key,
+static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
                   const void *send, void *recv)
 {
-    return cpl_collective_Allreduce_c(send, recv, key->count, key->type, key->op, state->comm);
+    return cpl_collective_Allreduce(send, recv, (int)kind->count, kind->type, kind->op,
+                                    state->comm);
+}
+
+/* Whether ours have had MPI's bits each time, on all ranks. Collective. */
+static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    bool trusted = cpl_agree_all(state->private_comm, kind->n_equal == TIMES_COMPARED);
+    kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
+    if (!trusted)
+        cpl_pt2pt_review_soon(p);
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "embed", "%d ranks, %s reductions of %lld elements: %s", state->size,
+                kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,
+                trusted ? "the bits are MPI's; they carry messages from now on"
+                        : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
 }
 
 /* Ours beside MPI's, whose result it is. After so many with the same bits on all ranks ours are
  * taken for MPI's. */
-static int compare(struct cpl_comm_state *state, struct cpl_embed_key *key, const void *send,
+static int compare(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                    void *recv)
 {
     unsigned char vector[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
-    size_t bytes = (size_t)(key->count * key->extent);
-    int mine = carry_out(state, key, send == MPI_IN_PLACE ? recv : send, vector);
-    int result = by_mpi(state, key, send, recv);
-    key->n_equal += mine == MPI_SUCCESS && result == MPI_SUCCESS &&
-                    (bytes == 0 || memcmp(vector, recv, bytes) == 0);
-    if (++key->n_compared < TIMES_COMPARED)
-        return result;
-    bool trusted = cpl_agree_all(state->private_comm, key->n_equal == TIMES_COMPARED);
-    key->verdict = trusted ? TRUSTED : REFUSED;
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "embed", "%d ranks, reductions of %lld elements: %s", state->size,
-                (long long)key->count,
-                trusted ? "the bits are MPI's; they carry messages from now on"
-                        : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
+    int mine = carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, vector);
+    int result = by_mpi(state, kind, send, recv);
+    note_comparison(kind, mine == MPI_SUCCESS && result == MPI_SUCCESS, vector, recv);
+    if (++kind->n_comparing == TIMES_COMPARED)
+        decide(state, kind);
     return result;
 }
 
-bool cpl_embed_takes(struct cpl_comm_state *state, const void *send, const void *recv,
-                     int64_t count, MPI_Datatype type, MPI_Op op)
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
+                                       const void *recv, int64_t count, MPI_Datatype type,
+                                       MPI_Op op, bool blocking)
 {
     if (count > 0 && (!send || !recv || send == recv))
-        return false; /* MPI refuses it */
-    const struct cpl_embed_key *key = find_key(&state->pt2pt.embed, op, type, count);
-    return key && key->verdict != REFUSED;
+        return NULL; /* MPI refuses it */
+    struct cpl_embed_kind *kind =
+        cpl_embed_kind_find(&state->pt2pt.embed.kinds, op, type, count, blocking);
+    bool carried =
+        kind && kind->verdict != CPL_EMBED_REFUSED && kind->verdict != CPL_EMBED_UNDECIDED;
+    return carried ? kind : NULL;
 }
 
-int cpl_embed_allreduce(struct cpl_comm_state *state, const void *send, void *recv, int64_t count,
-                        MPI_Datatype type, MPI_Op op)
+/* MPI has carried out the first one. */
+static void judge(struct cpl_embed_kind *kind, int result)
 {
-    struct cpl_embed_key *key = find_key(&state->pt2pt.embed, op, type, count);
-    if (key->verdict == COMPARING)
-        return compare(state, key, send, recv);
-    if (key->verdict != NEW)
-        return carry_out(state, key, send == MPI_IN_PLACE ? recv : send, recv);
-    int result = by_mpi(state, key, send, recv);
-    key->verdict = result == MPI_SUCCESS ? (int)judge(op, type) : REFUSED;
+    kind->verdict = CPL_EMBED_REFUSED;
+    if (result == MPI_SUCCESS)
+        kind->verdict = cpl_embed_judge(kind->count, kind->type, kind->op, kind->blocking);
+}
+
+int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
+                        void *recv)
+{
+    if (kind->verdict == CPL_EMBED_COMPARING)
+        return compare(state, kind, send, recv);
+    if (kind->verdict != CPL_EMBED_NEW)
+        return carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
+    int result = by_mpi(state, kind, send, recv);
+    judge(kind, result);
     return result;
+}
+
+/* --- nonblocking */
+
+static int by_mpi_nonblocking(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
+                              const void *send, void *recv, MPI_Request *request)
+{
+    return PMPI_Iallreduce(send, recv, (int)kind->count, kind->type, kind->op, state->comm,
+                           request);
+}
+
+static struct cpl_reduction *new_reduction(struct cpl_embed *embed)
+{
+    struct cpl_reduction *r = embed->spare;
+    if (r)
+        LL_DELETE(embed->spare, r);
+    else
+        r = calloc(1, sizeof *r);
+    return r;
+}
+
+static void count_comparison(struct cpl_embed_kind *kind)
+{
+    if (++kind->n_comparing == TIMES_COMPARED)
+        kind->verdict = CPL_EMBED_UNDECIDED;
+}
+
+/* Without memory for a request this rank takes part nevertheless, and waits: others need it. */
+static int carry_out_now(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
+                         const void *send, void *recv, MPI_Request *request)
+{
+    unsigned char vector[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    const void *input = send == MPI_IN_PLACE ? recv : send;
+    bool compares = kind->verdict == CPL_EMBED_COMPARING;
+    int mine = carry_out(state, kind, input, compares ? vector : recv);
+    if (compares) {
+        count_comparison(kind);
+        return by_mpi_nonblocking(state, kind, send, recv, request);
+    }
+    if (mine == MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+    return MPI_ERR_NO_MEM;
+}
+
+static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
+                 void *recv, MPI_Request *request)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    const void *input = send == MPI_IN_PLACE ? recv : send;
+    bool compares = kind->verdict == CPL_EMBED_COMPARING;
+    struct cpl_reduction *r = new_reduction(&p->embed);
+    struct cpl_request *made = r ? cpl_request_make(state->comm, true) : NULL;
+    int result = MPI_SUCCESS;
+    if (!made) {
+        free(r);
+        return carry_out_now(state, kind, send, recv, request);
+    }
+    prepare(r, state, kind, input, compares ? r->own : recv);
+    cpl_request_open_collective(made);
+    r->request = made;
+    *request = made->handle;
+    if (compares) {
+        r->theirs = recv;
+        count_comparison(kind);
+        result = by_mpi_nonblocking(state, kind, send, recv, &r->comparison);
+    }
+    if (cpl_pt2pt_batch_waits(p))
+        take_batch(p);
+    put_off(r);
+    cpl_embed_progress(state);
+    return result;
+}
+
+int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
+                         const void *send, void *recv, MPI_Request *request)
+{
+    if (kind->verdict != CPL_EMBED_NEW)
+        return start(state, kind, send, recv, request);
+    int result = by_mpi_nonblocking(state, kind, send, recv, request);
+    judge(kind, result);
+    return result;
+}
+
+void cpl_embed_decide(struct cpl_comm_state *state)
+{
+    struct cpl_embed_kinds *kinds = &state->pt2pt.embed.kinds;
+    for (int k = 0; k < kinds->n; k++) {
+        if (kinds->kind[k].verdict != CPL_EMBED_UNDECIDED)
+            continue;
+        cpl_embed_finish(state);
+        decide(state, &kinds->kind[k]);
+    }
 }

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
+const char *cpl_exchange_kind_name(int kind)
 {
-    static const char *const names[CPL_N_NEIGHBOR_KINDS + 1] = {
+    static const char *const names[] = {
         [CPL_NEIGHBOR_ALLTOALL] = "Neighbor_alltoall",
         [CPL_NEIGHBOR_ALLTOALLV] = "Neighbor_alltoallv",
         [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
@@ -21,6 +21,8 @@ const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind)
         [CPL_ALLTOALLV] = "Alltoallv",
         [CPL_ALLTOALLW] = "Alltoallw",
         [CPL_KIND_PT2PT] = "pt2pt",
+        [CPL_KIND_ALLGATHER] = "Allgather",
+        [CPL_KIND_ALLGATHERV] = "Allgatherv",
     };
     return names[kind];
 }
@@ -145,6 +147,21 @@ static void tell_duplicates(const struct cpl_exchange *x, const int64_t *sums, s
     d->forwarded_after = per_call(sums[SUM_FORWARDED_AFTER], calls);
 }
 
+/* What became of an order of its messages. */
+static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
+{
+    if (!o->made)
+        return;
+    *r = (struct cpl_record_order){
+        .found = 1,
+        .in_use = cpl_trial_candidate(&o->trial) == 1,
+        .next_kind = o->next.kind,
+        .next_pattern = o->next.pattern,
+        .units = o->units,
+        .calls = o->n_calls,
+        .tried_us = {cpl_trial_us(&o->trial, 0), cpl_trial_us(&o->trial, 1)}};
+}
+
 static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                        const struct figures *figures)
 {
@@ -161,6 +178,7 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
     r.planned_seconds = figures->seconds[1] * (double)r.calls_planned;
     tell_choice(x, &r);
     tell_duplicates(x, figures->sums, &r);
+    tell_order(&x->order, &r.order);
     cpl_report_add(&r);
 }
 
@@ -189,5 +207,6 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
     cpl_neighbor_drain(exchange);
     if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())
         record(exchange, state);
+    cpl_neighbor_order_forget(exchange);
     cpl_exchange_release(exchange);
 }

@@ -8,6 +8,7 @@
 #include "agree.h"
 #include "datatype.h"
 #include "executor.h"
+#include "neighbor_order.h"
 #include "neighbor_share.h"
 #include "samples.h"
 #include "trial.h"
@@ -31,8 +32,10 @@ enum cpl_neighbor_kind {
     CPL_N_NEIGHBOR_KINDS
 };
 
-/* The kind of a record of point-to-point messages. */
-#define CPL_KIND_PT2PT CPL_N_NEIGHBOR_KINDS
+/* The kinds of records of point-to-point messages, MPI_Allgather and MPI_Allgatherv. */
+#define CPL_KIND_PT2PT      CPL_N_NEIGHBOR_KINDS
+#define CPL_KIND_ALLGATHER  (CPL_N_NEIGHBOR_KINDS + 1)
+#define CPL_KIND_ALLGATHERV (CPL_N_NEIGHBOR_KINDS + 2)
 
 enum cpl_exchange_phase {
     CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
@@ -88,6 +91,7 @@ struct cpl_exchange {
     struct cpl_executor *executor;                 /* the one that carries the call at hand */
     struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
     struct cpl_sharing sharing;                    /* learned duplicates */
+    struct cpl_order order;                        /* of its messages */
     int64_t forwarded_dropped;                     /* bytes, by executors that gave way to it */
 
     /* How this rank's neighbours take part, set when planned: */
@@ -127,6 +131,6 @@ void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ra
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
 
 /* "Neighbor_alltoallv" and so on. */
-const char *cpl_exchange_kind_name(enum cpl_neighbor_kind kind);
+const char *cpl_exchange_kind_name(int kind);
 
 #endif

@@ -59,6 +59,10 @@ struct cpl_executor {
     uint32_t *out_length; /* per out-segment */
     bool *first_use;      /* per out-segment: the first one with the payload that it forwards */
     int32_t *missing;     /* per out-edge: in-edges that it still waits for */
+    int32_t n_first;      /* out-edges that wait for none, */
+    int32_t *first_sends; /* in the plan's order */
+    int32_t *ordered;     /* the same in another order; NULL: there is none */
+    bool uses_order;
     MPI_Request *recv_request; /* n_in */
     MPI_Request *send_request; /* 2 * n_out */
     int n_sends;
@@ -122,17 +126,21 @@ static bool allocate(struct cpl_executor *x)
     x->out_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_out_segments);
     x->first_use = CPL_ARENA_ARRAY(&x->arena, bool, p->n_out_segments);
     x->missing = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
+    x->first_sends = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
     x->recv_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, p->n_in);
     x->send_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, 2 * (size_t)p->n_out);
     x->arrived = CPL_ARENA_ARRAY(&x->arena, int, p->n_in);
     x->status = CPL_ARENA_ARRAY(&x->arena, MPI_Status, p->n_in);
     if (!x->in || !x->out || !x->in_length || !x->in_edge || !x->in_offset || !x->out_length ||
-        !x->first_use || !x->missing || !x->recv_request || !x->send_request || !x->arrived ||
-        !x->status)
+        !x->first_use || !x->missing || !x->first_sends || !x->recv_request || !x->send_request ||
+        !x->arrived || !x->status)
         return false;
     for (int32_t e = 0; e < p->n_in; e++)
         for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
             x->in_edge[s] = e;
+    for (int32_t e = 0; e < p->n_out; e++)
+        if (p->out_waits[e] == 0)
+            x->first_sends[x->n_first++] = e;
     bool done = true;
     for (int32_t e = 0; e < p->n_in && done; e++)
         done = set_room(&x->in[e], room_for(cpl_rank_plan_in_volume(p, e)), n_in_segments(x, e));
@@ -193,6 +201,38 @@ void cpl_executor_destroy(struct cpl_executor *executor)
 struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor)
 {
     return (struct cpl_executor_work){executor->exchange, executor->carried, executor->forwarded};
+}
+
+int32_t cpl_executor_n_sends(const struct cpl_executor *executor)
+{
+    return executor->plan.n_out;
+}
+
+int32_t cpl_executor_first_sends(const struct cpl_executor *executor, int32_t *to)
+{
+    for (int32_t k = 0; k < executor->n_first; k++)
+        to[k] = executor->plan.out_to[executor->first_sends[k]];
+    return executor->n_first;
+}
+
+bool cpl_executor_set_order(struct cpl_executor *executor, const int64_t *order)
+{
+    struct cpl_executor *x = executor;
+    if (!x->ordered)
+        x->ordered = CPL_ARENA_ARRAY(&x->arena, int32_t, x->plan.n_out);
+    for (int32_t k = 0; k < x->n_first && x->ordered; k++)
+        x->ordered[k] = x->first_sends[order[k]];
+    return x->ordered;
+}
+
+bool cpl_executor_has_order(const struct cpl_executor *executor)
+{
+    return executor->ordered;
+}
+
+void cpl_executor_use_order(struct cpl_executor *executor, bool use)
+{
+    executor->uses_order = use;
 }
 
 static void note_error(struct run *run, int code)
@@ -472,11 +512,11 @@ void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads
     x->n_sends = x->n_sent = 0;
     x->exchange++;
     post_receives(&x->run);
-    for (int32_t e = 0; e < x->plan.n_out; e++) {
+    const int32_t *first = x->uses_order && x->ordered ? x->ordered : x->first_sends;
+    for (int32_t e = 0; e < x->plan.n_out; e++)
         x->missing[e] = x->plan.out_waits[e];
-        if (x->missing[e] == 0)
-            send_edge(&x->run, e);
-    }
+    for (int32_t k = 0; k < x->n_first; k++)
+        send_edge(&x->run, first[k]);
 }
 
 bool cpl_executor_progress(struct cpl_executor *executor, int *result)

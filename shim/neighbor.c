@@ -92,6 +92,17 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
     return !lacks_displs(side) && resolve_span(side, rank, &type, span);
 }
 
+bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (lacks_displs(side))
+        return false;
+    for (int r = 0; r < n; r++)
+        if (!resolve_span(side, r, &type, &spans[r]))
+            return false;
+    return true;
+}
+
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
                             int n_extra)
 {
@@ -165,39 +176,34 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
             cpl_trial_us(trial, trial->chosen), cpl_trial_us(trial, 0));
 }
 
-/* Notes what a call took. At the end of a round the ranks put their times together: collective
- * then. */
+/* Notes what a call took; collective as cpl_agree_trial is. */
 static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
                       double seconds)
 {
-    struct cpl_trial *trial = &exchange->trial;
-    double slowest_us[CPL_MAX_TRIED];
-    int32_t before = trial->chosen;
-    if (!cpl_trial_note(trial, seconds * 1e6))
-        return;
-    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
-    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
-                             state->private_comm);
-    cpl_trial_judge(trial, slowest_us);
-    if (!trial->running)
+    int32_t before = exchange->trial.chosen;
+    if (cpl_agree_trial(state->private_comm, &exchange->trial, seconds * 1e6))
         log_choice(state, exchange, before);
 }
 
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
 {
-    if (exchange->phase != CPL_PHASE_PLANNED)
-        return false;
-    int32_t candidate = cpl_trial_candidate(&exchange->trial);
-    if (exchange->trial.running)
+    bool planned = exchange->phase == CPL_PHASE_PLANNED;
+    int32_t candidate = planned ? cpl_trial_candidate(&exchange->trial) : 0;
+    bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
+    bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
+    if ((planned && exchange->trial.running) || is_order_tried)
         cpl_collective_Barrier(state->private_comm);
+    if (is_order_tried)
+        cpl_neighbor_order_begin(exchange);
+    exchange->executor = candidate > 0 ? exchange->executors[candidate - 1] : NULL;
     if (candidate > 0)
-        exchange->executor = exchange->executors[candidate - 1];
-    return candidate > 0;
+        cpl_executor_use_order(exchange->executor, is_ordered);
+    return candidate > 0 || is_ordered;
 }
 
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
 {
-    if (exchange->trial.running || cpl_report_is_wanted())
+    if (exchange->trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
         return false;
     cpl_trial_note(&exchange->trial, 0);
     return true;
@@ -208,9 +214,12 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
 {
     int result = cpl_neighbor_run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
-    exchange->calls_planned++;
-    cpl_samples_add(&exchange->planned, seconds);
-    note_call(state, exchange, seconds);
+    cpl_neighbor_order_ended(exchange);
+    exchange->calls_planned += exchange->executor != NULL;
+    exchange->order.n_calls += !exchange->executor;
+    cpl_samples_add(exchange->executor ? &exchange->planned : &exchange->direct, seconds);
+    if (exchange->phase == CPL_PHASE_PLANNED)
+        note_call(state, exchange, seconds);
     return result;
 }
 
@@ -227,6 +236,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         cpl_pt2pt_poll();
     if (exchange->phase == CPL_PHASE_PLANNED)
         cpl_neighbor_share(call, state, exchange);
+    cpl_neighbor_order(state, exchange);
     bool carried = cpl_neighbor_take_turn(state, exchange);
     if (!carried && cpl_neighbor_pass_untimed(exchange))
         return false;
@@ -246,6 +256,7 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
     if (!call->watched)
         return;
     double seconds = PMPI_Wtime() - call->start;
+    cpl_neighbor_order_ended(call->watched);
     cpl_samples_add(&call->watched->direct, seconds);
     if (call->watched->phase == CPL_PHASE_PLANNED)
         note_call(call->state, call->watched, seconds);

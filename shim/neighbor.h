@@ -46,6 +46,11 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
  * mostly to the same ones; messages that are not in the plan go straight. */
 bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result);
 
+/* Where the data for (or from) each of n ranks is, of one side of a call with arguments for all
+ * ranks. Returns false when MPI would refuse an argument. Local. */
+bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n,
+                                struct cpl_span *spans);
+
 /* After PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 

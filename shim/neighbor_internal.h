@@ -56,6 +56,10 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *exchange);
 void cpl_neighbor_plan_tokens(const struct cpl_adjacency *adjacency, const bool *straight,
                               int *token);
 
+/* Finds out how parallel edges match and which messages go straight. Collective; may fail on some
+ * ranks only. */
+bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
+
 /* How many plans to ask for: several where the blocking calls choose by measurement. */
 int cpl_neighbor_plan_most(const struct cpl_exchange *exchange);
 
@@ -87,13 +91,14 @@ bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
-/* Whether a plan carries the blocking call at hand; makes its executor the exchange's. While a
+/* Whether a plan carries the blocking call at hand, whose executor becomes the exchange's, or its
+ * messages leave in an order that MPI would not send them in: then the executor is NULL. While a
  * trial is running all ranks come together first: else a late rank would be timed, not the
  * exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* A call that MPI is to carry and nobody wants timed, outside trials without a report: counts it
- * and returns true. */
+/* A call that MPI is to carry and nobody wants timed, outside trials and without a report: counts
+ * it and returns true. */
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
 
 /* One carrying of a planned exchange: from the data resolved for it until it is complete. One at a
@@ -101,7 +106,7 @@ bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
 struct cpl_neighbor_ride {
     struct cpl_comm_state *state;
     struct cpl_exchange *x;
-    struct cpl_executor *executor;
+    struct cpl_executor *executor; /* NULL: every message goes straight */
     struct cpl_neighbor_data *data;
     bool carried; /* all that goes by combined messages is done */
     int result;   /* MPI's, of the first error */

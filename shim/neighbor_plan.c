@@ -37,6 +37,7 @@ void cpl_exchange_release(struct cpl_exchange *x)
         x->executors[k] = NULL;
     }
     cpl_neighbor_share_free(&x->sharing);
+    cpl_neighbor_order_free(&x->order);
     free(x->out_straight);
     free(x->in_straight);
     free(x->payload);
@@ -92,22 +93,22 @@ void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straigh
 /* Exchanges tokens by the kind's own call, or alltoallv where any order does (allgather) or where
  * MPI's own is not to be trusted (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
  */
-static bool exchange_tokens(const struct cpl_neighbor_call *call, int n_in, int n_out,
-                            const int *out, int *in)
+static bool exchange_tokens(MPI_Comm comm, const struct cpl_exchange *x, const int *out, int *in)
 {
-    if (call->kind == CPL_NEIGHBOR_ALLTOALL)
-        return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, call->comm) ==
+    int n_in = x->adjacency->in.n, n_out = x->adjacency->out.n;
+    if (x->kind == CPL_NEIGHBOR_ALLTOALL)
+        return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, comm) ==
                MPI_SUCCESS;
     int n = n_in > n_out ? n_in : n_out;
     int *ones = zeroed(n, sizeof *ones), *displs = zeroed(n, sizeof *displs);
-    bool ready = cpl_agree_all(call->comm, ones && displs), done = false;
+    bool ready = cpl_agree_all(comm, ones && displs), done = false;
     if (ready) {
         for (int k = 0; k < n; k++) {
             ones[k] = 1;
             displs[k] = k;
         }
         done = cpl_collective_Neighbor_alltoallv(out, ones, displs, MPI_INT, in, ones, displs,
-                                                 MPI_INT, call->comm) == MPI_SUCCESS;
+                                                 MPI_INT, comm) == MPI_SUCCESS;
     }
     free(ones);
     free(displs);
@@ -139,16 +140,14 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
     return true;
 }
 
-/* Finds out how parallel edges match and which messages go straight. Collective; may fail on some
- * ranks only. */
-static bool match_edges(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
+bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     const struct cpl_adjacency *a = x->adjacency;
     int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
-    bool done = cpl_agree_all(call->comm, out && in);
+    bool done = cpl_agree_all(state->comm, out && in);
     if (done) {
         cpl_neighbor_plan_tokens(a, x->out_straight, out);
-        done = exchange_tokens(call, a->in.n, a->out.n, out, in) && cpl_neighbor_plan_read(x, in);
+        done = exchange_tokens(state->comm, x, out, in) && cpl_neighbor_plan_read(x, in);
     }
     free(out);
     free(in);
@@ -213,7 +212,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         return false;
     if (!cpl_neighbor_plan_executors(state, x, &output))
         return false;
-    return cpl_agree_all(state->private_comm, match_edges(call, x));
+    return cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x));
 }
 
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

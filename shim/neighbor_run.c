@@ -37,20 +37,13 @@ static int receive_straight(const struct cpl_neighbor_ride *ride, int m)
     return result;
 }
 
-/* Copies between two spans of this rank; a message to itself converts any type. */
-static int copy_self(const struct cpl_span *from, const struct cpl_span *to)
-{
-    return PMPI_Sendrecv_c(from->address, from->count, from->type.handle, 0, 0, to->address,
-                           to->count, to->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-}
-
 static int copy_selves(const struct cpl_neighbor_ride *ride)
 {
     const struct cpl_adjacency *a = ride->x->adjacency;
     int result = MPI_SUCCESS;
     for (int k = 0; k < a->in.n_self && result == MPI_SUCCESS; k++)
-        result = copy_self(&ride->data->out_span[ride->x->self_from[k]],
-                           &ride->data->in_span[a->in.self[k]]);
+        result = cpl_span_copy(&ride->data->out_span[ride->x->self_from[k]],
+                               &ride->data->in_span[a->in.self[k]]);
     return result;
 }
 
@@ -75,22 +68,25 @@ static void note(int *result, int code)
 }
 
 /* Posts the receives of messages that never ride, sizes every out-message and sends those that do
- * not ride this time. Goes on after an error: the others wait for what they are owed. */
+ * not ride this time: without an executor all, in the exchange's order. Goes on after an error: the
+ * others wait for what they are owed. */
 static int start_straight(const struct cpl_neighbor_ride *ride)
 {
     const struct cpl_adjacency *a = ride->x->adjacency;
     const struct cpl_exchange *x = ride->x;
+    bool is_all = !ride->executor;
     struct cpl_neighbor_data *data = ride->data;
     int result = MPI_SUCCESS;
     data->n_requests = 0;
     for (int m = 0; m < a->in.n_messages; m++)
-        if (x->in_straight[m])
+        if (is_all || x->in_straight[m])
             note(&result, receive_straight(ride, m));
     for (int k = 0; k < data->n_extra; k++)
         note(&result, start_extra(ride, &data->extra[k]));
-    for (int m = 0; m < a->out.n_messages; m++) {
+    for (int k = 0; k < a->out.n_messages; k++) {
+        int m = is_all ? x->order.message[k] : k;
         data->out_bytes[m] = cpl_neighbor_payload_bytes(data, a, m);
-        if (x->out_straight[m] || data->out_bytes[m] > cpl_context.settings.size_limit) {
+        if (is_all || x->out_straight[m] || data->out_bytes[m] > cpl_context.settings.size_limit) {
             data->out_bytes[m] = CPL_STRAIGHT;
             note(&result, send_straight(ride, m));
         }
@@ -314,8 +310,10 @@ int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state
         .state = state, .x = exchange, .executor = exchange->executor, .data = &exchange->data};
     int result = start_straight(&ride);
     note(&result, copy_selves(&ride));
-    const struct cpl_payloads payloads = payloads_of(&ride);
-    note(&result, cpl_executor_run(ride.executor, &payloads));
+    if (ride.executor) {
+        const struct cpl_payloads payloads = payloads_of(&ride);
+        note(&result, cpl_executor_run(ride.executor, &payloads));
+    }
     note(&result, finish_straight(&ride));
     if (result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, result);

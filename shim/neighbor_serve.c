@@ -221,6 +221,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     cpl_context.n_started++;
     if (x->started++ == 0 && may_be_planned(state) && state->has_adjacency)
         note_first(call, state, x);
+    cpl_neighbor_order_started(x);
     bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
                       x->adjacency->in.n != x->adjacency->out.n &&
                       cpl_context.settings.mode != CPL_MODE_PROFILE;
@@ -240,6 +241,7 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     x->started++;
     if (!x->settled && may_be_planned(state))
         note_latest(call, state, x);
+    cpl_neighbor_order_started(x);
     if (!x->served || !start(call, state, x, request, result))
         return false;
     count_carried(x);
@@ -462,6 +464,8 @@ static void meet(MPI_Comm comm, struct cpl_serve *s)
     if (!decide(comm, &any) && s->n_retries++ < MOST_RETRIES)
         s->next_round = s->n_collectives + 1;
     s->met_any |= any;
+    if (cpl_context.n_served > 0)
+        cpl_neighbor_order_served();
 }
 
 void cpl_neighbor_before_collective(MPI_Comm comm)

@@ -242,6 +242,19 @@ bool cpl_plan_promises(const struct cpl_plan_summary *summary)
     return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
 }
 
+bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
+{
+    const struct cpl_metrics *direct = &summary->direct;
+    int64_t most = direct->sends_max > direct->recvs_max ? direct->sends_max : direct->recvs_max;
+    return modelled_us + CPL_MANAGED_US * (double)most < MOST_OF_DIRECT * direct->modelled_us;
+}
+
+bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
+{
+    return summary->reduced != CPL_EMBED_REFUSED &&
+           cpl_plan_managed_promises(summary, summary->embedded_us);
+}
+
 /* What a profile run does with a plan that other modes would carry out, or try. */
 static enum cpl_left_alone unless_profiled(void)
 {
@@ -260,7 +273,8 @@ static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool f
     bool gains = cpl_context.settings.trial > 0
                      ? summary->planned.modelled_us < WORTH_A_TRIAL * summary->direct.modelled_us
                      : cpl_plan_promises(summary);
-    if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains)
+    if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains &&
+        !cpl_plan_embedded_promises(summary))
         return CPL_LEFT_NO_GAIN;
     return unless_profiled();
 }
@@ -304,6 +318,26 @@ static void note_work(const struct cpl_strategy_input *input, const struct cpl_p
     cpl_work_planned(input->pattern->n_messages, n_strategies, searched ? input->budget_ms : 0);
 }
 
+/* What the messages add to a reduction: by ranks placed for them where its order does not matter.
+ */
+static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
+                                     enum cpl_embed_verdict reduced, double *us,
+                                     struct cpl_error *error)
+{
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(input->pattern);
+    struct cpl_hypercube cube = cpl_hypercube_of(pairs->n_ranks);
+    bool changed;
+    if (reduced != CPL_EMBED_ANY_ORDER)
+        return cpl_hypercube_carry_cost(&cube, pairs, input->machine, input->unit_bytes, us, error);
+    int32_t *point_of = calloc((size_t)pairs->n_ranks, sizeof *point_of);
+    if (!point_of)
+        return cpl_fail_memory(error, "mapping the ranks");
+    enum cpl_status status =
+        cpl_hypercube_map(pairs, input->machine, input->unit_bytes, point_of, &changed, us, error);
+    free(point_of);
+    return status;
+}
+
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
@@ -322,13 +356,13 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     double embedded_us = 0;
     status = measure_direct(input, &direct, error);
     if (!status)
-        status = cpl_hypercube_carry_cost(cpl_pattern_pairs(input->pattern), input->machine,
-                                          input->unit_bytes, &embedded_us, error);
+        status = embedded_cost(input, request->reduced, &embedded_us, error);
     for (int k = 0; k < set.n && !status; k++) {
         summary[k].plan_ms = ms;
         summary[k].was_kept = was_kept;
         summary[k].made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
+        summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
         status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);
         if (status)

@@ -24,7 +24,8 @@ struct cpl_plan_request {
     const int64_t *messages;
     const int64_t *node_key;
     const int32_t *world_rank;
-    bool needed; /* this and the next as in struct cpl_agree_input */
+    enum cpl_embed_verdict reduced; /* of all ranks that send */
+    bool needed;                    /* this and the next as in struct cpl_agree_input */
     int most_plans;
 };
 
@@ -47,5 +48,16 @@ enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
 
 /* Whether a plan that is not measured promises enough: the model is not more exact than that. */
 bool cpl_plan_promises(const struct cpl_plan_summary *summary);
+
+/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room:
+ * what the model does not know. */
+#define CPL_MANAGED_US 0.3
+
+/* Whether the messages of a point-to-point exchange promise enough when they are managed and take a
+ * modelled time. */
+bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us);
+
+/* The same when they ride in reductions, where such come next. */
+bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary);
 
 #endif

@@ -19,6 +19,8 @@ void cpl_pt2pt_poll(void)
     bool any = cpl_context.first_pending && cpl_neighbor_poll();
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
+        if (s->pt2pt.embed.pending)
+            any |= cpl_embed_progress(s);
         if (s->pt2pt.embed.used > 0)
             cpl_embed_release(s, false);
         if (s->pt2pt.match.straight)
@@ -121,7 +123,7 @@ static void go_on(struct cpl_comm_state *state)
     if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
-    p->reducing = false;
+    p->reducing = CPL_EMBED_REFUSED;
     if (p->sampled) {
         cpl_profile_sample(p);
         return;
@@ -130,6 +132,8 @@ static void go_on(struct cpl_comm_state *state)
         cpl_cycle_collective(&p->cycle);
     else if (p->started && !p->counts_only)
         cpl_notes_add(&p->notes, CPL_NOTE_COLLECTIVE, 0, 0);
+    if (p->phase == CPL_PT2PT_MANAGED && p->embed.on)
+        cpl_embed_decide(state);
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
     if (p->started)
@@ -143,6 +147,12 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
     go_on(state);
 }
 
+/* Whether reductions may be carried out here; alike on all ranks. */
+static bool may_embed(const struct cpl_pt2pt *p)
+{
+    return p->phase == CPL_PT2PT_MANAGED && p->embed.on && !p->given_up;
+}
+
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result)
 {
@@ -150,18 +160,34 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE || state->inter)
         return false;
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->phase != CPL_PT2PT_MANAGED || !p->embed.on || p->given_up ||
-        !cpl_embed_takes(state, send, recv, count, type, op)) {
-        p->reducing =
-            cpl_context.settings.embed != CPL_EMBED_OFF && cpl_embed_is_small(count, type);
+    struct cpl_embed_kind *kind = NULL;
+    p->reducing = cpl_embed_judge(count, type, op, true);
+    if (may_embed(p))
+        kind = cpl_embed_takes(state, send, recv, count, type, op, true);
+    if (!kind)
         return false;
-    }
-    p->reducing = p->embed.waiting = true;
+    p->embed.waiting = true;
     arrive(state);
     p->embed.waiting = false;
-    *result = cpl_embed_allreduce(state, send, recv, count, type, op);
+    *result = cpl_embed_allreduce(state, kind, send, recv);
     go_on(state);
     return true;
+}
+
+bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
+                          MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE || state->inter)
+        return false;
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_embed_kind *kind = NULL;
+    p->batch.reduced = cpl_embed_judge(count, type, op, false);
+    if (may_embed(p))
+        kind = cpl_embed_takes(state, send, recv, count, type, op, false);
+    if (kind)
+        *result = cpl_embed_iallreduce(state, kind, send, recv, request);
+    return kind;
 }
 
 void cpl_pt2pt_before_open(MPI_Comm comm)

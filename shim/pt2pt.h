@@ -30,6 +30,11 @@ void cpl_pt2pt_before_collective(MPI_Comm comm);
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result);
 
+/* The same of an MPI_Iallreduce, which is then started, with its request. Collective, and does not
+ * wait. */
+bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
+                          MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result);
+
 /* A window or file is about to be opened over comm: its calls wait without polling. Nothing is
  * managed anew from then on; if comm has all ranks, what is managed is drained and no longer
  * forwarded. Collective. */

@@ -2,7 +2,9 @@
  * on one rank is followed by one in which all learn of it. */
 #include "collective.h"
 #include "comm_state.h"
+#include "embed_map.h"
 #include "log.h"
+#include "plan_root.h"
 #include "pt2pt_internal.h"
 #include "report.h"
 
@@ -109,21 +111,25 @@ struct slices {
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
 };
 
-/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room:
- * what the model of the plan does not know. */
-#define MANAGED_US 0.3
+/* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
+ * same answer on all ranks. */
+static bool pays_alone(const struct cpl_plan_summary *summary)
+{
+    return cpl_context.settings.mode == CPL_MODE_FORCE ||
+           cpl_plan_managed_promises(summary, summary->planned.modelled_us);
+}
 
-/* What a plan must promise, with that, of direct's modelled time. */
-#define MOST_OF_DIRECT 0.9
-
-/* Whether it pays to manage the messages of a plan. The same answer on all ranks. */
 static bool pays(const struct cpl_plan_summary *summary)
 {
-    const struct cpl_metrics *direct = &summary->direct;
-    int64_t most = direct->sends_max > direct->recvs_max ? direct->sends_max : direct->recvs_max;
-    return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           summary->planned.modelled_us + MANAGED_US * (double)most <
-               MOST_OF_DIRECT * direct->modelled_us;
+    return pays_alone(summary) || cpl_plan_embedded_promises(summary);
+}
+
+/* Of the reductions that mostly come after a batch. */
+static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
+{
+    if (2 * s->n_in_any_order > s->times)
+        return CPL_EMBED_ANY_ORDER;
+    return 2 * s->n_reduced > s->times ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
 }
 
 /* Messages of a rank to itself need no plan. */
@@ -142,6 +148,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     struct cpl_agree_input input = {.able = true, .most_plans = 1};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
+    input.reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
     int *dst = calloc((size_t)n + 1, sizeof *dst);
     int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
     input.able = dst && bytes;
@@ -187,6 +194,11 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
+static bool rides_in_any_order(const struct cpl_pt2pt *p, const struct slices *slices, int plan)
+{
+    return p->embeds[plan] && slices->summary[plan].reduced == CPL_EMBED_ANY_ORDER;
+}
+
 /* Takes over the plans. Local. */
 static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
 {
@@ -202,11 +214,53 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
             free(slices->words[k]);
         ready = ready && plan == k;
         p->embeds[k] = embeds(&slices->summary[k]);
+        p->only_embeds[k] = !pays_alone(&slices->summary[k]);
         p->embed.on |= p->embeds[k];
         if (p->summary)
             p->summary[k] = slices->summary[k];
     }
     return ready;
+}
+
+/* What this rank sends in the exchanges whose messages ride in reductions in any order, as messages
+ * of cpl_embed_map; NULL: no memory. */
+static int64_t *list_riding(const struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                            const struct slices *slices, int rank, int *n)
+{
+    size_t most = 1;
+    for (int e = 0; e < exchanges->n; e++)
+        if (exchanges->signature[e] >= 0)
+            most += (size_t)p->signature[exchanges->signature[e]].n_dests;
+    int64_t *messages = calloc(most, CPL_EMBED_MESSAGE_WORDS * sizeof *messages);
+    *n = 0;
+    for (int e = 0; e < exchanges->n && messages; e++) {
+        int plan = slices->plan[e], s = exchanges->signature[e];
+        if (plan == CPL_NO_PLAN || s < 0 || !rides_in_any_order(p, slices, plan))
+            continue;
+        for (int k = 0; k < p->signature[s].n_dests; k++) {
+            int64_t *words = messages + (size_t)*n * CPL_EMBED_MESSAGE_WORDS;
+            words[CPL_EMBED_MESSAGE_DST] = p->signature[s].dest[k];
+            words[CPL_EMBED_MESSAGE_BYTES] = p->signature[s].bytes[k];
+            *n += p->signature[s].dest[k] != rank;
+        }
+    }
+    return messages;
+}
+
+/* Places the ranks for what rides in reductions. Collective. */
+static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+                      const struct slices *slices)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    bool any = false;
+    int n;
+    for (int plan = 0; plan < slices->n; plan++)
+        any |= rides_in_any_order(p, slices, plan);
+    if (!any)
+        return;
+    int64_t *messages = list_riding(p, exchanges, slices, state->rank, &n);
+    cpl_embed_map(state, n, messages);
+    free(messages);
 }
 
 /* From here on all ranks manage the communicator, or none. */
@@ -220,8 +274,10 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
             p->signature[exchanges->signature[k]].planned = true;
     ready = ready && cpl_exchanges_order(p, exchanges, slices->plan);
     cpl_notes_free(&p->notes);
+    map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
+        cpl_pt2pt_order_sends(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
         state->pt2pt.next_managed = cpl_context.first_managed;
@@ -271,6 +327,12 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
     return true;
 }
 
+/* Collectives until a review that cannot wait for the next power of two. */
+#define SOON 16
+
+/* Batches of each rank that tell whether they ride: the first reduction of a kind is MPI's. */
+#define LEAST_BATCHES 16
+
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define LATE_SHARE 8
 
@@ -288,13 +350,30 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
     plan_nothing(p);
 }
 
+void cpl_pt2pt_review_soon(struct cpl_pt2pt *p)
+{
+    p->n_rode = p->n_walked = 0;
+    if (p->next_agreement > p->n_collectives + SOON)
+        p->next_agreement = p->n_collectives + SOON;
+}
+
+static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
+{
+    bool all = true;
+    for (int k = 0; k < p->n_plans; k++)
+        all &= p->only_embeds[k];
+    return all;
+}
+
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
-    enum { LATE, IN_TIME, BEFORE, SINCE, N };
+    struct cpl_pt2pt *p = &state->pt2pt;
+    enum { LATE, IN_TIME, BEFORE, SINCE, RODE, WALKED, N };
     double mine[N] = {[LATE] = (double)p->rides.late,
                       [IN_TIME] = (double)p->rides.in_time,
+                      [RODE] = (double)p->n_rode,
+                      [WALKED] = (double)p->n_walked,
                       [BEFORE] = cpl_samples_median(&p->pace.before),
                       [SINCE] = cpl_samples_median(&p->pace.since)};
     double all[N] = {0};
@@ -302,6 +381,11 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
         return CPL_LEFT_NOT;
     if (all[LATE] * LATE_SHARE > all[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
+    if (pays_by_reductions_only(p) && all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size) {
+        p->n_rode = p->n_walked = 0;
+        if (all[WALKED] > all[RODE])
+            return CPL_LEFT_UNREDUCED;
+    }
     bool slower = cpl_pace_is_slower(all[SINCE], all[BEFORE]);
     return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }

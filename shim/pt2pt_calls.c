@@ -5,6 +5,7 @@
 #include "log.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_requests.h"
+#include "work.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -155,6 +156,7 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
                                   .slot = CPL_NO_SLOT,
                                   .bytes = bytes};
     int result = MPI_SUCCESS;
+    cpl_work_managed();
     *sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
     if (bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES) &&
         !(self && bytes < INT_MAX))
@@ -237,6 +239,7 @@ int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sen
 void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
                     const struct cpl_span *span, int source, int tag)
 {
+    cpl_work_managed();
     *receive = (struct cpl_receive){
         .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
     cpl_match_post(&state->pt2pt.match, receive);

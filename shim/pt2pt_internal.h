@@ -11,6 +11,7 @@
 #include "pt2pt_profile.h"
 #include "rides.h"
 #include "samples.h"
+#include "send_order.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -47,8 +48,9 @@ struct cpl_signature {
     bool follows;                          /* managed: mostly all of its messages come */
     bool alone;                            /* its first message is no other planned one's */
     int64_t n_followed, n_abandoned;
-    int64_t n_reduced; /* times that a small reduction came next, while learning */
-    bool waits;        /* managed: when complete it waits for the reduction that comes next */
+    int64_t n_reduced;      /* times that a small reduction came next, while learning, */
+    int64_t n_in_any_order; /* and of these, that its result did not hang on the order */
+    bool waits;             /* managed: when complete it waits for the reduction that comes next */
     int64_t n_embedded, n_missed; /* how often it came, and something else did */
 };
 
@@ -59,7 +61,8 @@ struct cpl_batch {
     int *dest, *tag;
     int64_t *bytes;
     uint64_t hash;
-    unsigned char *segments; /* managed */
+    enum cpl_embed_verdict reduced; /* of a reduction that was started after its last message */
+    unsigned char *segments;        /* managed */
     size_t used, room;
 };
 
@@ -68,6 +71,13 @@ enum cpl_pt2pt_phase {
     CPL_PT2PT_MANAGED,
     CPL_PT2PT_ALONE,
     CPL_PT2PT_PAUSED /* of a profile run: between the times at which it is looked at */
+};
+
+/* The order in which a plan's combined messages leave (pt2pt_order.c). */
+struct cpl_pt2pt_order {
+    bool found; /* one that is better than the plan's */
+    int next;   /* the plan that mostly follows */
+    struct cpl_order_units units;
 };
 
 /* Point-to-point messages of a communicator. */
@@ -95,18 +105,21 @@ struct cpl_pt2pt {
     int reason;                           /* enum cpl_left_alone: why it is not managed */
     int64_t n_counted;                    /* messages sent since counts_only */
     bool sampled; /* a profile run looks at it from time to time only; alike on all ranks */
-    struct cpl_left_exchanges left; /* to MPI */
-    struct cpl_pace pace;           /* by batches, until the plans are given up */
-    bool reducing;                  /* a small reduction is being entered */
+    struct cpl_left_exchanges left;  /* to MPI */
+    struct cpl_pace pace;            /* by batches, until the plans are given up */
+    enum cpl_embed_verdict reducing; /* of a small reduction that is being entered */
     /* Managed: */
     struct cpl_match match;
     struct cpl_rides rides;
     struct cpl_cycle cycle; /* of this rank's batches */
     struct cpl_embed embed;
-    bool embeds[CPL_MAX_RIDE_PLANS]; /* per plan: its batches may ride in reductions; alike */
-    struct cpl_signature *following; /* the messages go into its rides as they are sent */
-    int n_following;                 /* so many have */
-    int following_step;              /* of the cycle */
+    bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions; alike */
+    bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
+    struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS]; /* alike on all ranks */
+    int64_t n_rode, n_walked;             /* batches of these that did and did not; lately */
+    struct cpl_signature *following;      /* the messages go into its rides as they are sent */
+    int n_following;                      /* so many have */
+    int following_step;                   /* of the cycle */
     int following_plan;
     uint32_t *next_number; /* per rank: of the next message to it */
     int next_straight;
@@ -144,8 +157,13 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
  * Collective, the same on all ranks. */
 bool cpl_pt2pt_agree(struct cpl_comm_state *state);
 void cpl_pt2pt_review(struct cpl_comm_state *state);
+/* Some reductions stay MPI's: the ranks look soon whether it still pays. Alike on all ranks. */
+void cpl_pt2pt_review_soon(struct cpl_pt2pt *p);
 /* Plans are no longer used, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
+
+/* pt2pt_order.c: what leaves first of each plan; after the plans and the cycle. Collective. */
+void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);
@@ -159,7 +177,8 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
-void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p); /* the batch rides in a reduction */
+bool cpl_pt2pt_batch_waits(struct cpl_pt2pt *p);    /* for a reduction, and is complete */
+void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p); /* it rides in one */
 void cpl_pt2pt_abandon(struct cpl_pt2pt *p);        /* what is being followed ends before its end */
 void cpl_pt2pt_drain(struct cpl_comm_state *state);
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */

@@ -66,6 +66,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
         return false;
     if (batch->n == 0)
         batch->hash = 0;
+    batch->reduced = CPL_EMBED_REFUSED;
     batch->dest[batch->n] = dest;
     batch->tag[batch->n] = tag;
     batch->bytes[batch->n++] = bytes;
@@ -227,7 +228,9 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         s = add_signature(p);
     if (s) {
         s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
-        s->n_reduced += p->reducing;
+        enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
+        s->n_reduced += next != CPL_EMBED_REFUSED;
+        s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
     }
     cpl_profile_batch_left(p, s);
     p->n_learned++;

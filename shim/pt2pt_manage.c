@@ -246,7 +246,8 @@ static void batch_has_left(struct cpl_pt2pt *p)
 /* A batch that was to wait for a reduction leaves without. */
 static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
 {
-    if (!p->reducing && ++s->n_missed * EMBEDDED_SHARE > s->n_embedded + EMBEDDED_SHARE)
+    if (!p->reducing && !p->batch.reduced &&
+        ++s->n_missed * EMBEDDED_SHARE > s->n_embedded + EMBEDDED_SHARE)
         s->waits = false;
 }
 
@@ -260,6 +261,7 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     int plan = take_plan(p, s);
     if (s && s->waits)
         miss(p, s);
+    p->n_walked += plan != CPL_NO_PLAN && p->only_embeds[plan];
     if (plan != CPL_NO_PLAN)
         flush_planned(state, s, plan);
     else
@@ -267,14 +269,23 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     batch_has_left(p);
 }
 
+bool cpl_pt2pt_batch_waits(struct cpl_pt2pt *p)
+{
+    const struct cpl_signature *s = NULL;
+    if (p->batch.n > 0)
+        s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    return s && s->waits;
+}
+
 void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p)
 {
     if (p->batch.n == 0)
         return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    take_plan(p, s);
+    int plan = take_plan(p, s);
     if (s)
         s->n_embedded++;
+    p->n_rode += plan != CPL_NO_PLAN && p->only_embeds[plan];
     p->n_batches_planned++;
     batch_has_left(p);
 }
@@ -287,6 +298,7 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     int64_t before[2] = {-1, -1}, all[2] = {0, 0};
     bool quiet = false;
+    cpl_embed_finish(state);
     cpl_pt2pt_flush(state);
     while (!quiet) {
         MPI_Request request;
@@ -304,6 +316,22 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     }
     while (p->match.straight) /* nobody looks for them afterwards */
         cpl_pt2pt_poll();
+}
+
+/* What is told of plan k's order. */
+static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
+{
+    const struct cpl_pt2pt_order *o = &p->order[k];
+    if (!o->found)
+        return (struct cpl_record_order){.found = 0};
+    const struct cpl_plan_summary *next = &p->summary[o->next];
+    return (struct cpl_record_order){.found = 1,
+                                     .in_use = !p->given_up,
+                                     .next_kind = CPL_KIND_PT2PT,
+                                     .next_tag = next->tag,
+                                     .next_ordinal = next->ordinal,
+                                     .next_pattern = next->pattern_fingerprint,
+                                     .units = o->units};
 }
 
 static void report(struct cpl_comm_state *state)
@@ -329,6 +357,8 @@ static void report(struct cpl_comm_state *state)
                                .reduction_sends = sends,
                                .reduction_messages = all[3],
                                .reduction_late = all[4],
+                               .reduction_mapped = embed->points,
+                               .order = order_of(p, k),
                                .summary = p->summary[k],
                                .reason = p->reason};
         cpl_report_add(&r);

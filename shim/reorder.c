@@ -13,6 +13,7 @@
 #include "plan_root.h"
 #include "planner/pattern.h"
 #include "planner/place.h"
+#include "report.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -47,12 +48,18 @@ struct map_desk {
     int32_t *place; /* after a flag: the process that plays each rank; on all ranks */
 };
 
-static bool may_reorder(MPI_Comm comm)
+/* Whether ranks are placed; else they are mapped at most for the report. */
+static bool places(void)
+{
+    return cpl_context.settings.reorder == CPL_REORDER_AUTO &&
+           cpl_context.settings.mode != CPL_MODE_PROFILE;
+}
+
+static bool may_map(MPI_Comm comm)
 {
     int inter, size;
-    const struct cpl_settings *settings = &cpl_context.settings;
-    if (settings->reorder == CPL_REORDER_OFF || settings->mode == CPL_MODE_PROFILE ||
-        comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+    if ((!places() && !cpl_report_is_wanted()) || comm == MPI_COMM_NULL ||
+        PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return false;
     PMPI_Comm_size(comm, &size);
     return size > 2 && size <= CPL_PLACE_RANKS &&
@@ -174,6 +181,16 @@ static enum cpl_status place_pattern(const struct cpl_pattern *pattern,
     return status;
 }
 
+/* For the report. */
+static void note_gain(const struct cpl_place_gain *gain)
+{
+    double saved = cpl_context.reorder_before_us - cpl_context.reorder_after_us;
+    if (cpl_context.n_reorderable++ > 0 && gain->before_us - gain->after_us <= saved)
+        return;
+    cpl_context.reorder_before_us = gain->before_us;
+    cpl_context.reorder_after_us = gain->after_us;
+}
+
 /* The root maps. Returns whether the ranks are to be placed anew. */
 static bool map_ranks(struct map_desk *desk, const struct grid *grid,
                       const struct cpl_machine *machine)
@@ -190,9 +207,14 @@ static bool map_ranks(struct map_desk *desk, const struct grid *grid,
         cpl_log(CPL_LOG_WARN, "reorder", "%s; the ranks stay where they are", error.text);
     else
         cpl_log(CPL_LOG_INFO, "reorder", "%d ranks %s: modelled %.1f us instead of %.1f",
-                desk->n_ranks, gain.changed ? "placed" : "stay where they are", gain.after_us,
-                gain.before_us);
-    return !status && gain.changed;
+                desk->n_ranks,
+                !gain.changed ? "stay where they are"
+                : places()    ? "placed"
+                              : "stay, CARPOOL_REORDER=auto would place them",
+                gain.after_us, gain.before_us);
+    if (!status && gain.changed && !places())
+        note_gain(&gain);
+    return !status && gain.changed && places();
 }
 
 /* Gathers the edges, maps, and spreads what came of it: on success desk->place + 1 is a placement.
@@ -301,7 +323,7 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
 {
     (void)reorder;
     int rank, size;
-    if (!may_reorder(comm_old))
+    if (!may_map(comm_old))
         return false;
     PMPI_Comm_rank(comm_old, &rank);
     PMPI_Comm_size(comm_old, &size);
@@ -330,7 +352,7 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
 {
     (void)reorder;
     int rank, size;
-    if (!may_reorder(comm_old))
+    if (!may_map(comm_old))
         return false;
     PMPI_Comm_rank(comm_old, &rank);
     PMPI_Comm_size(comm_old, &size);
@@ -381,7 +403,7 @@ bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[]
 {
     (void)reorder;
     int size;
-    if (!may_reorder(comm_old))
+    if (!may_map(comm_old))
         return false;
     PMPI_Comm_size(comm_old, &size);
     struct edges edges = list_edges(size, n, sources, degrees, destinations, weights);
@@ -489,7 +511,7 @@ bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, con
 {
     (void)reorder;
     int rank, size;
-    if (!may_reorder(comm_old))
+    if (!may_map(comm_old))
         return false;
     PMPI_Comm_rank(comm_old, &rank);
     PMPI_Comm_size(comm_old, &size);

@@ -38,6 +38,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
                                "receive yet",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
         [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
+        [CPL_LEFT_UNREDUCED] =
+            "rerouted at first; the reductions that messages were to ride in are "
+            "carried out by MPI",
         [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
         [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",
@@ -57,9 +60,11 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
     return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
-           a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
-           a->summary.decided == b->summary.decided &&
-           a->summary.plan_fingerprint == b->summary.plan_fingerprint;
+           a->data_most == b->data_most && a->summary.tag == b->summary.tag &&
+           a->summary.ordinal == b->summary.ordinal && a->summary.decided == b->summary.decided &&
+           a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
+           a->order.in_use == b->order.in_use && a->order.next_kind == b->order.next_kind &&
+           a->order.next_pattern == b->order.next_pattern;
 }
 
 void cpl_report_add(const struct cpl_record *record)
@@ -75,6 +80,7 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.direct_seconds += record->direct_seconds;
         node->record.planned_seconds += record->planned_seconds;
         node->record.forwarded_bytes += record->forwarded_bytes;
+        node->record.order.calls += record->order.calls;
         node->record.duplicates.calls += record->duplicates.calls;
         node->record.duplicates.broken += record->duplicates.broken;
         return;

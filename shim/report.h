@@ -26,6 +26,18 @@ struct cpl_record_duplicates {
     int64_t forwarded_before, forwarded_after;
 };
 
+/* An exchange that another one always follows: in which order its messages leave. */
+struct cpl_record_order {
+    int32_t found;  /* a better order than before; 0: the rest is not filled */
+    int32_t in_use; /* at the end */
+    int32_t next_kind;
+    int32_t next_tag, next_ordinal; /* of a point-to-point exchange */
+    uint64_t next_pattern;          /* fingerprint of what follows; 0: not known */
+    struct cpl_order_units units;
+    int64_t calls;      /* that MPI would have carried and that left in order */
+    double tried_us[2]; /* of both exchanges, without and with the order; 0: not tried */
+};
+
 /* One exchange, or several alike of communicators that came and went; plain data. Kept by the first
  * rank of the communicator. */
 struct cpl_record {
@@ -38,12 +50,15 @@ struct cpl_record {
     double planned_seconds;
     int64_t forwarded_bytes; /* by all ranks, in all calls */
     struct cpl_record_duplicates duplicates;
+    struct cpl_record_order order;
     struct cpl_plan_summary summary;
     int32_t reason;             /* enum cpl_left_alone */
+    int64_t data_most;          /* of an allgather: bytes of all ranks in a call, at most; else 0 */
     int64_t reductions;         /* that carried messages, or might have */
     int64_t reduction_sends;    /* messages of these by the rank that sent most */
     int64_t reduction_messages; /* of the program's in them, */
     int64_t reduction_late;     /* and of these: that went on alone */
+    bool reduction_mapped;      /* the ranks were placed for what they carry */
     int32_t n_trials;
     int64_t trial_calls; /* that were part of trials */
     int32_t n_tried;     /* candidates; the first is direct */
@@ -74,6 +89,7 @@ enum cpl_left_alone {
     CPL_LEFT_DENSE,
     CPL_LEFT_SLOWER,
     CPL_LEFT_SLOWED,
+    CPL_LEFT_UNREDUCED,
     CPL_N_LEFT
 };
 

@@ -127,6 +127,33 @@ static json_t *duplicates_json(const struct cpl_record_duplicates *d)
                      (json_int_t)d->forwarded_after);
 }
 
+/* The name of the exchange that follows. */
+static json_t *next_json(const struct cpl_record_order *r)
+{
+    const char *kind = cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind);
+    char pattern[24];
+    json_t *o = json_pack("{s:s}", "kind", kind);
+    snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
+    if (r->next_pattern)
+        json_object_set_new(o, "pattern", json_string(pattern));
+    if (r->next_kind == CPL_KIND_PT2PT) {
+        json_object_set_new(o, "tag", json_integer(r->next_tag));
+        json_object_set_new(o, "ordinal", json_integer(r->next_ordinal));
+    }
+    return o;
+}
+
+static json_t *order_json(const struct cpl_record_order *r)
+{
+    json_t *o =
+        json_pack("{s:b s:o s:{s:i s:i s:i s:i} s:I}", "in_use", r->in_use, "before", next_json(r),
+                  "units", "given", r->units.given, "ordered", r->units.ordered, "least",
+                  r->units.least, "most", r->units.most, "calls_ordered", (json_int_t)r->calls);
+    if (r->tried_us[0] > 0)
+        json_object_set_new(o, "tried_us", json_pack("[f, f]", r->tried_us[0], r->tried_us[1]));
+    return o;
+}
+
 static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_picture *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
@@ -134,10 +161,12 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, s->pattern_fingerprint);
     snprintf(file, sizeof file, "pattern-%s.mtx", fingerprint);
     json_object_set_new(o, "considered", json_string(s->strategy));
-    json_object_set_new(o, "pattern", json_string(fingerprint));
+    if (r->data_most == 0)
+        json_object_set_new(o, "pattern", json_string(fingerprint));
     if (picture && picture->is_written)
         json_object_set_new(o, "file", json_string(file));
-    json_object_set_new(o, "world", json_boolean(s->in_world));
+    if (r->data_most == 0)
+        json_object_set_new(o, "world", json_boolean(s->in_world));
     json_object_set_new(o, "messages", json_integer(s->n_messages));
     json_object_set_new(o, "bytes", json_integer(s->bytes));
     json_object_set_new(o, "straight_messages", json_integer(s->n_straight));
@@ -164,7 +193,7 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
 {
     const struct cpl_plan_summary *s = &r->summary;
     json_t *o = json_pack("{s:s s:i s:I s:I s:I s:s}", "kind",
-                          cpl_exchange_kind_name((enum cpl_neighbor_kind)r->kind), "ranks",
+                          cpl_exchange_kind_name(r->kind), "ranks",
                           r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
                           (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned,
                           "strategy", s->decided ? s->strategy : "none");
@@ -174,16 +203,21 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
         json_object_set_new(o, "tag", json_integer(s->tag));
         json_object_set_new(o, "ordinal", json_integer(s->ordinal));
     }
+    if (r->data_most > 0)
+        json_object_set_new(o, "data_bytes_max", json_integer(r->data_most));
     if (r->reason != CPL_LEFT_NOT)
         json_object_set_new(o, "left_alone",
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
     if (r->reductions > 0)
         json_object_set_new(o, "in_reductions",
-                            json_pack("{s:I s:f s:I s:I}", "reductions", (json_int_t)r->reductions,
-                                      "sends_max_per_reduction",
+                            json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions",
+                                      (json_int_t)r->reductions, "sends_max_per_reduction",
                                       (double)r->reduction_sends / (double)r->reductions,
                                       "messages_carried", (json_int_t)r->reduction_messages, "late",
-                                      (json_int_t)r->reduction_late));
+                                      (json_int_t)r->reduction_late, "mapped", r->reduction_mapped,
+                                      "modelled_us", s->embedded_us));
+    if (r->order.found)
+        json_object_set_new(o, "order", order_json(&r->order));
     if (s->known)
         add_summary(o, r, picture);
     return o;
@@ -220,13 +254,16 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
     for (size_t k = 0; k < n_listed; k++) {
         const struct cpl_plan_summary *summary = &records[k].summary;
         const struct cpl_picture *picture = NULL;
-        if (summary->known && !is_shown(records, k))
+        if (summary->known && records[k].data_most == 0 && !is_shown(records, k))
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));
     }
-    return json_pack("{s:s s:i s:s s:f s:I s:I s:o s:o* s:o}", "version", PACKAGE_VERSION, "ranks",
-                     cpl_context.size, "mode", modes[cpl_context.settings.mode], "seconds",
+    json_t *reorderable = json_pack(
+        "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.n_reorderable, "before_us",
+        cpl_context.reorder_before_us, "after_us", cpl_context.reorder_after_us);
+    return json_pack("{s:s s:i s:s s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
+                     "ranks", cpl_context.size, "mode", modes[cpl_context.settings.mode], "seconds",
                      PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
-                     "reordered", (json_int_t)cpl_context.n_reordered, "settings", settings_json(),
-                     "nodes", nodes, "patterns", patterns);
+                     "reordered", (json_int_t)cpl_context.n_reordered, "reorderable", reorderable,
+                     "settings", settings_json(), "nodes", nodes, "patterns", patterns);
 }

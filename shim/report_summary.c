@@ -24,9 +24,12 @@ static void describe(const struct cpl_record *r)
 {
     const struct cpl_plan_summary *s = &r->summary;
     char name[40], sends[40] = "-", modelled[40] = "-", measured[24] = "-";
-    snprintf(name, sizeof name, "%s", cpl_exchange_kind_name((enum cpl_neighbor_kind)r->kind));
+    snprintf(name, sizeof name, "%s", cpl_exchange_kind_name(r->kind));
     if (r->kind == CPL_KIND_PT2PT && s->known)
         snprintf(name, sizeof name, "pt2pt, tag %d", s->tag);
+    else if (r->data_most > 0 && r->data_most < INT64_MAX)
+        snprintf(name, sizeof name, "%s, < %lldK", cpl_exchange_kind_name(r->kind),
+                 (long long)(r->data_most + 1) / 1024);
     if (s->known) {
         snprintf(sends, sizeof sends, "%lld -> %lld", (long long)s->direct.sends_max,
                  (long long)s->planned.sends_max);
@@ -74,6 +77,13 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const char
         line("  and %zu more exchanges%s", n - MOST_LINES, file[0] ? ", see the report" : "");
     if (n > 0)
         tell_totals(records, n);
+    if (cpl_context.n_reorderable > 0)
+        line("%lld communicators that the program lets MPI reorder could be placed better, by the "
+             "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "
+             "their "
+             "ranks from them",
+             (long long)cpl_context.n_reorderable, cpl_context.reorder_after_us,
+             cpl_context.reorder_before_us);
     if (file[0])
         line("report in %s; `carpool report %s` shows it, with --html=PAGE as a page", file, file);
     else if (!cpl_report_has_file())

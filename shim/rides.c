@@ -2,6 +2,7 @@
 #include "rides.h"
 
 #include "log.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,10 @@ struct cpl_ride_plan {
     int32_t *next_slot;
     int32_t *own_edge; /* per own payload */
     int32_t *own_slot;
-    bool *has_own; /* per out-edge */
+    bool *has_own;    /* per out-edge */
+    int32_t n_first;  /* out-edges that wait for none; */
+    int32_t *leaving; /* all out-edges, these first, in the order in which they leave; and as much
+                         room */
     int32_t n_own;
 };
 
@@ -58,6 +62,7 @@ static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int des
                      struct header header)
 {
     header.n_segments = flight->n_segments;
+    cpl_work_combined(flight->n_segments, (int64_t)flight->used);
     memcpy(flight->bytes, &header, sizeof header);
     if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
         rides->sent++;
@@ -271,7 +276,8 @@ void cpl_rides_end(struct cpl_rides *rides, int plan)
 {
     struct cpl_ride_plan *p = rides->plan[plan];
     struct instance *instance = find_instance(rides, plan, p->mine);
-    for (int32_t e = 0; instance && e < p->slice.n_out && instance->used; e++) {
+    for (int32_t k = 0; instance && k < p->slice.n_out && instance->used; k++) {
+        int32_t e = p->leaving[k];
         instance->edge[e].own_missing = false;
         leave_if_ready(rides, plan, instance, e);
     }
@@ -342,6 +348,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
     struct instance *instance = NULL;
     int32_t in_edge = -1;
     memcpy(&header, bytes, sizeof header);
+    cpl_work_combined(header.n_segments, (int64_t)n);
     if (header.plan == REDUCTION) {
         rides->reduction(rides->context, header.instance, header.wave, bytes + sizeof header,
                          n - sizeof header);
@@ -449,6 +456,7 @@ static void free_plan(struct cpl_rides *rides, struct cpl_ride_plan *plan)
     free(plan->own_edge);
     free(plan->own_slot);
     free(plan->has_own);
+    free(plan->leaving);
     free(plan->words);
     free(plan);
 }
@@ -487,14 +495,50 @@ static bool allocate_plan(struct cpl_ride_plan *plan)
     plan->own_edge = calloc((size_t)plan->n_own + 1, sizeof *plan->own_edge);
     plan->own_slot = calloc((size_t)plan->n_own + 1, sizeof *plan->own_slot);
     plan->has_own = calloc(n_out, sizeof *plan->has_own);
-    bool done =
-        plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot && plan->has_own;
+    plan->leaving = calloc(2 * n_out, sizeof *plan->leaving);
+    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot &&
+                plan->has_own && plan->leaving;
     for (int k = 0; k < N_INSTANCES && done; k++) {
         plan->instance[k].edge = calloc(n_out, sizeof(struct edge));
         plan->instance[k].came = calloc((size_t)slice->n_in + 1, sizeof(bool));
         done = plan->instance[k].edge && plan->instance[k].came;
     }
     return done;
+}
+
+/* At first in the plan's order. */
+static void set_leaving(struct cpl_ride_plan *plan)
+{
+    const struct cpl_rank_plan *slice = &plan->slice;
+    int32_t at = 0;
+    for (int waits = 0; waits < 2; waits++) {
+        for (int32_t e = 0; e < slice->n_out; e++)
+            if ((slice->out_waits[e] > 0) == waits)
+                plan->leaving[at++] = e;
+        plan->n_first = waits ? plan->n_first : at;
+    }
+}
+
+int32_t cpl_rides_n_sends(const struct cpl_rides *rides, int plan)
+{
+    return rides->plan[plan]->slice.n_out;
+}
+
+int32_t cpl_rides_first_sends(const struct cpl_rides *rides, int plan, int32_t *to)
+{
+    const struct cpl_ride_plan *p = rides->plan[plan];
+    for (int32_t k = 0; k < p->n_first && to; k++)
+        to[k] = p->slice.out_to[p->leaving[k]];
+    return p->n_first;
+}
+
+void cpl_rides_set_order(struct cpl_rides *rides, int plan, const int64_t *order)
+{
+    struct cpl_ride_plan *p = rides->plan[plan];
+    int32_t *before = p->leaving + p->slice.n_out;
+    memcpy(before, p->leaving, (size_t)p->n_first * sizeof *before);
+    for (int32_t k = 0; k < p->n_first; k++)
+        p->leaving[k] = before[order[k]];
 }
 
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
@@ -515,6 +559,7 @@ int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
         return CPL_NO_PLAN;
     }
     find_ways(plan);
+    set_leaving(plan);
     rides->plan[rides->n_plans] = plan;
     return rides->n_plans++;
 }

@@ -48,6 +48,8 @@ static const struct choices choices[] = {
     {PREFIX "CHECK", {CHOICES_CHECK}},
     {PREFIX "DUPLICATES", {CHOICES_DUPLICATES}},
     {PREFIX "EMBED", {CHOICES_EMBED}},
+    {PREFIX "ORDER", {CHOICES_ORDER}},
+    {PREFIX "ALLGATHER", {CHOICES_ALLGATHER}},
 };
 
 size_t cpl_settings_count(void)

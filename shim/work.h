@@ -10,6 +10,9 @@
  * that were copied. */
 void cpl_work_combined(int64_t n_segments, int64_t bytes);
 
+/* A point-to-point message is sent or its receive posted by the shim, not by MPI. */
+void cpl_work_managed(void);
+
 /* A pattern of so many messages was planned by so many strategies, with so long a search (0: none).
  */
 void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms);
@@ -17,6 +20,10 @@ void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms
 static inline void cpl_work_combined(int64_t n_segments, int64_t bytes)
 {
     (void)n_segments, (void)bytes;
+}
+
+static inline void cpl_work_managed(void)
+{
 }
 
 static inline void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms)

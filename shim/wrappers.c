@@ -1,6 +1,7 @@
 /* The intercepted calls. Each asks the shim; what the shim does not carry goes to MPI unchanged,
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
+#include "allgather.h"
 #include "collective.h"
 #include "context.h"
 #include "neighbor.h"
@@ -44,6 +45,13 @@ static void before_collective(MPI_Comm comm)
 {
     cpl_pt2pt_before_collective(comm);
     cpl_neighbor_before_collective(comm);
+}
+
+/* One that is no exchange of few with few: what was sent before it no longer matters after it. */
+static void before_other(MPI_Comm comm)
+{
+    before_collective(comm);
+    cpl_context.last_exchange = NULL;
 }
 
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
@@ -109,7 +117,7 @@ static void before_collective(MPI_Comm comm)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        before_collective(over);                                                                   \
+        before_other(over);                                                                        \
         return cpl_collective_##name arguments;                                                    \
     }
 #define REDUCES(name, via, over, parameters, arguments)                                            \
@@ -120,10 +128,20 @@ static void before_collective(MPI_Comm comm)
             return PMPI_##name arguments;                                                          \
         if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
             cpl_neighbor_before_collective(comm);                                                  \
+            cpl_context.last_exchange = NULL;                                                      \
             return result;                                                                         \
         }                                                                                          \
-        before_collective(over);                                                                   \
+        before_other(over);                                                                        \
         return cpl_collective_##name arguments;                                                    \
+    }
+#define INITIATES(name, via, parameters, arguments)                                                \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_pt2pt_iallreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))   \
+            return result;                                                                         \
+        return PMPI_##name arguments;                                                              \
     }
 #define WITH_RESULT(...) (__VA_ARGS__, &result)
 #define REORDERS(name, via, over, parameters, arguments)                                           \
@@ -132,7 +150,7 @@ static void before_collective(MPI_Comm comm)
         int result;                                                                                \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        before_collective(over);                                                                   \
+        before_other(over);                                                                        \
         if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
             return result;                                                                         \
         return cpl_collective_##name arguments;                                                    \
@@ -149,6 +167,22 @@ static void before_collective(MPI_Comm comm)
 #define JOINS ENTERS
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     ENTERS(name, via, comm, parameters, arguments)
+#define GATHERS(name, via, nonblocking, parameters, arguments, ...)                                \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        before_collective(comm);                                                                   \
+        if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
+            return cpl_collective_##name arguments;                                                \
+        struct cpl_allgather_call call = __VA_ARGS__;                                              \
+        int result;                                                                                \
+        if (cpl_allgather_carry(&call, &result))                                                   \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_allgather_passed(&call);                                                               \
+        return result;                                                                             \
+    }
 #define FREES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \

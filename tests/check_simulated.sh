@@ -50,6 +50,20 @@ for topology in fattree torus dragonfly; do
     check "$topology: the same figures again" cmp one two
 done
 
+# A program with point-to-point messages, on a communicator of 26 neighbours a rank.
+for mode in force off; do
+    CARPOOL_MODE=$mode CARPOOL_REPORT=halo-$mode.json SIMULATE_SECONDS=100 \
+        sh "$top_srcdir/bench/sim/simulate.sh" -x halo "$top_builddir" 64 edr.machine fattree --json \
+        --compare --corners --cells 2 --warmup 10 --iterations 5 >halo-$mode 2>halo-$mode.err
+    check "halo, $mode: the program runs" test $? -eq 0
+done
+check "halo: the cells are the same" test "$(value checksum halo-force)" = "$(value checksum halo-off)"
+check "halo: the shim carried its messages" test "$(planned halo-force)" -gt 600
+check "halo: faster than MPI beside it" \
+    awk -v s="$(value speedup halo-force)" 'BEGIN { exit !(s > 1.5) }'
+check "halo: MPI beside it as without" \
+    test "$(value library_median_us halo-force)" = "$(value time_median_us halo-off)"
+
 export CARPOOL_MODE=auto CARPOOL_STRATEGY=auto CARPOOL_TRIAL=1
 run auto fattree --warmup 8
 check "auto: no message came wrong" test "$(value wrong auto)" = 0
@@ -62,7 +76,7 @@ run off fattree --warmup 0
 check "off: as direct" test "$(value carried_time_us off)" = "$(value direct_time_us off)"
 check "off: as direct in the other runs" test "$(value direct_time_us off)" = "$(value direct_time_us auto)"
 
-SIMULATE_PROGRAM=simulated_graph SIMULATE_SECONDS=100 sh "$top_srcdir/bench/sim/simulate.sh" "$top_builddir" 16 \
+SIMULATE_SECONDS=100 sh "$top_srcdir/bench/sim/simulate.sh" -x simulated_graph "$top_builddir" 16 \
     edr.machine fattree overload --json --repetitions 1 --method plain/none,sort:hypercube >array 2>array.err
 check "the array: right, and the same by both methods" test $? -eq 0
 check "the array: one request for an element reaches its owner" \

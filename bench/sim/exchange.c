@@ -16,6 +16,7 @@
 #endif
 #include "bench/common.h"
 #include "bench/report.h"
+#include "bench/together.h"
 #include "planner/pattern.h"
 
 #include <getopt.h>
@@ -24,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char usage[] =
     "usage: exchange [options] PATTERN\n"
@@ -259,27 +259,13 @@ static int64_t count_wrong(const struct side *in, int rank, int call)
     return n_wrong;
 }
 
-/* All ranks start at one instant where clocks and sleep are exact, as they are when simulated;
- * elsewhere when they leave a barrier. */
-static void start_together(void)
-{
-#ifdef CPL_SIMULATED
-    double now = MPI_Wtime(), latest;
-    MPI_Allreduce(&now, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    struct timespec wait = {0, (long)((latest + 1e-2 - MPI_Wtime()) * 1e9)};
-    nanosleep(&wait, NULL);
-#else
-    MPI_Barrier(MPI_COMM_WORLD);
-#endif
-}
-
 /* Microseconds of one exchange on this rank. Adds up messages that came wrong. */
 static double exchange(alltoallv_function *call, int number, struct side *out, struct side *in,
                        int rank, MPI_Comm graph, int64_t *n_wrong)
 {
     fill(out, rank, number);
     memset(in->buffer, 0xa5, (size_t)in->n_bytes);
-    start_together();
+    bench_start_together(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
     call(out->buffer, out->count, out->displ, MPI_BYTE, in->buffer, in->count, in->displ, MPI_BYTE,
          graph);

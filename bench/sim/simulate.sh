@@ -1,16 +1,26 @@
 #!/bin/sh
-# One run of bench/sim/exchange on a simulated cluster, with the shim's sources in it.
+# One run of a program on a simulated cluster, with the shim's sources in it.
 #
-#   simulate.sh BUILDDIR RANKS MACHINE TOPOLOGY [exchange's arguments] PATTERN
+#   simulate.sh [-x PROGRAM] BUILDDIR RANKS MACHINE TOPOLOGY [program's arguments]
 #
-# SIMULATE_PROGRAM names another program of bench/sim, which gets all the arguments; SIMULATE_CFG
-# has options for smpirun.
+# PROGRAM is one of bench/sim's: exchange (the default, repeats a pattern), spmv, cg, halo, bfs,
+# order, allgather, simulated_graph (bench/graph). SIMULATE_CFG has options for smpirun.
 # MACHINE is a machine file (bench/sim/*.machine), which both the network and the planner take;
 # TOPOLOGY is fattree, torus or dragonfly. CARPOOL_ variables of the environment hold. Prints what
-# exchange prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
+# the program prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
 set -u
-[ $# -ge 5 ] || { sed -n '4p' "$0" | cut -c 5- >&2; exit 2; }
+program=exchange
+while getopts x: option; do
+    case $option in
+        x) program=$OPTARG ;;
+        *) sed -n '4p' "$0" | cut -c 5- >&2; exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -ge 4 ] || { sed -n '4p' "$0" | cut -c 5- >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 2
+program=$build/bench/sim/.libs/$program
+[ -x "$program" ] || { echo "simulate.sh: $program is missing: is SimGrid installed?" >&2; exit 2; }
 ranks=$2
 machine=$3
 topology=$4
@@ -39,11 +49,13 @@ timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/
     --cfg=smpi/lat-factor:0:1 --cfg=smpi/bw-factor:0:1 --cfg=network/crosstraffic:0 \
     --cfg=network/weight-S:0 --cfg=smpi/async-small-thresh:1000000000 \
     --cfg=smpi/send-is-detached-thresh:1000000000 --cfg=surf/precision:1e-12 \
-    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb \
+    --cfg=smpi/barrier:ompi_bruck --cfg=smpi/allreduce:rdb --cfg=smpi/allgather:mpich \
     --cfg=smpi/test:${SIMULATE_POLL:-0} --cfg=smpi/iprobe:1e-7 \
     --cfg=smpi/grow-injected-times:no ${SIMULATE_CFG:-} --log=root.thres:warning \
-    "$build/bench/sim/.libs/${SIMULATE_PROGRAM:-exchange}" "$@" >"$scratch/out" 2>"$scratch/err"
+    "$program" "$@" >"$scratch/out" 2>"$scratch/err"
 code=$?
+# smpirun takes MPI_Abort for a good end
+[ $code -ne 0 ] || ! grep -q 'MPI_Abort was called' "$scratch/err" || code=1
 cat "$scratch/out"
 if [ $code -ne 0 ]; then
     echo "simulate.sh: the simulation ended with $code" >&2

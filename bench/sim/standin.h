@@ -6,6 +6,10 @@
  *    on a duplicate of the communicator and carries blocking calls by a loop of sends and receives,
  *    as MPICH does. Both sides of a comparison use it: MPI_Neighbor_alltoallv is the shim's, which
  *    leaves to the stand-in what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
+ *  - Testing many requests, MPI_Ibarrier and MPI_Iallreduce: standin_wait.c. The requests of these
+ *    two go to MPI_Test and MPI_Wait only.
+ *  - MPI_Allgather of much data: SMPI's ring is another algorithm than MPICH's, which
+ *    standin_gather.c has.
  *  - Large-count forms: standin_calls.c makes the int forms of those that the shim calls.
  *  - Attributes of MPI_COMM_WORLD, which all simulated ranks share: kept on MPI_COMM_SELF.
  *  - All other calls that are missing (standin.def): making one says so and ends the run.
@@ -25,12 +29,21 @@
 #define PMPI_Dist_graph_create_adjacent cpl_sim_dist_graph_create_adjacent
 #define PMPI_Neighbor_alltoall          cpl_sim_neighbor_alltoall
 #define PMPI_Neighbor_alltoallv         cpl_sim_neighbor_alltoallv
+#define PMPI_Allgather                  cpl_sim_allgather
 #define PMPI_Comm_get_attr              cpl_sim_comm_get_attr
 #define PMPI_Comm_set_attr              cpl_sim_comm_set_attr
 #define PMPI_Comm_delete_attr           cpl_sim_comm_delete_attr
 #define PMPI_Comm_get_parent            cpl_sim_comm_get_parent
 #define PMPI_Isend                      cpl_sim_isend
 #define PMPI_Irecv                      cpl_sim_irecv
+#define PMPI_Iallreduce                 cpl_sim_iallreduce
+#define PMPI_Ibarrier                   cpl_sim_ibarrier
+#define PMPI_Test                       cpl_sim_test
+#define PMPI_Testall                    cpl_sim_testall
+#define PMPI_Testany                    cpl_sim_testany
+#define PMPI_Testsome                   cpl_sim_testsome
+#define PMPI_Wait                       cpl_sim_wait
+#define PMPI_Wtime                      cpl_sim_wtime
 /* Its prototype has no const. */
 #define MPI_Comm_spawn_multiple  cpl_sim_comm_spawn_multiple
 #define PMPI_Comm_spawn_multiple cpl_sim_pcomm_spawn_multiple
@@ -50,6 +63,8 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int n_in, const int *sources,
                                     const int *source_weights, int n_out, const int *destinations,
                                     const int *weights, MPI_Info info, int reorder,
                                     MPI_Comm *graph);
+int PMPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                   int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *found);
 int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void *value);
 int PMPI_Comm_delete_attr(MPI_Comm comm, int keyval);
@@ -58,6 +73,15 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
                MPI_Request *request);
 int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request *request);
+int PMPI_Iallreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op,
+                    MPI_Comm comm, MPI_Request *request);
+int PMPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status);
+int PMPI_Testall(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);
+int PMPI_Testany(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+int PMPI_Testsome(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses);
+int PMPI_Wait(MPI_Request *request, MPI_Status *status);
+double PMPI_Wtime(void);
 
 /* ---- prototypes of what mpi.h does not declare, from the shim's tables of calls ---- */
 
@@ -79,6 +103,7 @@ int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MP
 #define JOINS                                          ENTERS
 #define FREES(name, via, parameters, arguments)        int PMPI_##name parameters;
 #define WAITS                                          FREES
+#define INITIATES                                      FREES
 #include "shim/collectives.def"
 
 #define CPL_SIM_SEND(name, ...)                                                                    \

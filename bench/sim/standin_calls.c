@@ -131,6 +131,13 @@ int PMPI_Unpack_c(const void *from, MPI_Count size, MPI_Count *position, void *t
     return result;
 }
 
+int PMPI_Allreduce_c(const void *sent, void *received, MPI_Count count, MPI_Datatype type,
+                     MPI_Op op, MPI_Comm comm)
+{
+    return too_many(count) ? MPI_ERR_COUNT
+                           : PMPI_Allreduce(sent, received, (int)count, type, op, comm);
+}
+
 int PMPI_Reduce_local_c(const void *in, void *inout, MPI_Count count, MPI_Datatype type, MPI_Op op)
 {
     return too_many(count) ? MPI_ERR_COUNT : PMPI_Reduce_local(in, inout, (int)count, type, op);

@@ -73,6 +73,9 @@ holds "3 ranks, tags in another order, with wildcards" -DTAGS -DDEVIATIONS=0
 holds "3 ranks, synchronous sends" -DSYNC -DONCE -DDEVIATIONS=1
 holds "3 ranks, reductions, unexpected messages" -DREDUCE -DLATE -DDEVIATIONS=1
 holds "3 ranks, reductions with a rank outside" -DREDUCE -DOUTSIDER -DDEVIATIONS=1
+holds "3 ranks, reductions that carry messages" -DEMBED -DDEVIATIONS=0
+holds "3 ranks, a reduction that carries messages" -DEMBED -DONCE -DDEVIATIONS=1
+holds "4 ranks, a reduction that carries messages" -DEMBED -DRANKS=4 -DONCE -DDEVIATIONS=0
 holds "3 ranks, drain with open receives" -DOPEN -DDEVIATIONS=1
 holds "3 ranks, drain in rounds" -DONCE -DOPEN -DDRAIN_SEGMENTS -DDEVIATIONS=0
 holds "4 ranks, drain in rounds" -DRANKS=4 -DFAN -DONCE -DOPEN -DDRAIN_SEGMENTS -DDEVIATIONS=1
@@ -87,6 +90,10 @@ finds "a drain that counts rides and held segments" "assertion violated ((n_open
     -DBUG_DRAIN_RIDES_HELD -DRANKS=4 -DFAN -DONCE -DOPEN -DDEVIATIONS=1
 finds "a reduction that is entered without polling" "invalid end state" \
     -DBUG_REDUCTION_UNPOLLED -DREDUCE
+finds "cargo of a reduction that does not leave by the hold time" "invalid end state" \
+    -DBUG_EMBED_HOLDS -DEMBED -DONCE -DDEVIATIONS=0
+finds "one set of vectors for two reductions" "assertion violated (slot" \
+    -DBUG_EMBED_ONE_SET -DEMBED -DDEVIATIONS=0
 finds "polling that is each rank's own decision" "invalid end state" -DBUG_OUTSIDER -DREDUCE -DOUTSIDER
 
 done_testing

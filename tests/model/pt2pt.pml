@@ -16,6 +16,8 @@
  *   leave_batch()                  pt2pt.c: cpl_pt2pt_leave, or the last send of a planned signature
  *   leave_abandoned()              pt2pt_manage.c: cpl_pt2pt_follows, cpl_pt2pt_abandon
  *   gather_ranks(), reduction()    pt2pt.c: cpl_pt2pt_gather_ranks; a reduction, which does not poll
+ *   embedded_reduction(), slot     embed.c: a reduction that carries messages; of which step the vector has come
+ *   cargo, put_aboard, expire      embed.c: segments of others' and the batch; the hold time ends at any moment
  *   drain()                        pt2pt.c: cpl_pt2pt_before_free, and the end of the process
  *
  * A rank that computes is a process that is not scheduled: it does not poll, for as long as spin likes.
@@ -24,7 +26,8 @@
  * MPI_ANY_SOURCE), TAGS (a tag per instance, all posted at the beginning, those of the later
  * instance first, source 0 by name and the others by MPI_ANY_SOURCE), else by source. ORDER: receives are posted before or after
  * the sends, as spin likes; else before, or with LATE after. REDUCE: a reduction after every instance; OUTSIDER: also by a
- * rank that is not in the managed communicator. OPEN: the last receives are waited for
+ * rank that is not in the managed communicator. EMBED: a reduction after every instance, in which planned batches ride unless
+ * their rank waits for its receives first; of its messages the vector is the last part, and comes as a ride of its own. OPEN: the last receives are waited for
  * only after the drain (Irecv, Comm_free, Wait). SYNC: rank 0 sends with MPI_Ssend. ONCE: one
  * instance. The drain: by numbers, or with DRAIN_SEGMENTS in rounds.
  * Faults (BUG_...) are explained where they are. */
@@ -62,6 +65,12 @@
 #define INSTANCE(s) (((s) >> 8) & 1)
 #define SYNCHRONOUS 512
 #define ACK 1024
+#define CARGO 2048                 /* rides in a reduction */
+#define IS_VECTOR(s) ((s) >= 8192)
+#define VECTOR(number, step, ranks) (8192 + (ranks) + ((step) << 4) + ((number) << 6))
+#define RANKS_IN(s) ((s) & 15)     /* a set: what has been reduced */
+#define STEP(s) (((s) >> 4) & 3)
+#define REDUCTION(s) (((s) >> 6) & 1)
 
 /* The pattern and the plan. An out-edge carries two segments: its owner's and the other one's. */
 #if RANKS == 3
@@ -106,9 +115,35 @@
 #define TAG_OF(instance) 0
 #endif
 
+#ifdef EMBED
+/* Three ranks: 0 and 1 share corner 0, 1 takes part. */
+#if RANKS == 3
+#define N_STEPS 1
+#define CORNER(r) ((r) >> 1)
+#define RANK_AT(corner) ((corner) + 1)
+#else
+#define N_STEPS 2
+#define CORNER(r) (r)
+#define RANK_AT(corner) (corner)
+#endif
+#define FOLD N_STEPS
+#define UNFOLD (N_STEPS + 1)
+#define MOST_CARGO 4
+#ifdef BUG_EMBED_ONE_SET /* the next reduction's vectors come where this one's do */
+#define SLOT(number, step) (step)
+#else
+#define SLOT(number, step) ((number) * 4 + (step))
+#endif
+#endif
+
 #define TO(rank, k) to[((rank) * INSTANCES + instance) * MOST + (k)]
 
-chan wire[RANKS * RANKS] = [6] of {short, short};
+#ifdef EMBED
+#define WIRE 8
+#else
+#define WIRE 6
+#endif
+chan wire[RANKS * RANKS] = [WIRE] of {short, short};
 byte to[RANKS * INSTANCES * MOST]; /* who is sent to, by rank and instance */
 bit splits[RANKS * INSTANCES];
 bit planned[RANKS * INSTANCES];    /* the batch has the planned signature */
@@ -279,13 +314,79 @@ inline expire(n)
     }
 }
 
+#ifdef EMBED
+/* embed.c. A segment is kept for a reduction. */
+inline put_aboard(s)
+{
+    assert(n_cargo < MOST_CARGO);
+    cargo[n_cargo] = s;
+    n_cargo++
+}
+
+/* Sends the cargo of which `goes` holds (of `one`), then the vector. */
+inline send_step(partner, step, goes)
+{
+    i = 0; k = 0;
+    do
+    :: i < n_cargo ->
+        one = cargo[i];
+        cargo[i] = NONE;
+        if
+        :: goes -> ride(partner, one, NONE)
+        :: else -> cargo[k] = one; k++
+        fi;
+        i++
+    :: else -> break
+    od;
+    n_cargo = k;
+    ride(partner, VECTOR(instance, step, reduced), NONE);
+    one = NONE; i = 0; k = 0
+}
+
+inline combine(step)
+{
+    reduced = reduced | slot[SLOT(instance, step)];
+    slot[SLOT(instance, step)] = 0
+}
+
+inline expire_cargo()
+{
+    d_step {
+        i = 0;
+        do
+        :: i < n_cargo -> ride(DST(cargo[i]), cargo[i], NONE); cargo[i] = NONE; i++
+        :: else -> break
+        od;
+        n_cargo = 0; i = 0
+    }
+}
+#define TAKES_CARGO \
+    :: IS_VECTOR(s) -> \
+        assert(slot[SLOT(REDUCTION(s), STEP(s))] == 0); \
+        slot[SLOT(REDUCTION(s), STEP(s))] = RANKS_IN(s) \
+    :: !IS_VECTOR(s) && (s & CARGO) && DST(s) == me -> s = s - CARGO; deliver(s) \
+    :: !IS_VECTOR(s) && (s & CARGO) && DST(s) != me -> put_aboard(s)
+#ifdef BUG_EMBED_HOLDS /* cargo is for reductions only */
+#define EXPIRES_CARGO
+#else
+#define EXPIRES_CARGO \
+    :: atomic { n_cargo > 0 -> expire_cargo() }
+#endif
+#define IS_CARGO(s) (IS_VECTOR(s) || ((s) & CARGO))
+#else
+#define TAKES_CARGO
+#define EXPIRES_CARGO
+#define IS_CARGO(s) false
+#endif
+
 inline take(s)
 {
     if
+    TAKES_CARGO
     :: s == NONE
-    :: s != NONE && DST(s) == me && (s & ACK) -> n_acks--
-    :: s != NONE && DST(s) == me && !(s & ACK) -> deliver(s)
-    :: else -> hold(s)
+    :: s != NONE && !IS_CARGO(s) && DST(s) == me && (s & ACK) -> n_acks--
+    :: s != NONE && !IS_CARGO(s) && DST(s) == me && !(s & ACK) -> deliver(s)
+    :: s != NONE && !IS_CARGO(s) && DST(s) != me -> hold(s)
     fi
 }
 
@@ -311,6 +412,12 @@ inline arrived()
     :: atomic { wire[me]?one, other -> arrived() } \
     :: atomic { wire[RANKS + me]?one, other -> arrived() } \
     :: atomic { wire[2 * RANKS + me]?one, other -> arrived() }
+#elif defined(EMBED) /* 2 and 3 send, too */
+#define ARRIVES \
+    :: atomic { wire[me]?one, other -> arrived() } \
+    :: atomic { wire[RANKS + me]?one, other -> arrived() } \
+    :: atomic { wire[2 * RANKS + me]?one, other -> arrived() } \
+    :: atomic { wire[3 * RANKS + me]?one, other -> arrived() }
 #else
 #define ARRIVES \
     :: atomic { wire[me]?one, other -> arrived() } \
@@ -337,6 +444,7 @@ inline arrived()
     do \
     ARRIVES \
     EXPIRES \
+    EXPIRES_CARGO \
     :: (condition) -> break \
     od
 
@@ -448,6 +556,76 @@ inline post_here()
     skip
 #endif
 }
+
+#ifdef EMBED
+/* A step in which all corners exchange. */
+inline exchange_step(step)
+{
+    d_step {
+        send_step(RANK_AT(CORNER(me) ^ (1 << step)), step,
+                  ((CORNER(DST(one)) ^ CORNER(me)) & (1 << step)) != 0)
+    };
+    WAIT(slot[SLOT(instance, step)] != 0);
+    atomic { combine(step) }
+}
+
+inline embedded_reduction()
+{
+    reduced = 1 << me;
+#if RANKS == 3
+    if
+    :: me == 0 ->
+        d_step { send_step(1, FOLD, true) };
+        WAIT(slot[SLOT(instance, UNFOLD)] != 0);
+        atomic { combine(UNFOLD) }
+    :: me == 1 ->
+        WAIT(slot[SLOT(instance, FOLD)] != 0);
+        atomic { combine(FOLD) };
+        exchange_step(0);
+        d_step { send_step(0, UNFOLD, DST(one) == 0) }
+    :: else -> exchange_step(0)
+    fi;
+#else
+    exchange_step(0);
+    exchange_step(1);
+#endif
+    assert(reduced == (1 << RANKS) - 1);
+    reduced = 0
+}
+
+/* The batch waits for the reduction, or the rank waits for its messages first, and the batch leaves
+ * before. */
+inline exchange_and_reduce()
+{
+    post_here();
+    if
+    :: planned[me * INSTANCES + instance] ->
+        d_step {
+            make(one, TO(me, 0));
+            make(other, TO(me, 1));
+            one = one + CARGO;
+            other = other + CARGO;
+            put_aboard(one);
+            put_aboard(other);
+            one = NONE; other = NONE
+        };
+        embedded_reduction();
+        WAIT(n_open == 0)
+    :: else ->
+        leave_batch();
+        if
+        :: WAIT(n_open == 0)
+        :: true
+        fi;
+        embedded_reduction();
+        WAIT(n_open == 0)
+    :: true ->
+        leave_batch();
+        WAIT(n_open == 0);
+        embedded_reduction()
+    fi
+}
+#endif
 
 inline exchange()
 {
@@ -588,6 +766,12 @@ proctype rank(byte me)
 #endif
     short one, other, next;
     byte i, k, e, from, peer;
+#ifdef EMBED
+    short cargo[MOST_CARGO];
+    byte n_cargo;
+    byte slot[8];                 /* the ranks of the vector that has come, by reduction and step */
+    byte reduced;
+#endif
 
 #ifdef TAGS
     d_step {
@@ -600,7 +784,11 @@ proctype rank(byte me)
 #endif
     do
     :: instance < INSTANCES ->
+#ifdef EMBED
+        exchange_and_reduce();
+#else
         exchange();
+#endif
 #ifdef REDUCE
         reduction();
 #endif

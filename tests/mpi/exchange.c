@@ -57,6 +57,9 @@ static const struct shape shapes[] = {
      .reduces = BEFORE_COMPLETION, .modes = 1u << MODE_SYNCHRONOUS},
     {"reduced-around", HOW_REQUESTS, complete_waits, 0, .n_patterns = 1,
      .reduces = AROUND_COMPLETION},
+    {"reduced-started", HOW_REQUESTS, complete_mixed, 0, .n_patterns = 1, .reduces = STARTED},
+    {"reduced-exact", HOW_REQUESTS, complete_waits, 0, .n_patterns = 1, .reduces = STARTED,
+     .exact = true},
     {"modes", HOW_REQUESTS, complete_testsome, 2, .n_patterns = 2, .modes = MODES},
 };
 

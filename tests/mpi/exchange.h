@@ -32,6 +32,7 @@ enum reduces {
     NO_REDUCTION,
     BEFORE_COMPLETION, /* an MPI_Allreduce between start and completion */
     AROUND_COMPLETION, /* on some ranks after the completion, as each draws */
+    STARTED,           /* one or more MPI_Iallreduce, perhaps an MPI_Allreduce behind them */
 };
 
 enum persistence { NOT_PERSISTENT, STARTALL, START_EACH };
@@ -77,6 +78,7 @@ struct shape {
     bool sizes;     /* sizes change every time */
     bool types;     /* derived types, packed data */
     enum reduces reduces;
+    bool exact;     /* only reductions whose result does not depend on the order */
     unsigned modes; /* of sends besides the standard one: bits 1 << MODE_... */
 };
 
@@ -186,8 +188,30 @@ void extra_truncate(struct round *round);
  * size. Collective; nobody goes on before all have come. Returns `hash` with the sums' bits. */
 uint64_t exchange_sums(MPI_Comm comm, int iteration, uint64_t hash);
 
-/* A small MPI_Allreduce of a kind and on values that depend on `key`. Returns a hash of its bits.
- * Collective. */
-uint64_t exchange_reduction(MPI_Comm comm, uint64_t key);
+/* A small reduction. */
+struct reduction {
+    uint64_t key;
+    MPI_Op op, own; /* own: made for it, or MPI_OP_NULL */
+    MPI_Datatype type;
+    int n;
+    size_t bytes;
+    bool in_place;
+    union {
+        int integers[5];
+        double doubles[40];
+        struct {
+            double value;
+            int rank;
+        } place;
+    } mine, result;
+    MPI_Request request;
+};
+
+/* An MPI_Allreduce, or when it does not wait an MPI_Iallreduce, of a kind and on values that depend
+ * on `key`; exact: one whose result does not depend on the order. Collective. */
+void exchange_reduction_start(struct reduction *reduction, MPI_Comm comm, uint64_t key, bool exact,
+                              bool waits);
+/* Completes it, by tests or waiting. Returns a hash of its bits. */
+uint64_t exchange_reduction_end(struct reduction *reduction, bool tests);
 
 #endif

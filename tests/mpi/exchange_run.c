@@ -321,9 +321,44 @@ static void start_sends(struct round *round)
     start(round, round->n_recvs, round->n, start_send);
 }
 
+static void start_reduction(struct round *round, int number, bool waits, struct reduction *made)
+{
+    exchange_reduction_start(made, round->ex->comm, test_key(round->key, 2000 + number),
+                             round->ex->shape->exact, waits);
+}
+
 static void reduce(struct round *round)
 {
-    round->reduced = exchange_reduction(round->ex->comm, test_key(round->key, 2000));
+    struct reduction reduction;
+    start_reduction(round, 0, true, &reduction);
+    round->reduced += exchange_reduction_end(&reduction, false);
+}
+
+struct started {
+    int n;
+    struct reduction reductions[2];
+};
+
+/* All ranks start the same. */
+static void start_reductions(struct round *round, struct started *started)
+{
+    uint64_t key = test_key(round->key, 3000);
+
+    started->n = key % 4 == 0 ? 2 : 1;
+    for (int i = 0; i < started->n; i++)
+        start_reduction(round, 1 + i, false, &started->reductions[i]);
+    if (key % 5 == 0)
+        reduce(round);
+}
+
+static void end_reductions(struct round *round, struct started *started)
+{
+    int first = test_below(&round->own, started->n);
+
+    for (int i = 0; i < started->n; i++)
+        round->reduced +=
+            exchange_reduction_end(&started->reductions[(first + i) % started->n], i == first);
+    started->n = 0;
 }
 
 static void by_requests(struct round *round)
@@ -331,6 +366,7 @@ static void by_requests(struct round *round)
     MPI_Request extra = MPI_REQUEST_NULL;
     enum reduces reduces = round->ex->shape->reduces;
     bool late = reduces == AROUND_COMPLETION && test_chance(&round->own, 2);
+    struct started started = {.n = 0};
     int buffer;
 
     away(round, 0);
@@ -345,11 +381,17 @@ static void by_requests(struct round *round)
     if (has(round, DEV_CANCEL) && test_chance(&round->own, 2))
         extra_cancel(&extra);
     away(round, 2);
-    if (reduces != NO_REDUCTION && !late)
+    if (reduces == STARTED)
+        start_reductions(round, &started);
+    else if (reduces != NO_REDUCTION && !late)
         reduce(round);
+    if (started.n > 0 && test_chance(&round->own, 3))
+        end_reductions(round, &started);
     round->ex->shape->complete(round->n_recvs, round->n, round->requests, round->statuses);
     if (late)
         reduce(round);
+    if (started.n > 0)
+        end_reductions(round, &started);
     if (extra != MPI_REQUEST_NULL)
         extra_cancel(&extra);
 }

@@ -5,6 +5,7 @@
 #include "exchange.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, EXSCAN, N_KINDS };
 
@@ -92,66 +93,95 @@ static void add_squares(void *in, void *inout, int *n, MPI_Datatype *type)
         b[k] = (int)((unsigned)a[k] + (unsigned)b[k]);
 }
 
-struct place {
-    double value;
-    int rank;
-};
-
-static uint64_t reduce_integers(MPI_Comm comm, uint64_t key, int rank, MPI_Op op, bool in_place)
+static void fill_integers(struct reduction *r, int rank, MPI_Op op)
 {
-    int mine[5], result[5];
+    r->op = op;
+    r->type = MPI_INT;
+    r->n = 5;
+    r->bytes = 5 * sizeof(int);
     for (int k = 0; k < 5; k++)
-        mine[k] = result[k] = (int)(test_key(test_key(key, rank), k) % 100003);
-    if (in_place)
-        MPI_Allreduce(MPI_IN_PLACE, result, 5, MPI_INT, op, comm);
-    else
-        MPI_Allreduce_c(mine, result, 5, MPI_INT, op, comm);
-    return test_hash(key, result, sizeof result);
+        r->mine.integers[k] = (int)(test_key(test_key(r->key, rank), k) % 100003);
 }
 
-static uint64_t reduce_doubles(MPI_Comm comm, uint64_t key, int rank, int n)
+static void fill_doubles(struct reduction *r, int rank, int n)
 {
-    double mine[40], result[40];
-    fill(test_key(key, rank), n, mine);
-    MPI_Allreduce(mine, result, n, MPI_DOUBLE, MPI_SUM, comm);
-    return test_hash(key, result, (size_t)n * sizeof *result);
+    r->op = MPI_SUM;
+    r->type = MPI_DOUBLE;
+    r->n = n;
+    r->bytes = (size_t)n * sizeof(double);
+    fill(test_key(r->key, rank), n, r->mine.doubles);
 }
 
-static uint64_t reduce_places(MPI_Comm comm, uint64_t key, int rank)
+static void fill_places(struct reduction *r, int rank)
 {
-    struct place mine = {(double)(test_key(key, rank) % 5), rank}, result = mine;
-    MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
-    return test_hash(key, &result.rank, sizeof result.rank);
+    r->op = MPI_MAXLOC;
+    r->type = MPI_DOUBLE_INT;
+    r->n = 1;
+    r->bytes = sizeof r->mine.place; /* the gap behind the rank is filled, too */
+    r->mine.place.value = (double)(test_key(r->key, rank) % 5);
+    r->mine.place.rank = rank;
 }
 
-static uint64_t reduce_by_function(MPI_Comm comm, uint64_t key, int rank)
+/* The first four are exact. */
+static void choose(struct reduction *r, int rank, int kind)
 {
-    MPI_Op op;
-    MPI_Op_create(add_squares, 1, &op);
-    uint64_t hash = reduce_integers(comm, key, rank, op, false);
-    MPI_Op_free(&op);
-    return hash;
+    switch (kind) {
+    case 0:
+        r->in_place = true;
+        fill_integers(r, rank, MPI_MAX);
+        break;
+    case 1:
+        fill_integers(r, rank, MPI_SUM);
+        break;
+    case 2:
+        fill_integers(r, rank, MPI_BXOR);
+        break;
+    case 3:
+        fill_places(r, rank);
+        break;
+    case 4:
+        MPI_Op_create(add_squares, 1, &r->own);
+        fill_integers(r, rank, r->own);
+        break;
+    default:
+        fill_doubles(r, rank, kind == 5 ? 40 : 2);
+    }
 }
 
-uint64_t exchange_reduction(MPI_Comm comm, uint64_t key)
+/* In place the vector is taken from the result's. */
+void exchange_reduction_start(struct reduction *r, MPI_Comm comm, uint64_t key, bool exact,
+                              bool waits)
 {
     int rank;
+    const void *sent;
 
     MPI_Comm_rank(comm, &rank);
-    switch (key % 8) {
-    case 0:
-        return reduce_integers(comm, key, rank, MPI_MAX, true);
-    case 1:
-        return reduce_integers(comm, key, rank, MPI_SUM, false);
-    case 2:
-        return reduce_integers(comm, key, rank, MPI_BXOR, false);
-    case 3:
-        return reduce_places(comm, key, rank);
-    case 4:
-        return reduce_by_function(comm, key, rank);
-    case 5:
-        return reduce_doubles(comm, key, rank, 40);
-    default:
-        return reduce_doubles(comm, key, rank, 2);
-    }
+    memset(r, 0, sizeof *r);
+    r->key = key;
+    r->request = MPI_REQUEST_NULL;
+    r->own = MPI_OP_NULL;
+    choose(r, rank, (int)(key % (exact ? 4 : 8)));
+    if (r->in_place)
+        r->result = r->mine;
+    sent = r->in_place ? MPI_IN_PLACE : (void *)&r->mine;
+    if (waits && key & 64)
+        MPI_Allreduce_c(sent, &r->result, r->n, r->type, r->op, comm);
+    else if (waits)
+        MPI_Allreduce(sent, &r->result, r->n, r->type, r->op, comm);
+    else if (key & 64)
+        MPI_Iallreduce_c(sent, &r->result, r->n, r->type, r->op, comm, &r->request);
+    else
+        MPI_Iallreduce(sent, &r->result, r->n, r->type, r->op, comm, &r->request);
+}
+
+uint64_t exchange_reduction_end(struct reduction *r, bool tests)
+{
+    for (int done = 0; tests && !done;)
+        MPI_Test(&r->request, &done, MPI_STATUS_IGNORE);
+    MPI_Wait(&r->request, MPI_STATUS_IGNORE);
+    if (r->own != MPI_OP_NULL)
+        MPI_Op_free(&r->own);
+    return r->type == MPI_DOUBLE_INT
+               ? test_hash(r->key, &r->result.place.rank, sizeof r->result.place.rank)
+               : test_hash(r->key, &r->result, r->bytes);
 }

@@ -2,12 +2,13 @@
  * Random neighborhood collectives over random graphs, every byte checked.
  *
  *   neighbors [--graph KIND|mix] [--op OP|all] [--types basic|derived|all] [--calls N] [--seed S]
- *             [--max-count C] [--large] [--graphs N] [--w-unequal]
+ *             [--max-count C] [--large] [--graphs N] [--w-unequal] [--alternate]
  *
  * N graphs live at once, and a duplicate of the first; `calls` calls for each are interleaved in
- * random order. A call repeats the counts of the graph's call before half of the time, sometimes
- * with the very same buffers and types. Plain MPICH's alltoallw is wrong where a rank's in- and
- * out-degree differ: such graphs get other calls, unless --w-unequal is given.
+ * random order, with --alternate one after the other. A call repeats the counts of the graph's call
+ * before half of the time, sometimes with the very same buffers and types. Plain MPICH's alltoallw
+ * is wrong where a rank's in- and out-degree differ: such graphs get other calls, unless
+ * --w-unequal is given.
  */
 #include "neighbors.h"
 
@@ -20,7 +21,7 @@ struct options {
     int op;   /* N_OPS: all at random */
     enum types types;
     int n_calls, n_graphs, max_count;
-    bool large, w_unequal;
+    bool large, w_unequal, alternate;
     uint64_t seed;
 };
 
@@ -57,6 +58,7 @@ static struct options read_options(int argc, char **argv)
         .max_count = (int)test_option(argc, argv, "--max-count", 20),
         .large = test_flag(argc, argv, "--large"),
         .w_unequal = test_flag(argc, argv, "--w-unequal"),
+        .alternate = test_flag(argc, argv, "--alternate"),
         .seed = test_key((uint64_t)test_option(argc, argv, "--seed", 1), 0),
     };
     return opt;
@@ -143,7 +145,8 @@ static void run(const struct options *opt, struct user users[])
 
     for (int i = 0; i < n; i++)
         ids[i] = i % n_users;
-    test_shuffle(&rng, n, ids);
+    if (!opt->alternate)
+        test_shuffle(&rng, n, ids);
     for (int i = 0; i < n; i++) {
         hashes[i] = use(opt, &users[ids[i]], test_key(opt->seed, 2000 + i));
         ops[i] = users[ids[i]].step.op;
@@ -156,9 +159,9 @@ static void run(const struct options *opt, struct user users[])
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--graph",     "--op",     "--types",     "--calls",
-                                        "--seed",      "--graphs", "--max-count", "--large",
-                                        "--w-unequal", NULL};
+    static const char *const known[] = {"--graph",     "--op",        "--types",     "--calls",
+                                        "--seed",      "--graphs",    "--max-count", "--large",
+                                        "--w-unequal", "--alternate", NULL};
     struct options opt;
     struct user *users;
 

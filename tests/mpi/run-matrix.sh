@@ -44,6 +44,8 @@ run() { # name of the output files, preload, settings...; the program is $progra
     out=$tmp/$1 preload=$2
     shift 2
     rm -f "$tmp/report.json"
+    way=$(echo "$flags" | sed -n 's/.*allgather:\([a-z]*\).*/\1/p')
+    [ -z "$way" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$way"
     # shellcheck disable=SC2086
     timeout -k 5 "$limit" "$mpiexec" -n "$n" -genv LD_PRELOAD "$preload" "$@" \
         "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
@@ -89,6 +91,14 @@ was_shared() {
         END { exit !found }' "$tmp/report.json" 2>/dev/null
 }
 
+# Messages of an exchange left in the order of what their receivers send in the next one.
+was_ordered() {
+    awk '
+        /"order"/ { inside = 1 }
+        inside && /"in_use"/ { found = found || /true/; inside = 0 }
+        END { exit !found }' "$tmp/report.json" 2>/dev/null
+}
+
 # Messages rode in reductions.
 was_embedded() {
     grep -q '"messages_carried": [1-9]' "$tmp/report.json" 2>/dev/null
@@ -117,6 +127,16 @@ judge() { # description, strategy, whether calls must have been planned, whether
         if [ "$4" = yes ] && ! was_embedded; then
             why="${why:+$why, }no message rode in a reduction"
         fi ;;
+    esac
+    case $flags in *mapped*)
+        if [ "$4" = yes ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
+            why="${why:+$why, }no ranks were placed for reductions"
+        fi ;;
+    esac
+    case $flags in
+        *follows*)
+            [ "$2" = off ] || [ "$2" = auto ] || was_ordered ||
+                why="${why:+$why, }no exchange was ordered by the next one" ;;
     esac
     reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
@@ -161,8 +181,11 @@ under_strategy() { # strategy
     case $flags in *auto*) mode=auto ;; esac
     duplicates=auto
     case $flags in *shared*) duplicates=always ;; esac
+    reorder=off
+    case $flags in *reordered*) reorder=auto ;; esac
     run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
-        -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_DUPLICATES $duplicates -genv CARPOOL_REPORT "$tmp/report.json"
+        -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_DUPLICATES $duplicates \
+        -genv CARPOOL_REORDER $reorder -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
     case $flags in *planned*) may_warn "$1" || must_plan=yes ;; esac
@@ -222,6 +245,17 @@ test_line() { # one line of the list with $n ranks
         measured measured '"trial_calls": [1-9]'
         measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000
         ;;
+    esac
+    case $flags in *follows*)
+        measured "ordered without a plan" '"calls_ordered": [1-9]' -genv CARPOOL_STRATEGY direct \
+            -genv CARPOOL_TRIAL 0
+        measured "order tried" '"tried_us"' -genv CARPOOL_STRATEGY direct -genv CARPOOL_TRIAL 1
+        measured "no order" '"CARPOOL_ORDER": "off"' -genv CARPOOL_STRATEGY vpt:2 -genv CARPOOL_ORDER off
+        ;;
+    esac
+    case $flags in *tried*) # with interfaces so slow that placing promises much
+        echo 'network.node_ns_per_byte 5' >"$tmp/slow.txt"
+        measured tried '"trial_calls": [1-9]' -genv CARPOOL_MACHINE "$tmp/slow.txt" ;;
     esac
     case $flags in *slowed*)
         for link in socket node network; do

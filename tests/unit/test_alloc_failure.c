@@ -381,8 +381,14 @@ static enum cpl_status put_in_order(struct stage *stage, bool *is_output_kept,
                                     struct cpl_error *error)
 {
     static int64_t order[N_RANKS * N_RANKS];
-    (void)is_output_kept;
-    return cpl_order_between(&stage->pattern, &stage->pattern, order, error);
+    int64_t completion;
+    POISON(completion);
+    enum cpl_status status = cpl_order_between(&stage->pattern, &stage->pattern, order, error);
+    if (!status)
+        status =
+            cpl_order_completion(&stage->pattern, order, &stage->pattern, 0, &completion, error);
+    *is_output_kept = !status || is_untouched(&completion, sizeof completion);
+    return status;
 }
 
 static enum cpl_status place_ranks(struct stage *stage, bool *is_output_kept,

@@ -22,8 +22,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When the last rank is done with both exchanges (equation 4 of the paper, without computation);
- * the second one's messages leave by rank. */
+/* When the last rank is done with both exchanges, receipts of the second one counted too (equation
+ * 4 of the paper, without computation); its messages leave by rank. */
 static int64_t completion(const struct cpl_pattern *pre, const int64_t *order,
                           const struct cpl_pattern *post)
 {
@@ -43,21 +43,14 @@ static int64_t completion(const struct cpl_pattern *pre, const int64_t *order,
     return last;
 }
 
-/* What no order can beat, and what no order exceeds. */
-static int64_t least_possible(const struct cpl_pattern *pre, const struct cpl_pattern *post)
+static int64_t told_completion(const struct cpl_pattern *pre, const int64_t *order,
+                               const struct cpl_pattern *post, int64_t work)
 {
-    int64_t least = 0;
-    for (int32_t i = 0; i < pre->n_ranks; i++)
-        least = larger(least, cpl_pattern_sends(pre, i) + cpl_pattern_sends(post, i));
-    return least;
-}
-
-static int64_t most_sends(const struct cpl_pattern *pattern)
-{
-    int64_t most = 0;
-    for (int32_t i = 0; i < pattern->n_ranks; i++)
-        most = larger(most, cpl_pattern_sends(pattern, i));
-    return most;
+    struct cpl_error error = {""};
+    int64_t told = -1;
+    if (cpl_order_completion(pre, order, post, work, &told, &error))
+        fail_msg("%s", error.text);
+    return told;
 }
 
 static void swap(int64_t *a, int64_t *b)
@@ -124,8 +117,10 @@ static bool check_optimal(const struct cpl_pattern *pre, const struct cpl_patter
     try_all(pre, post, &best, &worst);
     get_order(pre, post, order);
     assert_int_equal(completion(pre, order, post), best);
+    assert_int_equal(told_completion(pre, order, post, 0), best);
     reverse(pre, order);
     assert_int_equal(completion(pre, order, post), worst);
+    assert_int_equal(told_completion(pre, order, post, 0), worst);
     return best < worst;
 }
 
@@ -142,20 +137,113 @@ static struct cpl_pattern pattern_of_bits(int32_t n_ranks, uint64_t bits)
     return make_pattern(n_ranks, entries, n);
 }
 
-/* All first exchanges of 4 ranks; the second one is drawn. */
+static void shuffle(const struct cpl_pattern *pre, int64_t *order, uint64_t *random)
+{
+    for (int32_t i = 0; i < pre->n_ranks; i++)
+        for (int64_t n = cpl_pattern_sends(pre, i); n > 1; n--)
+            swap(&order[pre->first[i] + n - 1],
+                 &order[pre->first[i] + (int64_t)random_draw(random, (uint64_t)n)]);
+}
+
+/* When the four ranks have all of the first exchange, by every order of it: entries as numbers of
+ * two bits a rank; which of the 256 there are. */
+static void find_all_entries(const struct cpl_pattern *pre, bool *occurs)
+{
+    int64_t order[12];
+    int32_t i = 0;
+    for (int64_t m = 0; m < pre->n_messages; m++)
+        order[m] = m;
+    memset(occurs, 0, 256 * sizeof *occurs);
+    while (i < 4) {
+        int64_t entered[4];
+        for (i = 0; i < 4; i++)
+            entered[i] = cpl_pattern_sends(pre, i);
+        for (i = 0; i < 4; i++)
+            for (int64_t k = pre->first[i]; k < pre->first[i + 1]; k++)
+                entered[pre->dst[order[k]]] =
+                    larger(entered[pre->dst[order[k]]], k - pre->first[i] + 1);
+        occurs[entered[0] | entered[1] << 2 | entered[2] << 4 | entered[3] << 6] = true;
+        for (i = 0; i < 4; i++)
+            if (next_order(order + pre->first[i], cpl_pattern_sends(pre, i)))
+                break;
+    }
+}
+
+/* The least and the most of what any of the entries comes to with so many sends afterwards, two
+ * bits a rank, too. */
+static void find_extremes(const bool *occurs, int sends, int64_t *best, int64_t *worst)
+{
+    *best = INT64_MAX;
+    *worst = 0;
+    for (int entries = 0; entries < 256; entries++) {
+        int64_t last = 0;
+        for (int bit = 0; bit < 8 && occurs[entries]; bit += 2)
+            last = larger(last, (entries >> bit & 3) + (sends >> bit & 3));
+        if (!occurs[entries])
+            continue;
+        *best = last < *best ? last : *best;
+        *worst = larger(*worst, last);
+    }
+}
+
+/* A second exchange in which the ranks have so many sends. */
+static struct cpl_pattern pattern_of_sends(int sends)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < 4; i++)
+        bits |= (uint64_t)((1 << (sends >> 2 * i & 3)) - 1) << 3 * i;
+    return pattern_of_bits(4, bits);
+}
+
+/* All cases of 4 ranks: every first exchange (4,096), every number of sends of each rank in the
+ * second one (256), every order of the first one's messages. Of the second exchange nothing else
+ * matters, as test_second_by_its_sends finds. */
 static void test_all_of_four(void **state)
 {
     (void)state;
-    uint64_t random = 4;
+    struct cpl_pattern post[256];
+    bool occurs[256];
     int n_matter = 0;
+    for (int sends = 0; sends < 256; sends++)
+        post[sends] = pattern_of_sends(sends);
     for (uint64_t bits = 0; bits < 1 << 12; bits++) {
         struct cpl_pattern pre = pattern_of_bits(4, bits);
-        struct cpl_pattern post = pattern_of_bits(4, random_draw(&random, 1 << 12));
-        n_matter += check_optimal(&pre, &post);
+        find_all_entries(&pre, occurs);
+        for (int sends = 0; sends < 256; sends++) {
+            int64_t order[12], best, worst;
+            find_extremes(occurs, sends, &best, &worst);
+            get_order(&pre, &post[sends], order);
+            if (told_completion(&pre, order, &post[sends], 0) != best)
+                fail_msg("exchange %d before sends %d: not %d", (int)bits, sends, (int)best);
+            n_matter += best < worst;
+        }
+        cpl_pattern_free(&pre);
+    }
+    assert_int_equal(n_matter, 385800);
+    for (int sends = 0; sends < 256; sends++)
+        cpl_pattern_free(&post[sends]);
+}
+
+/* Every second exchange of 4 ranks after a drawn one in a drawn order: when the last message has
+ * arrived, the last sender is done, and it does not matter whom ranks send to. */
+static void test_second_by_its_sends(void **state)
+{
+    (void)state;
+    uint64_t random = 4;
+    for (uint64_t bits = 0; bits < 1 << 12; bits++) {
+        struct cpl_pattern pre = pattern_of_bits(4, random_draw(&random, 1 << 12));
+        struct cpl_pattern post = pattern_of_bits(4, bits);
+        int64_t order[12];
+        for (int64_t m = 0; m < pre.n_messages; m++)
+            order[m] = m;
+        shuffle(&pre, order, &random);
+        assert_int_equal(completion(&pre, order, &post), told_completion(&pre, order, &post, 0));
+        assert_int_equal(completion(&pre, order, &post) + 7,
+                         told_completion(&pre, order, &post, 7));
+        check_optimal(&pre, &post);
         cpl_pattern_free(&post);
         cpl_pattern_free(&pre);
     }
-    assert_true(n_matter > 100);
 }
 
 static void test_some_of_five(void **state)
@@ -215,25 +303,19 @@ static struct cpl_pattern draw_exchange(const struct shape *shape, uint64_t *ran
     return make_pattern(MOST_RANKS, entries, n);
 }
 
-static void shuffle(const struct cpl_pattern *pre, int64_t *order, uint64_t *random)
-{
-    for (int32_t i = 0; i < pre->n_ranks; i++)
-        for (int64_t n = cpl_pattern_sends(pre, i); n > 1; n--)
-            swap(&order[pre->first[i] + n - 1],
-                 &order[pre->first[i] + (int64_t)random_draw(random, (uint64_t)n)]);
-}
-
 /* Best <= any <= worst, within the bounds of the paper's section 2. Returns worst - best. */
 static int64_t check_between(const struct cpl_pattern *pre, const struct cpl_pattern *post,
                              uint64_t *random)
 {
     int64_t order[MOST_MESSAGES];
+    struct cpl_order_bounds bound = cpl_order_bound(pre, post, 0);
     get_order(pre, post, order);
     int64_t best = completion(pre, order, post);
     reverse(pre, order);
     int64_t worst = completion(pre, order, post);
-    assert_true(best >= least_possible(pre, post));
-    assert_true(worst <= most_sends(pre) + most_sends(post));
+    assert_in_range(best, bound.least, worst);
+    assert_in_range(worst, best, bound.most);
+    assert_in_range(bound.most, bound.least, 2 * bound.least);
     for (int k = 0; k < 100; k++) {
         shuffle(pre, order, random);
         assert_in_range(completion(pre, order, post), best, worst);
@@ -286,9 +368,32 @@ static void test_other_ranks(void **state)
     (void)state;
     struct cpl_pattern pre = make_pattern(3, NULL, 0), post = make_pattern(4, NULL, 0);
     struct cpl_error error = {""};
-    int64_t order[1];
+    int64_t order[1], told;
     assert_int_equal(cpl_order_between(&pre, &post, order, &error), CPL_ERR_ARG);
     assert_string_equal(error.text, "an exchange of 3 ranks before one of 4");
+    assert_int_equal(cpl_order_completion(&pre, NULL, &post, 0, &told, &error), CPL_ERR_ARG);
+    cpl_pattern_free(&post);
+    cpl_pattern_free(&pre);
+}
+
+/* Six ranks like the paper's figure 1: the order of numbers, the best one, and the bounds. */
+static void test_units(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry first[] = {MESSAGE(0, 1, 1), MESSAGE(0, 2, 1), MESSAGE(0, 5, 1),
+                                              MESSAGE(1, 5, 1), MESSAGE(3, 4, 1), MESSAGE(3, 5, 1)};
+    const struct cpl_pattern_entry second[] = {MESSAGE(5, 0, 1), MESSAGE(5, 1, 1), MESSAGE(5, 2, 1),
+                                               MESSAGE(5, 3, 1), MESSAGE(2, 5, 1)};
+    struct cpl_pattern pre = make_pattern(6, first, N_OF(first));
+    struct cpl_pattern post = make_pattern(6, second, N_OF(second));
+    struct cpl_order_bounds bound = cpl_order_bound(&pre, &post, 5);
+    int64_t order[N_OF(first)];
+    assert_int_equal(told_completion(&pre, NULL, &post, 5), 3 + 5 + 4);
+    get_order(&pre, &post, order);
+    assert_memory_equal(order, ((const int64_t[]){2, 1, 0, 3, 5, 4}), sizeof order);
+    assert_int_equal(told_completion(&pre, order, &post, 5), 1 + 5 + 4);
+    assert_int_equal(bound.least, 9);
+    assert_int_equal(bound.most, 12);
     cpl_pattern_free(&post);
     cpl_pattern_free(&pre);
 }
@@ -324,9 +429,14 @@ static void test_plans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_key),       cmocka_unit_test(test_sends),
-        cmocka_unit_test(test_other_ranks),  cmocka_unit_test(test_all_of_four),
-        cmocka_unit_test(test_some_of_five), cmocka_unit_test(test_table_1),
+        cmocka_unit_test(test_by_key),
+        cmocka_unit_test(test_sends),
+        cmocka_unit_test(test_other_ranks),
+        cmocka_unit_test(test_all_of_four),
+        cmocka_unit_test(test_some_of_five),
+        cmocka_unit_test(test_table_1),
+        cmocka_unit_test(test_second_by_its_sends),
+        cmocka_unit_test(test_units),
         cmocka_unit_test(test_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

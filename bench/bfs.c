@@ -1,0 +1,321 @@
+/*
+ * bfs: breadth-first searches on the graph of a matrix, level by level, with point-to-point
+ * messages.
+ *
+ *     bfs [--roots N] [--warmup N] [--partition block|metis|FILE] [--seed S] [--json]
+ *         MATRIX.mtx[.gz]
+ *
+ * Every rank owns rows, the vertices; vertex i has an edge from each column of its row. A level
+ * sends to every rank that refers to vertices of this one which of them were reached last
+ * (MPI_Irecv, MPI_Isend, MPI_Waitall: the same ranks each time, other sizes), looks from every
+ * vertex that was not reached yet for one that was, and adds up how many there are (MPI_Allreduce).
+ * Roots are drawn from the seed among the vertices with edges. The checksum of all levels depends
+ * on the matrix and the seed only. Exit status: 0, 1 if the input cannot be used, 2 for bad
+ * arguments.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* getopt_long */
+#endif
+#include "report.h"
+#include "spmv.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG = 5, MOST_ROOTS = 100000, MOST_TRIES = 1000 };
+
+static const char usage[] =
+    "usage: bfs [options] MATRIX.mtx[.gz]\n"
+    "  searches breadth-first from several vertices and times the levels\n"
+    "  --roots N                         timed searches (default 16)\n"
+    "  --warmup N                        searches before those (default 4)\n"
+    "  --partition block|metis|FILE      as spmv (default block)\n"
+    "  --seed S                          of the roots (default 1)\n"
+    "  --json                            print one JSON object on one line\n"
+    "  --help                            print this\n";
+
+struct options {
+    int n_roots, n_warmup, is_json, wants_help;
+    struct spmv_options matrix;
+};
+
+/* Vertices of a rank: own ones, then, where others' matter, those of the halo. */
+struct search {
+    const struct spmv_share *share;
+    int rank;
+    int *level;             /* of own vertices; -1: not reached */
+    unsigned char *reached; /* in the last level; own and halo */
+    int *sent, *received;   /* places in the lists of border and halo, where counts are at most */
+    MPI_Request *requests;
+    MPI_Status *statuses;
+    int n_levels; /* of all timed searches */
+    double *seconds;
+    int room;
+};
+
+static int read_options(int n_arguments, char **arguments, struct options *out,
+                        struct bench_error *error)
+{
+    static const struct option names[] = {{"roots", required_argument, NULL, 'r'},
+                                          {"warmup", required_argument, NULL, 'w'},
+                                          {"partition", required_argument, NULL, 'p'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    struct options options = {.n_roots = 16,
+                              .n_warmup = 4,
+                              .matrix = {.form = SPMV_ROW, .partition = "block", .seed = 1}};
+    int letter;
+    int64_t n;
+
+    opterr = 0; /* rank 0 alone prints */
+    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1) {
+        if (letter == 'r' || letter == 'w') {
+            if (bench_parse_integer(optarg, letter == 'r', MOST_ROOTS, &n) != 0)
+                return bench_fail(error, "--%s wants a number from %d to %d, not '%s'",
+                                  letter == 'r' ? "roots" : "warmup", letter == 'r', MOST_ROOTS,
+                                  optarg);
+            *(letter == 'r' ? &options.n_roots : &options.n_warmup) = (int)n;
+        } else if (letter == 's') {
+            if (bench_parse_integer(optarg, 0, INT64_MAX, &options.matrix.seed) != 0)
+                return bench_fail(error, "--seed wants a number from 0, not '%s'", optarg);
+        } else if (letter == 'p')
+            options.matrix.partition = optarg;
+        else if (letter == 'j')
+            options.is_json = 1;
+        else if (letter == 'h')
+            options.wants_help = 1;
+        else
+            return bench_fail(error, letter == ':' ? "%s wants a value" : "unknown option %s",
+                              arguments[optind - 1]);
+    }
+    if (!options.wants_help && optind != n_arguments - 1)
+        return bench_fail(error, "name one matrix");
+    options.matrix.matrix = arguments[optind];
+    *out = options;
+    return 0;
+}
+
+static struct search search_create(const struct spmv_share *share, int rank)
+{
+    const struct spmv_side *in = &share->halo_side, *out = &share->border_side;
+    size_t n_messages = (size_t)in->n_ranks + (size_t)out->n_ranks;
+
+    return (struct search){.share = share,
+                           .rank = rank,
+                           .level = spmv_array((size_t)share->n_own, sizeof(int)),
+                           .reached = spmv_array((size_t)share->n_own + (size_t)in->n_items, 1),
+                           .sent = spmv_array((size_t)out->n_items, sizeof(int)),
+                           .received = spmv_array((size_t)in->n_items, sizeof(int)),
+                           .requests = spmv_array(n_messages, sizeof(MPI_Request)),
+                           .statuses = spmv_array(n_messages, sizeof(MPI_Status))};
+}
+
+static void search_free(struct search *s)
+{
+    free(s->level);
+    free(s->reached);
+    free(s->sent);
+    free(s->received);
+    free(s->requests);
+    free(s->statuses);
+    free(s->seconds);
+}
+
+/* Tells the other ranks which of the vertices they refer to were reached last, and hears theirs.
+ * Messages may be empty. */
+static void exchange(struct search *s)
+{
+    const struct spmv_side *in = &s->share->halo_side, *out = &s->share->border_side;
+    int n = 0;
+
+    for (int k = 0; k < in->n_ranks; k++)
+        MPI_Irecv(s->received + in->displ[k], in->count[k], MPI_INT, in->rank[k], TAG,
+                  MPI_COMM_WORLD, &s->requests[n++]);
+    for (int k = 0; k < out->n_ranks; k++) {
+        int *places = s->sent + out->displ[k], n_places = 0;
+        for (int i = 0; i < out->count[k]; i++)
+            if (s->reached[s->share->border[out->displ[k] + i]])
+                places[n_places++] = i;
+        MPI_Isend(places, n_places, MPI_INT, out->rank[k], TAG, MPI_COMM_WORLD, &s->requests[n++]);
+    }
+    MPI_Waitall(n, s->requests, s->statuses);
+    memset(s->reached + s->share->n_own, 0, (size_t)in->n_items);
+    for (int k = 0; k < in->n_ranks; k++) {
+        int n_places;
+        MPI_Get_count(&s->statuses[k], MPI_INT, &n_places);
+        for (int i = 0; i < n_places; i++)
+            s->reached[s->share->n_own + in->displ[k] + s->received[in->displ[k] + i]] = 1;
+    }
+}
+
+/* Own vertices with an edge from one that was reached last become the next level. */
+static int64_t look(struct search *s, int level)
+{
+    const struct spmv_share *share = s->share;
+    int64_t n_found = 0;
+
+    for (int i = 0; i < share->n_own; i++) {
+        int k = share->start[i];
+        if (s->level[i] >= 0)
+            continue;
+        while (k < share->start[i + 1] && !s->reached[share->entry[k]])
+            k++;
+        if (k == share->start[i + 1])
+            continue;
+        s->level[i] = level;
+        n_found++;
+    }
+    for (int i = 0; i < share->n_own; i++)
+        s->reached[i] = s->level[i] == level;
+    return n_found;
+}
+
+static void note_seconds(struct search *s, double seconds)
+{
+    if (s->n_levels == s->room) {
+        s->room = 2 * s->room + 64;
+        double *more = bench_resize(s->seconds, (size_t)s->room, sizeof *more);
+        if (!more) {
+            fprintf(stderr, "bfs: no memory for the times of %d levels; use fewer roots\n",
+                    s->room);
+            MPI_Abort(MPI_COMM_WORLD, 1);
+            return;
+        }
+        s->seconds = more;
+    }
+    s->seconds[s->n_levels++] = seconds;
+}
+
+static void search_from(struct search *s, int root, int is_timed)
+{
+    int64_t n_found = 1;
+
+    for (int i = 0; i < s->share->n_own; i++) {
+        s->reached[i] = s->share->own[i] == root;
+        s->level[i] = s->reached[i] ? 0 : -1;
+    }
+    for (int level = 1; n_found > 0; level++) {
+        double begin = MPI_Wtime();
+        exchange(s);
+        int64_t mine = look(s, level);
+        MPI_Allreduce(&mine, &n_found, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+        if (is_timed)
+            note_seconds(s, MPI_Wtime() - begin);
+    }
+}
+
+/* A vertex with an edge to another one, if there are any to be found. The same on all ranks. */
+static int draw_root(const struct spmv_share *share, struct bench_random *random)
+{
+    int root = 0;
+
+    for (int k = 0; k < MOST_TRIES; k++) {
+        int n_edges = 0, all = 0;
+        root = (int)bench_random_below(random, (uint64_t)share->n_rows);
+        for (int i = 0; i < share->n_own; i++)
+            if (share->own[i] == root)
+                for (int e = share->start[i]; e < share->start[i + 1]; e++)
+                    n_edges += share->entry[e] != i;
+        MPI_Allreduce(&n_edges, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        if (all > 0)
+            break;
+    }
+    return root;
+}
+
+/* What the levels of own vertices add up to, in any order. */
+static uint64_t sum_levels(const struct search *s, int root)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < s->share->n_own; i++)
+        sum += bench_hash((uint64_t)root, (uint64_t)s->share->own[i], (uint64_t)(s->level[i] + 1));
+    return sum;
+}
+
+static void print_results(const struct options *options, struct search *s, int most, uint64_t sum)
+{
+    struct report report = report_begin(stdout, options->is_json);
+    size_t n = (size_t)s->n_levels;
+    double total = 0;
+    char digits[17];
+    int n_ranks;
+
+    for (size_t i = 0; i < n; i++)
+        total += s->seconds[i];
+    bench_sort(s->seconds, n);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    snprintf(digits, sizeof digits, "%016" PRIx64, sum);
+    report_text(&report, "matrix", options->matrix.matrix);
+    report_integer(&report, "rows", s->share->n_rows, "");
+    report_integer(&report, "nonzeros", s->share->n_entries, "");
+    report_integer(&report, "ranks", n_ranks, "");
+    report_integer(&report, "sends max", most, "");
+    report_integer(&report, "searches", options->n_roots, "");
+    report_integer(&report, "levels", s->n_levels, "");
+    report_real(&report, "time", 1e6 * bench_midmean(s->seconds, n), 3, "us");
+    report_real(&report, "search average", 1e6 * total / options->n_roots, 3, "us");
+    report_text(&report, "checksum", digits);
+    report_end(&report);
+}
+
+static void run_searches(const struct options *options, const struct spmv_share *share, int rank)
+{
+    struct search s = search_create(share, rank);
+    struct bench_random random = {.state = (uint64_t)options->matrix.seed};
+    uint64_t sum = 0, total = 0;
+    int most = 0;
+
+    for (int k = 0; k < options->n_warmup + options->n_roots; k++) {
+        int root = draw_root(share, &random);
+        search_from(&s, root, k >= options->n_warmup);
+        sum += sum_levels(&s, root);
+    }
+    MPI_Reduce(&share->border_side.n_ranks, &most, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&sum, &total, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        print_results(options, &s, most, total);
+    search_free(&s);
+}
+
+/* All ranks return the same exit status. */
+static int run(int n_arguments, char **arguments)
+{
+    struct options options;
+    struct spmv_share share;
+    struct bench_error error;
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (read_options(n_arguments, arguments, &options, &error) != 0) {
+        if (rank == 0)
+            fprintf(stderr, "bfs: %s\n%s", error.text, usage);
+        return 2;
+    }
+    if (options.wants_help) {
+        if (rank == 0)
+            fputs(usage, stdout);
+        return 0;
+    }
+    if (spmv_setup(&options.matrix, &share, &error) != 0) {
+        if (rank == 0)
+            fprintf(stderr, "bfs: %s\n", error.text);
+        return 1;
+    }
+    run_searches(&options, &share, rank);
+    spmv_share_free(&share);
+    return 0;
+}
+
+int main(int n_arguments, char **arguments)
+{
+    MPI_Init(&n_arguments, &arguments);
+    int status = run(n_arguments, arguments);
+    MPI_Finalize();
+    return status;
+}
