@@ -1,7 +1,7 @@
 /* The array's own work: what it takes, for the chooser's model (choice.h) and for simulators that
  * do not measure processor time: bench/sim charges it to the rank that is simulated
- * (CPL_SIMULATED). Elsewhere nothing is called. The figures are those of `bench/graph work`
- * (bench/README.md). */
+ * (CPL_SIMULATED). Elsewhere nothing is called. The figures are rounded from those of
+ * `bench/graph work`, but for searches and envelopes, which are estimates (bench/README.md). */
 #ifndef CARPOOL_ARRAY_WORK_H
 #define CARPOOL_ARRAY_WORK_H
 
