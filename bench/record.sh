@@ -9,7 +9,8 @@
 # pictures. PART is one or several of strategies, sizes, platforms, scale, programs (default: all):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below (of
-#                patterns with many messages few of them)
+#                patterns with many messages few of them; of the largest, auto decides by the
+#                model, not by measuring)
 #   sizes        the same with auto, 8 bytes to 64 KiB; this and platforms without large patterns
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
@@ -55,6 +56,8 @@ export bench build work
 strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 balance"
 few_strategies="auto vpt:3 node-grid:0:1:2"
 many_messages=30000 # more: few strategies
+fewest_strategies="auto vpt:3"
+huge_messages=60000 # more: fewest, and auto by the model alone, since SMPI takes minutes for an exchange
 most_messages=20000 # of a pattern in parts sizes and platforms
 
 wants() {
@@ -91,9 +94,11 @@ vary edr-light 'recv_us$' 0.5
 
 # ---- the list of runs: messages x exchanges, part, pattern, ranks, machine, topology, bytes, strategy
 add() {
-    exchanges=3
-    [ "$7" = auto ] && exchanges=10
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) "$@" >>"$work/list"
+    trial=1
+    exchanges=10
+    [ "$messages" -le $huge_messages ] || trial=0
+    [ "$7$trial" = auto1 ] || exchanges=3
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
 }
 : >"$work/list"
 for pattern in "$work"/*.512.mtx "$@"; do
@@ -102,6 +107,7 @@ for pattern in "$work"/*.512.mtx "$@"; do
     messages=$(messages_of "$pattern")
     few_or_all=$strategies
     [ "$messages" -le $many_messages ] || few_or_all=$few_strategies
+    [ "$messages" -le $huge_messages ] || few_or_all=$fewest_strategies
     if wants strategies; then
         for strategy in $few_or_all; do
             add strategies "$pattern" "$ranks" edr fattree 64 "$strategy"
@@ -133,17 +139,17 @@ fi
 # ---- one run; a strategy is forced, auto chooses by measurement and times direct, too
 cat >"$work/run.sh" <<'RUN'
 set -u
-number=$1 part=$2 pattern=$3 ranks=$4 machine=$5 topology=$6 bytes=$7 strategy=$8
+number=$1 trial=$2 part=$3 pattern=$4 ranks=$5 machine=$6 topology=$7 bytes=$8 strategy=$9
 report=$work/$number.json
 warmup=2 # learning, and a call that tells all lengths
 mode=force
 only=--carried
 if [ "$strategy" = auto ]; then
-    warmup=8 # learning, and two rounds of MPI and two plans
+    [ "$trial" = 0 ] || warmup=8 # learning, and two rounds of MPI and two plans
     mode=auto
     only=
 fi
-CARPOOL_MODE=$mode CARPOOL_STRATEGY=$strategy CARPOOL_TRIAL=1 CARPOOL_REPORT=$report \
+CARPOOL_MODE=$mode CARPOOL_STRATEGY=$strategy CARPOOL_TRIAL=$trial CARPOOL_REPORT=$report \
     sh "$bench/sim/simulate.sh" "$build" "$ranks" "$work/$machine.machine" "$topology" \
     --json $only --bytes "$bytes" --warmup $warmup "$pattern" >"$work/$number.out" 2>"$work/$number.err"
 code=$?
@@ -191,7 +197,7 @@ start=$(date +%s)
 # the longest first, so that no job is left alone with one at the end
 awk '{ printf "%05d\t%s\n", NR, $0 }' "$work/list" | sort -k 2,2nr -k 1,1 | cut -f 1,3- |
     tr '\t\n' '\0\0' |
-    xargs -0 -n 8 -P "$jobs" nice sh "$work/run.sh"
+    xargs -0 -n 9 -P "$jobs" nice sh "$work/run.sh"
 failed=$?
 {
     printf 'part\tpattern\tranks\tmachine\ttopology\tbytes\tstrategy\tchosen\tdirect_us\tus\tspeedup'
