@@ -6,15 +6,16 @@
 # BUILDDIR is where make ran, configured where SimGrid is. Patterns are files of `carpool plan`; the
 # project's own families are always among them. Writes DIR (default bench/results beside this
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
-# pictures. PART is one or several of strategies, sizes, platforms, scale, programs (default: all):
+# pictures. PART is one or several of these (default: all but huge, half an hour on two cores):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below (of
-#                patterns with many messages few of them; of the largest, auto decides by the
-#                model, not by measuring)
+#                patterns with many messages few of them)
 #   sizes        the same with auto, 8 bytes to 64 KiB; this and platforms without large patterns
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
-#   scale        the own families at 128, 512, 2,048 and 4,096 ranks, EDR, 64 bytes, auto
+#   scale        the own families at 128 and 2,048 ranks, EDR, 64 bytes, auto
+#   huge         patterns of more than 60,000 messages as in strategies, where auto decides by the
+#                model, not by measuring; the own families at 4,096 ranks: ten minutes a run
 #   programs     halo, spmv, cg and bfs, 128 ranks (programs.sh): DIR/programs.tsv
 #
 # A pattern that is not for 512 ranks is run in part strategies only, at its own size. Exits with 1
@@ -51,13 +52,14 @@ mkdir -p "$out" || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
-export bench build work
+SIMULATE_SECONDS=${SIMULATE_SECONDS:-3600}
+export bench build work SIMULATE_SECONDS
 
 strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 balance"
 few_strategies="auto vpt:3 node-grid:0:1:2"
 many_messages=30000 # more: few strategies
-fewest_strategies="auto vpt:3"
-huge_messages=60000 # more: fewest, and auto by the model alone, since SMPI takes minutes for an exchange
+huge_messages=60000 # more: part huge
+huge_strategies="auto vpt:3"
 most_messages=20000 # of a pattern in parts sizes and platforms
 
 wants() {
@@ -92,11 +94,12 @@ vary edr-half '(send|recv)_us$' 0.5
 vary edr-double '(send|recv)_us$' 2
 vary edr-light 'recv_us$' 0.5
 
-# ---- the list of runs: messages x exchanges, part, pattern, ranks, machine, topology, bytes, strategy
+# ---- the list of runs: messages x exchanges, calls to measure, part, pattern, ranks, machine,
+# topology, bytes, strategy
 add() {
     trial=1
     exchanges=10
-    [ "$messages" -le $huge_messages ] || trial=0
+    [ "$messages" -le $huge_messages ] || trial=0 # the model alone decides
     [ "$7$trial" = auto1 ] || exchanges=3
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
 }
@@ -105,11 +108,15 @@ for pattern in "$work"/*.512.mtx "$@"; do
     ranks=$(ranks_of "$pattern")
     [ "${ranks:-0}" -ge 1 ] || { echo "record.sh: $pattern is no pattern" >&2; exit 1; }
     messages=$(messages_of "$pattern")
-    few_or_all=$strategies
-    [ "$messages" -le $many_messages ] || few_or_all=$few_strategies
-    [ "$messages" -le $huge_messages ] || few_or_all=$fewest_strategies
-    if wants strategies; then
-        for strategy in $few_or_all; do
+    part=strategies
+    some=$strategies
+    [ "$messages" -le $many_messages ] || some=$few_strategies
+    if [ "$messages" -gt $huge_messages ]; then
+        part=huge
+        some=$huge_strategies
+    fi
+    if wants $part; then
+        for strategy in $some; do
             add strategies "$pattern" "$ranks" edr fattree 64 "$strategy"
         done
     fi
@@ -127,14 +134,15 @@ for pattern in "$work"/*.512.mtx "$@"; do
         done
     fi
 done
-if wants scale; then
+for ranks in 128 2048 4096; do
+    part=scale
+    [ $ranks -lt 4096 ] || part=huge
+    wants $part || continue
     for family in rmat rgg gnm powerlaw; do
-        for ranks in 128 2048 4096; do
-            messages=$(messages_of "$work/$family.$ranks.mtx")
-            add scale "$work/$family.$ranks.mtx" "$ranks" edr fattree 64 auto
-        done
+        messages=$(messages_of "$work/$family.$ranks.mtx")
+        add scale "$work/$family.$ranks.mtx" "$ranks" edr fattree 64 auto
     done
-fi
+done
 
 # ---- one run; a strategy is forced, auto chooses by measurement and times direct, too
 cat >"$work/run.sh" <<'RUN'
