@@ -1,0 +1,307 @@
+/* Tests of the chain model (plan.h, cpl_plan_chain_cost): by hand, and against a simulation in the
+ * simplest way. */
+#include "plain_machine.h"
+#include "plan.h"
+#include "plans.h"
+#include "random_pattern.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The plan's time by the chain model with units of one byte is exactly us. */
+static void check_chain(const struct cpl_plan *plan, const struct cpl_machine *machine, double us)
+{
+    double got = -1;
+    struct cpl_error error = {""};
+    assert_int_equal(cpl_plan_chain_cost(plan, machine, 1, &got, &error), CPL_OK);
+    if (got < us || got > us)
+        fail_msg("%.10g us instead of %.10g", got, us);
+}
+
+/* Sending, the way, receiving; inside a node both ends copy the bytes. */
+static void test_chain_links(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 6)};
+    const int64_t one_node[] = {0, 0};
+    const int32_t sockets[] = {0, 1};
+    struct cpl_plan plan = plan_direct(2, entries, 1);
+    struct cpl_machine machine = make_machine(2, 2);
+    check_chain(&plan, &machine, (1 + 0.5 + 6) + 16 + (2 + 0.5 + 6));
+    cpl_machine_free(&machine);
+    assert_int_equal(cpl_machine_from_places(2, one_node, sockets, NULL, 0, &machine, NULL),
+                     CPL_OK);
+    machine.costs = plain_costs;
+    check_chain(&plan, &machine, (4 + 0.5 + 12) + 32 + (8 + 0.5 + 12));
+    cpl_machine_free(&machine);
+    machine = make_machine(2, 1);
+    check_chain(&plan, &machine, 64.5 + 24 + 256 + 128.5);
+    machine.costs.node_ns_per_byte = 100000; /* the node's interface is the slower one */
+    check_chain(&plan, &machine, 64.5 + 600 + 256 + 128.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* 0 -> 2 with 2 segments of 8 bytes, then 2 -> 1 with 2 segments of 10 bytes. */
+static void test_chain_of_two(void **state)
+{
+    (void)state;
+    struct cpl_plan plan = plan_shared();
+    struct cpl_machine machine = make_machine(3, 3);
+    struct cpl_metrics metrics;
+    check_chain(&plan, &machine, (1 + 1 + 8) + 16 + (2 + 1 + 8) + (1 + 1 + 10) + 16 + (2 + 1 + 10));
+    assert_int_equal(cpl_plan_measure(&plan, &machine, 1, &metrics, NULL), CPL_OK);
+    assert_true(metrics.modelled_us == 78);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* 0 -> 1 in wave 2 does not wait for 2 -> 3 in wave 1. */
+static void test_chain_without_barrier(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 6), MESSAGE(2, 3, 20)};
+    struct cpl_pattern pattern = make_pattern(4, entries, N_OF(entries));
+    struct cpl_plan plan = make_plan(&pattern, 2, (const int32_t[]){0, 1, /* */ 3, 3});
+    struct cpl_machine machine = make_machine(4, 4);
+    check_cost(&plan, &machine, (16 + 2.5 + 20) + (16 + 2.5 + 6));
+    check_chain(&plan, &machine, 21.5 + 16 + 22.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+    cpl_pattern_free(&pattern);
+}
+
+/* 1's own message to 3 leaves at once, in whatever wave it is, and does not wait for what 1 sends
+ * on for 0. */
+static void test_chain_sends_what_is_ready(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 2, 0), MESSAGE(1, 3, 0)};
+    struct cpl_pattern pattern = make_pattern(4, entries, N_OF(entries));
+    struct cpl_plan plan = make_plan(&pattern, 2, (const int32_t[]){1, 2, /* */ 1, 3});
+    struct cpl_machine machine = make_machine(4, 4);
+    check_chain(&plan, &machine, (1.5 + 16 + 2.5) + 1.5 + 16 + 2.5);
+    cpl_plan_free(&plan);
+    plan = make_plan(&pattern, 2, (const int32_t[]){1, 2, /* */ 3, 3});
+    check_chain(&plan, &machine, (1.5 + 16 + 2.5) + 1.5 + 16 + 2.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+    cpl_pattern_free(&pattern);
+}
+
+/* Two messages arrive at the same time, one is taken in after the other. */
+static void test_chain_receives_in_turn(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 2, 0), MESSAGE(1, 2, 0)};
+    struct cpl_plan plan = plan_direct(3, entries, N_OF(entries));
+    struct cpl_machine machine = make_machine(3, 3);
+    check_chain(&plan, &machine, 1.5 + 16 + 2.5 + 2.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* Between nodes bytes follow each other out of a rank and into a rank. */
+static void test_chain_on_the_wire(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry out[] = {MESSAGE(0, 1, 50), MESSAGE(0, 2, 60)};
+    const struct cpl_pattern_entry in[] = {MESSAGE(0, 2, 50), MESSAGE(1, 2, 50)};
+    struct cpl_machine machine = make_machine(3, 1);
+    struct cpl_plan plan = plan_direct(3, out, N_OF(out));
+    check_chain(&plan, &machine, 64.5 + 200 + 240 + 256 + 128.5);
+    cpl_plan_free(&plan);
+    plan = plan_direct(3, in, N_OF(in));
+    check_chain(&plan, &machine, 64.5 + 200 + 256 + 200 + 128.5);
+    cpl_plan_free(&plan);
+    cpl_machine_free(&machine);
+}
+
+/* A ring of 4 on one node, as in test_shared_cores. Each rank has to wait, and is switched to. */
+static void test_chain_shares_cores(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 0), MESSAGE(1, 2, 0),
+                                                MESSAGE(2, 3, 0), MESSAGE(3, 0, 0)};
+    struct cpl_plan plan = plan_direct(4, entries, N_OF(entries));
+    struct cpl_machine machine = make_machine(4, 4);
+    machine.cores_per_node = 1;
+    check_chain(&plan, &machine, 1.5 + 16 + 2.5);
+    machine.costs.link[CPL_LINK_SOCKET].latency_us = 1;
+    check_chain(&plan, &machine, 4 * (1.5 + 2.5));
+    machine.cores_per_node = 2;
+    machine.costs.switch_us = 10;
+    check_chain(&plan, &machine, 4 * (1.5 + 10 + 2.5) / 2);
+    machine.cores_per_node = 4;
+    check_chain(&plan, &machine, 1.5 + 1 + 10 + 2.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+#define NAIVE_RANKS 12
+
+enum naive_stage { UNSENT, LEAVING, ENTERING, THERE, TAKEN };
+
+/* The chain model again for ranks with a core each, in the simplest way: everything is looked for
+ * everywhere. */
+struct naive {
+    const struct cpl_plan *plan;
+    const struct cpl_machine *machine;
+    double clock[NAIVE_RANKS], out[NAIVE_RANKS], in[NAIVE_RANKS]; /* of ranks */
+    double node_out[NAIVE_RANKS], node_in[NAIVE_RANKS];
+    enum naive_stage stage[4000]; /* of each edge */
+    double time[4000];            /* of its next stage */
+};
+
+static double naive_end(const struct naive *n, const struct cpl_edge *edge, double overhead)
+{
+    enum cpl_link_class link = cpl_machine_link(n->machine, edge->from, edge->to);
+    double bytes = link == CPL_LINK_NETWORK ? 0 : (double)edge->volume;
+    return overhead + edge->n_segments * 0.5 + bytes * plain_costs.link[link].ns_per_byte / 1000;
+}
+
+/* Whether the sender has the bundle. */
+static int naive_holds(const struct naive *n, int64_t e, int32_t bundle)
+{
+    int32_t from = n->plan->edges[e].from;
+    for (int64_t k = 0; k < e; k++)
+        for (int32_t s = 0; s < n->plan->edges[k].n_segments; s++)
+            if (n->plan->edges[k].to == from && n->stage[k] == TAKEN &&
+                n->plan->segments[n->plan->edges[k].first_segment + s] == bundle)
+                return 1;
+    return n->plan->bundles[bundle].owner == from;
+}
+
+static int naive_ready(const struct naive *n, int64_t e)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    for (int32_t s = 0; s < edge->n_segments; s++)
+        if (!naive_holds(n, e, n->plan->segments[edge->first_segment + s]))
+            return 0;
+    return 1;
+}
+
+static void naive_send(struct naive *n, int32_t rank)
+{
+    for (int64_t e = 0; e < n->plan->n_edges; e++) {
+        const struct cpl_edge *edge = &n->plan->edges[e];
+        if (edge->from != rank || n->stage[e] != UNSENT || !naive_ready(n, e))
+            continue;
+        enum cpl_link_class link = cpl_machine_link(n->machine, rank, edge->to);
+        n->time[e] = n->clock[rank] += naive_end(n, edge, plain_costs.link[link].send_us);
+        n->stage[e] = LEAVING;
+        if (link != CPL_LINK_NETWORK) {
+            n->stage[e] = THERE;
+            n->time[e] += plain_costs.link[link].latency_us;
+        }
+    }
+}
+
+static double naive_later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void naive_leave(struct naive *n, int64_t e)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    double *out = &n->out[edge->from], *node_out = &n->node_out[n->machine->node[edge->from]];
+    double bytes = (double)edge->volume;
+    *out = naive_later(*out, n->time[e]) + bytes * 4;
+    *node_out =
+        naive_later(*node_out, n->time[e]) + bytes * n->machine->costs.node_ns_per_byte * 1e-3;
+    n->time[e] = naive_later(*out, *node_out) + 256;
+    n->stage[e] = ENTERING;
+}
+
+static void naive_enter(struct naive *n, int64_t e)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    double *in = &n->in[edge->to], *node_in = &n->node_in[n->machine->node[edge->to]];
+    double bytes = (double)edge->volume;
+    *in = naive_later(*in + bytes * 4, n->time[e]);
+    *node_in =
+        naive_later(*node_in + bytes * n->machine->costs.node_ns_per_byte * 1e-3, n->time[e]);
+    n->time[e] = naive_later(*in, *node_in);
+    n->stage[e] = THERE;
+}
+
+static void naive_receive(struct naive *n, int64_t e)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    enum cpl_link_class link = cpl_machine_link(n->machine, edge->from, edge->to);
+    n->clock[edge->to] = naive_later(n->clock[edge->to], n->time[e]) +
+                         naive_end(n, edge, plain_costs.link[link].recv_us);
+    n->stage[e] = TAKEN;
+    naive_send(n, edge->to);
+}
+
+static int64_t naive_next(const struct naive *n)
+{
+    int64_t next = -1;
+    for (int64_t e = 0; e < n->plan->n_edges; e++)
+        if (n->stage[e] != UNSENT && n->stage[e] != TAKEN &&
+            (next < 0 || n->time[e] < n->time[next]))
+            next = e;
+    return next;
+}
+
+static double naive_chain(const struct cpl_plan *plan, const struct cpl_machine *machine)
+{
+    static struct naive n;
+    n = (struct naive){.plan = plan, .machine = machine};
+    assert_true(plan->n_ranks <= NAIVE_RANKS && plan->n_edges <= 4000);
+    for (int32_t i = 0; i < plan->n_ranks; i++)
+        naive_send(&n, i);
+    for (int64_t e = naive_next(&n); e >= 0; e = naive_next(&n))
+        if (n.stage[e] == LEAVING)
+            naive_leave(&n, e);
+        else if (n.stage[e] == ENTERING)
+            naive_enter(&n, e);
+        else
+            naive_receive(&n, e);
+    double last = 0;
+    for (int32_t i = 0; i < plan->n_ranks; i++)
+        last = naive_later(last, n.clock[i]);
+    return last;
+}
+
+static void test_chain_of_random_plans(void **state)
+{
+    (void)state;
+    int n_with_messages = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct cpl_pattern pattern = random_pattern_undivided(seed, NAIVE_RANKS);
+        struct cpl_plan plan = make_random_plan(&pattern, 1 + (int32_t)(seed % 4), seed);
+        struct cpl_machine machine = make_machine(plan.n_ranks, 1 + (int32_t)(seed % 5));
+        double us = 0;
+        machine.costs.node_ns_per_byte = 1000 * (double)(seed % 8);
+        check_chain(&plan, &machine, naive_chain(&plan, &machine));
+        assert_int_equal(cpl_plan_chain_cost(&plan, &machine, 0, &us, NULL), CPL_OK);
+        n_with_messages += us > 0;
+        cpl_machine_free(&machine);
+        cpl_plan_free(&plan);
+        cpl_pattern_free(&pattern);
+    }
+    assert_true(n_with_messages > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chain_links),
+        cmocka_unit_test(test_chain_of_two),
+        cmocka_unit_test(test_chain_without_barrier),
+        cmocka_unit_test(test_chain_sends_what_is_ready),
+        cmocka_unit_test(test_chain_receives_in_turn),
+        cmocka_unit_test(test_chain_on_the_wire),
+        cmocka_unit_test(test_chain_shares_cores),
+        cmocka_unit_test(test_chain_of_random_plans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
