@@ -13,6 +13,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "arguments.h"
 #include "common.h"
 #include "report.h"
 #include "together.h"
@@ -48,15 +49,6 @@ typedef int allgather_function(const void *, int, MPI_Datatype, void *, int, MPI
 
 /* ---- arguments ---- */
 
-static int read_number(const char *name, int64_t least, int64_t most, int64_t *value,
-                       struct bench_error *error)
-{
-    if (bench_parse_integer(optarg, least, most, value) == 0)
-        return 0;
-    return bench_fail(error, "--%s wants a number from %lld to %lld, not '%s'", name,
-                      (long long)least, (long long)most, optarg);
-}
-
 static int read_sizes(struct options *options, struct bench_error *error)
 {
     char *rest = optarg, *word;
@@ -72,28 +64,25 @@ static int read_sizes(struct options *options, struct bench_error *error)
     return 0;
 }
 
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
+    struct options *options = to;
+
     switch (letter) {
     case 'b':
         return read_sizes(options, error);
     case 'c':
-        return read_number("cyclic", 1, INT_MAX, &options->n_cyclic, error);
+        return bench_read_number("cyclic", 1, INT_MAX, &options->n_cyclic, error);
     case 'w':
-        return read_number("warmup", 0, 1000000, &options->n_warmup, error);
+        return bench_read_number("warmup", 0, 1000000, &options->n_warmup, error);
     case 'r':
-        return read_number("rounds", 1, 1000000, &options->n_rounds, error);
+        return bench_read_number("rounds", 1, 1000000, &options->n_rounds, error);
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -109,13 +98,9 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int letter;
-
     *options = (struct options){.n_warmup = 40, .n_rounds = 3, .n_sizes = 1, .bytes = {1024}};
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
+        return -1;
     if (optind != n_arguments && !options->wants_help)
         return bench_fail(error, "unexpected argument %s", arguments[optind]);
     return 0;

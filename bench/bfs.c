@@ -16,6 +16,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "arguments.h"
 #include "report.h"
 #include "spmv.h"
 
@@ -56,6 +57,35 @@ struct search {
     int room;
 };
 
+static int take_option(int letter, void *to, struct bench_error *error)
+{
+    struct options *options = to;
+    int64_t n = 0;
+    int status = 0;
+
+    switch (letter) {
+    case 'r':
+        status = bench_read_number("roots", 1, MOST_ROOTS, &n, error);
+        options->n_roots = (int)n;
+        return status;
+    case 'w':
+        status = bench_read_number("warmup", 0, MOST_ROOTS, &n, error);
+        options->n_warmup = (int)n;
+        return status;
+    case 's':
+        return bench_read_number("seed", 0, INT64_MAX, &options->matrix.seed, error);
+    case 'p':
+        options->matrix.partition = optarg;
+        return 0;
+    case 'j':
+        options->is_json = 1;
+        return 0;
+    default: /* help */
+        options->wants_help = 1;
+        return 0;
+    }
+}
+
 static int read_options(int n_arguments, char **arguments, struct options *out,
                         struct bench_error *error)
 {
@@ -69,30 +99,9 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
     struct options options = {.n_roots = 16,
                               .n_warmup = 4,
                               .matrix = {.form = SPMV_ROW, .partition = "block", .seed = 1}};
-    int letter;
-    int64_t n;
 
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1) {
-        if (letter == 'r' || letter == 'w') {
-            if (bench_parse_integer(optarg, letter == 'r', MOST_ROOTS, &n) != 0)
-                return bench_fail(error, "--%s wants a number from %d to %d, not '%s'",
-                                  letter == 'r' ? "roots" : "warmup", letter == 'r', MOST_ROOTS,
-                                  optarg);
-            *(letter == 'r' ? &options.n_roots : &options.n_warmup) = (int)n;
-        } else if (letter == 's') {
-            if (bench_parse_integer(optarg, 0, INT64_MAX, &options.matrix.seed) != 0)
-                return bench_fail(error, "--seed wants a number from 0, not '%s'", optarg);
-        } else if (letter == 'p')
-            options.matrix.partition = optarg;
-        else if (letter == 'j')
-            options.is_json = 1;
-        else if (letter == 'h')
-            options.wants_help = 1;
-        else
-            return bench_fail(error, letter == ':' ? "%s wants a value" : "unknown option %s",
-                              arguments[optind - 1]);
-    }
+    if (bench_read_options(n_arguments, arguments, names, take_option, &options, error) != 0)
+        return -1;
     if (!options.wants_help && optind != n_arguments - 1)
         return bench_fail(error, "name one matrix");
     options.matrix.matrix = arguments[optind];

@@ -17,6 +17,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "arguments.h"
 #include "report.h"
 #include "spmv.h"
 
@@ -51,6 +52,42 @@ struct solver {
     MPI_Request *requests;
 };
 
+static int take_option(int letter, void *to, struct bench_error *error)
+{
+    struct options *options = to;
+    int64_t n = 0;
+    int status = 0;
+
+    switch (letter) {
+    case 'f':
+        options->reorganised = strcmp(optarg, "reorganised") == 0;
+        if (!options->reorganised && strcmp(optarg, "conventional") != 0)
+            return bench_fail(error, "--form wants conventional or reorganised, not '%s'", optarg);
+        return 0;
+    case 'i':
+        status = bench_read_number("iterations", 1, MOST_ITERATIONS, &n, error);
+        options->matrix.n_iterations = (int)n;
+        return status;
+    case 'w':
+        status = bench_read_number("warmup", 0, MOST_ITERATIONS, &n, error);
+        options->matrix.n_warmup = (int)n;
+        return status;
+    case 's':
+        status = bench_read_number("solves", 1, MOST_SOLVES, &n, error);
+        options->n_solves = (int)n;
+        return status;
+    case 'p':
+        options->matrix.partition = optarg;
+        return 0;
+    case 'h':
+        options->history = 1;
+        return 0;
+    default: /* json */
+        options->is_json = 1;
+        return 0;
+    }
+}
+
 static int read_options(int n_arguments, char **arguments, struct options *out,
                         struct bench_error *error)
 {
@@ -65,36 +102,9 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
     struct options options = {
         .n_solves = 1,
         .matrix = {.form = SPMV_ROW, .partition = "block", .n_iterations = 50, .seed = 1}};
-    int letter;
-    int64_t n;
 
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, "", names, NULL)) != -1) {
-        if (letter == 'f') {
-            options.reorganised = strcmp(optarg, "reorganised") == 0;
-            if (!options.reorganised && strcmp(optarg, "conventional") != 0)
-                return bench_fail(error, "--form wants conventional or reorganised, not '%s'",
-                                  optarg);
-        } else if (letter == 'i' || letter == 'w') {
-            if (bench_parse_integer(optarg, letter == 'i', MOST_ITERATIONS, &n) != 0)
-                return bench_fail(error, "--%s wants a number from %d to %d, not '%s'",
-                                  letter == 'i' ? "iterations" : "warmup", letter == 'i',
-                                  MOST_ITERATIONS, optarg);
-            *(letter == 'i' ? &options.matrix.n_iterations : &options.matrix.n_warmup) = (int)n;
-        } else if (letter == 's') {
-            if (bench_parse_integer(optarg, 1, MOST_SOLVES, &n) != 0)
-                return bench_fail(error, "--solves wants a number from 1 to %d, not '%s'",
-                                  MOST_SOLVES, optarg);
-            options.n_solves = (int)n;
-        } else if (letter == 'p')
-            options.matrix.partition = optarg;
-        else if (letter == 'h')
-            options.history = 1;
-        else if (letter == 'j')
-            options.is_json = 1;
-        else
-            return bench_fail(error, "unknown option %s", arguments[optind - 1]);
-    }
+    if (bench_read_options(n_arguments, arguments, names, take_option, &options, error) != 0)
+        return -1;
     if (optind != n_arguments - 1)
         return bench_fail(error, "name one matrix");
     options.matrix.matrix = arguments[optind];

@@ -13,6 +13,7 @@
 #define _GNU_SOURCE /* getopt_long */
 #endif
 #include "graph.h"
+#include "arguments.h"
 #include "report.h"
 
 #include <getopt.h>
@@ -92,19 +93,10 @@ static int read_methods(const char *list, struct options *options, struct bench_
     return 0;
 }
 
-static int read_number(const char *name, int64_t least, int64_t most, int64_t *out,
-                       struct bench_error *error)
-{
-    if (bench_parse_integer(optarg, least, most, out) == 0)
-        return 0;
-    return bench_fail(error, "--%s wants a number from %lld to %lld, not '%s'", name,
-                      (long long)least, (long long)most, optarg);
-}
-
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
     static const int64_t most = INT64_C(1) << 40;
+    struct options *options = to;
     int kind;
 
     switch (letter) {
@@ -114,34 +106,32 @@ static int read_option(int letter, char **arguments, struct options *options,
         return kind >= 0 ? 0
                          : bench_fail(error, "--graph wants rmat, rgg or gnm, not '%s'", optarg);
     case 'v':
-        return read_number("vertices", 2, INT64_C(1) << 30, &options->graph.n_vertices, error);
+        return bench_read_number("vertices", 2, INT64_C(1) << 30, &options->graph.n_vertices,
+                                 error);
     case 'e':
-        return read_number("edges", 0, most, &options->graph.n_edges, error);
+        return bench_read_number("edges", 0, most, &options->graph.n_edges, error);
     case 'x':
         options->graph.is_scrambled = 1;
         return 0;
     case 'n':
-        return read_number("elements", 1, INT64_C(1) << 26, &options->n_elements, error);
+        return bench_read_number("elements", 1, INT64_C(1) << 26, &options->n_elements, error);
     case 'm':
         return read_methods(optarg, options, error);
     case 'b':
-        return read_number("memory", 0, most, &options->memory, error);
+        return bench_read_number("memory", 0, most, &options->memory, error);
     case 'p':
-        return read_number("ranks-per-node", 0, 1 << 20, &options->ranks_per_node, error);
+        return bench_read_number("ranks-per-node", 0, 1 << 20, &options->ranks_per_node, error);
     case 's':
-        return read_number("seed", 0, most, &options->graph.seed, error);
+        return bench_read_number("seed", 0, most, &options->graph.seed, error);
     case 'r':
-        return read_number("repetitions", 1, MOST_REPETITIONS, &options->n_repetitions, error);
+        return bench_read_number("repetitions", 1, MOST_REPETITIONS, &options->n_repetitions,
+                                 error);
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -184,17 +174,13 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int letter;
-
     *options = (struct options){
         .graph = {.kind = GRAPH_RMAT, .n_vertices = 65536, .n_edges = -1, .seed = 1},
         .n_elements = 256,
         .n_repetitions = 5,
     };
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
+        return -1;
     return check_options(n_arguments, arguments, options, error);
 }
 

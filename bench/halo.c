@@ -14,6 +14,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "arguments.h"
 #include "common.h"
 #include "report.h"
 #include "together.h"
@@ -103,9 +104,10 @@ static int read_count(const char *name, int least, int most, int *out, struct be
     return 0;
 }
 
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
+    struct options *options = to;
+
     switch (letter) {
     case 'd':
         return read_count("dims", 2, DIMS, &options->n_dims, error);
@@ -117,10 +119,6 @@ static int read_option(int letter, char **arguments, struct options *options,
         return read_count("iterations", 1, MOST_ITERATIONS, &options->n_iterations, error);
     case 'w':
         return read_count("warmup", 0, MOST_ITERATIONS, &options->n_warmup, error);
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    case '?':
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     default:
         return 0; /* a flag */
     }
@@ -144,12 +142,8 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
         {"help", no_argument, &options.wants_help, 1},
         {NULL, 0, NULL, 0},
     };
-    int letter;
-
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, &options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, &options, error) != 0)
+        return -1;
     if (optind < n_arguments)
         return bench_fail(error, "'%s' is no option", arguments[optind]);
     *out = options;

@@ -24,6 +24,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long, clock_gettime, dladdr */
 #endif
+#include "arguments.h"
 #include "common.h"
 #include "report.h"
 
@@ -93,14 +94,6 @@ struct times {
 
 /* ---- arguments ---- */
 
-static int read_number(const char *name, int64_t most, int64_t *out, struct bench_error *error)
-{
-    if (bench_parse_integer(optarg, 1, most, out) == 0)
-        return 0;
-    return bench_fail(error, "--%s wants a number from 1 to %lld, not '%s'", name, (long long)most,
-                      optarg);
-}
-
 static int read_traffic(struct options *options, struct bench_error *error)
 {
     for (int k = SAME; k <= PROBE; k++) {
@@ -112,36 +105,34 @@ static int read_traffic(struct options *options, struct bench_error *error)
     return bench_fail(error, "--traffic wants same, random, wildcard or probe, not '%s'", optarg);
 }
 
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
+    struct options *options = to;
+
     switch (letter) {
     case 'p':
-        return read_number("peers", MOST_MESSAGES, &options->n_peers, error);
+        return bench_read_number("peers", 1, MOST_MESSAGES, &options->n_peers, error);
     case 'm':
-        return read_number("per-peer", MOST_MESSAGES, &options->per_peer, error);
+        return bench_read_number("per-peer", 1, MOST_MESSAGES, &options->per_peer, error);
     case 's':
-        return read_number("bytes", MOST_BYTES, &options->n_bytes, error);
+        return bench_read_number("bytes", 1, MOST_BYTES, &options->n_bytes, error);
     case 'i':
-        return read_number("iterations", MOST_BLOCKS, &options->n_iterations, error);
+        return bench_read_number("iterations", 1, MOST_BLOCKS, &options->n_iterations, error);
     case 'b':
-        return read_number("blocks", MOST_BLOCKS, &options->n_blocks, error);
+        return bench_read_number("blocks", 1, MOST_BLOCKS, &options->n_blocks, error);
     case 'c':
-        return read_number("communicators", MOST_COMMUNICATORS, &options->n_communicators, error);
+        return bench_read_number("communicators", 1, MOST_COMMUNICATORS, &options->n_communicators,
+                                 error);
     case 'w':
-        return read_number("work", MOST_WORK, &options->work, error);
+        return bench_read_number("work", 1, MOST_WORK, &options->work, error);
     case 't':
         return read_traffic(options, error);
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -161,14 +152,12 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int letter, n_ranks;
+    int n_ranks;
 
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
     *options = (struct options){2, 1, 8, 20, 501, 1, 0, SAME, 0, 0};
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
+        return -1;
     if (optind < n_arguments)
         return bench_fail(error, "argument '%s' is not wanted", arguments[optind]);
     if (options->n_peers > n_ranks && !options->wants_help)

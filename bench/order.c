@@ -27,6 +27,7 @@
 #define _GNU_SOURCE /* getopt_long */
 #endif
 #include "planner/order.h"
+#include "arguments.h"
 #include "bench/common.h"
 #include "bench/report.h"
 #include "bench/together.h"
@@ -76,15 +77,6 @@ struct options {
 
 /* ---- arguments ---- */
 
-static int read_number(const char *name, int64_t least, int64_t most, int64_t *value,
-                       struct bench_error *error)
-{
-    if (bench_parse_integer(optarg, least, most, value) == 0)
-        return 0;
-    return bench_fail(error, "--%s wants a number from %lld to %lld, not '%s'", name,
-                      (long long)least, (long long)most, optarg);
-}
-
 static int read_shape(const char *name, struct shape *shape, struct bench_error *error)
 {
     char text[64], *rest = NULL;
@@ -118,9 +110,10 @@ static int read_orders(struct options *options, struct bench_error *error)
     return options->n_orders > 0 ? 0 : bench_fail(error, "--orders wants a list of orders");
 }
 
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
+    struct options *options = to;
+
     switch (letter) {
     case 'f':
         options->is_neighbor = strcmp(optarg, "neighbor") == 0;
@@ -134,33 +127,29 @@ static int read_option(int letter, char **arguments, struct options *options,
     case 'z':
         return read_shape("post", &options->shape[1], error);
     case 'b':
-        if (read_number("bytes", 8, 1 << 20, &options->bytes, error) != 0)
+        if (bench_read_number("bytes", 8, 1 << 20, &options->bytes, error) != 0)
             return -1;
         return options->bytes % 8 == 0
                    ? 0
                    : bench_fail(error, "--bytes wants a multiple of 8, not '%s'", optarg);
     case 'c':
-        return read_number("work", 0, 1000000, &options->work, error);
+        return bench_read_number("work", 0, 1000000, &options->work, error);
     case 'p':
-        return read_number("pause", 0, 999999, &options->pause, error);
+        return bench_read_number("pause", 0, 999999, &options->pause, error);
     case 'w':
-        return read_number("warmup", 0, 1000000, &options->n_warmup, error);
+        return bench_read_number("warmup", 0, 1000000, &options->n_warmup, error);
     case 'i':
-        return read_number("iterations", 1, 1000000, &options->n_iterations, error);
+        return bench_read_number("iterations", 1, 1000000, &options->n_iterations, error);
     case 'r':
-        return read_number("runs", 1, 1000, &options->n_runs, error);
+        return bench_read_number("runs", 1, 1000, &options->n_runs, error);
     case 's':
-        return read_number("seed", 0, INT64_MAX, &options->seed, error);
+        return bench_read_number("seed", 0, INT64_MAX, &options->seed, error);
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -176,8 +165,6 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"pause", required_argument, NULL, 'p'},  {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
-    int letter;
-
     *options = (struct options){.n_orders = 3,
                                 .order = {BEST, WORST, CARPOOL},
                                 .shape = {{.least = -1}, {.least = -1}},
@@ -187,10 +174,8 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
                                 .n_iterations = 100,
                                 .n_runs = 20,
                                 .seed = 1};
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
+        return -1;
     if (optind != n_arguments)
         return bench_fail(error, "no argument is expected, not '%s'", arguments[optind]);
     return 0;

@@ -16,6 +16,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "arguments.h"
 #include "common.h"
 #include "report.h"
 
@@ -44,9 +45,10 @@ typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datat
 
 /* ---- arguments ---- */
 
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
+    struct options *options = to;
+
     switch (letter) {
     case 'c':
         if (bench_parse_integer(optarg, 1, MOST_CALLS, &options->n_calls) == 0)
@@ -61,13 +63,9 @@ static int read_option(int letter, char **arguments, struct options *options,
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -81,13 +79,9 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int letter;
-
     *options = (struct options){.n_calls = 1000, .n_blocks = 1001};
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
+        return -1;
     if (optind < n_arguments)
         return bench_fail(error, "argument '%s' is not wanted", arguments[optind]);
     return 0;

@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "arguments.h"
 #include "spmv.h"
 
 #include <getopt.h>
@@ -63,9 +64,10 @@ static int read_count(const char *name, const char *text, int least, int *out,
     return 0;
 }
 
-static int read_option(int letter, char **arguments, struct spmv_options *options,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
+    struct spmv_options *options = to;
+
     switch (letter) {
     case 'f':
         return read_form(optarg, options, error);
@@ -94,13 +96,9 @@ static int read_option(int letter, char **arguments, struct spmv_options *option
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -109,12 +107,8 @@ int spmv_options_read(int n_arguments, char **arguments, struct spmv_options *ou
 {
     struct spmv_options options = {
         .partition = "block", .n_iterations = 100, .n_warmup = 10, .seed = 1};
-    int letter;
-
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", long_options, NULL)) != -1)
-        if (read_option(letter, arguments, &options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, long_options, take_option, &options, error) != 0)
+        return -1;
     if (!options.wants_help && optind != n_arguments - 1)
         return bench_fail(error, optind == n_arguments ? "no matrix given; name one file"
                                                        : "more than one matrix given; name one");

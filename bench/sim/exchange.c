@@ -14,6 +14,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getopt_long */
 #endif
+#include "bench/arguments.h"
 #include "bench/common.h"
 #include "bench/report.h"
 #include "bench/together.h"
@@ -56,40 +57,28 @@ typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datat
 
 /* ---- arguments ---- */
 
-static int read_number(const char *name, int64_t least, int64_t most, int64_t *value,
-                       struct bench_error *error)
+static int take_option(int letter, void *to, struct bench_error *error)
 {
-    if (bench_parse_integer(optarg, least, most, value) == 0)
-        return 0;
-    return bench_fail(error, "--%s wants a number from %lld to %lld, not '%s'", name,
-                      (long long)least, (long long)most, optarg);
-}
+    struct options *options = to;
 
-static int read_option(int letter, char **arguments, struct options *options,
-                       struct bench_error *error)
-{
     switch (letter) {
     case 'b':
-        return read_number("bytes", 0, INT_MAX, &options->bytes, error);
+        return bench_read_number("bytes", 0, INT_MAX, &options->bytes, error);
     case 'u':
-        return read_number("unit", 1, INT_MAX, &options->unit, error);
+        return bench_read_number("unit", 1, INT_MAX, &options->unit, error);
     case 'w':
-        return read_number("warmup", 0, 1000000, &options->n_warmup, error);
+        return bench_read_number("warmup", 0, 1000000, &options->n_warmup, error);
     case 'r':
-        return read_number("rounds", 1, 1000000, &options->n_rounds, error);
+        return bench_read_number("rounds", 1, 1000000, &options->n_rounds, error);
     case 'c':
         options->only_carried = 1;
         return 0;
     case 'j':
         options->is_json = 1;
         return 0;
-    case 'h':
+    default: /* help */
         options->wants_help = 1;
         return 0;
-    case ':':
-        return bench_fail(error, "%s wants a value", arguments[optind - 1]);
-    default:
-        return bench_fail(error, "unknown option %s", arguments[optind - 1]);
     }
 }
 
@@ -102,13 +91,9 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"carried", no_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
-    int letter;
-
     *options = (struct options){.bytes = 64, .n_warmup = 10, .n_rounds = 1};
-    opterr = 0; /* rank 0 alone prints */
-    while ((letter = getopt_long(n_arguments, arguments, ":", names, NULL)) != -1)
-        if (read_option(letter, arguments, options, error) != 0)
-            return -1;
+    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
+        return -1;
     if (options->wants_help)
         return 0;
     if (optind + 1 != n_arguments)
