@@ -6,11 +6,11 @@
  *
  *   array_memory
  *
- * Linked with --wrap for malloc, calloc, realloc and free (Makefile.am), so that the calls in the
- * objects of the array and the planner come here; those of MPI and hwloc do not.
+ * Its heap is failing_heap.h's: the array's and the planner's, not MPI's and hwloc's.
  */
 #include "carpool_array.h"
 #include "common.h"
+#include "failing_heap.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,61 +23,6 @@ enum {
     EACH_UP_TO = 40, /* allocations that fail one by one; of the later ones ... */
     STEP = 5         /* ... every so many */
 };
-
-static struct {
-    bool counts, goes_on;
-    int64_t fail_at, n_calls, n_failed, n_live;
-} heap;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void __wrap_free(void *memory);
-
-static bool fails(void)
-{
-    if (!heap.counts)
-        return false;
-    heap.n_calls++;
-    bool fail = heap.n_calls == heap.fail_at || (heap.goes_on && heap.n_calls > heap.fail_at);
-    heap.n_failed += fail;
-    return fail;
-}
-
-static void *count_live(void *memory)
-{
-    heap.n_live += memory != NULL;
-    return memory;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : count_live(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : count_live(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    if (fails())
-        return NULL;
-    void *grown = __real_realloc(memory, size);
-    heap.n_live += !memory && grown;
-    return grown;
-}
-
-void __wrap_free(void *memory)
-{
-    heap.n_live -= memory != NULL;
-    __real_free(memory);
-}
 
 /* Whether the call failed; all ranks must agree on that. */
 static bool all_failed(int code, const char *what, const char *method)

@@ -15,6 +15,7 @@
 #include "rank_plan.h"
 #include "strategy.h"
 #include "temp_dir.h"
+#include "tests/failing_heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,69 +32,12 @@
 #define EACH_UP_TO 150 /* allocations of a scenario that fail one by one; of the later ones ... */
 #define MOST_FAILS 400 /* ... so many that all together are about this many */
 
-static struct {
-    bool counts;
-    bool goes_on; /* all later allocations fail too */
-    int64_t fail_at;
-    int64_t n_calls;
-    int64_t n_failed;
-    int64_t n_live;
-} heap;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void __real_free(void *memory);
 void *__real_cpl_arena_alloc(struct cpl_arena *arena, size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void __wrap_free(void *memory);
 void *__wrap_cpl_arena_alloc(struct cpl_arena *arena, size_t count, size_t size);
-
-static bool fails(void)
-{
-    if (!heap.counts)
-        return false;
-    heap.n_calls++;
-    bool fail = heap.n_calls == heap.fail_at || (heap.goes_on && heap.n_calls > heap.fail_at);
-    heap.n_failed += fail;
-    return fail;
-}
-
-static void *count_live(void *memory)
-{
-    heap.n_live += memory != NULL;
-    return memory;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : count_live(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : count_live(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    if (fails())
-        return NULL;
-    void *grown = __real_realloc(memory, size);
-    return memory ? grown : count_live(grown);
-}
-
-void __wrap_free(void *memory)
-{
-    heap.n_live -= memory != NULL;
-    __real_free(memory);
-}
 
 void *__wrap_cpl_arena_alloc(struct cpl_arena *arena, size_t count, size_t size)
 {
-    return fails() ? NULL : __real_cpl_arena_alloc(arena, count, size);
+    return heap_fails() ? NULL : __real_cpl_arena_alloc(arena, count, size);
 }
 
 /* What the scenarios work on. */
