@@ -61,9 +61,10 @@ printf 'program\targuments\tranks\tdirect_us\tus\tspeedup\tplanned\tstrategy\n' 
 for ranks in "$@"; do
     while read -r program arguments; do
         # shellcheck disable=SC2086
-        if run off "$ranks" "$program" $arguments </dev/null &&
-            run auto "$ranks" "$program" $arguments </dev/null &&
-            [ -s "$work/auto.json" ] &&
+        run off "$ranks" "$program" $arguments </dev/null &
+        off=$!
+        # shellcheck disable=SC2086
+        if run auto "$ranks" "$program" $arguments </dev/null && wait $off && [ -s "$work/auto.json" ] &&
             [ "$(value 'checksum: residual:' off)" = "$(value 'checksum: residual:' auto)" ]; then
             strategy=$(awk '$1 == "\"strategy\":" && $2 !~ /none/ { gsub(/[",]/, "", $2); print $2; exit }
                 ' "$work/auto.json")
@@ -79,6 +80,7 @@ for ranks in "$@"; do
             tail -n 5 "$work"/*.err >&2
             failed=1
         fi
+        wait
         rm -f "$work"/*.json "$work"/*.out "$work"/*.err
     done <"$work/list"
 done

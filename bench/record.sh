@@ -8,8 +8,7 @@
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
 # pictures. PART is one or several of these (default: all but huge, half an hour on two cores):
 #
-#   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below (of
-#                patterns with many messages few of them)
+#   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below
 #   sizes        the same with auto, 8 bytes to 64 KiB; this and platforms without large patterns
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
@@ -56,11 +55,10 @@ SIMULATE_SECONDS=${SIMULATE_SECONDS:-3600}
 export bench build work SIMULATE_SECONDS
 
 strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 balance"
-few_strategies="auto vpt:3 node-grid:0:1:2"
-many_messages=30000 # more: few strategies
 huge_messages=60000 # more: part huge
-huge_strategies="auto vpt:3"
+huge_strategies="auto vpt:3 node-grid:0:1:2"
 most_messages=20000 # of a pattern in parts sizes and platforms
+size_limit=4096     # CARPOOL_SIZE_LIMIT's default
 
 wants() {
     case " ${parts:-strategies sizes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
@@ -100,6 +98,7 @@ add() {
     trial=1
     exchanges=10
     [ "$messages" -le $huge_messages ] || trial=0 # the model alone decides
+    [ "$6" -le $size_limit ] || trial=0           # nothing is planned
     [ "$7$trial" = auto1 ] || exchanges=3
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
 }
@@ -110,7 +109,6 @@ for pattern in "$work"/*.512.mtx "$@"; do
     messages=$(messages_of "$pattern")
     part=strategies
     some=$strategies
-    [ "$messages" -le $many_messages ] || some=$few_strategies
     if [ "$messages" -gt $huge_messages ]; then
         part=huge
         some=$huge_strategies
@@ -223,7 +221,8 @@ failed=$?
         }'
 } >"$out/record.tsv"
 echo "$(($(wc -l <"$out/record.tsv") - 1)) of $n_runs runs in $out/record.tsv, $(($(date +%s) - start)) s"
-awk -f "$bench/record_chart.awk" -v part=strategies "$out/record.tsv" >"$out/strategies.svg" &&
-    awk -f "$bench/record_chart.awk" -v part=sizes "$out/record.tsv" >"$out/sizes.svg" &&
-    awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
+for part in strategies sizes platforms scale; do
+    awk -f "$bench/record_chart.awk" -v part=$part "$out/record.tsv" >"$out/$part.svg" || exit 1
+done
+awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
 [ $failed -eq 0 ] && [ $failed_programs -eq 0 ]

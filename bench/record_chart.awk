@@ -1,5 +1,6 @@
 # A picture of record.tsv (bench/record.sh) as SVG. part=strategies: for each pattern the time of every
-# strategy and auto; part=sizes: the speed-up of auto by the size of a message. Logarithmic.
+# strategy and auto; part=sizes, platforms, scale: the speed-up of auto by the size of a message, the
+# machine, the number of ranks. Logarithmic.
 BEGIN { FS = "\t"; left = 190; right = 150; row = 20; width = 520 }
 FNR == 1 { next }
 part == "strategies" && $1 == part {
@@ -7,9 +8,9 @@ part == "strategies" && $1 == part {
     add(name, "direct", $9)
     if ($7 != "direct") add(name, $7, $10)
 }
-part == "sizes" && ($1 == part || ($1 == "strategies" && $7 == "auto" && $3 == 512)) {
-    add($2, $6 " B", $11)
-}
+part != "strategies" && $1 == part { column[$2] = 1; add($2, label(), $11) }
+part != "strategies" && $1 == "strategies" && $7 == "auto" && $3 == 512 { base[$2] = $11; shown_base = label() }
+function label() { return part == "sizes" ? $6 " B" : part == "platforms" ? $4 : $3 " ranks" }
 function add(name, series, x) {
     if (!(name in place)) { place[name] = ++n_names; names[n_names] = name }
     if (!(series in color)) { color[series] = ++n_series; shown[n_series] = series }
@@ -20,11 +21,22 @@ function add(name, series, x) {
 function x_of(v) { return left + width * (log(v) - log(least)) / (log(most) - log(least)) }
 function escape(text) { gsub(/&/, "\\&amp;", text); gsub(/</, "\\&lt;", text); return text }
 END {
+    for (name in column) sorted[++n_sorted] = name
+    for (i = 2; i <= n_sorted; i++)
+        for (k = i; k > 1 && sorted[k] < sorted[k - 1]; k--) {
+            name = sorted[k]; sorted[k] = sorted[k - 1]; sorted[k - 1] = name
+        }
+    for (i = 1; i <= n_sorted; i++)
+        if (sorted[i] in base) add(sorted[i], shown_base, base[sorted[i]])
     if (n == 0) { least = 1; most = 10 }
     if (most <= least) most = least * 10
     n_colors = split("#222222 #d62728 #1f77b4 #2ca02c #9467bd #8c564b #e377c2 #7f7f7f #bcbd22 #17becf #ff7f0e", colors, " ")
     height = row * (n_names + 3)
-    title = part == "sizes" ? "Speed-up of auto over direct by size of a message" : "Time of an exchange in microseconds"
+    of_part["strategies"] = "Time of an exchange in microseconds"
+    of_part["sizes"] = "Speed-up of auto over direct by size of a message"
+    of_part["platforms"] = "Speed-up of auto over direct by machine"
+    of_part["scale"] = "Speed-up of auto over direct by number of ranks"
+    title = of_part[part]
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n", left + width + right, height
     printf "<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"14\">%s</text>\n", title, left, title
     for (power = -3; power <= 6; power++)
@@ -36,7 +48,7 @@ END {
     for (k = 1; k <= n_names; k++)
         printf "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", left - 8, row * (k + 1) + 4, escape(names[k])
     for (i = 1; i <= n; i++)
-        printf "<circle cx=\"%.1f\" cy=\"%d\" r=\"%g\" fill=\"%s\" fill-opacity=\"0.8\"><title>%s, %s: %s</title></circle>\n", x_of(value[i]), row * (place[at[i]] + 1), of[i] == "auto" || of[i] == "direct" ? 5 : 3, colors[(color[of[i]] - 1) % n_colors + 1], escape(at[i]), escape(of[i]), value[i]
+        printf "<circle cx=\"%.1f\" cy=\"%d\" r=\"%g\" fill=\"%s\" fill-opacity=\"0.8\"><title>%s, %s: %s</title></circle>\n", x_of(value[i]), row * (place[at[i]] + 1), part != "strategies" || of[i] == "auto" || of[i] == "direct" ? 5 : 3, colors[(color[of[i]] - 1) % n_colors + 1], escape(at[i]), escape(of[i]), value[i]
     for (k = 1; k <= n_series; k++)
         printf "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/><text x=\"%d\" y=\"%d\">%s</text>\n", left + width + 24, row * (k + 1), colors[(k - 1) % n_colors + 1], left + width + 34, row * (k + 1) + 4, escape(shown[k])
     print "</svg>"

@@ -31,6 +31,26 @@ END {
             behind[++n_behind] = pattern[i] ", " ranks[i] " ranks: " strategy[best] " " us[best] " us, auto " us[i]
     }
     printf "\nGeometric mean of auto over direct at 512 ranks: irregular patterns %s, others %s.\n", mean("irregular"), mean("regular")
+    print "\nMicroseconds of each strategy, forced, and of auto:\n"
+    printf "| pattern | ranks | direct |"
+    n_strategies = 0
+    for (i = 1; i <= n; i++)
+        if (part[i] == "strategies" && strategy[i] != "auto" && !(strategy[i] in forced)) {
+            forced[strategy[i]] = 1
+            strategies[++n_strategies] = strategy[i]
+            printf " %s |", strategy[i]
+        }
+    printf " auto | by |\n|---|---|---|---|---|"
+    for (s = 1; s <= n_strategies; s++) printf "---|"
+    print ""
+    for (i = 1; i <= n; i++)
+        if (part[i] == "strategies") time[pattern[i], ranks[i], strategy[i]] = us[i]
+    for (i = 1; i <= n; i++) {
+        if (part[i] != "strategies" || strategy[i] != "auto") continue
+        printf "| %s | %s | %s |", pattern[i], ranks[i], direct[i]
+        for (s = 1; s <= n_strategies; s++) printf " %s |", time[pattern[i], ranks[i], strategies[s]]
+        printf " %s | %s |\n", us[i], chosen[i]
+    }
     print "\nSpeed-up of auto by size of a message (64 B above), by platform at 64 B:\n"
     print "| pattern | 8 B | 512 B | 4 KiB | 64 KiB | torus | dragonfly | overheads / 2 | x 2 | receive / 2 |"
     print "|---|---|---|---|---|---|---|---|---|---|"
