@@ -9,7 +9,8 @@
 # pictures. PART is one or several of these (default: all but huge, half an hour on two cores):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below
-#   sizes        the same with auto, 8 bytes to 64 KiB; this and platforms without large patterns
+#   sizes        the same with auto, 8 bytes to 64 KiB, the own families at 128 ranks; this and
+#                platforms without large patterns
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128 and 2,048 ranks, EDR, 64 bytes, auto
@@ -97,10 +98,16 @@ vary edr-light 'recv_us$' 0.5
 add() {
     trial=1
     exchanges=10
-    [ "$messages" -le $huge_messages ] || trial=0 # the model alone decides
-    [ "$6" -le $size_limit ] || trial=0           # nothing is planned
+    [ "$messages" -le $huge_messages ] && [ "$3" -lt 4096 ] || trial=0 # the model alone decides
+    [ "$6" -le $size_limit ] || trial=0 # nothing is planned
     [ "$7$trial" = auto1 ] || exchanges=3
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
+}
+add_sizes() {
+    wants sizes || return 0
+    for bytes in 8 512 4096 65536; do
+        add sizes "$pattern" "$ranks" edr fattree $bytes auto
+    done
 }
 : >"$work/list"
 for pattern in "$work"/*.512.mtx "$@"; do
@@ -119,11 +126,7 @@ for pattern in "$work"/*.512.mtx "$@"; do
         done
     fi
     [ "$ranks" -eq 512 ] && [ "$messages" -le $most_messages ] || continue
-    if wants sizes; then
-        for bytes in 8 512 4096 65536; do
-            add sizes "$pattern" "$ranks" edr fattree $bytes auto
-        done
-    fi
+    case $pattern in "$work"/*) ;; *) add_sizes ;; esac
     if wants platforms; then
         add platforms "$pattern" "$ranks" gemini torus 64 auto
         add platforms "$pattern" "$ranks" aries dragonfly 64 auto
@@ -135,10 +138,10 @@ done
 for ranks in 128 2048 4096; do
     part=scale
     [ $ranks -lt 4096 ] || part=huge
-    wants $part || continue
-    for family in rmat rgg gnm powerlaw; do
-        messages=$(messages_of "$work/$family.$ranks.mtx")
-        add scale "$work/$family.$ranks.mtx" "$ranks" edr fattree 64 auto
+    for pattern in "$work"/*.$ranks.mtx; do
+        messages=$(messages_of "$pattern")
+        [ $ranks -gt 128 ] || add_sizes
+        if wants $part; then add scale "$pattern" "$ranks" edr fattree 64 auto; fi
     done
 done
 

@@ -8,8 +8,12 @@ part == "strategies" && $1 == part {
     add(name, "direct", $9)
     if ($7 != "direct") add(name, $7, $10)
 }
-part != "strategies" && $1 == part { column[$2] = 1; add($2, label(), $11) }
-part != "strategies" && $1 == "strategies" && $7 == "auto" && $3 == 512 { base[$2] = $11; shown_base = label() }
+part != "strategies" && $1 == part { rows[name_of()] = 1; add(name_of(), label(), $11) }
+part != "strategies" && $1 != part && $7 == "auto" && $4 == "edr" && $6 == 64 {
+    base[name_of()] = $11
+    base_label[name_of()] = label()
+}
+function name_of() { return part == "scale" ? $2 : $2 " (" $3 ")" }
 function label() { return part == "sizes" ? $6 " B" : part == "platforms" ? $4 : $3 " ranks" }
 function add(name, series, x) {
     if (!(name in place)) { place[name] = ++n_names; names[n_names] = name }
@@ -21,13 +25,13 @@ function add(name, series, x) {
 function x_of(v) { return left + width * (log(v) - log(least)) / (log(most) - log(least)) }
 function escape(text) { gsub(/&/, "\\&amp;", text); gsub(/</, "\\&lt;", text); return text }
 END {
-    for (name in column) sorted[++n_sorted] = name
+    for (name in rows) sorted[++n_sorted] = name
     for (i = 2; i <= n_sorted; i++)
         for (k = i; k > 1 && sorted[k] < sorted[k - 1]; k--) {
             name = sorted[k]; sorted[k] = sorted[k - 1]; sorted[k - 1] = name
         }
     for (i = 1; i <= n_sorted; i++)
-        if (sorted[i] in base) add(sorted[i], shown_base, base[sorted[i]])
+        if (sorted[i] in base) add(sorted[i], base_label[sorted[i]], base[sorted[i]])
     if (n == 0) { least = 1; most = 10 }
     if (most <= least) most = least * 10
     n_colors = split("#222222 #d62728 #1f77b4 #2ca02c #9467bd #8c564b #e377c2 #7f7f7f #bcbd22 #17becf #ff7f0e", colors, " ")

@@ -51,24 +51,28 @@ END {
         for (s = 1; s <= n_strategies; s++) printf " %s |", time[pattern[i], ranks[i], strategies[s]]
         printf " %s | %s |\n", us[i], chosen[i]
     }
-    print "\nSpeed-up of auto by size of a message (64 B above), by platform at 64 B:\n"
-    print "| pattern | 8 B | 512 B | 4 KiB | 64 KiB | torus | dragonfly | overheads / 2 | x 2 | receive / 2 |"
-    print "|---|---|---|---|---|---|---|---|---|---|"
+    print "\nSpeed-up of auto by size of a message, by platform at 64 B:\n"
+    print "| pattern | ranks | 8 B | 64 B | 512 B | 4 KiB | 64 KiB | torus | dragonfly | overheads / 2 | x 2 | receive / 2 |"
+    print "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for (i = 1; i <= n; i++) {
+        row = pattern[i] " | " ranks[i]
+        if (strategy[i] == "auto" && machine[i] == "edr" && bytes[i] == 64) base[row] = speedup[i]
         if (part[i] != "sizes" && part[i] != "platforms") continue
         column = part[i] == "sizes" ? bytes[i] : machine[i]
-        if (!(pattern[i] in seen)) { seen[pattern[i]] = 1; order[++n_order] = pattern[i] }
-        value[pattern[i], column] = speedup[i]
+        if (!(row in seen)) { seen[row] = 1; order[++n_order] = row }
+        value[row, column] = speedup[i]
         mean_add(column, speedup[i])
     }
-    n_columns = split("8 512 4096 65536 gemini aries edr-half edr-double edr-light", columns, " ")
+    n_columns = split("8 64 512 4096 65536 gemini aries edr-half edr-double edr-light", columns, " ")
     for (o = 1; o <= n_order; o++) {
+        value[order[o], "64"] = base[order[o]]
+        if (base[order[o]]) mean_add("64", base[order[o]])
         printf "| %s |", order[o]
         for (c = 1; c <= n_columns; c++)
             printf " %s |", (order[o], columns[c]) in value ? value[order[o], columns[c]] : ""
         print ""
     }
-    printf "| geometric mean |"
+    printf "| geometric mean | |"
     for (c = 1; c <= n_columns; c++) printf " %s |", mean(columns[c])
     print "\n\nThe own families by ranks, 64 B:\n"
     print "| pattern | ranks | direct us | auto us | speed-up | chosen | busiest rank, direct | auto |"
