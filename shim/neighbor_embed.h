@@ -58,7 +58,7 @@ struct cpl_embedding {
     /* Since then, on this rank: */
     int64_t n_rode, n_missed;        /* calls */
     int64_t n_segments;              /* of calls that rode */
-    int64_t reductions, sends, late; /* of the communicator, when it was left */
+    int64_t reductions, sends, late; /* of the communicator meanwhile, when it was left */
     bool mapped;
 };
 

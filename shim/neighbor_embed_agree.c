@@ -166,6 +166,10 @@ static void add_rider(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
     struct cpl_riders *r = &host->pt2pt.riders;
     struct cpl_embedding *e = &x->embedding;
+    const struct cpl_embed *embed = &host->pt2pt.embed;
+    e->reductions = -embed->n_reductions;
+    e->sends = -embed->n_sends;
+    e->late = -embed->n_late;
     e->on = host;
     e->tag = r->next_tag++;
     r->n++;
@@ -204,9 +208,9 @@ void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
     if (!host)
         return;
     const struct cpl_embed *embed = &host->pt2pt.embed;
-    e->reductions = embed->n_reductions;
-    e->sends = embed->n_sends;
-    e->late = embed->n_late;
+    e->reductions += embed->n_reductions;
+    e->sends += embed->n_sends;
+    e->late += embed->n_late;
     e->mapped = embed->points;
     e->left = reason;
     e->on = NULL;

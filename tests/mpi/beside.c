@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_GRAPHS = 3, MOST_STARTED = 2, MOST_NUMBERS = 40 };
 
@@ -238,6 +237,13 @@ static void end_sum(struct program *p, const struct sum *sum)
 
 /* --- steps ------------------------------------------------------------------------------- */
 
+static void be_late(double seconds)
+{
+    double end = MPI_Wtime() + seconds;
+    while (MPI_Wtime() < end)
+        ;
+}
+
 static void pass_around(void)
 {
     int next = (test_rank() + 1) % test_size();
@@ -282,7 +288,7 @@ static void go_astray(struct program *p, enum stray stray, uint64_t key)
         end_sum(p, &other);
     }
     if (stray == LATE && (int)(key / 64 % (uint64_t)test_size()) == test_rank())
-        usleep(5000);
+        be_late(5e-3);
     for (int i = 0; i < p->n_started && stray == TESTS; i++)
         if (test_chance(&own, 2) && p->started[i].request != MPI_REQUEST_NULL)
             MPI_Request_get_status(p->started[i].request, &flag, MPI_STATUS_IGNORE);
