@@ -467,9 +467,15 @@ static void judge(struct cpl_embed_kind *kind, int result)
         kind->verdict = cpl_embed_judge(kind->count, kind->type, kind->op, kind->blocking);
 }
 
+static bool is_tried(const struct cpl_embed_kind *kind)
+{
+    return kind->verdict == CPL_EMBED_NEW || kind->verdict == CPL_EMBED_COMPARING;
+}
+
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv)
 {
+    state->pt2pt.embed.tried |= is_tried(kind);
     if (kind->verdict == CPL_EMBED_COMPARING)
         return compare(state, kind, send, recv);
     if (kind->verdict != CPL_EMBED_NEW)
@@ -554,6 +560,7 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
 int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
                          const void *send, void *recv, MPI_Request *request)
 {
+    state->pt2pt.embed.tried |= is_tried(kind);
     if (kind->verdict != CPL_EMBED_NEW)
         return start(state, kind, send, recv, request);
     int result = by_mpi_nonblocking(state, kind, send, recv, request);
