@@ -454,9 +454,9 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
         return NULL; /* MPI refuses it */
     struct cpl_embed_kind *kind =
         cpl_embed_kind_find(&state->pt2pt.embed.kinds, op, type, count, blocking);
-    bool carried =
-        kind && kind->verdict != CPL_EMBED_REFUSED && kind->verdict != CPL_EMBED_UNDECIDED;
-    return carried ? kind : NULL;
+    bool undecided = kind && kind->verdict == CPL_EMBED_UNDECIDED;
+    state->pt2pt.embed.not_yet = undecided || (kind && kind->verdict == CPL_EMBED_NEW);
+    return kind && kind->verdict != CPL_EMBED_REFUSED && !undecided ? kind : NULL;
 }
 
 /* MPI has carried out the first one. */

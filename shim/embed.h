@@ -42,10 +42,8 @@ struct cpl_embed_slot {
 struct cpl_embed {
     bool on;      /* alike on all ranks */
     bool waiting; /* a reduction is being entered, which will take the batch */
-    bool
-        first; /* it is the first of its kind, which MPI carries out, and the batch will not ride */
-    bool tried; /* the last one was the first of its kind, or compared: it takes longer than others
-                 */
+    bool not_yet; /* the last one asked for is MPI's for the time being: nothing rides in it */
+    bool tried;   /* the last one was the first of its kind, or compared: it takes longer */
     struct cpl_embed_kinds kinds;
     int32_t *points; /* of the ranks, then the ranks at the points; NULL: the ranks themselves */
     struct cpl_reduction *pending; /* started and not over, in order; the first one runs */

@@ -192,7 +192,7 @@ static void leave(struct cpl_exchange *x)
         if (!waits(op))
             continue;
         send_all(op, false);
-        e->n_missed += !e->on->pt2pt.embed.first;
+        e->n_missed += !e->on->pt2pt.embed.not_yet;
     }
 }
 

@@ -197,9 +197,7 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     p->embed.waiting = true;
     arrive(state);
     p->embed.waiting = false;
-    p->embed.first = kind->verdict == CPL_EMBED_NEW;
     *result = cpl_embed_allreduce(state, kind, send, recv);
-    p->embed.first = false;
     go_on(state);
     return true;
 }
