@@ -105,7 +105,6 @@ unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *se
     if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
         memset(at + bytes - 8, 0, 8);
     memcpy(at, segment, sizeof *segment);
-    p->embed.n_segments++;
     return at + sizeof *segment;
 }
 

@@ -56,7 +56,7 @@ struct cpl_embed {
     double since;         /* when the first of them came; seconds */
     int64_t n_reductions; /* that were carried out so */
     int64_t n_sends;      /* messages in them */
-    int64_t n_segments;   /* that began to ride on this rank */
+    int64_t n_segments;   /* of batches, that began to ride on this rank */
     int64_t n_late;       /* that this rank sent on alone */
 };
 

@@ -2,13 +2,14 @@
  * Nonblocking neighborhood collectives beside small reductions, every byte checked.
  *
  *   beside [--graph KIND] [--graphs N] [--op OP|all] [--types basic|derived|all] [--large]
- *          [--on world|graph|dup] [--exact] [--calls N] [--stray N] [--open] [--again] [--seed S]
+ *          [--on world|graph|dup] [--exact] [--calls N] [--stray N] [--open] [--again] [--messages]
+ *          [--seed S]
  *
  * Each step starts a call on every graph, reduces something on all ranks, blocking or not, and
  * completes what it has started. One step in --stray (default none) is another one: calls are
  * completed before the reduction, on all ranks or some; other calls come between; there is no
- * reduction; a rank is late. --open makes and frees a window after half of the steps, --again the
- * graphs.
+ * reduction; a rank is late. With --messages each rank also sends some to the next three. --open
+ * makes and frees a window after half of the steps, --again the graphs.
  */
 #include "neighbors.h"
 
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_GRAPHS = 3, MOST_STARTED = 2, MOST_NUMBERS = 40 };
+enum { MOST_GRAPHS = 3, MOST_STARTED = 2, MOST_NUMBERS = 40, N_MESSAGES = 3 };
 
 /* A call under way. */
 struct call {
@@ -29,13 +30,15 @@ struct call {
 struct program {
     int kind, op, n_graphs, n_calls, stray;
     enum types types;
-    bool large, exact, open, again;
+    bool large, exact, open, again, messages;
     const char *on;
     uint64_t seed;
     MPI_Comm dup, comm; /* comm: where reductions are made */
     struct graph graphs[MOST_GRAPHS];
     int n_started;
     struct call started[MOST_GRAPHS * MOST_STARTED];
+    uint64_t sent[N_MESSAGES], got[N_MESSAGES];
+    MPI_Request requests[2 * N_MESSAGES];
     uint64_t hash; /* of all that this rank has received */
 };
 
@@ -92,6 +95,7 @@ static struct program read_options(int argc, char **argv)
         .exact = test_flag(argc, argv, "--exact"),
         .open = test_flag(argc, argv, "--open"),
         .again = test_flag(argc, argv, "--again"),
+        .messages = test_flag(argc, argv, "--messages"),
         .on = test_option_text(argc, argv, "--on", "world"),
         .seed = test_key((uint64_t)test_option(argc, argv, "--seed", 1), 0),
     };
@@ -237,6 +241,31 @@ static void end_sum(struct program *p, const struct sum *sum)
 
 /* --- steps ------------------------------------------------------------------------------- */
 
+/* Each rank to the next ones. */
+static void start_messages(struct program *p, uint64_t key)
+{
+    int n = test_size();
+
+    for (int k = 0; k < N_MESSAGES; k++)
+        MPI_Irecv(&p->got[k], 1, MPI_UINT64_T, (test_rank() + n * k + n - k - 1) % n, 5 + k,
+                  MPI_COMM_WORLD, &p->requests[k]);
+    for (int k = 0; k < N_MESSAGES; k++) {
+        p->sent[k] = test_key(test_key(key, test_rank()), k);
+        MPI_Isend(&p->sent[k], 1, MPI_UINT64_T, (test_rank() + k + 1) % n, 5 + k, MPI_COMM_WORLD,
+                  &p->requests[N_MESSAGES + k]);
+    }
+}
+
+static void end_messages(struct program *p, uint64_t key)
+{
+    int n = test_size();
+
+    MPI_Waitall(2 * N_MESSAGES, p->requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < N_MESSAGES; k++)
+        if (p->got[k] != test_key(test_key(key, (test_rank() + n * k + n - k - 1) % n), k))
+            test_fail("message %d is wrong", k);
+}
+
 static void be_late(double seconds)
 {
     double end = MPI_Wtime() + seconds;
@@ -308,11 +337,17 @@ static void step(struct program *p, int number)
     for (int i = 0; i < p->n_graphs; i++)
         for (int k = 0; k < (stray == TWICE ? 2 : 1); k++)
             start(p, i, test_key(key, 20 + 2 * i + k));
+    if (p->messages)
+        start_messages(p, key);
     go_astray(p, stray, test_key(key, 1));
     if (stray != NO_SUM && p->comm != MPI_COMM_NULL)
         start_sum(&sum, p, p->comm, test_chance(&rng, 2), test_key(key, 2));
+    if (p->messages && test_chance(&own, 2))
+        MPI_Waitall(2 * N_MESSAGES, p->requests, MPI_STATUSES_IGNORE);
     complete(p, &sum.request, &own);
     end_sum(p, &sum);
+    if (p->messages)
+        end_messages(p, key);
 }
 
 static void open_window(void)
@@ -327,9 +362,9 @@ static void open_window(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--graph", "--graphs", "--op",    "--types", "--large",
-                                        "--on",    "--exact",  "--calls", "--stray", "--open",
-                                        "--again", "--seed",   NULL};
+    static const char *const known[] = {"--graph", "--graphs",   "--op",    "--types", "--large",
+                                        "--on",    "--exact",    "--calls", "--stray", "--open",
+                                        "--again", "--messages", "--seed",  NULL};
     struct program p;
     uint64_t *all;
 
