@@ -1,13 +1,14 @@
 /*
- * cg: conjugate gradients with point-to-point messages, in the two forms of paper 003.
+ * cg: conjugate gradients with messages to a few others, in the two forms of paper 003.
  *
- *   cg [--form conventional|reorganised] [--iterations N] [--solves N] [--warmup N]
- *      [--partition block|metis|FILE] [--history] [--json] MATRIX.mtx[.gz]
+ *   cg [--form conventional|reorganised] [--halo messages|neighbor] [--iterations N] [--solves N]
+ *      [--warmup N] [--partition block|metis|FILE] [--history] [--json] MATRIX.mtx[.gz]
  *
  * Conventional (figure 1): the entries of p that other ranks need are sent, then q = A p, then one
  * MPI_Allreduce of both inner products. Reorganised (figure 2): the entries of q are sent before
  * that MPI_Allreduce and received after it; every rank keeps r and p for its halo, too. So both
- * phases of communication are next to each other.
+ * phases of communication are next to each other. With --halo neighbor the entries travel by
+ * MPI_Ineighbor_alltoallv on a graph communicator instead of MPI_Isend and MPI_Irecv.
  *
  * A is the Laplacian of the matrix's graph plus 1 on the diagonal (the matrix must be symmetric;
  * its values are not used), b is all ones times a hash. --history prints the squared residual of
@@ -31,6 +32,7 @@ enum { TAG = 7, MOST_ITERATIONS = 1000000, MOST_SOLVES = 1000 };
 static const char usage[] =
     "usage: cg [options] MATRIX.mtx[.gz]\n"
     "  --form conventional|reorganised   messages before the product, or beside the reduction\n"
+    "  --halo messages|neighbor          by MPI_Isend (default) or MPI_Ineighbor_alltoallv\n"
     "  --iterations N                    at most (default 50)\n"
     "  --solves N                        the same system so many times (default 1)\n"
     "  --warmup N                        iterations not timed, of all solves' (default 0)\n"
@@ -39,16 +41,17 @@ static const char usage[] =
     "  --json                            print one JSON object on one line instead\n";
 
 struct options {
-    int reorganised, history, is_json, n_solves;
+    int reorganised, by_neighbors, history, is_json, n_solves;
     struct spmv_options matrix;
 };
 
 /* The vectors of a rank: own entries, then, of p, q and r, those of the halo. */
 struct solver {
     const struct spmv_share *share;
-    int n_all;
+    int by_neighbors, n_all;
     double *x, *r, *p, *q;
     double *border;
+    int n_requests;
     MPI_Request *requests;
 };
 
@@ -63,6 +66,11 @@ static int take_option(int letter, void *to, struct bench_error *error)
         options->reorganised = strcmp(optarg, "reorganised") == 0;
         if (!options->reorganised && strcmp(optarg, "conventional") != 0)
             return bench_fail(error, "--form wants conventional or reorganised, not '%s'", optarg);
+        return 0;
+    case 'g':
+        options->by_neighbors = strcmp(optarg, "neighbor") == 0;
+        if (!options->by_neighbors && strcmp(optarg, "messages") != 0)
+            return bench_fail(error, "--halo wants messages or neighbor, not '%s'", optarg);
         return 0;
     case 'i':
         status = bench_read_number("iterations", 1, MOST_ITERATIONS, &n, error);
@@ -92,6 +100,7 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
                         struct bench_error *error)
 {
     static const struct option names[] = {{"form", required_argument, NULL, 'f'},
+                                          {"halo", required_argument, NULL, 'g'},
                                           {"iterations", required_argument, NULL, 'i'},
                                           {"solves", required_argument, NULL, 's'},
                                           {"warmup", required_argument, NULL, 'w'},
@@ -112,18 +121,19 @@ static int read_options(int n_arguments, char **arguments, struct options *out,
     return 0;
 }
 
-static struct solver solver_create(const struct spmv_share *share)
+static struct solver solver_create(const struct spmv_share *share, int by_neighbors)
 {
     int n_all = share->n_own + share->halo_side.n_items;
     int n_messages = share->halo_side.n_ranks + share->border_side.n_ranks;
     struct solver s = {.share = share,
+                       .by_neighbors = by_neighbors,
                        .n_all = n_all,
                        .x = spmv_array((size_t)n_all, sizeof(double)),
                        .r = spmv_array((size_t)n_all, sizeof(double)),
                        .p = spmv_array((size_t)n_all, sizeof(double)),
                        .q = spmv_array((size_t)n_all, sizeof(double)),
                        .border = spmv_array((size_t)share->border_side.n_items, sizeof(double)),
-                       .requests = spmv_array((size_t)n_messages, sizeof(MPI_Request))};
+                       .requests = spmv_array((size_t)n_messages + 1, sizeof(MPI_Request))};
 
     for (int i = 0; i < share->n_own; i++)
         s.r[i] = s.p[i] = (double)(bench_mix((uint64_t)share->own[i]) % 1000) * 1e-3;
@@ -140,26 +150,38 @@ static void solver_free(struct solver *s)
     free(s->requests);
 }
 
+static void start_messages(struct solver *s, double *halo)
+{
+    const struct spmv_side *in = &s->share->halo_side, *out = &s->share->border_side;
+
+    for (int k = 0; k < in->n_ranks; k++)
+        MPI_Irecv(halo + in->displ[k], in->count[k], MPI_DOUBLE, in->rank[k], TAG, MPI_COMM_WORLD,
+                  &s->requests[s->n_requests++]);
+    for (int k = 0; k < out->n_ranks; k++)
+        MPI_Isend(s->border + out->displ[k], out->count[k], MPI_DOUBLE, out->rank[k], TAG,
+                  MPI_COMM_WORLD, &s->requests[s->n_requests++]);
+}
+
 /* Starts to send the entries of v that others need, and to receive the halo's. */
 static void start_exchange(struct solver *s, double *v)
 {
     const struct spmv_side *in = &s->share->halo_side, *out = &s->share->border_side;
-    int n = 0;
+    double *halo = v + s->share->n_own;
 
-    for (int k = 0; k < in->n_ranks; k++)
-        MPI_Irecv(v + s->share->n_own + in->displ[k], in->count[k], MPI_DOUBLE, in->rank[k], TAG,
-                  MPI_COMM_WORLD, &s->requests[n++]);
     for (int k = 0; k < out->n_items; k++)
         s->border[k] = v[s->share->border[k]];
-    for (int k = 0; k < out->n_ranks; k++)
-        MPI_Isend(s->border + out->displ[k], out->count[k], MPI_DOUBLE, out->rank[k], TAG,
-                  MPI_COMM_WORLD, &s->requests[n++]);
+    s->n_requests = 0;
+    if (s->by_neighbors)
+        MPI_Ineighbor_alltoallv(s->border, out->count, out->displ, MPI_DOUBLE, halo, in->count,
+                                in->displ, MPI_DOUBLE, s->share->graph,
+                                &s->requests[s->n_requests++]);
+    else
+        start_messages(s, halo);
 }
 
 static void finish_exchange(struct solver *s)
 {
-    MPI_Waitall(s->share->halo_side.n_ranks + s->share->border_side.n_ranks, s->requests,
-                MPI_STATUSES_IGNORE);
+    MPI_Waitall(s->n_requests, s->requests, MPI_STATUSES_IGNORE);
 }
 
 /* q = A p for own rows. */
@@ -244,7 +266,7 @@ static void print_results(const struct options *options, const struct spmv_share
 static int solve(const struct options *options, const struct spmv_share *share, int rank,
                  double *rho, double *first, double *seconds)
 {
-    struct solver s = solver_create(share);
+    struct solver s = solver_create(share, options->by_neighbors);
     double mine = inner(&s, s.r, s.r);
     int n = 0;
 

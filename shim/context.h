@@ -65,6 +65,8 @@ struct cpl_context {
     int n_open_batches;  /* communicators with messages that have not left */
     int n_active_requests;               /* managed ones that the program has not completed */
     struct cpl_exchange *first_pending;  /* neighborhood exchanges with calls under way */
+    struct cpl_exchange *first_open;     /* those of calls that nothing which may wait has followed;
+                                            each counts as an open batch */
     struct cpl_timed_batch timed;        /* in a profile run */
     struct cpl_exchange *last_exchange;  /* the last neighborhood exchange (neighbor_order.h) */
     struct cpl_exchange *timed_exchange; /* waits for the end of the next one */
@@ -96,6 +98,7 @@ struct cpl_context {
     struct cpl_taken_message *taken_messages;
     struct cpl_shim_machine machine;
     /* Neighborhood collectives: */
+    int n_hosts;  /* communicators in whose reductions neighborhood collectives ride: alike, too */
     int n_served; /* communicators whose nonblocking calls are carried: alike as n_managed is */
     struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
     int32_t n_serve_ids;

@@ -44,6 +44,8 @@ static int n_slots(int size)
 bool cpl_embed_init(struct cpl_comm_state *state)
 {
     struct cpl_embed *embed = &state->pt2pt.embed;
+    if (embed->slot)
+        return true;
     embed->n_slots = n_slots(state->size);
     embed->slot = calloc(2 * (size_t)embed->n_slots, sizeof *embed->slot);
     return embed->slot;
@@ -83,20 +85,42 @@ static void send_alone(struct cpl_pt2pt *p, const unsigned char *segment)
     p->embed.n_late++;
 }
 
+/* Room in the cargo for a segment; NULL: there is no memory. */
+static unsigned char *load(struct cpl_embed *embed, size_t bytes)
+{
+    if (!reserve(embed, bytes))
+        return NULL;
+    if (embed->used == 0)
+        embed->since = PMPI_Wtime();
+    embed->used += bytes;
+    return embed->cargo + embed->used - bytes;
+}
+
+unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment)
+{
+    size_t bytes = cpl_segment_bytes(segment);
+    unsigned char *at = load(&p->embed, bytes);
+    if (!at)
+        return NULL;
+    if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
+        memset(at + bytes - 8, 0, 8);
+    memcpy(at, segment, sizeof *segment);
+    return at + sizeof *segment;
+}
+
 /* A segment has come, or begins here. */
 static void take_in(struct cpl_pt2pt *p, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
     size_t bytes = cpl_segment_bytes(&head);
-    if (head.dest == p->rides.rank)
+    bool arrives = head.dest == p->rides.rank;
+    unsigned char *at = arrives ? NULL : load(&p->embed, bytes);
+    if (arrives)
         p->rides.deliver(p->rides.context, &head, segment + sizeof head);
-    else if (reserve(&p->embed, bytes)) {
-        if (p->embed.used == 0)
-            p->embed.since = PMPI_Wtime();
-        memcpy(p->embed.cargo + p->embed.used, segment, bytes);
-        p->embed.used += bytes;
-    } else
+    else if (at)
+        memcpy(at, segment, bytes);
+    else
         send_alone(p, segment);
     if (head.source != p->rides.rank && head.dest != p->rides.rank)
         p->rides.forwarded += head.ride_bytes;
@@ -321,9 +345,11 @@ void cpl_embed_finish(struct cpl_comm_state *state)
         cpl_pt2pt_poll();
 }
 
-/* The batch becomes the cargo. */
+/* The batch becomes the cargo. While the communicator is learning it has gone to MPI. */
 static void take_batch(struct cpl_pt2pt *p)
 {
+    if (p->phase != CPL_PT2PT_MANAGED)
+        return;
     for (size_t at = 0; at < p->batch.used;) {
         struct cpl_segment head;
         memcpy(&head, p->batch.segments + at, sizeof head);
@@ -373,6 +399,7 @@ static int carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind, 
     struct cpl_reduction r;
     prepare(&r, state, kind, input, vector);
     take_batch(&state->pt2pt);
+    cpl_neighbor_embed_board(state);
     put_off(&r);
     cpl_embed_progress(state);
     while (!r.over)
@@ -395,7 +422,7 @@ static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
     struct cpl_pt2pt *p = &state->pt2pt;
     bool trusted = cpl_agree_all(state->private_comm, kind->n_equal == TIMES_COMPARED);
     kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
-    if (!trusted)
+    if (!trusted && p->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_review_soon(p);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "embed", "%d ranks, %s reductions of %lld elements: %s", state->size,
@@ -426,9 +453,9 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
         return NULL; /* MPI refuses it */
     struct cpl_embed_kind *kind =
         cpl_embed_kind_find(&state->pt2pt.embed.kinds, op, type, count, blocking);
-    bool carried =
-        kind && kind->verdict != CPL_EMBED_REFUSED && kind->verdict != CPL_EMBED_UNDECIDED;
-    return carried ? kind : NULL;
+    bool undecided = kind && kind->verdict == CPL_EMBED_UNDECIDED;
+    state->pt2pt.embed.not_yet = undecided || (kind && kind->verdict == CPL_EMBED_NEW);
+    return kind && kind->verdict != CPL_EMBED_REFUSED && !undecided ? kind : NULL;
 }
 
 /* MPI has carried out the first one. */
@@ -439,9 +466,15 @@ static void judge(struct cpl_embed_kind *kind, int result)
         kind->verdict = cpl_embed_judge(kind->count, kind->type, kind->op, kind->blocking);
 }
 
+static bool is_tried(const struct cpl_embed_kind *kind)
+{
+    return kind->verdict == CPL_EMBED_NEW || kind->verdict == CPL_EMBED_COMPARING;
+}
+
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv)
 {
+    state->pt2pt.embed.tried |= is_tried(kind);
     if (kind->verdict == CPL_EMBED_COMPARING)
         return compare(state, kind, send, recv);
     if (kind->verdict != CPL_EMBED_NEW)
@@ -517,6 +550,7 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
     }
     if (cpl_pt2pt_batch_waits(p))
         take_batch(p);
+    cpl_neighbor_embed_board(state);
     put_off(r);
     cpl_embed_progress(state);
     return result;
@@ -525,6 +559,7 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
 int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
                          const void *send, void *recv, MPI_Request *request)
 {
+    state->pt2pt.embed.tried |= is_tried(kind);
     if (kind->verdict != CPL_EMBED_NEW)
         return start(state, kind, send, recv, request);
     int result = by_mpi_nonblocking(state, kind, send, recv, request);

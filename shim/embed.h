@@ -29,7 +29,9 @@
 #include <stdint.h>
 
 struct cpl_comm_state;
+struct cpl_pt2pt;
 struct cpl_reduction;
+struct cpl_segment;
 
 /* A message of a reduction that has come. */
 struct cpl_embed_slot {
@@ -40,6 +42,8 @@ struct cpl_embed_slot {
 struct cpl_embed {
     bool on;      /* alike on all ranks */
     bool waiting; /* a reduction is being entered, which will take the batch */
+    bool not_yet; /* the last one asked for is MPI's for the time being: nothing rides in it */
+    bool tried;   /* the last one was the first of its kind, or compared: it takes longer */
     struct cpl_embed_kinds kinds;
     int32_t *points; /* of the ranks, then the ranks at the points; NULL: the ranks themselves */
     struct cpl_reduction *pending; /* started and not over, in order; the first one runs */
@@ -52,14 +56,18 @@ struct cpl_embed {
     double since;         /* when the first of them came; seconds */
     int64_t n_reductions; /* that were carried out so */
     int64_t n_sends;      /* messages in them */
-    int64_t n_segments;   /* that began to ride on this rank */
+    int64_t n_segments;   /* of batches, that began to ride on this rank */
     int64_t n_late;       /* that this rank sent on alone */
 };
 
-/* Makes room on a communicator that is becoming managed; whether it is to be used is agreed on by
- * the caller. Returns false when memory ran out. */
+/* Makes room on a communicator that is becoming managed or gets riders, unless there is; whether it
+ * is to be used is agreed on by the caller. Returns false when memory ran out. */
 bool cpl_embed_init(struct cpl_comm_state *state);
 void cpl_embed_free(struct cpl_embed *embed);
+
+/* Takes a segment of this rank's aboard, for another one. Returns the place for its payload; NULL:
+ * there is no memory. */
+unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment);
 
 /* Advances what is pending, as far as messages have come. Returns whether anything happened. */
 bool cpl_embed_progress(struct cpl_comm_state *state);

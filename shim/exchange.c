@@ -82,8 +82,10 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     }
 }
 
-/* The figures of all ranks together: the slowest one's medians (direct, planned), the sum of bytes.
+/* The figures of all ranks together: the slowest one's medians (direct, planned) and most sends in
+ * reductions, the sum of bytes.
  */
+enum { MOST_DIRECT, MOST_PLANNED, MOST_SENDS, N_MOST };
 enum {
     SUM_FORWARDED,
     SUM_SAVED,
@@ -93,20 +95,25 @@ enum {
     SUM_CARRIED_AFTER,
     SUM_FORWARDED_BEFORE,
     SUM_FORWARDED_AFTER,
+    SUM_SEGMENTS,
+    SUM_LATE,
     N_SUMS
 };
 
 struct figures {
-    double seconds[2];
+    double most[N_MOST];
     int64_t sums[N_SUMS];
 };
 
 static struct figures own_figures(const struct cpl_exchange *x)
 {
     const struct cpl_sharing *s = &x->sharing;
-    struct figures own = {
-        .seconds = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)}};
+    struct figures own = {.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
+                                   [MOST_PLANNED] = cpl_samples_median(&x->planned),
+                                   [MOST_SENDS] = (double)x->embedding.sends}};
     own.sums[SUM_FORWARDED] = forwarded_bytes(x);
+    own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
+    own.sums[SUM_LATE] = x->embedding.late;
     if (s->n_shared == 0 || !x->executors[0])
         return own;
     struct cpl_executor_work before = cpl_executor_work(x->executors[0]);
@@ -162,6 +169,24 @@ static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
         .tried_us = {cpl_trial_us(&o->trial, 0), cpl_trial_us(&o->trial, 1)}};
 }
 
+/* What rode in reductions. */
+static void tell_embedding(const struct cpl_embedding *e, const struct figures *figures,
+                           struct cpl_record *r)
+{
+    bool follow = false;
+    for (int k = 0; k < CPL_N_HOSTS; k++)
+        follow |= 2 * e->n_reduced[k] > e->n_seen;
+    r->reduction_left = follow ? (int32_t)e->left : CPL_EMBED_LEFT_NOT;
+    r->reduction_calls = e->n_rode;
+    r->reductions = e->reductions;
+    r->reduction_sends = (int64_t)figures->most[MOST_SENDS];
+    r->reduction_messages = figures->sums[SUM_SEGMENTS];
+    r->reduction_late = figures->sums[SUM_LATE];
+    r->reduction_mapped = e->mapped;
+    if (e->n_rode > 0)
+        r->reason = CPL_LEFT_NOT;
+}
+
 static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                        const struct figures *figures)
 {
@@ -174,9 +199,10 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                            .calls_planned = x->calls_planned + x->started_planned,
                            .forwarded_bytes = figures->sums[SUM_FORWARDED]};
     /* Nonblocking calls are not timed: they are taken to be like the blocking ones, if any. */
-    r.direct_seconds = figures->seconds[0] * (double)(r.calls - r.calls_planned);
-    r.planned_seconds = figures->seconds[1] * (double)r.calls_planned;
+    r.direct_seconds = figures->most[MOST_DIRECT] * (double)(r.calls - r.calls_planned);
+    r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
+    tell_embedding(&x->embedding, figures, &r);
     tell_duplicates(x, figures->sums, &r);
     tell_order(&x->order, &r.order);
     cpl_report_add(&r);
@@ -194,7 +220,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
 {
     struct figures own = own_figures(x), all = own;
     if (state->private_comm != MPI_COMM_NULL) {
-        cpl_collective_Reduce(own.seconds, all.seconds, 2, MPI_DOUBLE, MPI_MAX, 0,
+        cpl_collective_Reduce(own.most, all.most, N_MOST, MPI_DOUBLE, MPI_MAX, 0,
                               state->private_comm);
         cpl_collective_Reduce(own.sums, all.sums, N_SUMS, MPI_INT64_T, MPI_SUM, 0,
                               state->private_comm);
@@ -205,6 +231,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
 {
     cpl_neighbor_drain(exchange);
+    cpl_neighbor_embed_forget(exchange);
     if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())
         record(exchange, state);
     cpl_neighbor_order_forget(exchange);

@@ -8,6 +8,7 @@
 #include "agree.h"
 #include "datatype.h"
 #include "executor.h"
+#include "neighbor_embed.h"
 #include "neighbor_order.h"
 #include "neighbor_share.h"
 #include "samples.h"
@@ -108,10 +109,11 @@ struct cpl_exchange {
     /* Nonblocking calls (neighbor_serve.h): */
     int64_t started; /* alike on all ranks */
     int64_t started_planned;
-    bool settled;                     /* decided whether they are carried; alike on all ranks */
-    bool served;                      /* they are */
-    bool doubted;                     /* to be given back to MPI; alike on all ranks */
-    bool given_back;                  /* they have been */
+    bool settled;    /* decided whether they are carried; alike on all ranks */
+    bool served;     /* they are */
+    bool doubted;    /* to be given back to MPI; alike on all ranks */
+    bool given_back; /* they have been */
+    struct cpl_embedding embedding;
     struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
     struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
     struct cpl_neighbor_op *spare;

@@ -17,9 +17,10 @@
 #include <stdint.h>
 
 enum {
-    CPL_SEGMENT_STRAIGHT = 1,    /* the payload follows as an MPI message of its own */
-    CPL_SEGMENT_SYNCHRONOUS = 2, /* the sender wants to know when it is matched */
-    CPL_SEGMENT_ACKNOWLEDGES = 4 /* tells that message `number` was matched; not a message */
+    CPL_SEGMENT_STRAIGHT = 1,     /* the payload follows as an MPI message of its own */
+    CPL_SEGMENT_SYNCHRONOUS = 2,  /* the sender wants to know when it is matched */
+    CPL_SEGMENT_ACKNOWLEDGES = 4, /* tells that message `number` was matched; not a message */
+    CPL_SEGMENT_NEIGHBOR = 8      /* of a neighborhood collective (neighbor_embed.h) */
 };
 
 #define CPL_NO_SLOT INT32_MIN

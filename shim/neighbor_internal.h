@@ -140,7 +140,11 @@ struct cpl_neighbor_op {
     struct cpl_neighbor_ride ride;
     struct cpl_neighbor_data data;
     struct cpl_request *request;        /* in the program's hands */
-    struct cpl_neighbor_packed *packed; /* runs by MPI; NULL: by the exchange's plan */
+    struct cpl_neighbor_packed *packed; /* runs by MPI; NULL: by the exchange's plan, or */
+    bool embedded;                      /* as segments (neighbor_embed.h), */
+    bool left;                          /* which are on their way; */
+    int n_open;                         /* messages that are still to come, */
+    struct cpl_receive *receives;       /* in-messages; NULL until there are segments */
     bool running;
 };
 

@@ -62,6 +62,7 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 {
     release_op_types(op);
     cpl_neighbor_data_free(&op->data);
+    free(op->receives);
     free(op);
 }
 
@@ -78,6 +79,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
         .state = state, .x = exchange, .executor = exchange->executors[0], .data = &op->data};
     op->request = NULL;
     op->packed = NULL;
+    op->embedded = false;
     op->running = false;
     *refused = !(call->by_rank ? cpl_alltoall_resolve(call, state, exchange, &op->data)
                                : cpl_neighbor_resolve(call, a, &op->data));
@@ -107,6 +109,8 @@ static bool progress(struct cpl_neighbor_op *op)
     if (op->packed)
         return cpl_neighbor_packed_progress(op->packed, op->ride.x->adjacency, &op->data,
                                             &op->ride.result);
+    if (op->embedded)
+        return cpl_neighbor_embed_progress(op);
     if (!op->running)
         cpl_neighbor_ride_start(&op->ride);
     op->running = true;
@@ -143,6 +147,8 @@ bool cpl_neighbor_poll(void)
 
 void cpl_neighbor_finish_pending(void)
 {
+    if (cpl_context.first_open)
+        cpl_neighbor_embed_leave();
     while (cpl_context.first_pending)
         cpl_pt2pt_poll();
 }
@@ -153,6 +159,8 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
     bool alone = !x->pending;
     op->next = NULL;
     LL_APPEND(x->pending, op);
+    if (op->embedded)
+        cpl_neighbor_embed_start(op);
     if (!alone)
         return;
     advance(x);
@@ -165,6 +173,8 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
 void cpl_neighbor_drain(struct cpl_exchange *exchange)
 {
     struct cpl_neighbor_op *op, *next;
+    if (exchange->embedding.open)
+        cpl_neighbor_embed_leave();
     while (exchange->pending)
         cpl_pt2pt_poll();
     LL_FOREACH_SAFE(exchange->spare, op, next)

@@ -190,7 +190,9 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         return false;
     struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
     *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    if (handle && !x->served)
+    if (handle && x->embedding.on && !cpl_neighbor_embed_make(op))
+        *result = MPI_ERR_NO_MEM;
+    else if (handle && !x->served && !x->embedding.on)
         op->packed = cpl_neighbor_packed_start(x->adjacency, &op->data, call->comm, result);
     if (*result != MPI_SUCCESS) {
         give_back(handle, *result);
@@ -206,10 +208,16 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     return true;
 }
 
+/* Whether the next call is carried. Alike on all ranks. */
+static bool is_carried(const struct cpl_exchange *x)
+{
+    return x->served || x->embedding.on;
+}
+
 static void count_carried(struct cpl_exchange *x)
 {
-    x->started_planned += x->served;
-    cpl_context.n_carried += x->served;
+    x->started_planned += is_carried(x);
+    cpl_context.n_carried += is_carried(x);
 }
 
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
@@ -225,10 +233,11 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
                       x->adjacency->in.n != x->adjacency->out.n &&
                       cpl_context.settings.mode != CPL_MODE_PROFILE;
-    if ((!x->served && !distrusted) || !start(call, state, x, request, result))
-        return false;
-    count_carried(x);
-    return true;
+    bool started = (is_carried(x) || distrusted) && start(call, state, x, request, result);
+    if (started)
+        count_carried(x);
+    cpl_neighbor_embed_started(state, x);
+    return started;
 }
 
 bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
@@ -306,13 +315,18 @@ struct ballot {
     int64_t able;
     int64_t id, id_negated;
     int64_t started[CPL_N_NEIGHBOR_KINDS], started_negated[CPL_N_NEIGHBOR_KINDS];
+    struct cpl_embed_ballot embedding; /* of the communicator of the meeting */
 };
 
 #define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
 
-static struct ballot fill_ballot(struct cpl_comm_state *candidate)
+static struct ballot fill_ballot(const struct cpl_comm_state *host,
+                                 struct cpl_comm_state *candidate)
 {
-    struct ballot b = {.able = ABLE, .id = NO_CANDIDATE, .id_negated = -NO_CANDIDATE};
+    struct ballot b = {.able = ABLE,
+                       .id = NO_CANDIDATE,
+                       .id_negated = -NO_CANDIDATE,
+                       .embedding = cpl_neighbor_embed_ballot(host)};
     if (!candidate)
         return b;
     b.able = how_able(candidate);
@@ -394,14 +408,15 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool served = state->n_persistent > 0;
     cpl_neighbor_drain(x);
+    cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
     x->served = x->doubted = false;
-    x->given_back = true;
+    x->embedding.settled = x->given_back = true;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "neighbor", "nonblocking %s, %d ranks: %s",
                 cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         served |= state->exchanges[k].served;
-    if (served)
+    if (served || !state->serve.counted)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
     state->serve.counted = false;
@@ -409,15 +424,19 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
 }
 
 /* Decides about candidates as long as all ranks have the same; *any: there was one. Returns false
- * when some rank has one and they differ, or something is not there yet. Collective over `over`. */
-static bool decide(MPI_Comm over, bool *any)
+ * when some rank has one and they differ, or something is not there yet. Collective over `over`,
+ * the communicator of `host`. */
+static bool decide(MPI_Comm over, struct cpl_comm_state *host, bool *any)
 {
     for (*any = false;; *any = true) {
         struct cpl_comm_state *candidate = find_candidate();
-        struct ballot mine = fill_ballot(candidate), all = mine;
+        struct ballot mine = fill_ballot(host, candidate), all = mine;
         if (cpl_collective_Allreduce(&mine, &all, BALLOT_WORDS, MPI_INT64_T, MPI_MIN, over) !=
             MPI_SUCCESS)
             return true;
+        bool settled = cpl_neighbor_embed_settle(host, &all.embedding);
+        if (all.id == NO_CANDIDATE && settled)
+            continue;
         if (all.id == NO_CANDIDATE)
             return true;
         if (!unanimous(&all) || all.able == NOT_YET) {
@@ -447,21 +466,24 @@ static void review(MPI_Comm over, const struct cpl_pace *pace)
         return;
     for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-            s->exchanges[k].doubted = s->exchanges[k].served;
+            s->exchanges[k].doubted = is_carried(&s->exchanges[k]);
 }
 
-static void meet(MPI_Comm comm, struct cpl_serve *s)
+static void meet(MPI_Comm comm, struct cpl_comm_state *state)
 {
+    struct cpl_serve *s = &state->serve;
     bool any;
     if (s->n_collectives == s->next_power) {
         int64_t longest = s->met_any || cpl_context.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
         s->next_power += s->next_power < longest ? s->next_power : longest;
         s->n_retries = 0;
-        if (cpl_context.n_served > 0 && cpl_context.settings.mode == CPL_MODE_AUTO)
+        if (cpl_context.n_served + cpl_context.n_hosts > 0 &&
+            cpl_context.settings.mode == CPL_MODE_AUTO)
             review(comm, &s->pace);
+        cpl_neighbor_embed_review(state);
     }
     s->next_round = s->next_power;
-    if (!decide(comm, &any) && s->n_retries++ < MOST_RETRIES)
+    if (!decide(comm, state, &any) && s->n_retries++ < MOST_RETRIES)
         s->next_round = s->n_collectives + 1;
     s->met_any |= any;
     if (cpl_context.n_served > 0)
@@ -477,12 +499,15 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
     if (s->next_round == 0)
         s->next_round = s->next_power = FIRST_ROUND;
     bool paced = cpl_context.n_started > 0;
-    if (paced)
+    if (state->pt2pt.embed.tried)
+        s->pace.n = cpl_context.n_started; /* it says nothing of the others */
+    else if (paced)
         cpl_pace_note(&s->pace, cpl_context.n_started, cpl_context.n_carried > s->n_carried,
                       PMPI_Wtime());
+    state->pt2pt.embed.tried = false;
     s->n_carried = cpl_context.n_carried;
     if (++s->n_collectives >= s->next_round)
-        meet(comm, s);
+        meet(comm, state);
     if (paced)
         s->pace.at = PMPI_Wtime();
 }

@@ -16,7 +16,7 @@
 void cpl_pt2pt_poll(void)
 {
     static _Thread_local int n_idle;
-    bool any = cpl_context.first_pending && cpl_neighbor_poll();
+    bool any = false;
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
         if (s->pt2pt.embed.pending)
@@ -25,7 +25,11 @@ void cpl_pt2pt_poll(void)
             cpl_embed_release(s, false);
         if (s->pt2pt.match.straight)
             any |= cpl_match_poll(&s->pt2pt.match) > 0;
+        if (s->pt2pt.riders.match.straight)
+            any |= cpl_match_poll(&s->pt2pt.riders.match) > 0;
     }
+    if (cpl_context.first_pending)
+        any |= cpl_neighbor_poll();
     n_idle = any ? 0 : n_idle + 1;
     if (n_idle >= IDLE_POLLS) {
         n_idle = 0;
@@ -33,12 +37,19 @@ void cpl_pt2pt_poll(void)
     }
 }
 
+/* Whether its batch goes aboard the reduction that is being entered. */
+static bool boards(const struct cpl_pt2pt *p)
+{
+    return p->embed.waiting && p->phase == CPL_PT2PT_MANAGED;
+}
+
 void cpl_pt2pt_leave(void)
 {
+    if (cpl_context.first_open)
+        cpl_neighbor_embed_leave();
     for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
          s = s->next) {
-        if ((s->pt2pt.batch.n == 0 && !s->pt2pt.following && !s->pt2pt.open) ||
-            s->pt2pt.embed.waiting)
+        if ((s->pt2pt.batch.n == 0 && !s->pt2pt.following && !s->pt2pt.open) || boards(&s->pt2pt))
             continue;
         if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -120,6 +131,8 @@ static void arrive(struct cpl_comm_state *state)
 /* The ranks meet when it is time. */
 static void go_on(struct cpl_comm_state *state)
 {
+    if (state && state->pt2pt.embed.on)
+        cpl_embed_decide(state);
     if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = &state->pt2pt;
@@ -132,8 +145,6 @@ static void go_on(struct cpl_comm_state *state)
         cpl_cycle_collective(&p->cycle);
     else if (p->started && !p->counts_only)
         cpl_notes_add(&p->notes, CPL_NOTE_COLLECTIVE, 0, 0);
-    if (p->phase == CPL_PT2PT_MANAGED && p->embed.on)
-        cpl_embed_decide(state);
     if (++p->n_collectives >= p->next_agreement)
         meet(state);
     if (p->started)
@@ -150,14 +161,31 @@ void cpl_pt2pt_before_collective(MPI_Comm comm)
 /* Whether reductions may be carried out here; alike on all ranks. */
 static bool may_embed(const struct cpl_pt2pt *p)
 {
-    return p->phase == CPL_PT2PT_MANAGED && p->embed.on && !p->given_up;
+    return p->embed.on && ((p->phase == CPL_PT2PT_MANAGED && !p->given_up) ||
+                           (p->riders.open && !p->riders.closed));
+}
+
+/* Whether there is nothing to be learned or done about a communicator's reductions. */
+static bool is_idle(const struct cpl_comm_state *state)
+{
+    return !state || state->inter ||
+           (state->pt2pt.phase == CPL_PT2PT_ALONE && !state->pt2pt.riders.open);
+}
+
+/* What a neighborhood collective that is open knows of a reduction that comes next. */
+static void note_reduction(struct cpl_comm_state *state, int64_t count, MPI_Datatype type,
+                           MPI_Op op, bool blocking)
+{
+    if (state && cpl_context.first_open)
+        cpl_neighbor_embed_note(state, cpl_embed_judge(count, type, op, blocking));
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE || state->inter)
+    note_reduction(state, count, type, op, true);
+    if (is_idle(state))
         return false;
     struct cpl_pt2pt *p = &state->pt2pt;
     struct cpl_embed_kind *kind = NULL;
@@ -178,7 +206,8 @@ bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t c
                           MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (!state || state->pt2pt.phase == CPL_PT2PT_ALONE || state->inter)
+    note_reduction(state, count, type, op, false);
+    if (is_idle(state))
         return false;
     struct cpl_pt2pt *p = &state->pt2pt;
     struct cpl_embed_kind *kind = NULL;
@@ -200,7 +229,9 @@ void cpl_pt2pt_before_open(MPI_Comm comm)
         PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size != cpl_context.size)
         return;
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
-        cpl_pt2pt_give_up(&s->pt2pt, CPL_LEFT_OPENED);
+        if (s->pt2pt.phase == CPL_PT2PT_MANAGED)
+            cpl_pt2pt_give_up(&s->pt2pt, CPL_LEFT_OPENED);
+        s->pt2pt.riders.closed = true;
         cpl_pt2pt_drain(s);
     }
 }

@@ -256,7 +256,7 @@ static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *
     int n;
     for (int plan = 0; plan < slices->n; plan++)
         any |= rides_in_any_order(p, slices, plan);
-    if (!any)
+    if (!any || p->embed.points)
         return;
     int64_t *messages = list_riding(p, exchanges, slices, state->rank, &n);
     cpl_embed_map(state, n, messages);
@@ -268,7 +268,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
                    struct slices *slices)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    bool managing = cpl_pt2pt_manage(state), ready = add_plans(state, managing, slices);
+    bool ready = add_plans(state, cpl_pt2pt_manage(state), slices);
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->signature[exchanges->signature[k]].planned = true;
@@ -280,17 +280,12 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         cpl_pt2pt_order_sends(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
-        state->pt2pt.next_managed = cpl_context.first_managed;
-        cpl_context.first_managed = state;
-        cpl_context.n_managed++;
-        cpl_comm_state_forget_recent();
+        cpl_pt2pt_link(state);
         return;
     }
-    if (managing)
-        cpl_rides_free(&p->rides);
-    cpl_embed_free(&p->embed);
     plan_nothing(p);
     p->phase = CPL_PT2PT_ALONE;
+    cpl_pt2pt_close(state);
 }
 
 /* Plans what recurs. Collective; returns in how many exchanges that is. */

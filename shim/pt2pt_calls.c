@@ -130,16 +130,21 @@ static int note_message(struct cpl_comm_state *state, int dest, int tag, int64_t
     return MPI_SUCCESS;
 }
 
-/* Above the size limit the payload travels as a message of its own, from the program's buffer. */
-static int send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
-                         struct cpl_segment *segment, struct cpl_sending *sending)
+bool cpl_pt2pt_goes_straight(int64_t bytes)
+{
+    int64_t limit = cpl_context.settings.size_limit;
+    return bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES);
+}
+
+int cpl_pt2pt_send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
+                            struct cpl_segment *segment, MPI_Request *request)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    segment->flags = CPL_SEGMENT_STRAIGHT;
+    segment->flags |= CPL_SEGMENT_STRAIGHT;
     segment->straight_tag = FIRST_STRAIGHT_TAG + p->next_straight;
     p->next_straight = (p->next_straight + 1) % N_STRAIGHT_TAGS;
     return PMPI_Isend_c(span->address, span->count, span->type.handle, segment->dest,
-                        segment->straight_tag, state->private_comm, &sending->inner);
+                        segment->straight_tag, state->private_comm, request);
 }
 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
@@ -147,7 +152,6 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     int64_t bytes = cpl_span_bytes(span);
-    int64_t limit = cpl_context.settings.size_limit;
     bool self = dest == state->rank;
     struct cpl_segment segment = {.source = state->rank,
                                   .dest = dest,
@@ -158,9 +162,8 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
     int result = MPI_SUCCESS;
     cpl_work_managed();
     *sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
-    if (bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES) &&
-        !(self && bytes < INT_MAX))
-        result = send_straight(state, span, &segment, sending);
+    if (cpl_pt2pt_goes_straight(bytes) && !(self && bytes < INT_MAX))
+        result = cpl_pt2pt_send_straight(state, span, &segment, &sending->inner);
     else
         segment.ride_bytes = (uint32_t)bytes;
     if (result != MPI_SUCCESS)

@@ -25,6 +25,12 @@ struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, int 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
                    enum cpl_send_mode mode, struct cpl_sending *sending);
 
+/* Whether a payload is above the size limit: it travels as a message of its own, straight from the
+ * program's buffer, which is sent so; the segment that announces it is then to be sent. */
+bool cpl_pt2pt_goes_straight(int64_t bytes);
+int cpl_pt2pt_send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
+                            struct cpl_segment *segment, MPI_Request *request);
+
 /* Waits for a send; makes a request of it. */
 int cpl_pt2pt_finish_send(struct cpl_sending *sending);
 int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,

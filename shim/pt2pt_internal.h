@@ -5,6 +5,7 @@
 #include "agree.h"
 #include "embed.h"
 #include "match.h"
+#include "neighbor_embed.h"
 #include "pace.h"
 #include "pt2pt.h"
 #include "pt2pt_exchanges.h"
@@ -108,25 +109,28 @@ struct cpl_pt2pt {
     struct cpl_left_exchanges left;  /* to MPI */
     struct cpl_pace pace;            /* by batches, until the plans are given up */
     enum cpl_embed_verdict reducing; /* of a small reduction that is being entered */
+    /* Managed, or with riders: */
+    struct cpl_rides rides;
+    struct cpl_embed embed;
+    struct cpl_riders riders;
+    bool linked; /* in cpl_context.first_managed */
+    struct cpl_comm_state *next_managed;
     /* Managed: */
     struct cpl_match match;
-    struct cpl_rides rides;
-    struct cpl_cycle cycle; /* of this rank's batches */
-    struct cpl_embed embed;
+    struct cpl_cycle cycle;               /* of this rank's batches */
     bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions; alike */
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
     struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS]; /* alike on all ranks */
-    int64_t n_rode, n_walked;             /* batches of these that did and did not; lately */
-    struct cpl_signature *following;      /* the messages go into its rides as they are sent */
-    int n_following;                      /* so many have */
-    int following_step;                   /* of the cycle */
+    int64_t n_rode, n_walked;        /* batches of these that did and did not; lately */
+    struct cpl_signature *following; /* the messages go into its rides as they are sent */
+    int n_following;                 /* so many have */
+    int following_step;              /* of the cycle */
     int following_plan;
     uint32_t *next_number; /* per rank: of the next message to it */
     int next_straight;
     int n_plans;
     struct cpl_plan_summary *summary;    /* per plan */
     struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
-    struct cpl_comm_state *next_managed; /* in cpl_context.first_managed */
 };
 
 /* A send that is complete when its message has been matched. */
@@ -166,6 +170,12 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
+/* Begins to receive rides, unless that has begun; false when memory ran out. Then link: the
+ * communicator is polled. Close ends both, unless something is left that needs them; nothing may be
+ * under way. On all ranks alike. */
+bool cpl_pt2pt_open(struct cpl_comm_state *state);
+void cpl_pt2pt_link(struct cpl_comm_state *state);
+void cpl_pt2pt_close(struct cpl_comm_state *state);
 bool cpl_pt2pt_manage(struct cpl_comm_state *state);
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
 

@@ -44,7 +44,9 @@ static void acknowledge(void *context, const struct cpl_segment *segment)
 static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
 {
     struct cpl_comm_state *state = context;
-    if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
+    if (segment->flags & CPL_SEGMENT_NEIGHBOR)
+        cpl_match_deliver(&state->pt2pt.riders.match, segment, payload);
+    else if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
         acknowledged(&state->pt2pt, segment->source, segment->number);
     else
         cpl_match_deliver(&state->pt2pt.match, segment, payload);
@@ -62,22 +64,64 @@ static void drop(void *context, struct cpl_receive *receive)
     cpl_request_drop(receive);
 }
 
-bool cpl_pt2pt_manage(struct cpl_comm_state *state)
+bool cpl_pt2pt_open(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (state->private_comm == MPI_COMM_NULL ||
-        !cpl_match_init(&p->match, state->size, state->private_comm))
+    if (p->rides.receive)
+        return true;
+    if (state->private_comm == MPI_COMM_NULL)
         return false;
-    p->match.acknowledge = acknowledge;
-    p->match.drop = drop;
-    p->match.context = state;
     p->rides.deliver = deliver;
     p->rides.reduction = reduction;
     p->rides.context = state;
     p->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
+    return cpl_rides_init(&p->rides, state->private_comm, (double)cpl_context.settings.hold * 1e-6);
+}
+
+void cpl_pt2pt_link(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->linked)
+        return;
+    p->linked = true;
+    p->next_managed = cpl_context.first_managed;
+    cpl_context.first_managed = state;
+    cpl_context.n_managed++;
+    cpl_comm_state_forget_recent();
+}
+
+static void unlink_managed(struct cpl_comm_state *state)
+{
+    struct cpl_comm_state **at = &cpl_context.first_managed;
+    if (!state->pt2pt.linked)
+        return;
+    while (*at != state)
+        at = &(*at)->pt2pt.next_managed;
+    *at = state->pt2pt.next_managed;
+    state->pt2pt.linked = false;
+    cpl_context.n_managed--;
+}
+
+void cpl_pt2pt_close(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->phase == CPL_PT2PT_MANAGED || p->riders.open)
+        return;
+    unlink_managed(state);
+    cpl_rides_free(&p->rides);
+    cpl_embed_free(&p->embed);
+}
+
+bool cpl_pt2pt_manage(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (!cpl_pt2pt_open(state) || !cpl_match_init(&p->match, state->size, state->private_comm))
+        return false;
+    p->match.acknowledge = acknowledge;
+    p->match.drop = drop;
+    p->match.context = state;
     p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
-    return p->next_number &&
-           cpl_rides_init(&p->rides, state->private_comm, (double)cpl_context.settings.hold * 1e-6);
+    return p->next_number;
 }
 
 /* The place of a destination among a signature's, without the rank itself. */
@@ -299,7 +343,8 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     int64_t before[2] = {-1, -1}, all[2] = {0, 0};
     bool quiet = false;
     cpl_embed_finish(state);
-    cpl_pt2pt_flush(state);
+    if (p->phase == CPL_PT2PT_MANAGED)
+        cpl_pt2pt_flush(state);
     while (!quiet) {
         MPI_Request request;
         do {
@@ -314,7 +359,7 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
         quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
         memcpy(before, all, sizeof before);
     }
-    while (p->match.straight) /* nobody looks for them afterwards */
+    while (p->match.straight || p->riders.match.straight) /* nobody looks for them afterwards */
         cpl_pt2pt_poll();
 }
 
@@ -365,26 +410,14 @@ static void report(struct cpl_comm_state *state)
     }
 }
 
-static void unlink_managed(struct cpl_comm_state *state)
-{
-    struct cpl_comm_state **at = &cpl_context.first_managed;
-    while (*at && *at != state)
-        at = &(*at)->pt2pt.next_managed;
-    if (*at)
-        *at = state->pt2pt.next_managed;
-    cpl_context.n_managed--;
-}
-
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     if (cpl_report_is_wanted())
         report(state);
-    unlink_managed(state);
     p->phase = CPL_PT2PT_ALONE;
-    cpl_rides_free(&p->rides);
     cpl_match_free(&p->match);
-    cpl_embed_free(&p->embed);
+    cpl_pt2pt_close(state);
 }
 
 /* What the first rank sent by MPI, and why. */
@@ -406,9 +439,12 @@ void cpl_pt2pt_end(struct cpl_comm_state *state)
     if (cpl_report_is_wanted())
         report_left_alone(state);
     cpl_profile_report(state);
-    if (state->pt2pt.phase == CPL_PT2PT_MANAGED) {
+    if (state->pt2pt.linked) {
+        cpl_neighbor_embed_end_all(state);
         cpl_pt2pt_drain(state);
-        cpl_pt2pt_unmanage(state);
     }
+    if (state->pt2pt.phase == CPL_PT2PT_MANAGED)
+        cpl_pt2pt_unmanage(state);
+    cpl_neighbor_embed_close(state);
     cpl_pt2pt_free(state);
 }

@@ -199,6 +199,8 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
 {
+    if (request->collective)
+        cpl_pt2pt_leave();
     while (request->collective && !cpl_request_is_done(request))
         cpl_pt2pt_poll();
     if (cpl_request_is_done(request)) {

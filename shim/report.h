@@ -59,6 +59,8 @@ struct cpl_record {
     int64_t reduction_messages; /* of the program's in them, */
     int64_t reduction_late;     /* and of these: that went on alone */
     bool reduction_mapped;      /* the ranks were placed for what they carry */
+    int64_t reduction_calls;    /* of a neighborhood collective, on the first rank, that rode */
+    int32_t reduction_left;     /* enum cpl_embed_left: why its calls do not ride (any more) */
     int32_t n_trials;
     int64_t trial_calls; /* that were part of trials */
     int32_t n_tried;     /* candidates; the first is direct */

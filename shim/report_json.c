@@ -189,14 +189,27 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     add_picture(o, picture);
 }
 
+/* What rode in reductions. */
+static json_t *reductions_json(const struct cpl_record *r)
+{
+    json_t *o = json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions", (json_int_t)r->reductions,
+                          "sends_max_per_reduction",
+                          (double)r->reduction_sends / (double)r->reductions, "messages_carried",
+                          (json_int_t)r->reduction_messages, "late", (json_int_t)r->reduction_late,
+                          "mapped", r->reduction_mapped, "modelled_us", r->summary.embedded_us);
+    if (r->kind != CPL_KIND_PT2PT)
+        json_object_set_new(o, "calls", json_integer(r->reduction_calls));
+    return o;
+}
+
 static json_t *record_json(const struct cpl_record *r, const struct cpl_picture *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
-    json_t *o = json_pack("{s:s s:i s:I s:I s:I s:s}", "kind",
-                          cpl_exchange_kind_name(r->kind), "ranks",
-                          r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
-                          (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned,
-                          "strategy", s->decided ? s->strategy : "none");
+    json_t *o =
+        json_pack("{s:s s:i s:I s:I s:I s:s}", "kind", cpl_exchange_kind_name(r->kind), "ranks",
+                  r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
+                  (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned, "strategy",
+                  s->decided ? s->strategy : "none");
     if (!o)
         return NULL;
     if (r->kind == CPL_KIND_PT2PT && s->known) {
@@ -209,13 +222,11 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
         json_object_set_new(o, "left_alone",
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
     if (r->reductions > 0)
-        json_object_set_new(o, "in_reductions",
-                            json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions",
-                                      (json_int_t)r->reductions, "sends_max_per_reduction",
-                                      (double)r->reduction_sends / (double)r->reductions,
-                                      "messages_carried", (json_int_t)r->reduction_messages, "late",
-                                      (json_int_t)r->reduction_late, "mapped", r->reduction_mapped,
-                                      "modelled_us", s->embedded_us));
+        json_object_set_new(o, "in_reductions", reductions_json(r));
+    if (r->reduction_left != CPL_EMBED_LEFT_NOT)
+        json_object_set_new(
+            o, "left_by_reductions",
+            json_string(cpl_embed_left_text((enum cpl_embed_left)r->reduction_left)));
     if (r->order.found)
         json_object_set_new(o, "order", order_json(&r->order));
     if (s->known)

@@ -148,6 +148,12 @@ static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment
     return result;
 }
 
+int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
+                        const struct cpl_span *span)
+{
+    return send_alone(rides, segment, NULL, span);
+}
+
 /* Lets an out-edge go with what it holds. */
 static void leave(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
 {
@@ -575,5 +581,5 @@ void cpl_rides_free(struct cpl_rides *rides)
     cpl_flights_free(&rides->flights);
     free(rides->receive);
     free(rides->buffer);
-    rides->receive = NULL;
+    *rides = (struct cpl_rides){.receive = NULL};
 }

@@ -86,6 +86,11 @@ void cpl_rides_abandon(struct cpl_rides *rides, int plan);
 void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
                     uint32_t n);
 
+/* Sends one segment straight to its destination, with its payload from the program's buffer.
+ * Returns MPI_SUCCESS or the first error. */
+int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
+                        const struct cpl_span *span);
+
 /* A reduction's message (embed.h): open it, append to it up to CPL_RIDE_BYTES, send it. NULL when
  * memory ran out. */
 struct cpl_flight *cpl_rides_open(struct cpl_rides *rides);
@@ -99,7 +104,7 @@ bool cpl_rides_poll(struct cpl_rides *rides);
 /* Sends everything that is held. */
 void cpl_rides_release(struct cpl_rides *rides);
 
-/* Stops receiving; nothing may be under way any more. */
+/* Stops receiving, and is as before cpl_rides_init; nothing may be under way any more. */
 void cpl_rides_free(struct cpl_rides *rides);
 
 #endif

@@ -43,7 +43,8 @@ export LD_LIBRARY_PATH="$build/planner/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH
 # Without these SMPI charges nothing per message, measures the host's processor, or lets what it
 # knows of TCP into small messages. Every message is sent at once, without a handshake: both sides of
 # a comparison are. Polls are free, since MPI_Waitsome makes one for
-# every open request; a program that polls in a loop needs SIMULATE_POLL, the seconds of a poll.
+# every open request; a program that polls in a loop needs SIMULATE_POLL, the seconds of a poll, and
+# so does one with nonblocking neighborhood collectives (cg --halo neighbor; 1e-7).
 timeout "${SIMULATE_SECONDS:-600}" smpirun -np "$ranks" -platform "$build/bench/sim/.libs/platform.so" \
     -hostfile "$scratch/hosts" --cfg=smpi/privatization:dlopen --cfg=smpi/simulate-computation:no \
     --cfg=smpi/lat-factor:0:1 --cfg=smpi/bw-factor:0:1 --cfg=network/crosstraffic:0 \

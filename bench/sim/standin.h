@@ -3,9 +3,10 @@
  * simulated program: the shim's, the stand-in's and the program's.
  *
  *  - Distributed graphs and neighborhood collectives: SMPI's abort. standin_graph.c keeps the graph
- *    on a duplicate of the communicator and carries blocking calls by a loop of sends and receives,
- *    as MPICH does. Both sides of a comparison use it: MPI_Neighbor_alltoallv is the shim's, which
- *    leaves to the stand-in what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
+ *    on a duplicate of the communicator and carries blocking calls, and MPI_Ineighbor_alltoallv
+ * (for MPI_Test, MPI_Wait and MPI_Waitall), by a loop of sends and receives, as MPICH does. Both
+ * sides of a comparison use it: MPI_Neighbor_alltoallv is the shim's, which leaves to the stand-in
+ * what it does not carry; PMPI_Neighbor_alltoallv is the stand-in's.
  *  - Testing many requests, MPI_Ibarrier and MPI_Iallreduce: standin_wait.c. The requests of these
  *    two go to MPI_Test and MPI_Wait only.
  *  - MPI_Allgather of much data: SMPI's ring is another algorithm than MPICH's, which
@@ -29,6 +30,7 @@
 #define PMPI_Dist_graph_create_adjacent cpl_sim_dist_graph_create_adjacent
 #define PMPI_Neighbor_alltoall          cpl_sim_neighbor_alltoall
 #define PMPI_Neighbor_alltoallv         cpl_sim_neighbor_alltoallv
+#define PMPI_Ineighbor_alltoallv        cpl_sim_ineighbor_alltoallv
 #define PMPI_Allgather                  cpl_sim_allgather
 #define PMPI_Comm_get_attr              cpl_sim_comm_get_attr
 #define PMPI_Comm_set_attr              cpl_sim_comm_set_attr
@@ -43,6 +45,7 @@
 #define PMPI_Testany                    cpl_sim_testany
 #define PMPI_Testsome                   cpl_sim_testsome
 #define PMPI_Wait                       cpl_sim_wait
+#define PMPI_Waitall                    cpl_sim_waitall
 #define PMPI_Wtime                      cpl_sim_wtime
 /* Its prototype has no const. */
 #define MPI_Comm_spawn_multiple  cpl_sim_comm_spawn_multiple
@@ -54,6 +57,11 @@ struct cpl_sim_count {
     int64_t n_sends, n_recvs, bytes;
 };
 struct cpl_sim_count cpl_sim_counted(void);
+
+/* For standin_wait.c: whether a request is of PMPI_Ineighbor_alltoallv; tests it, or without flag
+ * waits for it. */
+int cpl_sim_is_neighbor(MPI_Request request);
+int cpl_sim_end_neighbor(MPI_Request *request, int *flag);
 
 int PMPI_Topo_test(MPI_Comm comm, int *topology);
 int PMPI_Dist_graph_neighbors(MPI_Comm comm, int n_in, int *sources, int *source_weights, int n_out,
@@ -81,6 +89,7 @@ int PMPI_Testall(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);
 int PMPI_Testany(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
 int PMPI_Testsome(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses);
 int PMPI_Wait(MPI_Request *request, MPI_Status *status);
+int PMPI_Waitall(int n, MPI_Request *requests, MPI_Status *statuses);
 double PMPI_Wtime(void);
 
 /* ---- prototypes of what mpi.h does not declare, from the shim's tables of calls ---- */

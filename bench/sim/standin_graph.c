@@ -163,9 +163,9 @@ static int wait_for_all(int n, MPI_Request *requests, int *indices)
     return result;
 }
 
-/* MPICH's way: all sends are started, then all receives, then all are waited for. */
-static int exchange(const struct graph *graph, const struct side *sent, const struct side *received,
-                    MPI_Comm comm, MPI_Request *requests, int *indices)
+/* MPICH's way: all sends are started, then all receives. */
+static int start(const struct graph *graph, const struct side *sent, const struct side *received,
+                 MPI_Comm comm, MPI_Request *requests)
 {
     int result = MPI_SUCCESS;
     MPI_Request *receives = requests + graph->n_out;
@@ -175,29 +175,115 @@ static int exchange(const struct graph *graph, const struct side *sent, const st
     for (int k = 0; k < graph->n_in && result == MPI_SUCCESS; k++)
         result = PMPI_Irecv(address_of(received, k), count_of(received, k), received->type,
                             graph->in[k], TAG, comm, &receives[k]);
-    if (result == MPI_SUCCESS)
-        result = wait_for_all(graph->n_in, receives, indices);
-    for (int k = 0; k < graph->n_out && result == MPI_SUCCESS; k++)
-        result = PMPI_Wait(&requests[k], MPI_STATUS_IGNORE);
+    return result;
+}
+
+/* A call that has been started. The handle of a nonblocking one is its address. */
+struct call {
+    struct call *next; /* of the nonblocking ones */
+    int n_in, n_out;
+    MPI_Request *requests; /* of the sends, then of the receives */
+    int *indices;
+};
+
+static struct call *calls;
+
+static void free_call(struct call *call)
+{
+    free(call->requests);
+    free(call->indices);
+    free(call);
+}
+
+/* Returns NULL with the error in *result when it cannot be started. */
+static struct call *begin(struct side sent, struct side received, MPI_Comm comm, int *result)
+{
+    const struct graph *graph = graph_of(comm);
+    struct call *call = graph ? calloc(1, sizeof *call) : NULL;
+    *result = graph ? MPI_ERR_NO_MEM : MPI_ERR_TOPOLOGY;
+    if (!call)
+        return NULL;
+    call->n_in = graph->n_in;
+    call->n_out = graph->n_out;
+    size_t n = (size_t)graph->n_in + (size_t)graph->n_out + 1;
+    call->requests = calloc(n, sizeof *call->requests);
+    call->indices = calloc(n, sizeof *call->indices);
+    if (call->requests && call->indices)
+        *result = find_extent(&sent);
+    if (*result == MPI_SUCCESS)
+        *result = find_extent(&received);
+    if (*result == MPI_SUCCESS)
+        *result = start(graph, &sent, &received, comm, call->requests);
+    if (*result == MPI_SUCCESS)
+        return call;
+    free_call(call);
+    return NULL;
+}
+
+static int finish(struct call *call)
+{
+    int result = wait_for_all(call->n_in, call->requests + call->n_out, call->indices);
+    for (int k = 0; k < call->n_out && result == MPI_SUCCESS; k++)
+        result = PMPI_Wait(&call->requests[k], MPI_STATUS_IGNORE);
+    free_call(call);
     return result;
 }
 
 static int carry(struct side sent, struct side received, MPI_Comm comm)
 {
-    const struct graph *graph = graph_of(comm);
-    if (!graph)
-        return MPI_ERR_TOPOLOGY;
-    size_t n = (size_t)graph->n_in + (size_t)graph->n_out + 1;
-    MPI_Request *requests = calloc(n, sizeof *requests);
-    int *indices = calloc(n, sizeof *indices);
-    int result = requests && indices ? find_extent(&sent) : MPI_ERR_NO_MEM;
-    if (result == MPI_SUCCESS)
-        result = find_extent(&received);
-    if (result == MPI_SUCCESS)
-        result = exchange(graph, &sent, &received, comm, requests, indices);
-    free(requests);
-    free(indices);
-    return result;
+    int result;
+    struct call *call = begin(sent, received, comm, &result);
+    return call ? finish(call) : result;
+}
+
+static struct call **find_call(MPI_Request handle)
+{
+    struct call **at = &calls;
+    while (*at && (MPI_Request)*at != handle)
+        at = &(*at)->next;
+    return at;
+}
+
+int cpl_sim_is_neighbor(MPI_Request request)
+{
+    return *find_call(request) != NULL;
+}
+
+int cpl_sim_end_neighbor(MPI_Request *request, int *flag)
+{
+    struct call **at = find_call(*request), *call = *at;
+    int n = call->n_in + call->n_out, came = 1;
+    for (int k = 0; flag && k < n && came; k++) {
+        int result = call->requests[k] == MPI_REQUEST_NULL
+                         ? MPI_SUCCESS
+                         : PMPI_Test(&call->requests[k], &came, MPI_STATUS_IGNORE);
+        if (result != MPI_SUCCESS)
+            return result;
+    }
+    if (flag)
+        *flag = came;
+    if (!came)
+        return MPI_SUCCESS;
+    *at = call->next;
+    *request = MPI_REQUEST_NULL;
+    return finish(call);
+}
+
+int PMPI_Ineighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[],
+                             MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                             const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm,
+                             MPI_Request *request)
+{
+    int result;
+    struct call *call =
+        begin((struct side){(char *)(uintptr_t)sendbuf, sendcounts, sdispls, 0, sendtype, 0},
+              (struct side){recvbuf, recvcounts, rdispls, 0, recvtype, 0}, comm, &result);
+    if (!call)
+        return result;
+    call->next = calls;
+    calls = call;
+    *request = (MPI_Request)call;
+    return MPI_SUCCESS;
 }
 
 int PMPI_Neighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[],

@@ -21,6 +21,7 @@
 #undef PMPI_Testany
 #undef PMPI_Testsome
 #undef PMPI_Wait
+#undef PMPI_Waitall
 #undef PMPI_Wtime
 
 #define POLL_NS 100
@@ -207,6 +208,8 @@ int cpl_sim_test(MPI_Request *request, int *flag, MPI_Status *status)
     if (*find_barrier(*request))
         return carry_on(request, flag);
     last.others = true;
+    if (cpl_sim_is_neighbor(*request))
+        return cpl_sim_end_neighbor(request, flag);
     return PMPI_Test(request, flag, status);
 }
 
@@ -230,5 +233,17 @@ double cpl_sim_wtime(void)
 
 int cpl_sim_wait(MPI_Request *request, MPI_Status *status)
 {
-    return *find_barrier(*request) ? carry_on(request, NULL) : PMPI_Wait(request, status);
+    if (*find_barrier(*request))
+        return carry_on(request, NULL);
+    return cpl_sim_is_neighbor(*request) ? cpl_sim_end_neighbor(request, NULL)
+                                         : PMPI_Wait(request, status);
+}
+
+int cpl_sim_waitall(int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < n && result == MPI_SUCCESS; k++)
+        if (cpl_sim_is_neighbor(requests[k]))
+            result = cpl_sim_end_neighbor(&requests[k], NULL);
+    return result == MPI_SUCCESS ? PMPI_Waitall(n, requests, statuses) : result;
 }

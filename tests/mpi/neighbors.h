@@ -23,6 +23,7 @@ enum kind {
     KIND_RING,
     KIND_EMPTY,
     KIND_SPARSE,
+    KIND_SIMPLE,
     N_KINDS
 };
 

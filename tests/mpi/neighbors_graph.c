@@ -8,7 +8,7 @@
 #include <string.h>
 
 const char *const kind_names[N_KINDS + 1] = {
-    "random", "cart", "cartodd", "graph", "hub", "all", "ring", "empty", "sparse", NULL,
+    "random", "cart", "cartodd", "graph", "hub", "all", "ring", "empty", "sparse", "simple", NULL,
 };
 
 struct pairs {
@@ -67,6 +67,32 @@ static void random_pairs(struct test_rng *rng, int size, struct pairs *pairs)
             add_pair(pairs, pairs->from[pairs->n - 1], pairs->to[pairs->n - 1]);
     }
     free(ranks);
+}
+
+/* Each pair at most once. */
+static void drop_duplicates(struct pairs *pairs)
+{
+    int n = 0;
+    for (int i = 0; i < pairs->n; i++) {
+        int j = 0;
+        while (j < n && (pairs->from[j] != pairs->from[i] || pairs->to[j] != pairs->to[i]))
+            j++;
+        pairs->from[j] = pairs->from[i];
+        pairs->to[j] = pairs->to[i];
+        n += j == n;
+    }
+    pairs->n = n;
+}
+
+/* As many sources as destinations for every rank: those at some distances, alike for all. */
+static void circulant_pairs(struct test_rng *rng, int size, struct pairs *pairs)
+{
+    for (int distance = 0; distance < size; distance++) {
+        if (!test_chance(rng, 2))
+            continue;
+        for (int rank = 0; rank < size; rank++)
+            add_pair(pairs, rank, (rank + distance) % size);
+    }
 }
 
 /* Unions of random cycles, some twice: every rank has as many sources as destinations. */
@@ -230,12 +256,16 @@ static MPI_Comm create_pairs(MPI_Comm parent, enum kind kind, int variant, bool 
     struct pairs pairs = {0};
     MPI_Comm comm;
 
-    if (kind != KIND_RANDOM && kind != KIND_SPARSE)
+    if (kind == KIND_SIMPLE && equal)
+        circulant_pairs(&rng, test_size(), &pairs);
+    else if (kind != KIND_RANDOM && kind != KIND_SPARSE && kind != KIND_SIMPLE)
         simple_pairs(kind, variant, test_size(), &pairs);
     else if (equal)
         equal_pairs(&rng, test_size(), &pairs);
     else
         random_pairs(&rng, test_size(), &pairs);
+    if (kind == KIND_SIMPLE)
+        drop_duplicates(&pairs);
     if (kind == KIND_SPARSE)
         comm = create_sparse(parent, &pairs, key);
     else

@@ -124,12 +124,12 @@ judge() { # description, strategy, whether calls must have been planned, whether
         why="${why:+$why, }no duplicates were left out"
     fi
     case $flags in *embedded*)
-        if [ "$4" = yes ] && ! was_embedded; then
+        if [ "$3$4" != nono ] && ! was_embedded; then
             why="${why:+$why, }no message rode in a reduction"
         fi ;;
     esac
     case $flags in *mapped*)
-        if [ "$4" = yes ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
+        if [ "$3$4" != nono ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
             why="${why:+$why, }no ranks were placed for reductions"
         fi ;;
     esac
