@@ -173,6 +173,8 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "straight_bytes", json_integer(s->straight_bytes));
     json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
     json_object_set_new(o, "plan_ms", json_real(s->plan_ms));
+    if (s->times_planned > 0)
+        json_object_set_new(o, "times_planned", json_integer(s->times_planned));
     if (s->was_kept)
         json_object_set_new(o, "made_ms", json_real(s->made_ms));
     json_object_set_new(o, "direct",
@@ -192,11 +194,11 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
 static json_t *record_json(const struct cpl_record *r, const struct cpl_picture *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
-    json_t *o = json_pack("{s:s s:i s:I s:I s:I s:s}", "kind",
-                          cpl_exchange_kind_name(r->kind), "ranks",
-                          r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
-                          (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned,
-                          "strategy", s->decided ? s->strategy : "none");
+    json_t *o =
+        json_pack("{s:s s:i s:I s:I s:I s:s}", "kind", cpl_exchange_kind_name(r->kind), "ranks",
+                  r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
+                  (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned, "strategy",
+                  s->decided ? s->strategy : "none");
     if (!o)
         return NULL;
     if (r->kind == CPL_KIND_PT2PT && s->known) {
