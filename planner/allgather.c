@@ -216,12 +216,11 @@ static enum cpl_status weigh(const struct cpl_machine *machine, enum cpl_allgath
                              const int32_t *rank_at, double bytes,
                              struct cpl_allgather_class *class_, struct cpl_error *error)
 {
-    bool in_order = way == CPL_ALLGATHER_RING;
     double plain_us = 0, placed_us = 0;
-    enum cpl_status status =
-        cpl_allgather_cost(way, machine, NULL, bytes, in_order, &plain_us, error);
+    enum cpl_status status = cpl_allgather_cost(way, machine, NULL, bytes, true, &plain_us, error);
     if (!status)
-        status = cpl_allgather_cost(way, machine, rank_at, bytes, in_order, &placed_us, error);
+        status = cpl_allgather_cost(way, machine, rank_at, bytes, way == CPL_ALLGATHER_RING,
+                                    &placed_us, error);
     class_->placed[way] = placed_us < plain_us;
     class_->us[way] = class_->placed[way] ? placed_us : plain_us;
     return status;

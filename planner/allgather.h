@@ -69,9 +69,10 @@ enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_
                                    double *microseconds, struct cpl_error *error);
 
 /* Places the ranks for both ways and fills the table of classes (CPL_ALLGATHER_CLASSES entries): in
- * each a way goes by the placed ranks only where that is modelled faster. rank_at has n_ranks
- * entries for each way. O(classes x ranks x log ranks), with measured distances O(ranks^2). Returns
- * what the others return. */
+ * each a way goes by the placed ranks only where that is modelled faster. The data of all ranks is
+ * taken to be received one after the other: then doubling by placed ranks alone copies. rank_at has
+ * n_ranks entries for each way. O(classes x ranks x log ranks), with measured distances O(ranks^2).
+ * Returns what the others return. */
 enum cpl_status cpl_allgather_plan(const struct cpl_machine *machine, int32_t *rank_at,
                                    struct cpl_allgather_class *classes, struct cpl_error *error);
 

@@ -91,15 +91,18 @@ static void print_pattern(const json_t *p)
             printf("    too few calls to be planned\n");
         return;
     }
-    char kept[80] = "", nodes[64];
+    char kept[80] = "", times[40] = "", nodes[64];
     bool was_kept = cpl_report_has_number(p, "made_ms");
     if (was_kept)
         snprintf(kept, sizeof kept, " (planning took %.2f ms)", cpl_report_number(p, "made_ms"));
-    printf("    %lld messages of %lld bytes in all; considered %s, %s in %.2f ms%s; %lld bytes "
+    if (cpl_report_integer(p, "times_planned") > 1)
+        snprintf(times, sizeof times, " %lld times",
+                 (long long)cpl_report_integer(p, "times_planned"));
+    printf("    %lld messages of %lld bytes in all; considered %s, %s%s in %.2f ms%s; %lld bytes "
            "forwarded in all calls\n",
            (long long)cpl_report_integer(p, "messages"), (long long)cpl_report_integer(p, "bytes"),
            cpl_report_text(p, "considered"), was_kept ? "read from the plan cache" : "planned",
-           cpl_report_number(p, "plan_ms"), kept,
+           times, cpl_report_number(p, "plan_ms"), kept,
            (long long)cpl_report_integer(p, "forwarded_bytes"));
     if (cpl_report_integer(p, "straight_messages") > 0)
         printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "

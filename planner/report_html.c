@@ -323,9 +323,62 @@ static void facts(FILE *out, const json_t *p)
     bool was_kept = cpl_report_has_number(p, "made_ms");
     fact(out, was_kept ? "time to read the plan from the cache, ms" : "time to plan, ms", "%.1f",
          cpl_report_number(p, "plan_ms"));
+    if (cpl_report_integer(p, "times_planned") > 1)
+        fact(out, "times that it was planned, all together in that", "%.0f",
+             cpl_report_number(p, "times_planned"));
     if (was_kept)
         fact(out, "time to plan when it was kept there, ms", "%.1f",
              cpl_report_number(p, "made_ms"));
+    fputs("</table>\n", out);
+}
+
+/* The number from 1 on of the exchange that an order speaks of; 0: it has no section. */
+static size_t find_section(const json_t *patterns, const json_t *before)
+{
+    const char *pattern = json_string_value(json_object_get(before, "pattern"));
+    for (size_t k = 0; k < json_array_size(patterns) && k < MOST_SECTIONS && pattern; k++) {
+        const json_t *p = json_array_get(patterns, k);
+        if (strcmp(cpl_report_text(p, "pattern"), pattern) == 0 &&
+            strcmp(cpl_report_text(p, "kind"), cpl_report_text(before, "kind")) == 0 &&
+            cpl_report_integer(p, "tag") == cpl_report_integer(before, "tag") &&
+            cpl_report_integer(p, "ordinal") == cpl_report_integer(before, "ordinal"))
+            return k + 1;
+    }
+    return 0;
+}
+
+/* In which order the messages leave, and why. */
+static void show_order(FILE *out, const json_t *order, const json_t *patterns)
+{
+    const json_t *before = json_object_get(order, "before");
+    const json_t *units = json_object_get(order, "units");
+    const json_t *tried = json_object_get(order, "tried_us");
+    bool in_use = json_is_true(json_object_get(order, "in_use"));
+    size_t number = find_section(patterns, before);
+    char name[160];
+    if (!order)
+        return;
+    cpl_report_name(before, name, sizeof name);
+    fputs("<h3>Order of messages</h3>\n<p>What always follows is ", out);
+    if (number > 0)
+        fprintf(out, "<a href=\"#e%zu\">%zu. ", number, number);
+    cpl_html_text(out, name);
+    fputs(number > 0 ? "</a>" : "", out);
+    fprintf(out, ": messages %s first to the ranks that send most then%s.</p>\n<table>\n",
+            in_use ? "leave" : "could leave", in_use ? "" : "; not in use");
+    fact(out, "sends until the last rank has done both, in the order of before", "%.0f",
+         cpl_report_number(units, "given"));
+    fact(out, "ordered", "%.0f", cpl_report_number(units, "ordered"));
+    fact(out, "no order is below", "%.0f", cpl_report_number(units, "least"));
+    fact(out, "or above", "%.0f", cpl_report_number(units, "most"));
+    if (json_array_size(tried) == 2) {
+        fact(out, "both measured in the order of before, \302\265s", "%.2f",
+             json_number_value(json_array_get(tried, 0)));
+        fact(out, "ordered, \302\265s", "%.2f", json_number_value(json_array_get(tried, 1)));
+    }
+    if (cpl_report_integer(order, "calls_ordered") > 0)
+        fact(out, "calls ordered that MPI would have carried", "%.0f",
+             cpl_report_number(order, "calls_ordered"));
     fputs("</table>\n", out);
 }
 
@@ -353,8 +406,9 @@ static void sizes(FILE *out, const json_t *p)
         cpl_svg_bars(out, "Message sizes", "messages in one exchange", bars, n);
 }
 
-static void section(FILE *out, const json_t *p, size_t number)
+static void section(FILE *out, const json_t *patterns, size_t number)
 {
+    const json_t *p = json_array_get(patterns, number - 1);
     char name[160], outcome[200];
     bool carried = cpl_report_integer(p, "calls_planned") > 0;
     cpl_report_name(p, name, sizeof name);
@@ -370,6 +424,7 @@ static void section(FILE *out, const json_t *p, size_t number)
     if (!carried && json_is_string(json_object_get(p, "considered")))
         put(out, ". Best plan: ", cpl_report_text(p, "considered"), "");
     fputs(".</p>\n", out);
+    show_order(out, json_object_get(p, "order"), patterns);
     if (!json_object_get(p, "direct"))
         return;
     heat_pictures(out, p);
@@ -437,7 +492,7 @@ void cpl_report_html(const json_t *report, FILE *out)
     put(out, "; Carpool ", cpl_report_text(report, "version"), "</p>\n");
     overview(out, patterns);
     for (size_t k = 0; k < json_array_size(patterns) && k < MOST_SECTIONS; k++)
-        section(out, json_array_get(patterns, k), k + 1);
+        section(out, patterns, k + 1);
     if (cpl_report_integer(report, "left_out") > 0)
         fprintf(out, "<p>%lld more exchanges, which took least, are not in the report.</p>\n",
                 (long long)cpl_report_integer(report, "left_out"));

@@ -52,8 +52,9 @@ struct cpl_plan_summary {
     int32_t reduced;    /* enum cpl_embed_verdict: the worst of the ranks that send */
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
     double plan_ms;     /* that planning took, or reading the plan */
-    int32_t was_kept;   /* 1: the plan was read from CARPOOL_PLAN_CACHE */
-    double made_ms;     /* then: that planning took when it was made */
+    int32_t times_planned; /* of a point-to-point exchange: in as much time; else 0 */
+    int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
+    double made_ms;        /* then: that planning took when it was made */
 };
 
 /* What all get: plans, fastest by the model first. */

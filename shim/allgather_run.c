@@ -1,7 +1,8 @@
 /* Carrying an allgather (allgather.h). The ring sends from and receives into the program's buffer,
- * by its datatypes; doubling gathers in a buffer in the order of the points, since one message
- * holds the data of many, and copies it to its places at the end. Messages of no bytes are not sent
- * by the ring: both ends know. */
+ * by its datatypes; doubling gathers in the order of the points, since one message holds the data
+ * of many: in the program's buffer, if it lies there so on this rank, else in a buffer of its own,
+ * from which it is copied to its places at the end. Messages of no bytes are not sent by the ring:
+ * both ends know. */
 #include "allgather.h"
 #include "collective.h"
 #include "planner/hypercube.h"
@@ -15,7 +16,8 @@ struct gathering {
     struct cpl_comm_state *state;
     const int32_t *rank_at;
     int32_t n, point;
-    int result; /* MPI's, of the first error */
+    unsigned char *room; /* where doubling gathers */
+    int result;          /* MPI's, of the first error */
 };
 
 static void note(struct gathering *g, int code)
@@ -83,14 +85,35 @@ static void ring(struct gathering *g)
 
 /* ---- doubling ---- */
 
-/* Lays the points' data out in the room, and packs this rank's. */
+/* Where the points' data begins in the program's buffer when it lies there one after the other;
+ * else, or when there is none, NULL. */
+static unsigned char *find_in_order(const struct gathering *g)
+{
+    const int64_t *at = g->state->allgather.at;
+    char *first = NULL;
+    for (int32_t point = 0; point < g->n; point++) {
+        const struct cpl_span *span = span_of(g, point);
+        if (cpl_span_bytes(span) == 0)
+            continue;
+        first = first ? first : span->address;
+        if (!span->type.dense || span->address != first + at[point])
+            return NULL;
+    }
+    return (unsigned char *)first;
+}
+
+/* Lays the points' data out, and packs this rank's unless it is there. */
 static void lay_out(struct gathering *g)
 {
     struct cpl_allgather *a = &g->state->allgather;
     a->at[0] = 0;
     for (int32_t point = 0; point < g->n; point++)
         a->at[point + 1] = a->at[point] + cpl_span_bytes(span_of(g, point));
-    note(g, cpl_span_pack(span_of(g, g->point), a->room + a->at[g->point]));
+    g->room = find_in_order(g);
+    if (g->room)
+        return;
+    g->room = a->room;
+    note(g, cpl_span_pack(span_of(g, g->point), g->room + a->at[g->point]));
 }
 
 /* Exchanges with a point: sends the data of points from first to end, and receives that of others;
@@ -102,10 +125,10 @@ static void exchange(struct gathering *g, int32_t with, const int32_t sent[2],
     MPI_Request pair[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     int rank = rank_of(g, with);
     if (received[1] > received[0])
-        note(g, PMPI_Irecv_c(a->room + a->at[received[0]], a->at[received[1]] - a->at[received[0]],
+        note(g, PMPI_Irecv_c(g->room + a->at[received[0]], a->at[received[1]] - a->at[received[0]],
                              MPI_BYTE, rank, ALLGATHER_TAG, g->state->private_comm, &pair[0]));
     if (sent[1] > sent[0])
-        note(g, PMPI_Isend_c(a->room + a->at[sent[0]], a->at[sent[1]] - a->at[sent[0]], MPI_BYTE,
+        note(g, PMPI_Isend_c(g->room + a->at[sent[0]], a->at[sent[1]] - a->at[sent[0]], MPI_BYTE,
                              rank, ALLGATHER_TAG, g->state->private_comm, &pair[1]));
     wait_both(g, pair);
 }
@@ -130,9 +153,11 @@ static void climb(struct gathering *g, const struct cpl_hypercube *cube)
 static void unpack(struct gathering *g)
 {
     const struct cpl_allgather *a = &g->state->allgather;
+    if (g->room != a->room)
+        return;
     for (int32_t point = 0; point < g->n; point++)
         if (point != g->point)
-            note(g, cpl_span_unpack(span_of(g, point), a->room + a->at[point],
+            note(g, cpl_span_unpack(span_of(g, point), g->room + a->at[point],
                                     a->at[point + 1] - a->at[point]));
     cpl_work_combined(g->n, a->at[g->n]);
 }

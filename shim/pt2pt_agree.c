@@ -137,18 +137,19 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
                           int number, struct slices *slices)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    struct cpl_left_exchange left = {.tag = exchanges->tag[number],
+    struct cpl_left_exchange left = {.hash = exchanges->found[number].hash,
+                                     .tag = exchanges->tag[number],
                                      .ordinal = exchanges->ordinal[number],
                                      .signature = exchanges->signature[number],
                                      .share = exchanges->share[number]};
-    slices->plan[number] = CPL_NO_PLAN;
-    if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(p, &left))
-        return;
     const struct cpl_signature *s = left.signature >= 0 ? &p->signature[left.signature] : NULL;
-    struct cpl_agree_input input = {.able = true, .most_plans = 1};
+    enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
+    slices->plan[number] = CPL_NO_PLAN;
+    if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(state, &left, reduced))
+        return;
+    struct cpl_agree_input input = {.able = true, .most_plans = 1, .reduced = reduced};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
-    input.reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
     int *dst = calloc((size_t)n + 1, sizeof *dst);
     int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
     input.able = dst && bytes;
@@ -170,6 +171,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     bool wanted = summary->decided || summary->reason == CPL_LEFT_PROFILED;
     summary->tag = left.tag;
     summary->ordinal = left.ordinal;
+    summary->times_planned = 1;
     if (wanted && !pays(summary))
         summary->reason = CPL_LEFT_DEAR;
     if (summary->reason != CPL_LEFT_NOT) {
@@ -178,7 +180,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
         cpl_agree_output_free(&output);
         return;
     }
-    cpl_profile_carried(p, &left);
+    cpl_profile_carried(p, &left, summary);
     slices->plan[number] = slices->n;
     slices->summary[slices->n] = output.summary[0];
     slices->words[slices->n] = output.words[0];

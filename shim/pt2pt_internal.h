@@ -42,7 +42,7 @@ struct cpl_signature {
     int64_t times;
     int n_dests; /* different destinations, ascending */
     int *dest;
-    int64_t *bytes;                        /* to each, the last time */
+    int64_t *bytes;                        /* to each, the first time */
     bool planned;                          /* some exchange in which this rank sends it is */
     struct cpl_samples *durations;         /* in a profile run; NULL: none were taken */
     struct cpl_signature_message *message; /* n, in the order in which they were sent first */

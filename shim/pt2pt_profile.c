@@ -16,39 +16,60 @@
 static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exchange *exchange)
 {
     for (int k = 0; k < left->n; k++)
-        if (left->exchange[k].tag == exchange->tag &&
-            left->exchange[k].ordinal == exchange->ordinal)
+        if (left->exchange[k].hash == exchange->hash)
             return k;
     return -1;
 }
 
-bool cpl_profile_has(const struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange)
+bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
+                     enum cpl_embed_verdict reduced)
 {
-    return cpl_context.settings.mode == CPL_MODE_PROFILE && find(&p->left, exchange) >= 0;
+    const struct cpl_left_exchanges *left = &state->pt2pt.left;
+    int k = find(left, exchange);
+    if (k < 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
+        return k >= 0;
+    enum cpl_embed_verdict mine = exchange->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
+    return !cpl_agree_all(state->comm, mine > left->exchange[k].reduced);
+}
+
+/* Planning took that, too, when it was done before. */
+static void add_earlier(const struct cpl_left_exchanges *left, int k,
+                        struct cpl_plan_summary *summary)
+{
+    if (!left->summary)
+        return;
+    summary->times_planned += left->summary[k].times_planned;
+    summary->plan_ms += left->summary[k].plan_ms;
 }
 
 void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                       const struct cpl_plan_summary *summary)
 {
     struct cpl_left_exchanges *left = &state->pt2pt.left;
+    struct cpl_plan_summary told = *summary;
     int k = find(left, exchange);
-    if (!cpl_report_is_wanted() || (k < 0 && left->n == CPL_MOST_LEFT))
+    if (k < 0 && left->n == CPL_MOST_LEFT)
         return;
-    if (k < 0)
+    if (k >= 0)
+        add_earlier(left, k, &told);
+    else
         k = left->n++;
     left->exchange[k] = *exchange;
-    if (state->rank == 0 && !left->summary)
+    left->exchange[k].reduced = (enum cpl_embed_verdict)summary->reduced;
+    if (state->rank == 0 && !left->summary && cpl_report_is_wanted())
         left->summary = calloc(CPL_MOST_LEFT, sizeof *left->summary);
     if (left->summary)
-        left->summary[k] = *summary;
+        left->summary[k] = told;
 }
 
-void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange)
+void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
+                         struct cpl_plan_summary *summary)
 {
     struct cpl_left_exchanges *left = &p->left;
     int k = find(left, exchange);
     if (k < 0)
         return;
+    add_earlier(left, k, summary);
     int last = --left->n;
     left->exchange[k] = left->exchange[last];
     if (left->summary)
@@ -60,7 +81,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = &state->pt2pt;
     const struct cpl_left_exchanges *left = &p->left;
     double mine[2 * CPL_MOST_LEFT] = {0}, most[2 * CPL_MOST_LEFT] = {0}; /* calls, seconds */
-    if (left->n == 0 || state->private_comm == MPI_COMM_NULL)
+    if (left->n == 0 || state->private_comm == MPI_COMM_NULL || !cpl_report_is_wanted())
         return;
     cpl_profile_finish(p);
     for (int k = 0; k < left->n; k++) {

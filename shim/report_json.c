@@ -173,6 +173,8 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "straight_bytes", json_integer(s->straight_bytes));
     json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
     json_object_set_new(o, "plan_ms", json_real(s->plan_ms));
+    if (s->times_planned > 0)
+        json_object_set_new(o, "times_planned", json_integer(s->times_planned));
     if (s->was_kept)
         json_object_set_new(o, "made_ms", json_real(s->made_ms));
     json_object_set_new(o, "direct",

@@ -43,7 +43,10 @@ awk 'BEGIN {
     printf "\"straight_messages\": 12, \"straight_bytes\": 99999, \"forwarded_bytes\": 123456789012,"
     printf "\"duplicates\": {\"in_use\": true, \"calls\": 119001, \"elements\": 70, \"bytes\": 560, \"broken\": 3,"
     printf "\"carried_before\": 90001, \"carried_after\": 80002, \"forwarded_before\": 70003, \"forwarded_after\": 60004},"
-    printf "\"plan_ms\": 512.3, \"bytes_min\": 0, \"bytes_max\": 4096, \"file\": \"pattern-aa.mtx\","
+    printf "\"order\": {\"in_use\": true, \"before\": {\"kind\": \"Neighbor_alltoall\", \"pattern\": \"cc\"},"
+    printf "\"units\": {\"given\": 61, \"ordered\": 47, \"least\": 43, \"most\": 72},"
+    printf "\"tried_us\": [305.25, 280.75], \"calls_ordered\": 118},"
+    printf "\"plan_ms\": 512.3, \"times_planned\": 2, \"bytes_min\": 0, \"bytes_max\": 4096, \"file\": \"pattern-aa.mtx\","
     printf "\"sizes\": [[0, 100], [1, 5], [4095, 120000], [4096, 10]], \"ranked\": ["
     printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
     printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5},"
@@ -54,8 +57,9 @@ awk 'BEGIN {
     printf "\"planned\": {\"sends_max\": 14, %s \"modelled_us\": 81.2, \"us_per_call\": 133.7,", figures
     printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]}},\n", few, few, after
     printf "{\"kind\": \"<script>alert(1)</script>\\\"&\", \"ranks\": 3, \"calls\": 2,"
-    printf "\"left_alone\": \"a & b < c\"},\n"
-    printf "{\"kind\": \"Neighbor_alltoall\", \"ranks\": 4, \"calls\": 7, \"calls_planned\": 0,"
+    printf "\"left_alone\": \"a & b < c\","
+    printf "\"order\": {\"in_use\": false, \"before\": {\"kind\": \"<i>\", \"tag\": 4, \"ordinal\": 0}, \"units\": {\"given\": 9}}},\n"
+    printf "{\"kind\": \"Neighbor_alltoall\", \"pattern\": \"cc\", \"ranks\": 4, \"calls\": 7, \"calls_planned\": 0,"
     printf "\"left_alone\": \"no gain\", \"considered\": \"direct\", \"messages\": 2, \"bytes\": 16,"
     printf "\"cell_ranks\": 1, \"bin_ranks\": 1,"
     printf "\"direct\": {\"sends\": [1, 1, 0, 0], \"recvs\": [1, 1, 0, 0], \"modelled_us\": 1.5,"
@@ -78,6 +82,10 @@ check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 
 check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
 check "text: duplicates" grep -Fq "560 bytes of a call need not travel, left out in 119001 calls; in a call 90001 -> 80002 bytes carried, 70003 -> 60004 forwarded; 3 elements" \
     "$tmp/text"
+check "text: how often it was planned" grep -Fq "considered vpt:3+klr, planned 2 times in 512.30 ms;" "$tmp/text"
+check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc, messages leave first to ranks that send most then; both done after 47 sends instead of 61 (no order: below 43, above 72), measured 280.75 us instead of 305.25; so in 118 calls" \
+    "$tmp/text"
+check "text: the order, without a plan" grep -Fq "order: before <i> with tag 4, not in use; both" "$tmp/text"
 check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
@@ -102,6 +110,16 @@ has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
 has "duplicates" '<td class="n">duplicates: bytes of a call that need not travel</td><td>560</td>'
+has "how often it was planned" '>times that it was planned, all together in that</td><td>2<'
+has "the order, with a link to what follows" 'What always follows is <a href="#e3">3. Neighbor_alltoall</a>: messages leave first to the ranks that send most then.'
+has "sends in the order of before" 'done both, in the order of before</td><td>61</td>'
+has "sends, ordered" '<td class="n">ordered</td><td>47</td>'
+has "sends, the least" '<td class="n">no order is below</td><td>43</td>'
+has "sends, the most" '<td class="n">or above</td><td>72</td>'
+has "the order's times" '<td class="n">ordered, µs</td><td>280.75</td>'
+has "the calls that left in order" '<td class="n">calls ordered that MPI would have carried</td><td>118</td>'
+has "an order without a plan, escaped" 'What always follows is &lt;i&gt;, tag 4: messages could leave first to the ranks that send most then; not in use.'
+check "page: orders of two exchanges" test "$(grep -c 'Order of messages' "$tmp/page.html")" -eq 2
 has "the settings" "CARPOOL_MODE"
 has "an exchange that was not timed" "Calls of this exchange were not timed."
 lacks "no scripts" '<script'
@@ -139,6 +157,7 @@ strange() { # description, JSON
 strange "nothing was called" '{"patterns": []}'
 strange "members of other types" '{"patterns": [{}, 5, {"direct": 3, "tried": 4, "sizes": "x", "file": 1}],
     "version": 7, "settings": [], "ranks": "many"}'
+strange "an order of other types" '{"patterns": [{"order": 5}, {"order": {"before": "x", "units": [1], "tried_us": [null]}}]}'
 strange "cells that do not fit" '{"patterns": [{"ranks": 2, "cell_ranks": 1, "bin_ranks": 1, "direct":
     {"cells": ["9:1 x", "0:-5 1:99999999999999999999999"], "sends": [1e300, "a"], "recvs": [-1]},
     "planned": {"cells": ["", "0:1:1"], "sends": [0, 0], "recvs": [null]}}]}'

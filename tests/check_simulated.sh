@@ -76,6 +76,25 @@ run off fattree --warmup 0
 check "off: as direct" test "$(value carried_time_us off)" = "$(value direct_time_us off)"
 check "off: as direct in the other runs" test "$(value direct_time_us off)" = "$(value direct_time_us auto)"
 
+# Allgathers with the ranks dealt to the nodes in turn, and in blocks.
+gather() { # file, CARPOOL_MODE, argument...
+    file=$1 mode=$2
+    shift 2
+    CARPOOL_MODE=$mode SIMULATE_SECONDS=100 sh "$top_srcdir/bench/sim/simulate.sh" -x allgather \
+        "$top_builddir" 64 edr.machine fattree --json --bytes 16384,64 --rounds 1 "$@" >"$file" 2>"$file.err"
+    check "allgather, $file: right" test $? -eq 0 -a "$(value wrong "$file")" = 0
+}
+ratio() { # bytes, file, most: of Carpool's time over MPI's
+    awk -v c="$(value "carried_$1_bytes_us" "$2")" -v d="$(value "direct_$1_bytes_us" "$2")" -v most="$3" \
+        'BEGIN { exit !(c > 0 && c <= d * most) }'
+}
+gather forced force --warmup 3 --cyclic 16
+check "allgather: small ones in turn cost no more when forced" ratio 64 forced 1.01
+check "allgather: large ones in turn gain" ratio 16384 forced 0.3
+gather blocks auto --warmup 24
+check "allgather: small ones in blocks gain" ratio 64 blocks 0.9
+check "allgather: large ones in blocks lose nothing" ratio 16384 blocks 1.02
+
 SIMULATE_SECONDS=100 sh "$top_srcdir/bench/sim/simulate.sh" -x simulated_graph "$top_builddir" 16 \
     edr.machine fattree overload --json --repetitions 1 --method plain/none,sort:hypercube >array 2>array.err
 check "the array: right, and the same by both methods" test $? -eq 0

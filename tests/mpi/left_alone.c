@@ -15,6 +15,7 @@
  *   gains        nothing but the exchange, which no plan makes faster
  *   late         a window is opened when the exchange has been learned
  *   few          nothing but the exchange, without collectives
+ *   reduced      the exchange is left alone first, until reductions come in which it could ride
  */
 #include "common.h"
 
@@ -28,6 +29,7 @@
 #define N_BATCHES   200
 #define N_PLAIN     4200
 #define N_COUNTED   42000 /* batches of two messages */
+#define N_UNREDUCED 6     /* rounds: there are agreements in the 4th, 8th and 16th */
 #define FIRST_TAG   100
 #define OTHER_TAG   8
 #define LINE_LENGTH 3
@@ -247,6 +249,26 @@ static void few(void)
         exchange(round);
 }
 
+/* The messages are pending when the reduction is called. */
+static void reduced(void)
+{
+    struct line line;
+    int largest = -1;
+
+    for (int round = 0; round < N_REPEATED; round++) {
+        post(&line);
+        send(&line, round);
+        if (round < N_UNREDUCED) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        } else {
+            MPI_Allreduce(&rank, &largest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+            if (largest != n_ranks - 1)
+                test_fail("round %d: %d is the largest of %d ranks", round, largest, n_ranks);
+        }
+        complete(&line, round);
+    }
+}
+
 static const struct rule {
     const char *name;
     void (*follow)(void);
@@ -256,6 +278,7 @@ static const struct rule {
     {"window", open_window, true}, {"file", open_file, true},  {"varied", varied, true},
     {"plain", plain, true},        {"counted", counted, true}, {"ahead", ahead, true},
     {"gains", gains, true},        {"late", late, true},       {"few", few, false},
+    {"reduced", reduced, false},
 };
 
 int main(int argc, char **argv)

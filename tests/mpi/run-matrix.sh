@@ -104,6 +104,13 @@ was_embedded() {
     grep -q '"messages_carried": [1-9]' "$tmp/report.json" 2>/dev/null
 }
 
+# Every point-to-point exchange that was planned was so often.
+were_planned() { # times
+    awk -F '[:,]' -v times="$1" '
+        /"times_planned"/ { found = 1; wrong = wrong || $2 + 0 != times }
+        END { exit !found || wrong }' "$tmp/report.json" 2>/dev/null
+}
+
 # The report says why messages were left to MPI.
 was_left() { # text
     grep -q '"left_alone": ".*'"$1" "$tmp/report.json" 2>/dev/null
@@ -138,6 +145,10 @@ judge() { # description, strategy, whether calls must have been planned, whether
             [ "$2" = off ] || [ "$2" = auto ] || was_ordered ||
                 why="${why:+$why, }no exchange was ordered by the next one" ;;
     esac
+    times=$(echo "$flags" | sed -n 's/.*times:\([0-9]*\).*/\1/p')
+    if [ -n "$times" ] && [ "$2" != off ] && ! were_planned "$times"; then
+        why="${why:+$why, }an exchange was not planned that often: $times"
+    fi
     reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
         why="${why:+$why, }the report does not say that messages were left alone: $reason"

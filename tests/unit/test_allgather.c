@@ -173,7 +173,7 @@ static int check_plan(const struct cpl_machine *machine)
             double all = (k > 0 ? 1.5 : 1) * (double)(INT64_C(512) << k), plain, placed;
             enum cpl_allgather_way way = (enum cpl_allgather_way)w;
             bool in_order = way == CPL_ALLGATHER_RING;
-            cpl_allgather_cost(way, machine, NULL, all / n, in_order, &plain, NULL);
+            cpl_allgather_cost(way, machine, NULL, all / n, true, &plain, NULL);
             cpl_allgather_cost(way, machine, rank_at + w * n, all / n, in_order, &placed, NULL);
             assert_true(classes[k].us[w] <= plain);
             assert_int_equal(classes[k].placed[w], placed < plain);
@@ -221,7 +221,9 @@ static void test_gain(void **state)
     cpl_machine_from_places(128, cyclic, NULL, NULL, 0, &machine, NULL);
     assert_int_equal(cpl_allgather_plan(&machine, rank_at, classes, NULL), CPL_OK);
     assert_true(classes[large].us[CPL_ALLGATHER_RING] < 0.9 * classes[large].mpi_us);
-    assert_true(classes[small].us[CPL_ALLGATHER_DOUBLING] >= classes[small].mpi_us);
+    /* the ranks lie as MPI's doubling likes them, and so does the data */
+    assert_false(classes[small].placed[CPL_ALLGATHER_DOUBLING]);
+    assert_us(classes[small].us[CPL_ALLGATHER_DOUBLING], classes[small].mpi_us);
     cpl_machine_free(&machine);
     cpl_machine_from_places(128, block, NULL, NULL, 0, &machine, NULL);
     assert_int_equal(cpl_allgather_plan(&machine, rank_at, classes, NULL), CPL_OK);
