@@ -1,7 +1,7 @@
 /*
  * graph: graph codes over the distributed array (carpool_array.h), as in Peters 2024, chapter 5.
  *
- *     graph boruvka|neighborhood|overload|work [options]
+ *     graph boruvka|boruvka-owned|neighborhood|overload|work [options]
  *
  * An ordinary MPI program. Every method of --method does the same --repetitions times, on the same
  * graph, which depends on --seed only and not on the number of processes. Times are those of the
@@ -24,10 +24,11 @@
 enum { MOST_METHODS = 40, MOST_REPETITIONS = 1000 };
 
 static const char usage[] =
-    "usage: graph boruvka|neighborhood|overload|work [options]\n"
-    "  boruvka: the first round of Boruvka's algorithm; neighborhood: every vertex reads all its\n"
-    "  neighbors; overload: all processes write and read the elements of one; work: what the\n"
-    "  array's own work takes, for --elements requests, without messages\n"
+    "usage: graph boruvka|boruvka-owned|neighborhood|overload|work [options]\n"
+    "  boruvka: the first round of Boruvka's algorithm; boruvka-owned: the same without what\n"
+    "  finds the least edges; neighborhood: every vertex reads all its neighbors; overload: all\n"
+    "  processes write and read the elements of one; work: what the array's own work takes, for\n"
+    "  --elements requests, without messages\n"
     "  --graph KIND      rmat (default), rgg or gnm\n"
     "  --vertices N      of the whole graph (default 65536); rmat: a power of two\n"
     "  --edges N         of the whole graph (default 16 a vertex)\n"
@@ -44,8 +45,9 @@ static const char usage[] =
     "  --json            print a JSON object a line\n"
     "  --help            print this\n";
 
-enum bench { BORUVKA, NEIGHBORHOOD, OVERLOAD, WORK, N_BENCHES };
-static const char *const bench_names[] = {"boruvka", "neighborhood", "overload", "work"};
+enum bench { BORUVKA, BORUVKA_OWNED, NEIGHBORHOOD, OVERLOAD, WORK, N_BENCHES };
+static const char *const bench_names[] = {"boruvka", "boruvka-owned", "neighborhood", "overload",
+                                          "work"};
 static const char *const kind_names[] = {"rmat", "rgg", "gnm"};
 
 struct options {
@@ -144,7 +146,8 @@ static int check_options(int n_arguments, char **arguments, struct options *opti
         return 0;
     int bench = optind < n_arguments ? find_name(bench_names, N_BENCHES, arguments[optind]) : -1;
     if (bench < 0 || optind + 1 < n_arguments)
-        return bench_fail(error, "expected one of boruvka, neighborhood, overload, work");
+        return bench_fail(error, "expected one of boruvka, boruvka-owned, neighborhood, "
+                                 "overload, work");
     options->bench = (enum bench)bench;
     if (options->graph.kind == GRAPH_RMAT && (n & (n - 1)) != 0)
         return bench_fail(error, "--vertices %lld is no power of two, which rmat needs",
@@ -251,9 +254,10 @@ static void report_graph(struct report *report, const struct options *options)
     report_integer(report, "seed", options->graph.seed, "");
 }
 
+/* us: of all repetitions; doubling_us: of these, what pointer doubling took. */
 static void report_method(const struct options *options, const struct graph_method *method,
-                          double *us, int64_t n_wrong, const struct graph_run *last,
-                          const struct totals *totals)
+                          double *us, double *doubling_us, int64_t n_wrong,
+                          const struct graph_run *last, const struct totals *totals)
 {
     struct report report = report_begin(stdout, options->is_json);
     size_t n = (size_t)options->n_repetitions;
@@ -268,6 +272,10 @@ static void report_method(const struct options *options, const struct graph_meth
     report_real(&report, "time median", bench_quantile(us, n, 0.5), 1, "us");
     report_real(&report, "time least", us[0], 1, "us");
     report_real(&report, "time most", us[n - 1], 1, "us");
+    if (options->bench == BORUVKA || options->bench == BORUVKA_OWNED) {
+        bench_sort(doubling_us, n);
+        report_real(&report, "doubling median", bench_quantile(doubling_us, n, 0.5), 1, "us");
+    }
     report_counts(&report, &last->counts, totals);
     snprintf(checksum, sizeof checksum, "%016llx", (unsigned long long)last->checksum);
     report_text(&report, "checksum", checksum);
@@ -287,6 +295,8 @@ static void run_bench(const struct options *options, const struct graph *graph,
     memset(runs, 0, (size_t)n * sizeof *runs);
     if (options->bench == BORUVKA)
         graph_boruvka(graph, &setting, options->graph.seed, n, runs);
+    else if (options->bench == BORUVKA_OWNED)
+        graph_boruvka_owned(graph, &setting, options->graph.seed, n, runs);
     else if (options->bench == NEIGHBORHOOD)
         graph_neighborhood(graph, &setting, options->graph.seed, n, runs);
     else
@@ -298,7 +308,7 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
 {
     size_t n = (size_t)options->n_repetitions;
     struct graph_run *runs = bench_array(n, sizeof *runs);
-    double *us = bench_array(n, sizeof *us);
+    double *us = bench_array(2 * n, sizeof *us);
     uint64_t *expected = bench_array(n, sizeof *expected);
     int64_t all_wrong = 0;
     int rank;
@@ -311,9 +321,10 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
         run_bench(options, graph, &options->method[m], runs);
         for (size_t r = 0; r < n; r++) {
             us[r] = runs[r].seconds * 1e6;
+            us[n + r] = runs[r].doubling_seconds * 1e6;
             n_wrong += runs[r].n_wrong;
         }
-        MPI_Allreduce(MPI_IN_PLACE, us, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, us, (int)(2 * n), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         MPI_Allreduce(MPI_IN_PLACE, &n_wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
         for (size_t r = 0; r < n; r++) {
             expected[r] = m == 0 ? runs[r].checksum : expected[r];
@@ -321,7 +332,7 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
         }
         struct totals totals = add_up(&runs[n - 1].counts);
         if (rank == 0)
-            report_method(options, &options->method[m], us, n_wrong, &runs[n - 1], &totals);
+            report_method(options, &options->method[m], us, us + n, n_wrong, &runs[n - 1], &totals);
         all_wrong += n_wrong;
     }
     free(runs);
@@ -340,7 +351,7 @@ static int run_all(const struct options *options, int rank)
         return 0;
     }
     if (options->bench != OVERLOAD)
-        graph_make(&options->graph, options->bench == NEIGHBORHOOD, &graph);
+        graph_make(&options->graph, options->bench != BORUVKA, &graph);
     int64_t n_wrong = run_methods(options, &graph);
     graph_free(&graph);
     if (n_wrong && rank == 0)
