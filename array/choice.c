@@ -9,7 +9,7 @@
 
 /* What a request takes on its rank before a stage and, a read, on the way back. */
 #define WRITE_NS (2 * CPL_WORK_DIGIT + CPL_WORK_COMBINE + 3 * CPL_WORK_MOVE)
-#define READ_NS  (2 * CPL_WORK_DIGIT + CPL_WORK_SEARCH + 4 * CPL_WORK_MOVE)
+#define READ_NS  (2 * CPL_WORK_DIGIT + CPL_WORK_OWNER + 4 * CPL_WORK_MOVE)
 
 /* A way that is modelled so many times slower than the fastest is not tried: what requests for the
  * same element save is not modelled, and may be that much. */

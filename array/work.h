@@ -14,7 +14,7 @@
 #define CPL_WORK_HASH     9.0   /* folding by hashing */
 #define CPL_WORK_TREE     100.0 /* folding by the tree */
 #define CPL_WORK_MOVE     2.0   /* copying a request or a value to its place */
-#define CPL_WORK_SEARCH   5.0   /* finding an answer among those that came */
+#define CPL_WORK_OWNER    5.0   /* finding the next rank of a request whose owner is another one */
 #define CPL_WORK_COMBINE  8.0   /* a write, into what is there */
 #define CPL_WORK_ENVELOPE 12.0  /* an answer by who asked for it, a stage */
 

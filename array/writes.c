@@ -67,7 +67,7 @@ static bool next_batch(struct cpl_array *array, int s, const struct held *held,
     int32_t *target = is_made && !is_last ? cpl_array_alloc(fold.n, sizeof *target) : NULL;
     if (is_made && (target || is_last) && cpl_batch_make(array, &all, fold.n, out)) {
         if (target)
-            cpl_route_place(array->route, s, array->rank, array->block, fold.n, fold.index, target);
+            cpl_route_place(array->route, s, array->block, fold.n, fold.index, target);
         combine(array, held, &fold, target, out);
     } else {
         is_made = false;
