@@ -15,6 +15,17 @@
 
 #define CPL_ARRAY_METHOD_TEXT 200
 
+/* Basic types that are combined here; by MPI it takes several times as long. */
+enum cpl_basic {
+    CPL_BASIC_BY_MPI, /* all others */
+    CPL_BASIC_INT32,
+    CPL_BASIC_INT64,
+    CPL_BASIC_UINT32,
+    CPL_BASIC_UINT64,
+    CPL_BASIC_FLOAT,
+    CPL_BASIC_DOUBLE
+};
+
 /* Requests queued on this rank. */
 struct cpl_queue {
     int32_t n, room;
@@ -64,6 +75,7 @@ struct cpl_array {
     int *bytes[4];         /* n_ranks entries each, scratch of MPI_Alltoallv */
     MPI_Request *requests; /* 2 n_ranks entries */
     int n_basic;           /* basic elements in one element, for min, max, sum */
+    enum cpl_basic basic;  /* what they are */
     char *aligned;         /* room for two elements, each aligned for any type */
 };
 

@@ -16,6 +16,7 @@
 #define CPL_WORK_MOVE     2.0   /* copying a request or a value to its place */
 #define CPL_WORK_OWNER    5.0   /* finding the next rank of a request whose owner is another one */
 #define CPL_WORK_COMBINE  8.0   /* a write, into what is there */
+#define CPL_WORK_REDUCE   65.0  /* the same by MPI_Reduce_local */
 #define CPL_WORK_ENVELOPE 12.0  /* an answer by who asked for it, a stage */
 
 #define CPL_WORK_BYTE 0.05 /* a byte of a value that is copied */

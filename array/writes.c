@@ -40,7 +40,7 @@ static void combine(struct cpl_array *array, const struct held *held, const stru
                     const int32_t *target, struct cpl_batch *out)
 {
     int32_t n = held->slice ? held->slice->n : held->batch.n;
-    cpl_array_work((double)n * CPL_WORK_COMBINE);
+    cpl_array_work((double)n * cpl_policy_work_ns(array));
     for (int32_t k = 0; k < out->n; k++) {
         out->index[target ? target[k] : k] = fold->index[k];
         out->extra[k] = -1;

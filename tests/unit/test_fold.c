@@ -128,7 +128,7 @@ static void test_spread(void **state)
             cpl_fold_spread(&fold, n, moves ? place : NULL, result, size, answer);
             for (int64_t k = 0; k < n; k++) {
                 assert_memory_equal(answer + (size_t)k * size, &r.index[k], 8);
-                assert_int_equal(answer[(size_t)k * size + size - 1], size > 8 ? 7 : 0);
+                assert_true(size == 8 || answer[(size_t)k * size + size - 1] == 7);
             }
             cpl_fold_free(&fold);
         }
