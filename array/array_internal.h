@@ -15,9 +15,12 @@
 
 #define CPL_ARRAY_METHOD_TEXT 200
 
-/* Basic types that are combined here; by MPI it takes several times as long. */
+/* Basic types that are combined here: by MPI it takes several times as long, and MPICH 4.0.2
+ * compares unsigned ones as if they were signed. */
 enum cpl_basic {
     CPL_BASIC_BY_MPI, /* all others */
+    CPL_BASIC_UINT8,
+    CPL_BASIC_UINT16,
     CPL_BASIC_INT32,
     CPL_BASIC_INT64,
     CPL_BASIC_UINT32,

@@ -10,11 +10,20 @@ enum cpl_basic cpl_policy_basic(MPI_Datatype type)
         MPI_Datatype type;
         enum cpl_basic basic;
     } known[] = {
-        {MPI_INT, CPL_BASIC_INT32},       {MPI_INT32_T, CPL_BASIC_INT32},
-        {MPI_INT64_T, CPL_BASIC_INT64},   {MPI_LONG_LONG, CPL_BASIC_INT64},
-        {MPI_UNSIGNED, CPL_BASIC_UINT32}, {MPI_UINT32_T, CPL_BASIC_UINT32},
-        {MPI_UINT64_T, CPL_BASIC_UINT64}, {MPI_UNSIGNED_LONG_LONG, CPL_BASIC_UINT64},
-        {MPI_FLOAT, CPL_BASIC_FLOAT},     {MPI_DOUBLE, CPL_BASIC_DOUBLE},
+        {MPI_UNSIGNED_CHAR, CPL_BASIC_UINT8},
+        {MPI_UINT8_T, CPL_BASIC_UINT8},
+        {MPI_UNSIGNED_SHORT, CPL_BASIC_UINT16},
+        {MPI_UINT16_T, CPL_BASIC_UINT16},
+        {MPI_INT, CPL_BASIC_INT32},
+        {MPI_INT32_T, CPL_BASIC_INT32},
+        {MPI_INT64_T, CPL_BASIC_INT64},
+        {MPI_LONG_LONG, CPL_BASIC_INT64},
+        {MPI_UNSIGNED, CPL_BASIC_UINT32},
+        {MPI_UINT32_T, CPL_BASIC_UINT32},
+        {MPI_UINT64_T, CPL_BASIC_UINT64},
+        {MPI_UNSIGNED_LONG_LONG, CPL_BASIC_UINT64},
+        {MPI_FLOAT, CPL_BASIC_FLOAT},
+        {MPI_DOUBLE, CPL_BASIC_DOUBLE},
     };
     if (type == MPI_LONG)
         return sizeof(long) == 8 ? CPL_BASIC_INT64 : CPL_BASIC_INT32;
@@ -64,6 +73,8 @@ static MPI_Op operation(enum carpool_array_policy policy)
             memcpy(value + (size_t)k * sizeof a, &a, sizeof a);                                    \
         }                                                                                          \
     }
+DEFINE_COMBINE(combine_uint8, uint8_t, uint32_t)
+DEFINE_COMBINE(combine_uint16, uint16_t, uint32_t)
 DEFINE_COMBINE(combine_int32, int32_t, uint32_t)
 DEFINE_COMBINE(combine_int64, int64_t, uint64_t)
 DEFINE_COMBINE(combine_uint32, uint32_t, uint32_t)
@@ -75,9 +86,9 @@ DEFINE_COMBINE(combine_double, double, double)
 static bool combine_basic(const struct cpl_array *array, char *value, const char *written)
 {
     typedef void combine(char *value, const char *written, int n, enum carpool_array_policy policy);
-    static combine *const combines[] = {NULL,           combine_int32,  combine_int64,
-                                        combine_uint32, combine_uint64, combine_float,
-                                        combine_double};
+    static combine *const combines[] = {NULL,           combine_uint8, combine_uint16,
+                                        combine_int32,  combine_int64, combine_uint32,
+                                        combine_uint64, combine_float, combine_double};
     if (!combines[array->basic])
         return false;
     combines[array->basic](value, written, array->n_basic, array->options.policy);
