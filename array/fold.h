@@ -55,6 +55,15 @@ bool cpl_fold_sort(const struct cpl_fold_input *input, struct cpl_fold *fold);
 bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold);
 bool cpl_fold_tree(const struct cpl_fold_input *input, struct cpl_fold *fold);
 
+/* The matches that the next request of so many sorted segments wins: log2, rounded up. */
+static inline int cpl_fold_matches(int n_segments)
+{
+    int n_matches = 0;
+    while (1 << n_matches < n_segments)
+        n_matches++;
+    return n_matches;
+}
+
 /* Sorts the positions 0 .. n-1 by key, equal keys in the order of positions. false: no memory. */
 bool cpl_sort_positions(int32_t n, const int64_t *key, int32_t *position);
 

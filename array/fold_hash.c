@@ -32,7 +32,7 @@ bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold)
         }
         fold->slot[k] = place[at] - 1;
     }
-    cpl_array_work((double)n * CPL_WORK_HASH + (double)fold->n * CPL_WORK_HASH_NEW);
+    cpl_array_work(cpl_work_hash_ns((double)n, fold->n));
     free(place);
     return true;
 }

@@ -22,6 +22,8 @@ static bool prepare(struct cpl_array *array, int s, const struct cpl_fold_input 
     static const struct cpl_record record = {.has_value = false};
     if (!cpl_fold_make(array->variant, held, &level->fold))
         return false;
+    if (s == 0)
+        array->kept[1] += level->fold.n;
     level->target = cpl_array_alloc(level->fold.n, sizeof *level->target);
     level->result = cpl_array_alloc(level->fold.n, array->size);
     if (!level->target || !level->result || !cpl_batch_make(array, &record, level->fold.n, out))

@@ -64,6 +64,8 @@ static bool next_batch(struct cpl_array *array, int s, const struct held *held,
                                          : aggregation != CARPOOL_ARRAY_GLOBAL);
     struct cpl_fold fold = {0};
     bool is_made = fold_held(array, held, keeps_all, &fold);
+    if (s == 0)
+        array->kept[0] += fold.n;
     int32_t *target = is_made && !is_last ? cpl_array_alloc(fold.n, sizeof *target) : NULL;
     if (is_made && (target || is_last) && cpl_batch_make(array, &all, fold.n, out)) {
         if (target)

@@ -42,6 +42,7 @@ static const char usage[] =
     "  --ranks-per-node N  consecutive processes on a node, for the route locality\n"
     "  --seed N          of the graph (default 1)\n"
     "  --repetitions N   default 5\n"
+    "  --warmup N        repetitions before, which are checked but not timed (default 0)\n"
     "  --json            print a JSON object a line\n"
     "  --help            print this\n";
 
@@ -56,7 +57,7 @@ struct options {
     char *methods; /* own; the names of method lie in it */
     struct graph_method method[MOST_METHODS];
     int n_methods;
-    int64_t n_elements, memory, ranks_per_node, n_repetitions;
+    int64_t n_elements, memory, ranks_per_node, n_repetitions, n_warmup;
     int is_json, wants_help;
 };
 
@@ -128,6 +129,8 @@ static int take_option(int letter, void *to, struct bench_error *error)
     case 'r':
         return bench_read_number("repetitions", 1, MOST_REPETITIONS, &options->n_repetitions,
                                  error);
+    case 'w':
+        return bench_read_number("warmup", 0, MOST_REPETITIONS, &options->n_warmup, error);
     case 'j':
         options->is_json = 1;
         return 0;
@@ -173,6 +176,7 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"ranks-per-node", required_argument, NULL, 'p'},
         {"seed", required_argument, NULL, 's'},
         {"repetitions", required_argument, NULL, 'r'},
+        {"warmup", required_argument, NULL, 'w'},
         {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -269,6 +273,7 @@ static void report_method(const struct options *options, const struct graph_meth
     report_graph(&report, options);
     report_integer(&report, "ranks", n_ranks, "");
     report_text(&report, "method", method->name);
+    report_text(&report, "taken", last->taken);
     report_real(&report, "time median", bench_quantile(us, n, 0.5), 1, "us");
     report_real(&report, "time least", us[0], 1, "us");
     report_real(&report, "time most", us[n - 1], 1, "us");
@@ -290,7 +295,7 @@ static void run_bench(const struct options *options, const struct graph *graph,
 {
     struct graph_setting setting = {method, options->memory, (int)options->ranks_per_node,
                                     options->n_elements};
-    int n = (int)options->n_repetitions;
+    int n = (int)(options->n_warmup + options->n_repetitions);
 
     memset(runs, 0, (size_t)n * sizeof *runs);
     if (options->bench == BORUVKA)
@@ -306,7 +311,7 @@ static void run_bench(const struct options *options, const struct graph *graph,
 /* All methods; returns how many results are wrong or differ from the first method's. */
 static int64_t run_methods(const struct options *options, const struct graph *graph)
 {
-    size_t n = (size_t)options->n_repetitions;
+    size_t n_before = (size_t)options->n_warmup, n = n_before + (size_t)options->n_repetitions;
     struct graph_run *runs = bench_array(n, sizeof *runs);
     double *us = bench_array(2 * n, sizeof *us);
     uint64_t *expected = bench_array(n, sizeof *expected);
@@ -332,7 +337,8 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
         }
         struct totals totals = add_up(&runs[n - 1].counts);
         if (rank == 0)
-            report_method(options, &options->method[m], us, us + n, n_wrong, &runs[n - 1], &totals);
+            report_method(options, &options->method[m], us + n_before, us + n + n_before, n_wrong,
+                          &runs[n - 1], &totals);
         all_wrong += n_wrong;
     }
     free(runs);

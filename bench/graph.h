@@ -69,6 +69,8 @@ struct graph_run {
     double seconds;          /* of queueing and steps, on this process */
     double doubling_seconds; /* boruvka: of these, those of pointer doubling */
     struct graph_counts counts;
+    char taken[100]; /* the array's method in the step with most requests of this process */
+    int64_t most_requests;
     uint64_t checksum; /* of all processes' results */
     int64_t n_wrong;   /* results that differ from what is known here without the array */
 };

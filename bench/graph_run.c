@@ -2,6 +2,7 @@
  * meet in a barrier before, and their own work on the results is left out. */
 #include "graph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,12 @@ static void finish_step(carpool_array *array, struct graph_run *run)
     check(carpool_array_step(array));
     run->seconds += MPI_Wtime();
     check(carpool_array_count(array, &counts));
+    if (counts.reads + counts.writes >= run->most_requests) {
+        const char *method;
+        check(carpool_array_method(array, &method));
+        snprintf(run->taken, sizeof run->taken, "%s", method);
+        run->most_requests = counts.reads + counts.writes;
+    }
     if (counts.n_stages > all->n_stages)
         all->n_stages = counts.n_stages;
     all->n_steps++;
