@@ -288,6 +288,7 @@ static void report_method(const struct options *options, const struct graph_meth
     report_end(&report);
     if (!options->is_json)
         putchar('\n');
+    fflush(stdout); /* a run that is cut off keeps what it has */
 }
 
 static void run_bench(const struct options *options, const struct graph *graph,
