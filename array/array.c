@@ -1,6 +1,6 @@
 /* Making, asking and freeing arrays. What the ranks pass must be the same; they compare it before
  * anything is made, so that all get an error or none. */
-#include "array_internal.h"
+#include "policy.h"
 
 #include "planner/hash.h"
 
@@ -183,6 +183,7 @@ static enum cpl_status fill(struct cpl_array *array, const struct arguments *arg
 {
     array->size = arguments->size;
     array->n_basic = arguments->n_basic;
+    array->basic = cpl_policy_basic(arguments->options.type);
     array->options = arguments->options;
     set_block(array, arguments->length);
     enum cpl_status status = cpl_ways_make(array, &arguments->method, error);

@@ -15,6 +15,20 @@
 
 #define CPL_ARRAY_METHOD_TEXT 200
 
+/* Basic types that are combined here: by MPI it takes several times as long, and MPICH 4.0.2
+ * compares unsigned ones as if they were signed. */
+enum cpl_basic {
+    CPL_BASIC_BY_MPI, /* all others */
+    CPL_BASIC_UINT8,
+    CPL_BASIC_UINT16,
+    CPL_BASIC_INT32,
+    CPL_BASIC_INT64,
+    CPL_BASIC_UINT32,
+    CPL_BASIC_UINT64,
+    CPL_BASIC_FLOAT,
+    CPL_BASIC_DOUBLE
+};
+
 /* Requests queued on this rank. */
 struct cpl_queue {
     int32_t n, room;
@@ -34,7 +48,7 @@ enum cpl_outcome {
 /* A way in which steps can be done. */
 struct cpl_way {
     enum cpl_variant variant;
-    struct cpl_route route;
+    struct cpl_route *route; /* one of the array's; twins (choice.h) have the same */
     char method[CPL_ARRAY_METHOD_TEXT];
 };
 
@@ -46,6 +60,8 @@ struct cpl_array {
     size_t size;           /* bytes of an element */
     char *elements;
     struct carpool_array_options options;
+    int n_routes;
+    struct cpl_route routes[CPL_MOST_WAYS];
     int n_ways; /* more than one: method "auto" */
     struct cpl_way way[CPL_MOST_WAYS];
     enum cpl_variant variant; /* those of the way in use */
@@ -54,7 +70,9 @@ struct cpl_array {
     struct cpl_choice choice; /* auto */
     struct cpl_costs costs;
     int32_t ranks_per_node;
-    int64_t last_ns; /* that the last step took; 0: not known */
+    int64_t last_ns;   /* that the last step took; 0: not known */
+    int64_t last_n[2]; /* its writes and reads on all ranks */
+    int64_t kept[2];   /* of its writes and reads on this rank, after this rank's were folded */
     struct cpl_queue reads, writes;
     struct carpool_array_counts counts;
     int mpi_error;       /* the first code that an MPI function returned in this step */
@@ -64,6 +82,7 @@ struct cpl_array {
     int *bytes[4];         /* n_ranks entries each, scratch of MPI_Alltoallv */
     MPI_Request *requests; /* 2 n_ranks entries */
     int n_basic;           /* basic elements in one element, for min, max, sum */
+    enum cpl_basic basic;  /* what they are */
     char *aligned;         /* room for two elements, each aligned for any type */
 };
 
@@ -81,9 +100,16 @@ enum cpl_status cpl_ways_make(struct cpl_array *array, const struct cpl_method *
                               struct cpl_error *error);
 void cpl_ways_free(struct cpl_array *array);
 
-/* Takes the way for a step of so many writes and reads on all ranks; last_ns is what the last step
- * took, of all ranks together. All ranks come to the same. */
-void cpl_ways_choose(struct cpl_array *array, int64_t n_writes, int64_t n_reads, int64_t last_ns);
+/* What ranks know of steps, added up over all of them: writes and reads of the next one; of the
+ * last one what it took and, of its writes and reads, those that were kept when ranks had folded
+ * theirs.
+ */
+struct cpl_step_sums {
+    int64_t n[2], last_ns, kept[2];
+};
+
+/* Takes the way for the next step. All ranks come to the same. */
+void cpl_ways_choose(struct cpl_array *array, const struct cpl_step_sums *sums);
 
 /* Calls the error handler with an error whose text is "FUNCTION: " and the formatted one; array may
  * be NULL, comm is used then. Returns the code. */

@@ -1,15 +1,12 @@
 /* Choosing ways (choice.h). */
 #include "choice.h"
 
+#include "fold.h"
 #include "work.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What a request takes on its rank before a stage and, a read, on the way back. */
-#define WRITE_NS (2 * CPL_WORK_DIGIT + CPL_WORK_COMBINE + 3 * CPL_WORK_MOVE)
-#define READ_NS  (2 * CPL_WORK_DIGIT + CPL_WORK_SEARCH + 4 * CPL_WORK_MOVE)
 
 /* A way that is modelled so many times slower than the fastest is not tried: what requests for the
  * same element save is not modelled, and may be that much. */
@@ -17,6 +14,8 @@
 #define HOPELESS       3.0 /* measured, times the fastest: out after the first round */
 #define BEATEN         1.3 /* the same after another round, by one's best time */
 #define WORTH_A_LOOK   2.0 /* typical time, times that of the way in use: in later trials */
+
+#define MOST_TWINS 2 /* tried after a trial */
 
 /* Steps between the first trial and the second; the interval doubles from trial to trial. */
 #define FIRST_INTERVAL 64
@@ -27,8 +26,10 @@
 struct model {
     const struct cpl_costs *costs;
     double ranks_per_node;
-    double n_writes, n_reads; /* of a rank */
+    double n[2];    /* writes and reads of a rank */
+    double kept[2]; /* of them, after it has put its own together */
     double element_bytes;
+    bool hashes;
 };
 
 /* One pass of messages to peers, of which so many are on other nodes. */
@@ -52,21 +53,40 @@ static double bytes_us(const struct model *m, double bytes, double far_part)
            (far_part * far_ns + (1 - far_part) * m->costs->link[CPL_LINK_NODE].ns_per_byte) * 1e-3;
 }
 
-/* A stage in which requests go to n_peers others with equal parts, one part stays. */
-static double stage_us(const struct model *m, double n_near, double n_far)
+/* Folding n requests, of which so many are kept: those of a rank itself, whose indices have two
+ * digits or three, or (more than one) sorted segments. */
+static double fold_ns(const struct model *m, double n, double kept, int n_segments)
+{
+    double digits = cpl_work_digits_ns(n, 2), merging;
+    if (m->hashes)
+        return cpl_work_hash_ns(n, kept) + kept * CPL_WORK_OWNER;
+    merging = cpl_work_merge_ns(n, cpl_fold_matches(n_segments));
+    return n_segments > 1 && merging < digits ? merging : digits;
+}
+
+/* Of a rank's own work in a stage: requests are folded, and those that are kept go on. n_segments:
+ * 0: the rank's own requests. */
+static double work_us(const struct model *m, int kind, int n_segments, double bytes)
+{
+    double kept = m->kept[kind], n = n_segments ? kept : m->n[kind];
+    double ns = fold_ns(m, n, kept, n_segments);
+    ns += n * (kind == 0 ? CPL_WORK_COMBINE : 2 * CPL_WORK_MOVE);
+    return (ns + kept * (2 * CPL_WORK_MOVE + bytes * CPL_WORK_BYTE)) * 1e-3;
+}
+
+/* A stage in which requests, which came in so many segments, go to peers with equal parts, one part
+ * stays. */
+static double stage_us(const struct model *m, double n_near, double n_far, int n_segments)
 {
     double n_peers = n_near + n_far, moving = n_peers / (n_peers + 1);
     double far_part = n_peers > 0 ? n_far / n_peers : 0, us = 0;
-    double write_bytes = m->element_bytes + sizeof(int64_t) + sizeof(int32_t);
-    double read_bytes = m->element_bytes + sizeof(int64_t); /* there and back */
-    if (m->n_writes > 0)
-        us += messages_us(m, n_near, n_far) +
-              bytes_us(m, m->n_writes * write_bytes * moving, far_part) +
-              m->n_writes * (WRITE_NS + write_bytes * CPL_WORK_BYTE) * 1e-3;
-    if (m->n_reads > 0)
-        us += 2 * messages_us(m, n_near, n_far) +
-              bytes_us(m, m->n_reads * read_bytes * moving, far_part) +
-              m->n_reads * (READ_NS + read_bytes * CPL_WORK_BYTE) * 1e-3;
+    double bytes[2] = {m->element_bytes + sizeof(int64_t) + sizeof(int32_t),
+                       m->element_bytes + sizeof(int64_t)}; /* reads: there and back */
+    for (int kind = 0; kind < 2; kind++)
+        if (m->n[kind] > 0)
+            us += (1 + kind) * messages_us(m, n_near, n_far) +
+                  bytes_us(m, m->kept[kind] * bytes[kind] * moving, far_part) +
+                  work_us(m, kind, n_segments, bytes[kind]);
     return us;
 }
 
@@ -77,27 +97,35 @@ static double plain_us(const struct model *m, double n_ranks)
     double n_others = n_ranks - 1, n_steps = ceil(log2(n_ranks));
     double per_node = m->ranks_per_node < n_ranks ? m->ranks_per_node : n_ranks;
     double far_part = n_others > 0 ? (n_ranks - per_node) / n_others : 0;
-    double requests = m->n_writes > m->n_reads ? m->n_writes : m->n_reads;
+    double requests = m->kept[0] > m->kept[1] ? m->kept[0] : m->kept[1];
     double n_met = n_others > 0 ? n_others * (1 - exp(-requests / n_others)) : 0;
     double before = 3 * n_steps * messages_us(m, far_part > 0 ? 0 : 1, far_part > 0 ? 1 : 0) +
                     bytes_us(m, n_steps * n_ranks * sizeof(int64_t) / 2, far_part);
-    int n_passes = (m->n_writes > 0) + (m->n_reads > 0);
-    return n_passes * before + stage_us(m, n_met * (1 - far_part), n_met * far_part);
+    int n_passes = (m->n[0] > 0) + (m->n[1] > 0);
+    return n_passes * before + stage_us(m, n_met * (1 - far_part), n_met * far_part, 0);
 }
 
-double cpl_choice_model_us(const struct cpl_costs *costs, const struct cpl_grid *grid,
+double cpl_choice_model_us(const struct cpl_costs *costs, const struct cpl_way_model *way,
                            int32_t n_ranks, int32_t ranks_per_node,
                            const struct cpl_step_load *load)
 {
-    struct model m = {costs, ranks_per_node, (double)load->n_writes / n_ranks,
-                      (double)load->n_reads / n_ranks, (double)load->element_bytes};
+    const struct cpl_grid *grid = way->grid;
+    struct model m = {.costs = costs,
+                      .ranks_per_node = ranks_per_node,
+                      .element_bytes = (double)load->element_bytes,
+                      .hashes = way->hashes};
     double us = 0;
+    for (int kind = 0; kind < 2; kind++) {
+        m.n[kind] = (double)load->n[kind] / n_ranks;
+        m.kept[kind] = m.n[kind] * load->distinct[kind];
+    }
     if (!grid)
         return plain_us(&m, n_ranks);
-    for (int32_t d = 0; d < grid->n_dims; d++) {
+    for (int32_t d = grid->n_dims - 1; d >= 0; d--) {
+        int n_segments = d + 1 < grid->n_dims ? grid->size[d + 1] : 0;
         double near = floor((double)ranks_per_node / grid->stride[d]);
         near = near < 1 ? 1 : near > grid->size[d] ? grid->size[d] : near;
-        us += stage_us(&m, near - 1, grid->size[d] - near);
+        us += stage_us(&m, near - 1, grid->size[d] - near, n_segments);
     }
     if (cpl_grid_n_steps(grid, CPL_GRID_FAR_FIRST) > grid->n_dims)
         us += 2 * messages_us(&m, 0, 1); /* into the layer with holes */
@@ -106,9 +134,11 @@ double cpl_choice_model_us(const struct cpl_costs *costs, const struct cpl_grid 
 
 /* ---- the trials ---- */
 
-void cpl_choice_begin(struct cpl_choice *choice, int n, bool measures)
+void cpl_choice_begin(struct cpl_choice *choice, int n, const int *twin, bool measures)
 {
     *choice = (struct cpl_choice){.n = n < CPL_MOST_WAYS ? n : CPL_MOST_WAYS, .measures = measures};
+    for (int k = 0; k < choice->n; k++)
+        choice->twin[k] = twin ? twin[k] : -1;
 }
 
 static int count_bits(int64_t n)
@@ -154,25 +184,46 @@ static void sort_ways(const struct cpl_choice *choice, const double *modelled_us
     }
 }
 
-/* The size of a load: the one that is remembered, else in the place of the one longest not seen. */
-static struct cpl_choice_size *
-find_size(struct cpl_choice *choice, const struct cpl_step_load *load, const double *modelled_us)
+/* The size of a load, or NULL. */
+static const struct cpl_choice_size *known_size(const struct cpl_choice *choice,
+                                                const struct cpl_step_load *load)
 {
-    int n_bits[2] = {count_bits(load->n_writes), count_bits(load->n_reads)}, oldest = 0;
     for (int k = 0; k < CPL_CHOICE_SIZES; k++) {
-        struct cpl_choice_size *size = &choice->sizes[k];
-        if (size->last > 0 && size->n_bits[0] == n_bits[0] && size->n_bits[1] == n_bits[1])
+        const struct cpl_choice_size *size = &choice->sizes[k];
+        if (size->last > 0 && size->n_bits[0] == count_bits(load->n[0]) &&
+            size->n_bits[1] == count_bits(load->n[1]))
             return size;
-        if (size->last < choice->sizes[oldest].last)
-            oldest = k;
     }
+    return NULL;
+}
+
+void cpl_choice_recall(const struct cpl_choice *choice, struct cpl_step_load *load)
+{
+    const struct cpl_choice_size *size = known_size(choice, load);
+    for (int kind = 0; kind < 2; kind++)
+        load->distinct[kind] = size ? size->distinct[kind] : 1;
+}
+
+/* Starts a size in the place of the one longest not seen. */
+static struct cpl_choice_size *new_size(struct cpl_choice *choice, const struct cpl_step_load *load,
+                                        const double *modelled_us)
+{
+    int oldest = 0;
+    for (int k = 1; k < CPL_CHOICE_SIZES; k++)
+        if (choice->sizes[k].last < choice->sizes[oldest].last)
+            oldest = k;
     struct cpl_choice_size *size = &choice->sizes[oldest];
-    *size =
-        (struct cpl_choice_size){.n_bits = {n_bits[0], n_bits[1]}, .interval = FIRST_INTERVAL / 2};
+    *size = (struct cpl_choice_size){.n_bits = {count_bits(load->n[0]), count_bits(load->n[1])},
+                                     .distinct = {1, 1},
+                                     .interval = FIRST_INTERVAL / 2};
     sort_ways(choice, modelled_us, size->order);
     size->chosen = size->order[0];
-    for (int k = 0; k < choice->n; k++)
-        size->in[k] = modelled_us[k] <= HOPELESS_MODEL * modelled_us[size->chosen];
+    for (int k = 0; k < choice->n; k++) {
+        int twin = choice->twin[k];
+        size->in[k] = modelled_us[k] <= HOPELESS_MODEL * modelled_us[size->chosen] &&
+                      (twin < 0 || modelled_us[k] < modelled_us[twin] ||
+                       (modelled_us[k] == modelled_us[twin] && k < twin));
+    }
     start_trial(choice, size);
     return size;
 }
@@ -195,18 +246,19 @@ static void start_again(const struct cpl_choice *choice, struct cpl_choice_size 
 int cpl_choice_next(struct cpl_choice *choice, const struct cpl_step_load *load,
                     const double *modelled_us)
 {
-    int order[CPL_MOST_WAYS];
     choice->is_open = false;
-    if (!choice->measures) {
-        sort_ways(choice, modelled_us, order);
-        choice->way = order[0];
-        return choice->way;
-    }
-    struct cpl_choice_size *size = find_size(choice, load, modelled_us);
+    const struct cpl_choice_size *known = known_size(choice, load);
+    struct cpl_choice_size *size =
+        known ? &choice->sizes[known - choice->sizes] : new_size(choice, load, modelled_us);
+    memcpy(size->modelled_us, modelled_us, (size_t)choice->n * sizeof *modelled_us);
     size->last = ++choice->n_steps;
-    if (!size->running && ++size->steps > size->interval)
+    if (choice->measures && !size->running && ++size->steps > size->interval)
         start_again(choice, size);
     choice->size = (int)(size - choice->sizes);
+    if (!choice->measures) { /* by this step's model alone */
+        sort_ways(choice, modelled_us, size->order);
+        size->chosen = size->order[0];
+    }
     choice->way = size->running ? size->order[size->turn] : size->chosen;
     choice->is_open = size->running;
     return choice->way;
@@ -234,6 +286,39 @@ static double least(const double *values, int n)
     return best;
 }
 
+/* The way that came nearest to the chosen one, or is it, and has a twin that is modelled faster and
+ * has had no turn; not one that is in the trial by its twin already. -1: none. */
+static int find_twin(const struct cpl_choice *choice, const struct cpl_choice_size *size)
+{
+    int found = -1;
+    for (int k = 0; k < choice->n; k++) {
+        double us = size->typical_us[k];
+        int twin = choice->twin[k];
+        if (us > 0 && us <= BEATEN * size->typical_us[size->chosen] && twin >= 0 &&
+            !size->in[twin] && size->typical_us[twin] == 0 &&
+            size->modelled_us[twin] < size->modelled_us[k] &&
+            (found < 0 || us < size->typical_us[found]))
+            found = k;
+    }
+    return found;
+}
+
+/* Starts a trial of the chosen way and the twins of the best ones, if there are any to be tried. */
+static bool try_twins(const struct cpl_choice *choice, struct cpl_choice_size *size)
+{
+    memset(size->in, 0, sizeof size->in);
+    for (int k = 0; k < MOST_TWINS; k++) {
+        int way = find_twin(choice, size);
+        if (way >= 0)
+            size->in[choice->twin[way]] = true;
+    }
+    size->of_twins = count_in(choice, size) > 0;
+    size->in[size->chosen] = true;
+    if (size->of_twins)
+        start_trial(choice, size);
+    return size->of_twins;
+}
+
 static void judge(const struct cpl_choice *choice, struct cpl_choice_size *size)
 {
     int n_rounds = size->round + 1, best = -1;
@@ -253,15 +338,19 @@ static void judge(const struct cpl_choice *choice, struct cpl_choice_size *size)
         find_turn(choice, size, 0);
         return;
     }
+    if (!size->of_twins && try_twins(choice, size))
+        return;
+    size->of_twins = false;
     size->running = false;
     size->steps = 0;
     if (size->interval < LAST_INTERVAL)
         size->interval *= 2;
 }
 
-void cpl_choice_note(struct cpl_choice *choice, double us)
+void cpl_choice_note(struct cpl_choice *choice, double us, const double *distinct)
 {
     struct cpl_choice_size *size = &choice->sizes[choice->size];
+    memcpy(size->distinct, distinct, sizeof size->distinct);
     bool is_wanted = choice->is_open && us > 0;
     choice->is_open = false;
     if (!is_wanted)

@@ -1,7 +1,9 @@
 /* Folding by any variant (fold.h). */
 #include "fold.h"
+#include "work.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const names[CPL_N_VARIANTS] = {[CPL_VARIANT_SORT] = "sort",
                                                   [CPL_VARIANT_HASH] = "hash",
@@ -41,20 +43,13 @@ void cpl_fold_free(struct cpl_fold *fold)
     *fold = (struct cpl_fold){0};
 }
 
-int32_t cpl_fold_search(const int64_t *sorted, int32_t from, int32_t n, int64_t target)
+void cpl_fold_spread(const struct cpl_fold *fold, int64_t n, const int32_t *place,
+                     const char *result, size_t size, char *answer)
 {
-    int32_t step = 1, low = from;
-    while (step < n - from && sorted[from + step] < target) {
-        low = from + step;
-        step = step < INT32_MAX / 2 ? 2 * step : INT32_MAX;
+    cpl_array_work_move(n, (int64_t)size);
+    for (int64_t k = 0; k < n; k++) {
+        int32_t element = fold->slot[k];
+        memcpy(answer + (size_t)k * size,
+               result + (size_t)(place ? place[element] : element) * size, size);
     }
-    int32_t high = step < n - from ? from + step : n;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (sorted[middle] < target)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }

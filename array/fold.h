@@ -7,6 +7,7 @@
 #define CARPOOL_ARRAY_FOLD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum cpl_variant {
@@ -44,15 +45,26 @@ bool cpl_fold_make(enum cpl_variant variant, const struct cpl_fold_input *input,
 
 void cpl_fold_free(struct cpl_fold *fold);
 
+/* Gives each of n folded requests the value of its element, of size bytes: that of element e is
+ * result[place[e]] (place NULL: result[e]). answer has room for all requests. */
+void cpl_fold_spread(const struct cpl_fold *fold, int64_t n, const int32_t *place,
+                     const char *result, size_t size, char *answer);
+
 /* The two algorithms of their own; see cpl_fold_make. fold->index and slot have room for all. */
 bool cpl_fold_sort(const struct cpl_fold_input *input, struct cpl_fold *fold);
 bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold);
 bool cpl_fold_tree(const struct cpl_fold_input *input, struct cpl_fold *fold);
 
+/* The matches that the next request of so many sorted segments wins: log2, rounded up. */
+static inline int cpl_fold_matches(int n_segments)
+{
+    int n_matches = 0;
+    while (1 << n_matches < n_segments)
+        n_matches++;
+    return n_matches;
+}
+
 /* Sorts the positions 0 .. n-1 by key, equal keys in the order of positions. false: no memory. */
 bool cpl_sort_positions(int32_t n, const int64_t *key, int32_t *position);
-
-/* The place of target in sorted[from .. n-1], where it is, by steps that double. */
-int32_t cpl_fold_search(const int64_t *sorted, int32_t from, int32_t n, int64_t target);
 
 #endif

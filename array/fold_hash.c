@@ -17,7 +17,6 @@ bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold)
         fold->n = (int32_t)n;
         return true;
     }
-    cpl_array_work((double)n * CPL_WORK_HASH);
     while (n_places < 2 * n)
         n_places *= 2;
     int32_t *place = calloc((size_t)n_places, sizeof *place); /* slot + 1; 0: free */
@@ -33,6 +32,7 @@ bool cpl_fold_hash(const struct cpl_fold_input *input, struct cpl_fold *fold)
         }
         fold->slot[k] = place[at] - 1;
     }
+    cpl_array_work(cpl_work_hash_ns((double)n, fold->n));
     free(place);
     return true;
 }

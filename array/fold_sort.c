@@ -46,7 +46,7 @@ bool cpl_sort_positions(int32_t n, const int64_t *key, int32_t *position)
     int32_t *other = malloc(((size_t)n + !n) * sizeof *other);
     if (!other)
         return false;
-    cpl_array_work((double)n * n_passes * CPL_WORK_DIGIT);
+    cpl_array_work(cpl_work_digits_ns(n, n_passes));
     /* the last pass ends in position */
     int32_t *to = n_passes % 2 ? position : other, *from = NULL;
     for (int pass = 0; pass < n_passes; pass++) {
@@ -123,14 +123,6 @@ static void merge(struct losers *t, struct cpl_fold *fold)
     }
 }
 
-static int count_matches(int n_segments)
-{
-    int n_matches = 0;
-    while (1 << n_matches < n_segments)
-        n_matches++;
-    return n_matches;
-}
-
 static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *fold)
 {
     struct losers t = {.input = input, .n_leaves = 1};
@@ -141,8 +133,8 @@ static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *f
     t.key = malloc(n * sizeof *t.key);
     t.loser = malloc(n * sizeof *t.loser);
     bool has_memory = t.next && t.key && t.loser;
-    cpl_array_work((double)input->first[input->n_segments] * count_matches(input->n_segments) *
-                   CPL_WORK_MATCH);
+    cpl_array_work(cpl_work_merge_ns((double)input->first[input->n_segments],
+                                     cpl_fold_matches(input->n_segments)));
     for (int k = 0; k < t.n_leaves && has_memory; k++) {
         t.next[k] = k < input->n_segments ? input->first[k] : 0;
         t.key[k] = key_of(&t, k);
@@ -159,10 +151,10 @@ static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *f
 static bool merges(const struct cpl_fold_input *input)
 {
     int32_t n = (int32_t)input->first[input->n_segments];
-    int n_matches = count_matches(input->n_segments);
     int64_t least;
-    return n < N_DIGITS ||
-           n_matches * CPL_WORK_MATCH < count_digits(n, input->index, &least) * CPL_WORK_DIGIT;
+    double merging = cpl_work_merge_ns(n, cpl_fold_matches(input->n_segments));
+    return merging <= cpl_work_digits_ns(n, 1) ||
+           merging < cpl_work_digits_ns(n, count_digits(n, input->index, &least));
 }
 
 bool cpl_fold_sort(const struct cpl_fold_input *input, struct cpl_fold *fold)

@@ -135,7 +135,8 @@ bool cpl_fold_tree(const struct cpl_fold_input *input, struct cpl_fold *fold)
     struct tree tree = {.node = NULL};
     int32_t n_elements = 0, *order = NULL;
     bool has_memory = reserve(&tree, 1);
-    cpl_array_work((double)n * CPL_WORK_TREE);
+    double sorted_ns = CPL_WORK_TREE_ONE + CPL_WORK_TREE_LOG * cpl_fold_matches(input->n_segments);
+    cpl_array_work((double)n * (input->is_sorted ? sorted_ns : CPL_WORK_TREE));
     if (has_memory)
         tree.root = add_node(&tree, 1);
     for (int64_t k = 0; k < n && has_memory; k++) {

@@ -11,7 +11,7 @@ static enum cpl_status fail_method(const char *text, struct cpl_error *error)
     return cpl_fail(error, CPL_ERR_ARG,
                     "method '%.60s' is not known; it is auto, plain, or one of sort, hash, tree, "
                     "envelope-sort, envelope-hash, alone or with a route, as in sort:hypercube, "
-                    "sort:equal:3, sort:locality or hash:4x8",
+                    "sort:equal:3, sort:locality, hash:4x8 or hash:plain (not with envelopes)",
                     text);
 }
 
@@ -34,6 +34,9 @@ enum cpl_status cpl_method_parse(const char *text, struct cpl_method *method,
     if (v == CPL_N_VARIANTS || strlen(route) >= sizeof parsed.route || (text[length] && !*route))
         return fail_method(text, error);
     parsed.variant = (enum cpl_variant)v;
+    parsed.is_plain = strcmp(route, "plain") == 0;
+    if (parsed.is_plain && v >= CPL_VARIANT_ENVELOPE_SORT)
+        return fail_method(text, error);
     memcpy(parsed.route, route, strlen(route) + 1);
     *method = parsed;
     return CPL_OK;
@@ -164,7 +167,9 @@ static void describe(const struct cpl_method *method, const struct cpl_route *ro
                      size_t bytes)
 {
     if (route->is_plain) {
-        snprintf(text, bytes, "plain");
+        snprintf(text, bytes, "%s%s",
+                 method->variant == CPL_VARIANT_SORT ? "" : cpl_variant_name(method->variant),
+                 method->variant == CPL_VARIANT_SORT ? "plain" : ":plain");
         return;
     }
     int used = snprintf(text, bytes, "%s:%s", cpl_variant_name(method->variant),

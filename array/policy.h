@@ -4,6 +4,12 @@
 
 #include "array_internal.h"
 
+/* What the datatype of the options is. */
+enum cpl_basic cpl_policy_basic(MPI_Datatype type);
+
+/* ns that combining a write into a value takes. */
+double cpl_policy_work_ns(const struct cpl_array *array);
+
 /* Whether requests must say which rank wrote. */
 bool cpl_policy_needs_rank(const struct cpl_array *array);
 

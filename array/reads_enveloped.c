@@ -80,7 +80,7 @@ static bool prepare(struct cpl_array *array, int s, const struct held *held, str
     for (int32_t k = 0; k < fold.n && is_made; k++)
         out->extra[k] = -1;
     if (is_made)
-        cpl_route_place(array->route, s, array->rank, array->block, fold.n, fold.index, target);
+        cpl_route_place(array->route, s, array->block, fold.n, fold.index, target);
     for (int32_t k = 0; k < held->n && is_made; k++) {
         int32_t place = target[fold.slot[k]];
         int32_t asker = held->asker ? held->asker[k] : array->rank;

@@ -22,6 +22,19 @@ static int *copy_peers(struct cpl_route *route, int n, const int32_t *peer)
     return ranks;
 }
 
+static int peer_number(const struct cpl_stage *stage, int rank)
+{
+    int low = 0, high = stage->n_to - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (stage->to[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static bool make_stage(struct cpl_route *route, int s, int rank, int32_t *peer)
 {
     struct cpl_stage *stage = &route->stage[s];
@@ -38,7 +51,12 @@ static bool make_stage(struct cpl_route *route, int s, int rank, int32_t *peer)
     }
     stage->out_first = CPL_ARENA_ARRAY(&route->arena, int64_t, stage->n_to + 1);
     stage->in_first = CPL_ARENA_ARRAY(&route->arena, int64_t, stage->n_from + 1);
-    return stage->to && stage->from && stage->out_first && stage->in_first;
+    stage->peer_of = CPL_ARENA_ARRAY(&route->arena, int32_t, n_ranks);
+    if (!stage->to || !stage->from || !stage->out_first || !stage->in_first || !stage->peer_of)
+        return false;
+    for (int owner = 0; owner < n_ranks; owner++)
+        stage->peer_of[owner] = peer_number(stage, cpl_route_next(route, s, rank, owner));
+    return true;
 }
 
 enum cpl_status cpl_route_stages(struct cpl_route *route, int rank, struct cpl_error *error)
@@ -71,44 +89,35 @@ int cpl_route_next(const struct cpl_route *route, int stage, int at, int owner)
 
 void cpl_turn_stage(struct cpl_stage *stage)
 {
-    *stage = (struct cpl_stage){stage->n_from, stage->n_to,     stage->from,
-                                stage->to,     stage->in_first, stage->out_first};
+    *stage = (struct cpl_stage){stage->n_from,   stage->n_to,      stage->from,   stage->to,
+                                stage->in_first, stage->out_first, stage->peer_of};
 }
 
-static int peer_number(const struct cpl_stage *stage, int rank)
-{
-    int low = 0, high = stage->n_to - 1;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (stage->to[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-bool cpl_route_place(const struct cpl_route *route, int s, int at, int64_t block, int32_t n,
+bool cpl_route_place(const struct cpl_route *route, int s, int64_t block, int32_t n,
                      const int64_t *index, int32_t *target)
 {
     struct cpl_stage *stage = &route->stage[s];
     int64_t *first = stage->out_first, own_first = 0, own_end = 0; /* of the present owner */
-    int32_t peer = 0;
+    int32_t peer = 0, n_owners = 0;
+    double inverse = 1.0 / (double)block; /* dividing takes several times as long */
     bool is_in_order = true;
-    cpl_array_work_move(n, 0);
     memset(first, 0, ((size_t)stage->n_to + 1) * sizeof *first);
-    for (int32_t k = 0; k < n; k++) { /* target: the peer, its rank follows below */
+    for (int32_t k = 0; k < n; k++) { /* target: the peer, its place follows below */
         if (index[k] < own_first || index[k] >= own_end) {
-            int owner = (int)(index[k] / block);
+            int64_t owner = (int64_t)((double)index[k] * inverse); /* or one beside it */
+            owner += index[k] >= (owner + 1) * block;
+            owner -= index[k] < owner * block;
             int32_t last = peer;
-            peer = peer_number(stage, cpl_route_next(route, s, at, owner));
+            peer = stage->peer_of[owner];
             own_first = owner * block;
             own_end = own_first + block;
+            n_owners++;
             is_in_order = is_in_order && (peer >= last || k == 0);
         }
         first[peer + 1]++;
         target[k] = peer;
     }
+    cpl_array_work((double)n * CPL_WORK_MOVE + (double)n_owners * CPL_WORK_OWNER);
     for (int p = 0; p < stage->n_to; p++)
         first[p + 1] += first[p];
     for (int32_t k = 0; k < n; k++)

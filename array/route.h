@@ -12,11 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Ranks ascending. Requests that rest on this rank go from it to itself. */
+/* Ranks are ascending. Requests that rest on this rank go from it to itself. */
 struct cpl_stage {
     int n_to, n_from;
     int *to, *from;
     int64_t *out_first, *in_first; /* n + 1 entries each: where the requests of each peer begin */
+    int32_t *peer_of; /* of each owner: number of the peer in `to`, where a request can be here */
 };
 
 struct cpl_route {
@@ -55,10 +56,11 @@ int cpl_route_next(const struct cpl_route *route, int stage, int at, int owner);
 /* Exchanges the directions of a stage, for answers that go back in the form of requests. */
 void cpl_turn_stage(struct cpl_stage *stage);
 
-/* Puts n folded requests, held by rank `at`, in the order of their next ranks: fills the stage's
- * out_first, and target[k] with the new place of request k. Requests for the same next rank keep
- * their order. target has n entries. Returns whether all stay where they are. */
-bool cpl_route_place(const struct cpl_route *route, int stage, int at, int64_t block, int32_t n,
+/* Puts n folded requests in the order of their next ranks: fills the stage's out_first, and
+ * target[k] with the new place of request k. Requests for the same next rank keep their order.
+ * block is the elements of an owner; target has n entries. Returns whether all stay where they are.
+ */
+bool cpl_route_place(const struct cpl_route *route, int stage, int64_t block, int32_t n,
                      const int64_t *index, int32_t *target);
 
 #endif

@@ -133,14 +133,20 @@ int carpool_array_step(carpool_array *handle)
     if (!handle || !handle->body)
         return cpl_array_error(handle, MPI_COMM_WORLD, __func__, "the array is NULL or was freed");
     struct cpl_array *array = handle->body;
-    int64_t n[3] = {array->writes.n, array->reads.n, array->last_ns};
+    struct cpl_step_sums sums = {
+        {array->writes.n, array->reads.n}, array->last_ns, {array->kept[0], array->kept[1]}};
+    const int64_t *n = sums.n;
     int64_t bytes = (int64_t)(array->size + sizeof(int64_t) + sizeof(int32_t));
     array->mpi_error = MPI_SUCCESS;
     cpl_array_work_move(n[0] + n[1], (int64_t)array->size); /* their queueing */
-    cpl_mpi(array, MPI_Allreduce(MPI_IN_PLACE, n, 3, MPI_INT64_T, MPI_SUM, array->comm));
+    cpl_mpi(array, MPI_Allreduce(MPI_IN_PLACE, &sums, (int)(sizeof sums / sizeof *n), MPI_INT64_T,
+                                 MPI_SUM, array->comm));
     double begin = MPI_Wtime();
-    if (n[0] + n[1] > 0)
-        cpl_ways_choose(array, n[0], n[1], n[2]);
+    if (n[0] + n[1] > 0) {
+        cpl_ways_choose(array, &sums);
+        memcpy(array->last_n, sums.n, sizeof sums.n);
+        memset(array->kept, 0, sizeof array->kept);
+    }
     bool is_enveloped = array->variant >= CPL_VARIANT_ENVELOPE_SORT;
     array->counts = (struct carpool_array_counts){
         .n_stages = array->route->n_stages, .reads = array->reads.n, .writes = array->writes.n};

@@ -2,6 +2,7 @@
  * several, among which each step chooses (choice.h). */
 #include "array_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,21 +89,42 @@ static enum cpl_status add_way(struct cpl_array *array, const struct cpl_method 
                                const struct cpl_machine *machine, struct cpl_error *error)
 {
     struct cpl_way *way = &array->way[array->n_ways];
-    enum cpl_status status = cpl_route_make(method, machine, array->rank, &way->route, way->method,
+    way->route = &array->routes[array->n_routes];
+    enum cpl_status status = cpl_route_make(method, machine, array->rank, way->route, way->method,
                                             sizeof way->method, error);
     if (status)
         return status;
     way->variant = method->variant;
     for (int k = 0; k < array->n_ways; k++)
         if (strcmp(array->way[k].method, way->method) == 0) {
-            cpl_route_free(&way->route);
+            cpl_route_free(way->route);
             return CPL_OK;
         }
+    array->n_routes++;
     array->n_ways++;
     return CPL_OK;
 }
 
-/* Peters 2024 finds sort the best variant and the number of stages what matters of a route. */
+/* Gives the ways, which all sort, twins that hash; twin gets the numbers of both. */
+static void add_twins(struct cpl_array *array, int *twin)
+{
+    int n = array->n_ways;
+    for (int k = 0; k < n; k++) {
+        const struct cpl_way *way = &array->way[k];
+        struct cpl_way *other = &array->way[n + k];
+        const char *route = strchr(way->method, ':');
+        *other = (struct cpl_way){.variant = CPL_VARIANT_HASH, .route = way->route};
+        snprintf(other->method, sizeof other->method, "%s%s", cpl_variant_name(other->variant),
+                 route ? route : ":plain");
+        twin[k] = n + k;
+        twin[n + k] = k;
+    }
+    array->n_ways = 2 * n;
+}
+
+/* Peters 2024 finds sort the best variant and the number of stages what matters of a route; hash
+ * was measured faster here where many requests are for the same elements, tree and envelopes never
+ * (bench/README.md). */
 static enum cpl_status add_all(struct cpl_array *array, const struct cpl_machine *machine,
                                struct cpl_error *error)
 {
@@ -110,7 +132,8 @@ static enum cpl_status add_all(struct cpl_array *array, const struct cpl_machine
                                         "sort:equal:1", "sort:hypercube", "sort:locality",
                                         "plain"};
     enum { N_TEXTS = sizeof texts / sizeof *texts };
-    _Static_assert((int)N_TEXTS <= CPL_MOST_WAYS, "room for all ways");
+    _Static_assert(2 * (int)N_TEXTS <= CPL_MOST_WAYS, "room for all ways and their twins");
+    int twin[CPL_MOST_WAYS];
     for (int k = 0; k < N_TEXTS; k++) {
         struct cpl_method method;
         enum cpl_status status = cpl_method_parse(texts[k], &method, error);
@@ -119,16 +142,17 @@ static enum cpl_status add_all(struct cpl_array *array, const struct cpl_machine
         if (status && status != CPL_ERR_UNFIT) /* few ranks have few shapes */
             return status;
     }
+    add_twins(array, twin);
     array->ranks_per_node = (array->n_ranks + machine->n_nodes - 1) / machine->n_nodes;
-    cpl_choice_begin(&array->choice, array->n_ways, is_exact(array));
+    cpl_choice_begin(&array->choice, array->n_ways, twin, is_exact(array));
     return CPL_OK;
 }
 
 static void take_way(struct cpl_array *array, int k)
 {
-    struct cpl_way *way = &array->way[k];
+    const struct cpl_way *way = &array->way[k];
     array->variant = way->variant;
-    array->route = &way->route;
+    array->route = way->route;
     array->method = way->method;
 }
 
@@ -151,21 +175,47 @@ enum cpl_status cpl_ways_make(struct cpl_array *array, const struct cpl_method *
 
 void cpl_ways_free(struct cpl_array *array)
 {
-    for (int k = 0; k < array->n_ways; k++)
-        cpl_route_free(&array->way[k].route);
+    for (int k = 0; k < array->n_routes; k++)
+        cpl_route_free(&array->routes[k]);
 }
 
-void cpl_ways_choose(struct cpl_array *array, int64_t n_writes, int64_t n_reads, int64_t last_ns)
+/* What the ways take by the model. */
+static void model_all(const struct cpl_array *array, const struct cpl_step_load *load, double *us)
 {
-    struct cpl_step_load load = {n_writes, n_reads, (int64_t)array->size};
-    double us[CPL_MOST_WAYS];
+    for (int k = 0; k < array->n_ways; k++) {
+        const struct cpl_way *way = &array->way[k];
+        struct cpl_way_model model = {way->route->is_plain ? NULL : &way->route->grid,
+                                      way->variant == CPL_VARIANT_HASH};
+        us[k] =
+            cpl_choice_model_us(&array->costs, &model, array->n_ranks, array->ranks_per_node, load);
+    }
+}
+
+static void note_last(struct cpl_array *array, const struct cpl_step_sums *sums)
+{
+    double distinct[2];
+    for (int kind = 0; kind < 2; kind++) {
+        int64_t n = array->last_n[kind], kept = sums->kept[kind];
+        distinct[kind] = kept < n ? (double)kept / (double)n : 1;
+    }
+    cpl_choice_note(&array->choice, (double)sums->last_ns * 1e-3 / array->n_ranks, distinct);
+}
+
+void cpl_ways_choose(struct cpl_array *array, const struct cpl_step_sums *sums)
+{
+    struct cpl_choice *choice = &array->choice;
+    struct cpl_step_load load = {{sums->n[0], sums->n[1]}, {1, 1}, (int64_t)array->size};
+    double us[CPL_MOST_WAYS], known_us[CPL_MOST_WAYS];
     if (array->n_ways < 2)
         return;
-    cpl_choice_note(&array->choice, (double)last_ns * 1e-3 / array->n_ranks);
-    for (int k = 0; k < array->n_ways; k++) {
-        const struct cpl_route *route = &array->way[k].route;
-        us[k] = cpl_choice_model_us(&array->costs, route->is_plain ? NULL : &route->grid,
-                                    array->n_ranks, array->ranks_per_node, &load);
-    }
-    take_way(array, cpl_choice_next(&array->choice, &load, us));
+    note_last(array, sums);
+    model_all(array, &load, us);
+    cpl_choice_recall(choice, &load);
+    model_all(array, &load, known_us);
+    int way = cpl_choice_next(choice, &load, choice->measures ? known_us : us);
+    /* equal steps take the same route in any case; twins come to the same, bit by bit */
+    int twin = choice->twin[way];
+    if (!choice->measures && twin >= 0 && known_us[twin] < known_us[way])
+        way = twin;
+    take_way(array, way);
 }

@@ -40,7 +40,7 @@ static void combine(struct cpl_array *array, const struct held *held, const stru
                     const int32_t *target, struct cpl_batch *out)
 {
     int32_t n = held->slice ? held->slice->n : held->batch.n;
-    cpl_array_work((double)n * CPL_WORK_COMBINE);
+    cpl_array_work((double)n * cpl_policy_work_ns(array));
     for (int32_t k = 0; k < out->n; k++) {
         out->index[target ? target[k] : k] = fold->index[k];
         out->extra[k] = -1;
@@ -64,10 +64,12 @@ static bool next_batch(struct cpl_array *array, int s, const struct held *held,
                                          : aggregation != CARPOOL_ARRAY_GLOBAL);
     struct cpl_fold fold = {0};
     bool is_made = fold_held(array, held, keeps_all, &fold);
+    if (s == 0)
+        array->kept[0] += fold.n;
     int32_t *target = is_made && !is_last ? cpl_array_alloc(fold.n, sizeof *target) : NULL;
     if (is_made && (target || is_last) && cpl_batch_make(array, &all, fold.n, out)) {
         if (target)
-            cpl_route_place(array->route, s, array->rank, array->block, fold.n, fold.index, target);
+            cpl_route_place(array->route, s, array->block, fold.n, fold.index, target);
         combine(array, held, &fold, target, out);
     } else {
         is_made = false;

@@ -1,7 +1,7 @@
 /*
  * graph: graph codes over the distributed array (carpool_array.h), as in Peters 2024, chapter 5.
  *
- *     graph boruvka|neighborhood|overload|work [options]
+ *     graph boruvka|boruvka-owned|neighborhood|overload|work [options]
  *
  * An ordinary MPI program. Every method of --method does the same --repetitions times, on the same
  * graph, which depends on --seed only and not on the number of processes. Times are those of the
@@ -24,10 +24,11 @@
 enum { MOST_METHODS = 40, MOST_REPETITIONS = 1000 };
 
 static const char usage[] =
-    "usage: graph boruvka|neighborhood|overload|work [options]\n"
-    "  boruvka: the first round of Boruvka's algorithm; neighborhood: every vertex reads all its\n"
-    "  neighbors; overload: all processes write and read the elements of one; work: what the\n"
-    "  array's own work takes, for --elements requests, without messages\n"
+    "usage: graph boruvka|boruvka-owned|neighborhood|overload|work [options]\n"
+    "  boruvka: the first round of Boruvka's algorithm; boruvka-owned: the same without what\n"
+    "  finds the least edges; neighborhood: every vertex reads all its neighbors; overload: all\n"
+    "  processes write and read the elements of one; work: what the array's own work takes, for\n"
+    "  --elements requests, without messages\n"
     "  --graph KIND      rmat (default), rgg or gnm\n"
     "  --vertices N      of the whole graph (default 65536); rmat: a power of two\n"
     "  --edges N         of the whole graph (default 16 a vertex)\n"
@@ -41,11 +42,13 @@ static const char usage[] =
     "  --ranks-per-node N  consecutive processes on a node, for the route locality\n"
     "  --seed N          of the graph (default 1)\n"
     "  --repetitions N   default 5\n"
+    "  --warmup N        repetitions before, which are checked but not timed (default 0)\n"
     "  --json            print a JSON object a line\n"
     "  --help            print this\n";
 
-enum bench { BORUVKA, NEIGHBORHOOD, OVERLOAD, WORK, N_BENCHES };
-static const char *const bench_names[] = {"boruvka", "neighborhood", "overload", "work"};
+enum bench { BORUVKA, BORUVKA_OWNED, NEIGHBORHOOD, OVERLOAD, WORK, N_BENCHES };
+static const char *const bench_names[] = {"boruvka", "boruvka-owned", "neighborhood", "overload",
+                                          "work"};
 static const char *const kind_names[] = {"rmat", "rgg", "gnm"};
 
 struct options {
@@ -54,7 +57,7 @@ struct options {
     char *methods; /* own; the names of method lie in it */
     struct graph_method method[MOST_METHODS];
     int n_methods;
-    int64_t n_elements, memory, ranks_per_node, n_repetitions;
+    int64_t n_elements, memory, ranks_per_node, n_repetitions, n_warmup;
     int is_json, wants_help;
 };
 
@@ -126,6 +129,8 @@ static int take_option(int letter, void *to, struct bench_error *error)
     case 'r':
         return bench_read_number("repetitions", 1, MOST_REPETITIONS, &options->n_repetitions,
                                  error);
+    case 'w':
+        return bench_read_number("warmup", 0, MOST_REPETITIONS, &options->n_warmup, error);
     case 'j':
         options->is_json = 1;
         return 0;
@@ -144,7 +149,8 @@ static int check_options(int n_arguments, char **arguments, struct options *opti
         return 0;
     int bench = optind < n_arguments ? find_name(bench_names, N_BENCHES, arguments[optind]) : -1;
     if (bench < 0 || optind + 1 < n_arguments)
-        return bench_fail(error, "expected one of boruvka, neighborhood, overload, work");
+        return bench_fail(error, "expected one of boruvka, boruvka-owned, neighborhood, "
+                                 "overload, work");
     options->bench = (enum bench)bench;
     if (options->graph.kind == GRAPH_RMAT && (n & (n - 1)) != 0)
         return bench_fail(error, "--vertices %lld is no power of two, which rmat needs",
@@ -170,6 +176,7 @@ static int read_options(int n_arguments, char **arguments, struct options *optio
         {"ranks-per-node", required_argument, NULL, 'p'},
         {"seed", required_argument, NULL, 's'},
         {"repetitions", required_argument, NULL, 'r'},
+        {"warmup", required_argument, NULL, 'w'},
         {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -251,9 +258,10 @@ static void report_graph(struct report *report, const struct options *options)
     report_integer(report, "seed", options->graph.seed, "");
 }
 
+/* us: of all repetitions; doubling_us: of these, what pointer doubling took. */
 static void report_method(const struct options *options, const struct graph_method *method,
-                          double *us, int64_t n_wrong, const struct graph_run *last,
-                          const struct totals *totals)
+                          double *us, double *doubling_us, int64_t n_wrong,
+                          const struct graph_run *last, const struct totals *totals)
 {
     struct report report = report_begin(stdout, options->is_json);
     size_t n = (size_t)options->n_repetitions;
@@ -265,9 +273,14 @@ static void report_method(const struct options *options, const struct graph_meth
     report_graph(&report, options);
     report_integer(&report, "ranks", n_ranks, "");
     report_text(&report, "method", method->name);
+    report_text(&report, "taken", last->taken);
     report_real(&report, "time median", bench_quantile(us, n, 0.5), 1, "us");
     report_real(&report, "time least", us[0], 1, "us");
     report_real(&report, "time most", us[n - 1], 1, "us");
+    if (options->bench == BORUVKA || options->bench == BORUVKA_OWNED) {
+        bench_sort(doubling_us, n);
+        report_real(&report, "doubling median", bench_quantile(doubling_us, n, 0.5), 1, "us");
+    }
     report_counts(&report, &last->counts, totals);
     snprintf(checksum, sizeof checksum, "%016llx", (unsigned long long)last->checksum);
     report_text(&report, "checksum", checksum);
@@ -275,6 +288,7 @@ static void report_method(const struct options *options, const struct graph_meth
     report_end(&report);
     if (!options->is_json)
         putchar('\n');
+    fflush(stdout); /* a run that is cut off keeps what it has */
 }
 
 static void run_bench(const struct options *options, const struct graph *graph,
@@ -282,11 +296,13 @@ static void run_bench(const struct options *options, const struct graph *graph,
 {
     struct graph_setting setting = {method, options->memory, (int)options->ranks_per_node,
                                     options->n_elements};
-    int n = (int)options->n_repetitions;
+    int n = (int)(options->n_warmup + options->n_repetitions);
 
     memset(runs, 0, (size_t)n * sizeof *runs);
     if (options->bench == BORUVKA)
         graph_boruvka(graph, &setting, options->graph.seed, n, runs);
+    else if (options->bench == BORUVKA_OWNED)
+        graph_boruvka_owned(graph, &setting, options->graph.seed, n, runs);
     else if (options->bench == NEIGHBORHOOD)
         graph_neighborhood(graph, &setting, options->graph.seed, n, runs);
     else
@@ -296,9 +312,9 @@ static void run_bench(const struct options *options, const struct graph *graph,
 /* All methods; returns how many results are wrong or differ from the first method's. */
 static int64_t run_methods(const struct options *options, const struct graph *graph)
 {
-    size_t n = (size_t)options->n_repetitions;
+    size_t n_before = (size_t)options->n_warmup, n = n_before + (size_t)options->n_repetitions;
     struct graph_run *runs = bench_array(n, sizeof *runs);
-    double *us = bench_array(n, sizeof *us);
+    double *us = bench_array(2 * n, sizeof *us);
     uint64_t *expected = bench_array(n, sizeof *expected);
     int64_t all_wrong = 0;
     int rank;
@@ -311,9 +327,10 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
         run_bench(options, graph, &options->method[m], runs);
         for (size_t r = 0; r < n; r++) {
             us[r] = runs[r].seconds * 1e6;
+            us[n + r] = runs[r].doubling_seconds * 1e6;
             n_wrong += runs[r].n_wrong;
         }
-        MPI_Allreduce(MPI_IN_PLACE, us, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, us, (int)(2 * n), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         MPI_Allreduce(MPI_IN_PLACE, &n_wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
         for (size_t r = 0; r < n; r++) {
             expected[r] = m == 0 ? runs[r].checksum : expected[r];
@@ -321,7 +338,8 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
         }
         struct totals totals = add_up(&runs[n - 1].counts);
         if (rank == 0)
-            report_method(options, &options->method[m], us, n_wrong, &runs[n - 1], &totals);
+            report_method(options, &options->method[m], us + n_before, us + n + n_before, n_wrong,
+                          &runs[n - 1], &totals);
         all_wrong += n_wrong;
     }
     free(runs);
@@ -340,7 +358,7 @@ static int run_all(const struct options *options, int rank)
         return 0;
     }
     if (options->bench != OVERLOAD)
-        graph_make(&options->graph, options->bench == NEIGHBORHOOD, &graph);
+        graph_make(&options->graph, options->bench != BORUVKA, &graph);
     int64_t n_wrong = run_methods(options, &graph);
     graph_free(&graph);
     if (n_wrong && rank == 0)

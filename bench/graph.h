@@ -66,8 +66,11 @@ struct graph_counts {
 
 /* A benchmark: all reads and writes of a repetition. */
 struct graph_run {
-    double seconds; /* of queueing and steps, on this process */
+    double seconds;          /* of queueing and steps, on this process */
+    double doubling_seconds; /* boruvka: of these, those of pointer doubling */
     struct graph_counts counts;
+    char taken[100]; /* the array's method in the step with most requests of this process */
+    int64_t most_requests;
     uint64_t checksum; /* of all processes' results */
     int64_t n_wrong;   /* results that differ from what is known here without the array */
 };
@@ -93,6 +96,14 @@ struct graph_setting {
  */
 void graph_boruvka(const struct graph *graph, const struct graph_setting *setting, int64_t seed,
                    int n_runs, struct graph_run *runs);
+
+/*
+ * The same round, and the same checksum, where each owner finds the least edges of its vertices
+ * itself, which is not timed: vertices only write and read parents. The graph has its edges both
+ * ways.
+ */
+void graph_boruvka_owned(const struct graph *graph, const struct graph_setting *setting,
+                         int64_t seed, int n_runs, struct graph_run *runs);
 
 /* Every vertex reads the value of each of its neighbors. The graph has its edges both ways. */
 void graph_neighborhood(const struct graph *graph, const struct graph_setting *setting,

@@ -1,12 +1,13 @@
 #!/bin/sh
 # The distributed array on simulated clusters: the benchmarks of Peters 2024 by bench/graph, weakly
-# scaled, and writes bench/results/graph.tsv (or FILE), a line a run.
+# scaled; writes bench/results/graph.tsv (or FILE), a line a run, and prints it as tables.
 #
-#   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 512)
+#   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 1024)
 #
-# Runs that are in FILE already are not made again, so that an interrupted series goes on. A run
-# may take GRAPH_SECONDS (default 3000). All methods of a benchmark must come to one checksum.
-# Method auto: the median of 41 repetitions, of which the first 21 at most are its trials.
+# Two runs at a time; with 1024 ranks only what takes minutes. Runs that are in FILE already are not
+# made again, so that an interrupted series goes on. A run may take GRAPH_SECONDS (default 900).
+# All methods of a benchmark must come to one checksum, those of boruvka and boruvka-owned to the
+# same. Method auto: the median of 3 repetitions after 30, in which its trials are.
 #
 # A rank that waits in MPI_Probe looks each simulated microsecond: more often is slow to simulate. It
 # makes the grids' steps up to 12% longer, those of MPI_Alltoallv not.
@@ -22,7 +23,7 @@ if [ "${1:-}" = -o ]; then
     [ -n "$file" ] || usage
     shift 2
 fi
-[ $# -gt 0 ] || set -- 64 256 512
+[ $# -gt 0 ] || set -- 64 256 1024
 for ranks in "$@"; do
     case $ranks in *[!0-9]*|'') usage ;; esac
 done
@@ -31,15 +32,15 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir -p "$(dirname "$file")"
-columns='benchmark graph vertices edges elements ranks method time_median_us messages writes writes_sent_by_stage writes_received_last reads reads_sent_by_stage reads_received_last checksum wrong'
+columns='benchmark graph vertices edges elements ranks method taken time_median_us doubling_median_us messages writes writes_sent_by_stage writes_received_last reads reads_sent_by_stage reads_received_last checksum wrong'
 [ -s "$file" ] || echo "$columns" | tr ' ' '\t' >"$file"
 
 # 512 vertices and 8192 edges a process (neighborhood: 2048), a sixteenth of the paper's; what
 # overload asks for is the paper's smaller case
 baseline=plain/none,plain/local
-grids=sort:equal:2,sort:equal:3,sort:equal,sort:hypercube
-shapes=sort:equal:2/local,sort:hypercube/local,sort:increase,sort:decrease,sort:hourglass,sort:inverse-hourglass,sort:locality
-variants=hash:equal:2,tree:equal:2,envelope-sort:equal:2,envelope-hash:equal:2,hash:hypercube
+few=sort:equal:2/none,sort:equal:2,sort:equal:3,sort:hypercube,hash:equal:3
+shapes=sort:equal,sort:hypercube/local,sort:increase,sort:decrease,sort:hourglass,sort:inverse-hourglass,sort:locality
+variants=hash:plain,hash:equal:2,tree:equal:2,envelope-sort:equal:2,envelope-hash:equal:2,hash:hypercube
 
 to_lines() { # JSON objects, one a line, the last perhaps cut off -> tab separated columns
     awk -v columns="$columns" '/^[{].*[}]$/ {
@@ -57,10 +58,10 @@ to_lines() { # JSON objects, one a line, the last perhaps cut off -> tab separat
     }'
 }
 
-run() { # ranks, repetitions, methods, benchmark, arguments...
-    ranks=$1 repetitions=$2 methods=$3 name=$4
+# One simulation with those of the methods that are not in FILE: graphs are made once for all.
+run() { # ranks, graph as FILE names it, methods, benchmark, arguments...
+    ranks=$1 kind=$2 methods=$3 name=$4
     shift 4
-    # several runs of one list: simulations are made in one go, and graphs once
     missing=
     for method in $(echo "$methods" | tr , ' '); do
         awk -F '\t' -v b="$name" -v g="$kind" -v r="$ranks" -v m="$method" \
@@ -68,45 +69,92 @@ run() { # ranks, repetitions, methods, benchmark, arguments...
             missing=$missing,$method
     done
     [ -n "$missing" ] || return 0
-    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-3000} \
+    repetitions='--repetitions 1'
+    [ "$methods" != auto ] || repetitions='--warmup 30 --repetitions 3'
+    out=$scratch/$name-$kind-$ranks-$(echo "$methods" | cksum | cut -d ' ' -f 1)
+    # shellcheck disable=SC2086
+    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-900} \
         SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6" sh "$here/sim/simulate.sh" -x simulated_graph "$build" "$ranks" \
-        "$here/sim/edr.machine" fattree "$name" --json --repetitions "$repetitions" --ranks-per-node 32 \
-        --method "${missing#,}" "$@" >"$scratch/out" 2>"$scratch/err"; then
+        "$here/sim/edr.machine" fattree "$name" --json $repetitions --ranks-per-node 32 \
+        --method "${missing#,}" "$@" >"$out" 2>"$out.err"; then
         echo "graph.sh: $name $kind with $ranks ranks failed:" >&2
-        cat "$scratch/err" >&2
-        failed=yes
+        cat "$out.err" >&2
+        : >"$scratch/failed"
     fi
-    to_lines <"$scratch/out" >>"$file"
+    to_lines <"$out" >"$out.lines"
+    cat "$out.lines" >>"$file" # at once: another run may write, too
 }
 
-failed=no
-for ranks in "$@"; do
-    for kind in - rmat rmat-scrambled rgg gnm; do
-        few=$baseline,$grids
-        many=$few,$shapes
-        [ $kind != rmat ] || many=$many,$variants
-        if [ $kind = - ]; then
-            run "$ranks" 1 "$many" overload
-            run "$ranks" 41 auto overload
-            continue
-        fi
-        size="--graph ${kind%-scrambled} --vertices $((512 * ranks))"
-        [ $kind != rmat-scrambled ] || size="$size --scramble"
-        size="$size --edges"
-        # shellcheck disable=SC2086
-        run "$ranks" 1 "$many" boruvka $size $((8192 * ranks))
-        # shellcheck disable=SC2086
-        run "$ranks" 1 "$few" neighborhood $size $((2048 * ranks))
-        # shellcheck disable=SC2086
-        run "$ranks" 41 auto neighborhood $size $((2048 * ranks))
+# A benchmark on a graph with so many edges a rank.
+on_graph() { # ranks, graph, methods, benchmark, edges
+    options="--graph ${2%-scrambled} --vertices $((512 * $1)) --edges $(($5 * $1))"
+    [ "$2" != rmat-scrambled ] || options="$options --scramble"
+    # shellcheck disable=SC2086
+    run "$1" "$2" "$3" "$4" $options
+}
+
+# Two at a time: the first of a pair in the background.
+both() {
+    eval "$1" &
+    eval "$2"
+    wait
+}
+
+small() { # ranks: all graphs and methods
+    for kind in rmat rmat-scrambled rgg gnm; do
+        many=$baseline,$few
+        [ $kind != rmat ] || many=$many,$shapes,$variants
+        both "on_graph $1 $kind $many boruvka 8192" \
+            "on_graph $1 $kind $baseline,$few boruvka-owned 8192; on_graph $1 $kind $baseline,$few neighborhood 2048"
     done
+    [ "$1" -gt 64 ] || on_graph "$1" rmat auto boruvka 8192 # takes long with more
+    both "on_graph $1 rmat auto neighborhood 2048" "on_graph $1 gnm auto neighborhood 2048"
+    both "on_graph $1 rmat auto boruvka-owned 8192" "run $1 - $baseline,$few,sort:hypercube/local overload; run $1 - auto overload"
+}
+
+# Of plain only what may come to an end: a step of it is a million messages, which may take minutes.
+large() { # ranks
+    both "on_graph $1 rmat plain/none boruvka-owned 8192" \
+        "on_graph $1 rmat $few boruvka-owned 8192; on_graph $1 rmat $few neighborhood 2048; run $1 - plain/local,$few overload; on_graph $1 rmat sort:equal:3,hash:equal:3 boruvka 8192"
+}
+
+for ranks in "$@"; do
+    if [ "$ranks" -le 256 ]; then small "$ranks"; else large "$ranks"; fi
 done
-# overload's results depend on the repetition, and are known beforehand
-awk -F '\t' 'NR > 1 && $1 != "overload" {
-        graph = $1 " " $2 " " $3 " " $4
-        if (graph in sum && sum[graph] != $16) { print "graph.sh: checksums differ: " graph; bad = 1 }
-        sum[graph] = $16
+
+# The times: a row a benchmark, graph and number of ranks, a column a method; the gain over plain/none,
+# or where that was not run plain/local.
+sort -t "$(printf '\t')" -k 1,1 -k 2,2 -k 6,6n "$file" | awk -F '\t' '$1 != "benchmark" {
+        row = $1 " | " ($2 == "-" ? "" : $2) " | " $6
+        if (!(row in seen)) { seen[row] = 1; rows[++n_rows] = row }
+        us[row, $7] = $9
+        if ($7 !~ /^plain/ && (!(row in best) || $9 < best[row])) { best[row] = $9; by[row] = $7 ($7 == "auto" ? " (" $8 ")" : "") }
     }
-    $17 != 0 && NR > 1 { print "graph.sh: wrong results: " $0; bad = 1 }
+    END {
+        n = split("plain/none plain/local sort:equal:2/none sort:equal:2 sort:equal:3 sort:hypercube hash:equal:3 auto", method, " ")
+        printf "| benchmark | graph | ranks |"
+        for (m = 1; m <= n; m++) printf " %s |", method[m]
+        printf " best | plain by the best |\n|---|---|---|"
+        for (m = 1; m <= n + 2; m++) printf "---|"
+        for (r = 1; r <= n_rows; r++) {
+            row = rows[r]
+            printf "\n| %s |", row
+            for (m = 1; m <= n; m++) printf " %s |", (row, method[m]) in us ? sprintf("%d", us[row, method[m]] + 0.5) : ""
+            plain = (row, "plain/none") in us ? us[row, "plain/none"] : us[row, "plain/local"]
+            printf " %s | %.1f |", by[row], (best[row] > 0) * plain / (best[row] + !best[row])
+        }
+        print ""
+    }'
+
+# overload's results depend on the repetition, and are known beforehand
+failed=no
+awk -F '\t' 'NR > 1 && $1 != "overload" {
+        benchmark = $1
+        sub(/-owned$/, "", benchmark)
+        graph = benchmark " " $2 " " $3 " " $4
+        if (graph in sum && sum[graph] != $18) { print "graph.sh: checksums differ: " graph; bad = 1 }
+        sum[graph] = $18
+    }
+    $19 != 0 && NR > 1 { print "graph.sh: wrong results: " $0; bad = 1 }
     END { exit bad }' "$file" >&2 || failed=yes
-[ $failed = no ]
+[ $failed = no ] && [ ! -e "$scratch/failed" ]

@@ -2,6 +2,7 @@
  * meet in a barrier before, and their own work on the results is left out. */
 #include "graph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,12 @@ static void finish_step(carpool_array *array, struct graph_run *run)
     check(carpool_array_step(array));
     run->seconds += MPI_Wtime();
     check(carpool_array_count(array, &counts));
+    if (counts.reads + counts.writes >= run->most_requests) {
+        const char *method;
+        check(carpool_array_method(array, &method));
+        snprintf(run->taken, sizeof run->taken, "%s", method);
+        run->most_requests = counts.reads + counts.writes;
+    }
     if (counts.n_stages > all->n_stages)
         all->n_stages = counts.n_stages;
     all->n_steps++;
@@ -96,11 +103,10 @@ static void find_least(const struct boruvka *b, const int64_t *weight, struct gr
 }
 
 /* Edges that are the least of a vertex make the other one its parent; where two vertices have the
- * same one, the smaller vertex stays a root. Returns the sum of the weights of these edges. */
-static uint64_t hook(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
+ * same one, the smaller vertex stays a root. */
+static void hook(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
 {
     const struct graph *graph = b->graph;
-    uint64_t sum = 0;
 
     start_clock(run);
     for (int64_t k = 0; k < graph->n_edges; k++) {
@@ -111,10 +117,8 @@ static uint64_t hook(const struct boruvka *b, const int64_t *weight, struct grap
         if (is_to && !(is_from && edge->to < edge->from))
             check(carpool_array_write(b->parent, edge->to, &edge->from));
         run->n_wrong += b->read[2 * k] > weight[k] || b->read[2 * k + 1] > weight[k];
-        sum += is_from || is_to ? (uint64_t)weight[k] : 0;
     }
     finish_step(b->parent, run);
-    return sum;
 }
 
 /* Replaces parents by their parents; returns whether there are any that are no roots yet. */
@@ -138,21 +142,44 @@ static int double_pointers(const struct boruvka *b, struct graph_run *run)
     return has_changed;
 }
 
-static void boruvka_round(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
+/* Pointer doubling until all parents are roots. */
+static void find_roots(const struct boruvka *b, struct graph_run *run)
+{
+    run->doubling_seconds = -run->seconds;
+    while (double_pointers(b, run))
+        continue;
+    run->doubling_seconds += run->seconds;
+}
+
+/* Of parents and least weights (0: no edge) of the own vertices, over all processes. */
+static uint64_t sum_up(const struct graph *graph, const int64_t *parent, const int64_t *least)
+{
+    uint64_t sum = 0;
+
+    for (int64_t v = 0; v < graph->n_own; v++)
+        sum += bench_hash((uint64_t)least[v], (uint64_t)(graph->first + v), (uint64_t)parent[v]);
+    return sum_of_all(sum);
+}
+
+static int64_t *reset_parents(const struct boruvka *b)
 {
     int64_t first, n, *parent;
-    uint64_t sum = 0;
 
     check(carpool_array_block(b->parent, &first, &n, (void **)&parent));
     for (int64_t v = 0; v < n; v++)
         parent[v] = first + v;
+    return parent;
+}
+
+static void boruvka_round(const struct boruvka *b, const int64_t *weight, struct graph_run *run)
+{
+    int64_t first, n, *least, *parent = reset_parents(b);
+
     find_least(b, weight, run);
-    sum = hook(b, weight, run);
-    while (double_pointers(b, run))
-        continue;
-    for (int64_t v = 0; v < n; v++)
-        sum += bench_hash(8, (uint64_t)(first + v), (uint64_t)parent[v]);
-    run->checksum = sum_of_all(sum);
+    hook(b, weight, run);
+    find_roots(b, run);
+    check(carpool_array_block(b->least, &first, &n, (void **)&least));
+    run->checksum = sum_up(b->graph, parent, least);
 }
 
 void graph_boruvka(const struct graph *graph, const struct graph_setting *setting, int64_t seed,
@@ -174,6 +201,65 @@ void graph_boruvka(const struct graph *graph, const struct graph_setting *settin
     check(carpool_array_free(&b.least));
     check(carpool_array_free(&b.parent));
     free(weight);
+    free(b.read);
+}
+
+/* ---- Boruvka, least edges found by the owners ---- */
+
+/* Of each own vertex the least weight (0: it has no edge) and where that edge leads. */
+static void find_own_least(const struct graph *graph, int64_t seed, int64_t *least, int64_t *other)
+{
+    for (int64_t k = 0; k < graph->n_edges; k++) {
+        int64_t v = graph->edge[k].from - graph->first;
+        int64_t weight = weight_of(&graph->edge[k], seed);
+        if (least[v] == 0 || weight < least[v]) {
+            least[v] = weight;
+            other[v] = graph->edge[k].to;
+        }
+    }
+}
+
+/* Vertices write where their least edges lead and read whether the edge is the other one's, too. */
+static void hook_own(const struct boruvka *b, const int64_t *least, const int64_t *other,
+                     int64_t *parent, struct graph_run *run)
+{
+    const struct graph *graph = b->graph;
+
+    start_clock(run);
+    for (int64_t v = 0; v < graph->n_own; v++)
+        if (least[v] > 0) {
+            check(carpool_array_write(b->parent, graph->first + v, &other[v]));
+            check(carpool_array_read(b->parent, other[v], &b->read[v]));
+        }
+    finish_step(b->parent, run);
+    for (int64_t v = 0; v < graph->n_own; v++) {
+        run->n_wrong += least[v] > 0 && parent[v] != other[v];
+        if (least[v] > 0 && b->read[v] == graph->first + v && graph->first + v < other[v])
+            parent[v] = graph->first + v;
+    }
+}
+
+void graph_boruvka_owned(const struct graph *graph, const struct graph_setting *setting,
+                         int64_t seed, int n_runs, struct graph_run *runs)
+{
+    struct boruvka b = {.graph = graph, .seed = seed};
+    size_t n = (size_t)graph->n_own;
+    int64_t *least = bench_array(n, sizeof *least), *other = bench_array(n, sizeof *other);
+
+    b.read = bench_array(n, sizeof *b.read);
+    if (!least || !other || !b.read)
+        graph_abort("no memory for the results");
+    find_own_least(graph, seed, least, other);
+    b.parent = make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_LAST);
+    for (int r = 0; r < n_runs; r++) {
+        int64_t *parent = reset_parents(&b);
+        hook_own(&b, least, other, parent, &runs[r]);
+        find_roots(&b, &runs[r]);
+        runs[r].checksum = sum_up(graph, parent, least);
+    }
+    check(carpool_array_free(&b.parent));
+    free(least);
+    free(other);
     free(b.read);
 }
 

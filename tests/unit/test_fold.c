@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -103,24 +104,40 @@ static void test_keeps_all(void **state)
         }
 }
 
-static void test_search(void **state)
+/* Each request gets its element's value, wherever elements were put and whatever their size. */
+static void test_spread(void **state)
 {
     (void)state;
-    int64_t sorted[1000];
+    static struct requests r;
+    static int32_t place[MOST_REQUESTS];
+    static char result[MOST_REQUESTS * 12], answer[MOST_REQUESTS * 12];
     uint64_t random = 3;
-    for (int n = 1; n <= 1000; n += 1 + n / 3) {
-        for (int k = 0; k < n; k++)
-            sorted[k] = (k ? sorted[k - 1] : 0) + 1 + random_below(&random, 5);
-        for (int from = 0; from < n; from += 1 + from / 2)
-            for (int k = from; k < n; k++)
-                assert_int_equal(cpl_fold_search(sorted, from, n, sorted[k]), k);
-    }
+    for (int round = 0; round < 40; round++)
+        for (size_t size = 8; size <= 12; size += 4) {
+            draw(&random, round % 2 > 0, &r);
+            struct cpl_fold_input input = {r.index, r.first, r.n_segments, round % 2 > 0, false};
+            struct cpl_fold fold = {0};
+            int64_t n = r.first[r.n_segments];
+            bool moves = random_below(&random, 2);
+            assert_true(cpl_fold_make(CPL_VARIANT_SORT, &input, &fold));
+            for (int32_t e = 0; e < fold.n; e++) {
+                place[e] = moves ? fold.n - 1 - e : e;
+                memset(result + (size_t)place[e] * size, 7, size);
+                memcpy(result + (size_t)place[e] * size, &fold.index[e], 8);
+            }
+            cpl_fold_spread(&fold, n, moves ? place : NULL, result, size, answer);
+            for (int64_t k = 0; k < n; k++) {
+                assert_memory_equal(answer + (size_t)k * size, &r.index[k], 8);
+                assert_true(size == 8 || answer[(size_t)k * size + size - 1] == 7);
+            }
+            cpl_fold_free(&fold);
+        }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_variants),
                                        cmocka_unit_test(test_keeps_all),
-                                       cmocka_unit_test(test_search)};
+                                       cmocka_unit_test(test_spread)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
