@@ -111,19 +111,6 @@ struct answers {
     int32_t *peer;          /* of each, a number of the stage's `from` */
 };
 
-static int from_number(const struct cpl_stage *stage, int rank)
-{
-    int low = 0, high = stage->n_from - 1;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (stage->from[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Adds an answer for one who asked; value: of the element. */
 static void add_answer(const struct cpl_array *array, int s, struct answers *answers, int64_t index,
                        int32_t asker, const char *value)
@@ -133,7 +120,8 @@ static void add_answer(const struct cpl_array *array, int s, struct answers *ans
     answers->batch.index[k] = index;
     answers->batch.extra[k] = asker;
     memcpy(answers->batch.value + (size_t)k * array->size, value, array->size);
-    answers->peer[k] = from_number(&array->route->stage[s], at);
+    const struct cpl_stage *stage = &array->route->stage[s];
+    answers->peer[k] = cpl_stage_number(stage->n_from, stage->from, at);
 }
 
 /* Puts the answers in the order of the peers they go to; the stage's in_first says how many. */

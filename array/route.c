@@ -22,12 +22,12 @@ static int *copy_peers(struct cpl_route *route, int n, const int32_t *peer)
     return ranks;
 }
 
-static int peer_number(const struct cpl_stage *stage, int rank)
+int cpl_stage_number(int n, const int *ranks, int rank)
 {
-    int low = 0, high = stage->n_to - 1;
+    int low = 0, high = n - 1;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (stage->to[middle] < rank)
+        if (ranks[middle] < rank)
             low = middle + 1;
         else
             high = middle;
@@ -55,7 +55,8 @@ static bool make_stage(struct cpl_route *route, int s, int rank, int32_t *peer)
     if (!stage->to || !stage->from || !stage->out_first || !stage->in_first || !stage->peer_of)
         return false;
     for (int owner = 0; owner < n_ranks; owner++)
-        stage->peer_of[owner] = peer_number(stage, cpl_route_next(route, s, rank, owner));
+        stage->peer_of[owner] =
+            cpl_stage_number(stage->n_to, stage->to, cpl_route_next(route, s, rank, owner));
     return true;
 }
 

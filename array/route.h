@@ -53,6 +53,9 @@ void cpl_route_free(struct cpl_route *route);
 /* The rank that a request at rank `at` for owner goes to in a stage. */
 int cpl_route_next(const struct cpl_route *route, int stage, int at, int owner);
 
+/* The number of a rank among a stage's n peers `to` or `from`, which it must be one of. */
+int cpl_stage_number(int n, const int *ranks, int rank);
+
 /* Exchanges the directions of a stage, for answers that go back in the form of requests. */
 void cpl_turn_stage(struct cpl_stage *stage);
 

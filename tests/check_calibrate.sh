@@ -14,12 +14,8 @@ carpool=$top_builddir/planner/carpool
 yield=$top_builddir/bench/.libs/libyield.so
 [ -x "$top_builddir/calibrate/carpool-calibrate" ] || skip_all "no carpool-calibrate"
 [ -n "${MPIEXEC:-}" ] && command -v "$MPIEXEC" >/dev/null 2>&1 || skip_all "no mpiexec"
-for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
-LC_ALL=C
-export LC_ALL
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
+clean_environment
+make_scratch
 
 calibrate() { # ranks, argument of mpiexec -genv or -, its value, argument of carpool calibrate...
     ranks=$1 variable=$2 value=$3

@@ -11,13 +11,9 @@ set -u
 carpool=$top_builddir/planner/carpool
 golden=$top_srcdir/tests/golden
 [ -x "$carpool" ] || skip_all "no $carpool"
-for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
-LC_ALL=C
-export LC_ALL
+clean_environment
 
-tmp=$(mktemp -d) || exit 2
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
+make_scratch
 
 run() { # argument...; leaves $tmp/out, $tmp/err and $code
     "$carpool" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null

@@ -11,9 +11,7 @@ set -u
 carpool=$top_builddir/planner/carpool
 [ -x "$carpool" ] || skip_all "no $carpool"
 command -v bash >/dev/null 2>&1 || skip_all "no bash"
-for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
-LC_ALL=C
-export LC_ALL
+clean_environment
 
 # What bash would offer after the words, the last one being completed; a line each.
 offered() { # word...

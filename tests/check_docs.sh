@@ -10,9 +10,7 @@ set -u
 . "$top_srcdir/tests/tap.sh"
 carpool=$top_builddir/planner/carpool
 [ -x "$carpool" ] || skip_all "no $carpool"
-for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
-LC_ALL=C
-export LC_ALL
+clean_environment
 
 variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')

@@ -21,12 +21,8 @@ for file in "$carpool" "$spmv" "$messages" "$library" "$yield" "$pending" "$allt
     [ -e "$file" ] || skip_all "no $file"
 done
 command -v "$mpiexec" >/dev/null 2>&1 || skip_all "no $mpiexec"
-for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
-LC_ALL=C
-export LC_ALL
-tmp=$(mktemp -d) || exit 2
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
+clean_environment
+make_scratch
 cd "$tmp" || exit 2
 "$top_builddir/bench/generate" powerlaw --rows 600 --degree 8 >m.mtx || skip_all "no matrix"
 

@@ -13,9 +13,7 @@ carpool=$top_builddir/planner/carpool
 [ -x "$carpool" ] || skip_all "no $carpool"
 LC_ALL=C
 export LC_ALL
-tmp=$(mktemp -d) || exit 2
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
+make_scratch
 
 # --- a report as of 6,400 ranks, with a name that must not be taken for HTML
 awk 'BEGIN {

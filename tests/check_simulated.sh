@@ -11,12 +11,8 @@ set -u
 . "$top_srcdir/tests/tap.sh"
 [ -x "$top_builddir/bench/sim/.libs/exchange" ] || skip_all "no SimGrid, no bench/sim/exchange"
 command -v smpirun >/dev/null 2>&1 || skip_all "no smpirun"
-for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
-LC_ALL=C
-export LC_ALL
-tmp=$(mktemp -d) || exit 2
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
+clean_environment
+make_scratch
 cd "$tmp" || exit 2
 "$top_builddir/bench/generate" powerlaw --rows 64 --degree 16 >m.mtx || skip_all "no pattern"
 sed 's/^ranks_per_node .*/ranks_per_node 16/' "$top_srcdir/bench/sim/edr.machine" >edr.machine

@@ -4,6 +4,18 @@
 tap_n=0
 tap_failed=0
 
+clean_environment() { # none of Carpool's settings, messages in English
+    for tap_name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$tap_name"; done
+    LC_ALL=C
+    export LC_ALL
+}
+
+make_scratch() { # the directory $tmp, removed when the script ends
+    tmp=$(mktemp -d) || exit 2
+    trap 'rm -rf "$tmp"' EXIT
+    trap 'exit 1' HUP INT TERM
+}
+
 ok() { # description
     tap_n=$((tap_n + 1))
     echo "ok $tap_n - $1"

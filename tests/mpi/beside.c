@@ -68,26 +68,15 @@ enum stray {
     N_STRAYS
 };
 
-static int find_name(const char *name, const char *const names[], const char *otherwise)
-{
-    int i = 0;
-    while (names[i] != NULL && strcmp(names[i], name) != 0)
-        i++;
-    if (names[i] == NULL && strcmp(name, otherwise) != 0) {
-        fprintf(stderr, "unknown name %s\n", name);
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    return i;
-}
-
 static struct program read_options(int argc, char **argv)
 {
     static const char *const types_names[] = {"basic", "derived", "all", NULL};
     return (struct program){
-        .kind = find_name(test_option_text(argc, argv, "--graph", "simple"), kind_names, "simple"),
-        .op = find_name(test_option_text(argc, argv, "--op", "alltoallv"), op_names, "all"),
-        .types = (enum types)find_name(test_option_text(argc, argv, "--types", "all"), types_names,
-                                       "all"),
+        .kind =
+            test_find_name(test_option_text(argc, argv, "--graph", "simple"), kind_names, "simple"),
+        .op = test_find_name(test_option_text(argc, argv, "--op", "alltoallv"), op_names, "all"),
+        .types = (enum types)test_find_name(test_option_text(argc, argv, "--types", "all"),
+                                            types_names, "all"),
         .n_graphs = (int)test_option(argc, argv, "--graphs", 1),
         .n_calls = (int)test_option(argc, argv, "--calls", 60),
         .stray = (int)test_option(argc, argv, "--stray", 0),

@@ -108,6 +108,18 @@ bool test_flag(int argc, char **argv, const char *name)
     return false;
 }
 
+int test_find_name(const char *name, const char *const names[], const char *otherwise)
+{
+    int i = 0;
+    while (names[i] != NULL && strcmp(names[i], name) != 0)
+        i++;
+    if (names[i] == NULL && strcmp(name, otherwise) != 0) {
+        fprintf(stderr, "unknown name %s\n", name);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return i;
+}
+
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

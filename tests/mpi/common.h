@@ -44,6 +44,9 @@ void test_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 long test_option(int argc, char **argv, const char *name, long otherwise);
 const char *test_option_text(int argc, char **argv, const char *name, const char *otherwise);
 bool test_flag(int argc, char **argv, const char *name);
+/* Index of a name in a list that ends with NULL, that of the NULL for `otherwise`; aborts with 2
+ * for an unknown one. */
+int test_find_name(const char *name, const char *const names[], const char *otherwise);
 
 /* splitmix64. A key made from a key and a value depends on both; keys seed generators. */
 uint64_t test_key(uint64_t key, int64_t value);

@@ -33,26 +33,15 @@ struct user {
     int n_calls;
 };
 
-static int find_name(const char *name, const char *const names[], const char *otherwise)
-{
-    int i = 0;
-    while (names[i] != NULL && strcmp(names[i], name) != 0)
-        i++;
-    if (names[i] == NULL && strcmp(name, otherwise) != 0) {
-        fprintf(stderr, "unknown name %s\n", name);
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    return i;
-}
-
 static struct options read_options(int argc, char **argv)
 {
     static const char *const types_names[] = {"basic", "derived", "all", NULL};
     struct options opt = {
-        .kind = find_name(test_option_text(argc, argv, "--graph", "random"), kind_names, "mix"),
-        .op = find_name(test_option_text(argc, argv, "--op", "all"), op_names, "all"),
-        .types = (enum types)find_name(test_option_text(argc, argv, "--types", "all"), types_names,
-                                       "all"),
+        .kind =
+            test_find_name(test_option_text(argc, argv, "--graph", "random"), kind_names, "mix"),
+        .op = test_find_name(test_option_text(argc, argv, "--op", "all"), op_names, "all"),
+        .types = (enum types)test_find_name(test_option_text(argc, argv, "--types", "all"),
+                                            types_names, "all"),
         .n_calls = (int)test_option(argc, argv, "--calls", 10),
         .n_graphs = (int)test_option(argc, argv, "--graphs", 2),
         .max_count = (int)test_option(argc, argv, "--max-count", 20),

@@ -48,27 +48,16 @@ static bool is_blocking(enum form form)
     return form == FORM_BLOCKING || form == FORM_BLOCKING_C;
 }
 
-static int find_name(const char *name, const char *const names[], const char *otherwise)
-{
-    int i = 0;
-    while (names[i] != NULL && strcmp(names[i], name) != 0)
-        i++;
-    if (names[i] == NULL && strcmp(name, otherwise) != 0) {
-        fprintf(stderr, "unknown name %s\n", name);
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    return i;
-}
-
 static struct program read_options(int argc, char **argv)
 {
     static const char *const types_names[] = {"basic", "derived", "all", NULL};
     return (struct program){
-        .kind = find_name(test_option_text(argc, argv, "--graph", "random"), kind_names, "mix"),
-        .op = find_name(test_option_text(argc, argv, "--op", "all"), op_names, "all"),
-        .form = find_name(test_option_text(argc, argv, "--form", "all"), form_names, "all"),
-        .types = (enum types)find_name(test_option_text(argc, argv, "--types", "all"), types_names,
-                                       "all"),
+        .kind =
+            test_find_name(test_option_text(argc, argv, "--graph", "random"), kind_names, "mix"),
+        .op = test_find_name(test_option_text(argc, argv, "--op", "all"), op_names, "all"),
+        .form = test_find_name(test_option_text(argc, argv, "--form", "all"), form_names, "all"),
+        .types = (enum types)test_find_name(test_option_text(argc, argv, "--types", "all"),
+                                            types_names, "all"),
         .n_events = (int)test_option(argc, argv, "--events", 100),
         .n_graphs = (int)test_option(argc, argv, "--graphs", 2),
         .n_slots = (int)test_option(argc, argv, "--slots", 3),
