@@ -53,7 +53,7 @@ for matrix in "$@"; do
                 -genv CARPOOL_STRATEGY "$strategy" -genv CARPOOL_REPORT "$work/report.json" \
                 "$build/bench/spmv" --json --compare --form $form --partition metis \
                 --iterations 200 "$matrix" >"$work/ride.json" || failed=1
-            chosen=$(sed -n 's/.*"strategy": "\(.*\)".*/\1/p' "$work/report.json")
+            chosen=$(value strategy "$work/report.json")
             name=${matrix##*/}
             verdict=same
             if [ "$(value checksum "$work/plain.json")" != "$(value checksum "$work/ride.json")" ]; then
