@@ -47,7 +47,7 @@ static double messages_us(const struct model *m, double n_near, double n_far)
 static double bytes_us(const struct model *m, double bytes, double far_part)
 {
     double far_ns = m->costs->link[CPL_LINK_NETWORK].ns_per_byte;
-    double node_ns = m->costs->node_ns_per_byte * m->ranks_per_node;
+    double node_ns = cpl_wave_node_ns(m->costs) * m->ranks_per_node;
     far_ns = node_ns > far_ns ? node_ns : far_ns;
     return bytes *
            (far_part * far_ns + (1 - far_part) * m->costs->link[CPL_LINK_NODE].ns_per_byte) * 1e-3;

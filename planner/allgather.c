@@ -128,7 +128,7 @@ static void finish(struct steps *steps, double times)
         double wire_us = bytes * machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
         if (bytes > 0)
             wire_us = larger(wire_us, larger(node->net_out, node->net_in) *
-                                          machine->costs.node_ns_per_byte * 1e-3);
+                                          cpl_wave_node_ns(&machine->costs) * 1e-3);
         slowest_us = larger(slowest_us, load->fixed_us + load->inside_us + wire_us);
     }
     steps->us += times * slowest_us;

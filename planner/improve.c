@@ -16,6 +16,11 @@
 /* Steps that it takes to sharpen a wave, for each rank. */
 #define SHARPEN_STEPS 1
 
+/* Steps that it takes to build and price a plan, for each message and wave; and the part of all
+ * steps that may go there, if it is not done once only. */
+#define LOOK_STEPS 3
+#define LOOK_SHARE 0.25
+
 struct search {
     struct cpl_improve_state state;
     struct cpl_path_finder finder;
@@ -23,10 +28,10 @@ struct search {
     double heat;
     int32_t mover[MAX_PARTS_TOGETHER];
     int32_t most_together;
-    bool joined;         /* this time parts of a pair that move stay together: one search for all */
-    int32_t *old_stops;  /* of the movers */
-    int32_t *best_stops; /* of all messages */
-    double best_us;
+    bool joined;        /* this time parts of a pair that move stay together: one search for all */
+    int32_t *old_stops; /* of the movers */
+    struct cpl_routes *routes; /* the best ones met */
+    double best_us;            /* what they take by the chain model */
 };
 
 static int32_t random_below(struct search *s, int32_t n)
@@ -200,28 +205,52 @@ static void move(struct search *s)
     move_together(s, n, &(struct cpl_banned_edge){e.wave, e.from, e.to}, allowed - 1e-12);
 }
 
-static void keep_best(struct search *s)
+static enum cpl_status chain_cost(const struct cpl_strategy_input *input,
+                                  const struct cpl_routes *routes, double *us,
+                                  struct cpl_error *error)
 {
-    double us = cpl_time_loads_us(&s->state.loads);
-    if (us >= s->best_us)
-        return;
+    struct cpl_plan plan;
+    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
+    cpl_plan_free(&plan);
+    return status;
+}
+
+/* Keeps the present routes if they are the best met so far. */
+static enum cpl_status look(struct search *s, const struct cpl_strategy_input *input,
+                            struct cpl_error *error)
+{
+    struct cpl_routes present = *s->routes;
+    double us;
+    present.stops = s->state.stops;
+    s->finder.work += LOOK_STEPS * present.n_messages * present.n_waves;
+    enum cpl_status status = chain_cost(input, &present, &us, error);
+    if (status || us >= s->best_us)
+        return status;
     s->best_us = us;
-    memcpy(s->best_stops, s->state.stops,
-           (size_t)s->state.pattern->n_messages * (size_t)s->state.n_waves * sizeof(int32_t));
+    memcpy(s->routes->stops, present.stops,
+           (size_t)present.n_messages * (size_t)present.n_waves * sizeof(int32_t));
+    return CPL_OK;
+}
+
+/* How often to look, of every SHARPENINGS times. */
+static int32_t count_looks(const struct search *s, const struct cpl_improve_schedule *schedule)
+{
+    double steps = (double)LOOK_STEPS * (double)s->routes->n_messages * s->routes->n_waves;
+    double n = LOOK_SHARE * (double)schedule->work / steps;
+    return n < 1 ? 1 : n < SHARPENINGS ? (int32_t)n : SHARPENINGS;
 }
 
 static enum cpl_status prepare(struct search *s, const struct cpl_strategy_input *input,
-                               const struct cpl_routes *routes, struct cpl_arena *arena)
+                               struct cpl_arena *arena, struct cpl_error *error)
 {
-    size_t n_stops = (size_t)routes->n_messages * (size_t)routes->n_waves;
-    s->old_stops = CPL_ARENA_ARRAY(arena, int32_t, MAX_PARTS_TOGETHER * (size_t)routes->n_waves);
-    s->best_stops = CPL_ARENA_ARRAY(arena, int32_t, n_stops);
-    if (!s->old_stops || !s->best_stops || cpl_improve_init(&s->state, input, routes, arena) ||
+    s->old_stops = CPL_ARENA_ARRAY(arena, int32_t, MAX_PARTS_TOGETHER * (size_t)s->routes->n_waves);
+    if (!s->old_stops || cpl_improve_init(&s->state, input, s->routes, arena) ||
         cpl_path_finder_init(&s->finder, &s->state, arena))
-        return CPL_ERR_NOMEM;
-    s->best_us = cpl_time_loads_us(&s->state.loads);
-    memcpy(s->best_stops, routes->stops, n_stops * sizeof(int32_t));
-    return CPL_OK;
+        return cpl_fail_memory(error, "the search");
+    return chain_cost(input, s->routes, &s->best_us, error);
 }
 
 /* Sharpness per microsecond: the schedule's is per share of the mean wave's time. */
@@ -240,10 +269,12 @@ enum cpl_status cpl_improve_routes(const struct cpl_strategy_input *input,
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct search s = {.random = schedule->seed,
+                       .routes = routes,
                        .most_together = input->pattern->pairs ? MAX_PARTS_TOGETHER : MAX_TOGETHER};
     if (routes->n_waves > CPL_MAX_LAYERS || routes->n_messages > INT32_MAX / CPL_MAX_LAYERS)
         return cpl_fail(error, CPL_ERR_UNFIT, "a search takes at most %d waves", CPL_MAX_LAYERS);
-    enum cpl_status status = prepare(&s, input, routes, &arena);
+    enum cpl_status status = prepare(&s, input, &arena, error);
+    int32_t n_looks = count_looks(&s, schedule);
     for (int32_t step = 0; step < SHARPENINGS && !status; step++) {
         double done = (double)step / (SHARPENINGS - 1);
         int64_t end = schedule->work / SHARPENINGS * (step + 1);
@@ -251,13 +282,11 @@ enum cpl_status cpl_improve_routes(const struct cpl_strategy_input *input,
         cpl_time_loads_sharpen(&s.state.loads, sharpness_at(&s, schedule, done));
         while (s.finder.work < end && !s.state.failed)
             move(&s);
-        if (!s.state.failed)
-            keep_best(&s);
-        status = s.state.failed ? CPL_ERR_NOMEM : CPL_OK;
+        if (s.state.failed)
+            status = cpl_fail_memory(error, "the search");
+        else if ((step + 1) * n_looks / SHARPENINGS > step * n_looks / SHARPENINGS)
+            status = look(&s, input, error);
     }
-    if (!status)
-        memcpy(routes->stops, s.best_stops,
-               (size_t)routes->n_messages * (size_t)routes->n_waves * sizeof(int32_t));
     cpl_arena_free(&arena);
-    return status ? cpl_fail_memory(error, "the search") : CPL_OK;
+    return status;
 }

@@ -22,9 +22,9 @@ struct cpl_improve_schedule {
 };
 
 /* Improves routes of at most CPL_MAX_LAYERS waves in place; messages of one payload class share a
- * segment where they ride together. The best routes met, by the model, are kept: never worse than
- * before. Returns CPL_OK, CPL_ERR_UNFIT (more waves), CPL_ERR_NOMEM (the routes are then
- * unchanged). Deterministic. */
+ * segment where they ride together. Now and then the plan is made and priced by the chain model
+ * (plan.h); the best routes seen then are kept: never worse than before, also after an error.
+ * Returns CPL_OK, CPL_ERR_UNFIT (more waves), CPL_ERR_NOMEM. Deterministic. */
 enum cpl_status cpl_improve_routes(const struct cpl_strategy_input *input,
                                    const struct cpl_improve_schedule *schedule,
                                    struct cpl_routes *routes, struct cpl_error *error);

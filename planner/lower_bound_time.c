@@ -256,7 +256,7 @@ static double rank_us(const struct bounds *b, const struct traffic *t)
 static double node_us(const struct bounds *b, const struct traffic *t, int32_t n_ranks)
 {
     double us_per_byte =
-        larger(b->machine->costs.node_ns_per_byte * 1e-3, b->network_us_per_byte / n_ranks);
+        larger(cpl_wave_node_ns(&b->machine->costs) * 1e-3, b->network_us_per_byte / n_ranks);
     double out = larger(b->network.send_us, t->out * b->unit_bytes * us_per_byte);
     double in = larger(b->network.recv_us, t->in * b->unit_bytes * us_per_byte);
     double us = larger(t->n_out > 0 ? out : 0, t->n_in > 0 ? in : 0);

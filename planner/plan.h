@@ -110,9 +110,9 @@ enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_mach
 
 /* The same by the chain model, without a barrier between waves, what decides between plans: each
  * rank sends an edge as soon as its bundles are there, and receives in the order of arrival;
- * overheads follow each other at both ends, bytes on the ways out of and into ranks and nodes. The
- * time at which the last rank is done. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. O(segments +
- * edges log edges). */
+ * overheads follow each other at both ends, bytes on the ways out of and into ranks; messages under
+ * way share the ports of nodes. The time at which the last rank is done. Returns CPL_OK,
+ * CPL_ERR_ARG, CPL_ERR_NOMEM. O(segments + edges log edges). */
 enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cpl_machine *machine,
                                     double unit_bytes, double *microseconds,
                                     struct cpl_error *error);

@@ -4,10 +4,10 @@
  * A rank has one processor. It starts with what does not wait for anybody, in the plan's order.
  * Then it takes in what arrives, in the order of arrival, and after each message sends what that
  * one was the last for, as the executor does (shim/executor.c). Inside a node a processor copies
- * the bytes at each end. Between nodes the bytes follow each other on the way out of a rank, out of
- * its node, into the receiver's node and into the receiver; a message that finds the way free is
- * slowed down by the slowest of these only. Of events at the same time the edge of the lower number
- * is first.
+ * the bytes at each end. Between nodes messages share the port of the sender's node and that of the
+ * receiver's: of a port, each message under way has the same part. On the way out of a rank and
+ * into one they follow each other. A message that finds all of these free is slowed down by the
+ * slowest only. Of events at the same time the edge of the lower number is first.
  *
  * The cores that the ranks of a node share are not simulated but counted: the exchange takes no
  * less than the processor time of a node's ranks divided by its cores, where these are fewer; a
@@ -17,25 +17,39 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Where a message is: between nodes it passes all of these, inside a node it is there at once. */
-enum stage { STAGE_LEAVES_NODE, STAGE_ENTERS_NODE, STAGE_IS_THERE };
+enum happening {
+    STARTS,     /* an edge's bytes reach the ports of both nodes */
+    IS_THROUGH, /* a port has served the first of its edges */
+    IS_THERE,   /* an edge has arrived */
+};
 
 struct event {
     double us;
-    int64_t edge;
-    enum stage stage;
+    int64_t number; /* of an edge, or of a port */
+    enum happening what;
+    int32_t version; /* of a port's state: another one has made the event void */
 };
 
-/* A way that bytes follow each other on, out and in: when each is free. */
+/* An edge in a port, through when the port has served each of its edges so many bytes. */
+struct share {
+    double bytes;
+    int64_t edge;
+};
+
+/* One direction of a node's way to the network. All edges in it are served alike. */
 struct port {
-    double out_us;
-    double in_us;
+    double bytes; /* that an edge was served which was there since the port was last empty */
+    double us;    /* as of then */
+    int32_t version;
+    int64_t n;
+    struct share *shares; /* a heap, the next that will be through on top */
 };
 
 struct rank_state {
     double clock_us; /* when its processor is free */
     double busy_us;  /* what it has worked in all */
-    struct port port;
+    double out_us;   /* when its way to the network is free, out and in */
+    double in_us;
 };
 
 /* An out-edge that waits for an in-edge, in a list of all that do. */
@@ -43,6 +57,9 @@ struct feed {
     int64_t edge;
     int64_t next; /* in chain.feeds; -1: the last */
 };
+
+/* At most: one for each port that it joined, even if void, and one for its arrival. */
+#define EVENTS_OF_AN_EDGE 3
 
 struct chain {
     const struct cpl_plan *plan;
@@ -52,15 +69,19 @@ struct chain {
     int64_t n_feeds;
     int64_t *first_feed; /* edge -> the first that waits for it, in feeds; -1: none */
     int32_t *missing;    /* edge -> edges that its sender still waits for */
+    int8_t *n_through;   /* edge -> ports that it has passed, of two */
+    double *out_us;      /* edge -> when its bytes have left its sender */
     struct rank_state *rank;
-    struct port *node;
-    struct event *heap; /* the next one on top; one for each edge on its way */
+    struct port *port;  /* of node j: 2 j out, 2 j + 1 in */
+    struct event *heap; /* the next one on top */
     int64_t n_heap;
 };
 
 static bool sooner(const struct event *a, const struct event *b)
 {
-    return a->us < b->us || (!(a->us > b->us) && a->edge < b->edge);
+    if (a->us < b->us || a->us > b->us)
+        return a->us < b->us;
+    return a->number != b->number ? a->number < b->number : a->what < b->what;
 }
 
 static void push(struct chain *c, struct event event)
@@ -83,6 +104,34 @@ static struct event pop(struct chain *c)
         at = child;
     }
     c->heap[at] = last;
+    return top;
+}
+
+static bool less(const struct share *a, const struct share *b)
+{
+    return a->bytes < b->bytes || (!(a->bytes > b->bytes) && a->edge < b->edge);
+}
+
+static void push_share(struct port *port, struct share share)
+{
+    int64_t at = port->n++;
+    for (; at > 0 && less(&share, &port->shares[(at - 1) / 2]); at = (at - 1) / 2)
+        port->shares[at] = port->shares[(at - 1) / 2];
+    port->shares[at] = share;
+}
+
+static struct share pop_share(struct port *port)
+{
+    struct share top = port->shares[0], last = port->shares[--port->n];
+    int64_t at = 0;
+    for (int64_t child = 1; child < port->n; child = 2 * at + 1) {
+        child += child + 1 < port->n && less(&port->shares[child + 1], &port->shares[child]);
+        if (!less(&port->shares[child], &last))
+            break;
+        port->shares[at] = port->shares[child];
+        at = child;
+    }
+    port->shares[at] = last;
     return top;
 }
 
@@ -182,42 +231,71 @@ static void send(struct chain *c, int64_t e)
     enum cpl_link_class class_ = link_class(c, edge);
     const struct cpl_link_cost *link = &c->machine->costs.link[class_];
     work(rank, end_us(c, edge, link->send_us));
-    if (class_ == CPL_LINK_NETWORK)
-        push(c, (struct event){rank->clock_us, e, STAGE_LEAVES_NODE});
-    else
-        push(c, (struct event){rank->clock_us + link->latency_us, e, STAGE_IS_THERE});
+    push(c, (struct event){rank->clock_us + link->latency_us, e,
+                           class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});
 }
 
-/* The last byte leaves. */
-static void leave_node(struct chain *c, const struct event *event)
+/* Says when a port will be through with the first of its edges, as things are now. */
+static void foresee(struct chain *c, int64_t p)
 {
-    const struct cpl_edge *edge = &c->plan->edges[event->edge];
-    const struct cpl_link_cost *link = &c->machine->costs.link[CPL_LINK_NETWORK];
-    double bytes = edge_bytes(c, edge);
-    double *rank_us = &c->rank[edge->from].port.out_us;
-    double *node_us = &c->node[c->machine->node[edge->from]].out_us;
-    *rank_us = later(event->us, *rank_us) + bytes * link->ns_per_byte * 1e-3;
-    *node_us = later(event->us, *node_us) + bytes * c->machine->costs.node_ns_per_byte * 1e-3;
-    push(c, (struct event){later(*rank_us, *node_us) + link->latency_us, event->edge,
-                           STAGE_ENTERS_NODE});
+    struct port *port = &c->port[p];
+    port->version++;
+    if (port->n == 0)
+        return;
+    double us_per_byte = c->machine->costs.node_ns_per_byte * 1e-3 * (double)port->n;
+    double us = port->us + (port->shares[0].bytes - port->bytes) * us_per_byte;
+    push(c, (struct event){later(us, port->us), p, IS_THROUGH, port->version});
 }
 
-/* The last byte would be there now if all ways in were free. */
-static void enter_node(struct chain *c, const struct event *event)
+/* An edge's bytes reach a port. */
+static void join(struct chain *c, int64_t p, int64_t e, double us)
 {
-    const struct cpl_edge *edge = &c->plan->edges[event->edge];
-    double bytes = edge_bytes(c, edge);
-    double *rank_us = &c->rank[edge->to].port.in_us;
-    double *node_us = &c->node[c->machine->node[edge->to]].in_us;
-    *rank_us = later(
-        event->us, *rank_us + bytes * c->machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3);
-    *node_us = later(event->us, *node_us + bytes * c->machine->costs.node_ns_per_byte * 1e-3);
-    push(c, (struct event){later(*rank_us, *node_us), event->edge, STAGE_IS_THERE});
+    struct port *port = &c->port[p];
+    double us_per_byte = c->machine->costs.node_ns_per_byte * 1e-3 * (double)port->n;
+    if (port->n == 0)
+        port->bytes = 0;
+    else if (us_per_byte > 0)
+        port->bytes += (us - port->us) / us_per_byte;
+    port->us = us;
+    push_share(port, (struct share){port->bytes + edge_bytes(c, &c->plan->edges[e]), e});
+    foresee(c, p);
+}
+
+/* Bytes that find all ways free. */
+static void start(struct chain *c, const struct event *event)
+{
+    const struct cpl_edge *edge = &c->plan->edges[event->number];
+    double us = edge_bytes(c, edge) * c->machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+    double *out_us = &c->rank[edge->from].out_us;
+    *out_us = later(event->us, *out_us) + us;
+    c->out_us[event->number] = *out_us;
+    join(c, 2 * (int64_t)c->machine->node[edge->from], event->number, event->us);
+    join(c, 2 * (int64_t)c->machine->node[edge->to] + 1, event->number, event->us);
+}
+
+/* The last byte of an edge that is through both ports is there if the ways of its ranks are free.
+ */
+static void pass(struct chain *c, const struct event *event)
+{
+    struct port *port = &c->port[event->number];
+    if (event->version != port->version)
+        return;
+    struct share share = pop_share(port);
+    port->bytes = share.bytes;
+    port->us = event->us;
+    foresee(c, event->number);
+    if (++c->n_through[share.edge] < 2)
+        return;
+    const struct cpl_edge *edge = &c->plan->edges[share.edge];
+    double us = edge_bytes(c, edge) * c->machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+    double *in_us = &c->rank[edge->to].in_us;
+    *in_us = later(later(event->us, c->out_us[share.edge]), *in_us + us);
+    push(c, (struct event){*in_us, share.edge, IS_THERE, 0});
 }
 
 static void take_in(struct chain *c, const struct event *event)
 {
-    const struct cpl_edge *edge = &c->plan->edges[event->edge];
+    const struct cpl_edge *edge = &c->plan->edges[event->number];
     struct rank_state *rank = &c->rank[edge->to];
     if (event->us > rank->clock_us) {
         rank->clock_us = event->us;
@@ -225,7 +303,7 @@ static void take_in(struct chain *c, const struct event *event)
             work(rank, c->machine->costs.switch_us);
     }
     work(rank, end_us(c, edge, c->machine->costs.link[link_class(c, edge)].recv_us));
-    for (int64_t f = c->first_feed[event->edge]; f >= 0; f = c->feeds[f].next)
+    for (int64_t f = c->first_feed[event->number]; f >= 0; f = c->feeds[f].next)
         if (--c->missing[c->feeds[f].edge] == 0)
             send(c, c->feeds[f].edge);
 }
@@ -256,13 +334,34 @@ static void simulate(struct chain *c, const int64_t *out_first, const int64_t *o
             send(c, out[k]);
     while (c->n_heap > 0) {
         struct event event = pop(c);
-        if (event.stage == STAGE_LEAVES_NODE)
-            leave_node(c, &event);
-        else if (event.stage == STAGE_ENTERS_NODE)
-            enter_node(c, &event);
+        if (event.what == STARTS)
+            start(c, &event);
+        else if (event.what == IS_THROUGH)
+            pass(c, &event);
         else
             take_in(c, &event);
     }
+}
+
+/* Room for all edges that a port may have at once. */
+static enum cpl_status make_ports(struct chain *c, struct cpl_arena *arena)
+{
+    const struct cpl_plan *plan = c->plan;
+    int64_t n_ports = 2 * (int64_t)c->machine->n_nodes, n = 0;
+    c->port = CPL_ARENA_ARRAY(arena, struct port, n_ports);
+    struct share *shares = CPL_ARENA_ARRAY(arena, struct share, 2 * plan->n_edges);
+    if (!c->port || !shares)
+        return CPL_ERR_NOMEM;
+    for (int64_t e = 0; e < plan->n_edges; e++) {
+        c->port[2 * (int64_t)c->machine->node[plan->edges[e].from]].n++;
+        c->port[2 * (int64_t)c->machine->node[plan->edges[e].to] + 1].n++;
+    }
+    for (int64_t p = 0; p < n_ports; p++) {
+        c->port[p].shares = shares + n;
+        n += c->port[p].n;
+        c->port[p].n = 0;
+    }
+    return CPL_OK;
 }
 
 static enum cpl_status run(struct chain *c, struct cpl_arena *arena, double *us)
@@ -274,10 +373,11 @@ static enum cpl_status run(struct chain *c, struct cpl_arena *arena, double *us)
     c->first_feed = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
     c->missing = CPL_ARENA_ARRAY(arena, int32_t, plan->n_edges);
     c->rank = CPL_ARENA_ARRAY(arena, struct rank_state, plan->n_ranks);
-    c->node = CPL_ARENA_ARRAY(arena, struct port, c->machine->n_nodes);
-    c->heap = CPL_ARENA_ARRAY(arena, struct event, plan->n_edges);
-    if (!out_first || !out || !c->feeds || !c->first_feed || !c->missing || !c->rank || !c->node ||
-        !c->heap)
+    c->n_through = CPL_ARENA_ARRAY(arena, int8_t, plan->n_edges);
+    c->out_us = CPL_ARENA_ARRAY(arena, double, plan->n_edges);
+    c->heap = CPL_ARENA_ARRAY(arena, struct event, EVENTS_OF_AN_EDGE * plan->n_edges);
+    if (!out_first || !out || !c->feeds || !c->first_feed || !c->missing || !c->rank ||
+        !c->n_through || !c->out_us || !c->heap || make_ports(c, arena))
         return CPL_ERR_NOMEM;
     group_edges(plan, false, out_first, out);
     enum cpl_status status = find_all_feeds(c, out_first, out, arena);

@@ -104,7 +104,7 @@ static double finish_wave(struct wave_loads *loads)
     for (int32_t k = 0; k < machine->n_nodes; k++) {
         const struct node_load *node = &loads->node[k];
         slowest = larger(slowest, wire_time(&machine->costs, node->net_out, node->net_in,
-                                            machine->costs.node_ns_per_byte));
+                                            cpl_wave_node_ns(&machine->costs)));
         if (machine->cores_per_node > 0)
             slowest = larger(slowest, node->busy_us / machine->cores_per_node);
     }

@@ -339,7 +339,7 @@ static enum cpl_status begin_all(const struct cpl_strategy_input *input,
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
         const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
-        int32_t n_waves = ranked->n_waves > FEWEST_WAVES ? ranked->n_waves : FEWEST_WAVES;
+        int32_t n_waves = ranked->n_waves;
         if (n_waves > MOST_WAVES || taken[n_waves] ||
             ranked->us > WORTH_A_START * ranking->ranked[0].us)
             continue;

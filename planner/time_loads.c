@@ -15,7 +15,7 @@ enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct c
     *loads = (struct cpl_time_loads){
         .machine = machine,
         .n_waves = n_waves,
-        .node_us_per_byte = costs->node_ns_per_byte * 1e-3,
+        .node_us_per_byte = cpl_wave_node_ns(costs) * 1e-3,
         .net_us_per_byte = costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3,
         .rank = CPL_ARENA_ARRAY(arena, struct cpl_rank_load,
                                 (size_t)machine->n_ranks * (size_t)n_waves),

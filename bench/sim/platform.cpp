@@ -9,9 +9,8 @@
  * between nodes as the machine file says. Inside a node both ends copy its bytes. Between nodes it
  * travels over the links of the topology, which messages share; a link's latency is such that the
  * mean over all pairs of nodes is the machine's latency_us. Every link, a node's port among them,
- * has the bandwidth that a rank has alone (network.ns_per_byte). What ranks get of a port when
- * their messages meet follows from the simulation; network.node_ns_per_byte is what the planner
- * takes it for, and may not be smaller. */
+ * has the bandwidth that a rank has alone, so network.ns_per_byte and network.node_ns_per_byte must
+ * be the same. */
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
 
@@ -49,9 +48,10 @@ void read_machine()
         throw std::runtime_error(std::string("CPL_SIM_MACHINE: ") + error.text);
     const cpl_costs &costs = machine.costs;
     if (costs.link[CPL_LINK_NETWORK].ns_per_byte <= 0 ||
+        costs.link[CPL_LINK_NETWORK].ns_per_byte < costs.node_ns_per_byte ||
         costs.link[CPL_LINK_NETWORK].ns_per_byte > costs.node_ns_per_byte)
-        throw std::runtime_error("CPL_SIM_MACHINE: expected network.ns_per_byte above 0 and not "
-                                 "above network.node_ns_per_byte");
+        throw std::runtime_error("CPL_SIM_MACHINE: expected network.ns_per_byte above 0 and "
+                                 "network.node_ns_per_byte the same");
 }
 
 const cpl_link_cost &link_cost(const sg4::Host *a, const sg4::Host *b)

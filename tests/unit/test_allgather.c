@@ -16,14 +16,14 @@
 #define MOST_RANKS 70
 
 /* Costs that are easily added up: inside a node 1 us and 1 us/KB at each end, between nodes 4 us,
- * 10 us/KB and 20 us/KB for the node; 5 ns a segment. */
+ * 10 us/KB and 20 us/KB for the node's port, with what waves add to that; 5 ns a segment. */
 static struct cpl_machine make_machine(int32_t n_ranks, const int64_t *node)
 {
     const struct cpl_link_cost inside = {0.5, 0.5, 0, 1}, network = {1, 1, 2, 10};
     struct cpl_machine machine;
     assert_int_equal(cpl_machine_from_places(n_ranks, node, NULL, NULL, 0, &machine, NULL), CPL_OK);
     machine.costs = (struct cpl_costs){
-        .link = {inside, inside, network}, .node_ns_per_byte = 20, .segment_ns = 5};
+        .link = {inside, inside, network}, .node_ns_per_byte = 20 / CPL_WAVE_NODE, .segment_ns = 5};
     return machine;
 }
 

@@ -269,8 +269,8 @@ static void test_time_by_hand(void **state)
     check_time(one, 1, 1, 256 + 128 + 0.5);
     check_time(two, 2, 2, 256 + 128 + 0.5);
     check_time(same, 2, 2, 256 + 128 + 0.5);
-    check_time(more, 2, 2, 256 + 192);
-    check_time(far, 1, 1, 256 + 128 * 8);
+    check_time(more, 2, 2, 256 + CPL_WAVE_NODE * 192);
+    check_time(far, 1, 1, 256 + CPL_WAVE_NODE * 128 * 8);
 }
 
 /* One rank to 63 others on one node, messages without bytes. The best is three waves of three sends

@@ -5,6 +5,7 @@
 #include "plans.h"
 #include "random_pattern.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,13 +14,13 @@
 
 #include <cmocka.h>
 
-/* The plan's time by the chain model with units of one byte is exactly us. */
+/* The plan's time by the chain model with units of one byte is us, but for rounding. */
 static void check_chain(const struct cpl_plan *plan, const struct cpl_machine *machine, double us)
 {
     double got = -1;
     struct cpl_error error = {""};
     assert_int_equal(cpl_plan_chain_cost(plan, machine, 1, &got, &error), CPL_OK);
-    if (got < us || got > us)
+    if (fabs(got - us) > 1e-7 * (1 + us))
         fail_msg("%.10g us instead of %.10g", got, us);
 }
 
@@ -143,9 +144,27 @@ static void test_chain_shares_cores(void **state)
     cpl_plan_free(&plan);
 }
 
+/* Two messages of 8 bytes, sent at the same time, share both ports, of 10 us a byte, and arrive
+ * together; with a third one of 2 bytes they take as long as all their bytes do. */
+static void test_chain_shares_ports(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 3, 8), MESSAGE(1, 4, 8),
+                                                MESSAGE(2, 5, 2)};
+    struct cpl_plan plan = plan_direct(6, entries, 2);
+    struct cpl_machine machine = make_machine(6, 3);
+    machine.costs.node_ns_per_byte = 10000;
+    check_chain(&plan, &machine, 64.5 + 256 + 16 * 10 + 128.5);
+    cpl_plan_free(&plan);
+    plan = plan_direct(6, entries, N_OF(entries));
+    check_chain(&plan, &machine, 64.5 + 256 + 18 * 10 + 128.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
 #define NAIVE_RANKS 12
 
-enum naive_stage { UNSENT, LEAVING, ENTERING, THERE, TAKEN };
+enum naive_stage { UNSENT, STARTING, SHARING, THERE, TAKEN };
 
 /* The chain model again for ranks with a core each, in the simplest way: everything is looked for
  * everywhere. */
@@ -153,9 +172,11 @@ struct naive {
     const struct cpl_plan *plan;
     const struct cpl_machine *machine;
     double clock[NAIVE_RANKS], out[NAIVE_RANKS], in[NAIVE_RANKS]; /* of ranks */
-    double node_out[NAIVE_RANKS], node_in[NAIVE_RANKS];
-    enum naive_stage stage[4000]; /* of each edge */
-    double time[4000];            /* of its next stage */
+    enum naive_stage stage[4000];                                 /* of each edge */
+    double time[4000];             /* when it starts, or is there; when it has left its sender */
+    double nothing;                /* bytes or microseconds that may come from rounding */
+    int n_sharing[NAIVE_RANKS][2]; /* edges in the ports of each node, out and in */
+    double left[4000][2];          /* bytes that it still has to share the ports for, out and in */
 };
 
 static double naive_end(const struct naive *n, const struct cpl_edge *edge, double overhead)
@@ -194,11 +215,8 @@ static void naive_send(struct naive *n, int32_t rank)
             continue;
         enum cpl_link_class link = cpl_machine_link(n->machine, rank, edge->to);
         n->time[e] = n->clock[rank] += naive_end(n, edge, plain_costs.link[link].send_us);
-        n->stage[e] = LEAVING;
-        if (link != CPL_LINK_NETWORK) {
-            n->stage[e] = THERE;
-            n->time[e] += plain_costs.link[link].latency_us;
-        }
+        n->time[e] += plain_costs.link[link].latency_us;
+        n->stage[e] = link == CPL_LINK_NETWORK ? STARTING : THERE;
     }
 }
 
@@ -207,27 +225,68 @@ static double naive_later(double a, double b)
     return a > b ? a : b;
 }
 
-static void naive_leave(struct naive *n, int64_t e)
+static void naive_start(struct naive *n, int64_t e)
 {
     const struct cpl_edge *edge = &n->plan->edges[e];
-    double *out = &n->out[edge->from], *node_out = &n->node_out[n->machine->node[edge->from]];
-    double bytes = (double)edge->volume;
-    *out = naive_later(*out, n->time[e]) + bytes * 4;
-    *node_out =
-        naive_later(*node_out, n->time[e]) + bytes * n->machine->costs.node_ns_per_byte * 1e-3;
-    n->time[e] = naive_later(*out, *node_out) + 256;
-    n->stage[e] = ENTERING;
+    double *out = &n->out[edge->from];
+    *out = naive_later(*out, n->time[e]) + (double)edge->volume * 4;
+    n->time[e] = *out;
+    n->left[e][0] = n->left[e][1] = (double)edge->volume;
+    n->stage[e] = SHARING;
 }
 
-static void naive_enter(struct naive *n, int64_t e)
+static int32_t naive_port(const struct naive *n, int64_t e, int in)
 {
     const struct cpl_edge *edge = &n->plan->edges[e];
-    double *in = &n->in[edge->to], *node_in = &n->node_in[n->machine->node[edge->to]];
-    double bytes = (double)edge->volume;
-    *in = naive_later(*in + bytes * 4, n->time[e]);
-    *node_in =
-        naive_later(*node_in + bytes * n->machine->costs.node_ns_per_byte * 1e-3, n->time[e]);
-    n->time[e] = naive_later(*in, *node_in);
+    return n->machine->node[in ? edge->to : edge->from];
+}
+
+/* Counts the edges in each port. */
+static void naive_count(struct naive *n)
+{
+    memset(n->n_sharing, 0, sizeof n->n_sharing);
+    for (int64_t e = 0; e < n->plan->n_edges; e++)
+        for (int in = 0; in < 2 && n->stage[e] == SHARING; in++)
+            n->n_sharing[naive_port(n, e, in)][in] += n->left[e][in] > n->nothing;
+}
+
+/* The time that a byte of an edge takes in a port now. */
+static double naive_rate(const struct naive *n, int64_t e, int in)
+{
+    return n->n_sharing[naive_port(n, e, in)][in] * n->machine->costs.node_ns_per_byte * 1e-3;
+}
+
+static int naive_shared(const struct naive *n, int64_t e)
+{
+    return n->left[e][0] <= n->nothing && n->left[e][1] <= n->nothing;
+}
+
+/* How long nothing happens to an edge that shares ports but that it shares them. */
+static double naive_share_us(const struct naive *n, int64_t e)
+{
+    double us = INFINITY;
+    for (int in = 0; in < 2; in++)
+        if (n->left[e][in] > n->nothing)
+            us = fmin(us, n->left[e][in] * naive_rate(n, e, in));
+    return us;
+}
+
+/* Lets all edges share their ports for so long. */
+static void naive_share(struct naive *n, double us)
+{
+    for (int64_t e = 0; e < n->plan->n_edges; e++)
+        for (int in = 0; in < 2 && n->stage[e] == SHARING; in++) {
+            double rate = naive_rate(n, e, in);
+            n->left[e][in] = rate > 0 ? n->left[e][in] - us / rate : 0;
+        }
+}
+
+static void naive_enter(struct naive *n, int64_t e, double now)
+{
+    const struct cpl_edge *edge = &n->plan->edges[e];
+    double *in = &n->in[edge->to];
+    *in = naive_later(*in + (double)edge->volume * 4, naive_later(now, n->time[e]));
+    n->time[e] = *in;
     n->stage[e] = THERE;
 }
 
@@ -241,13 +300,29 @@ static void naive_receive(struct naive *n, int64_t e)
     naive_send(n, edge->to);
 }
 
-static int64_t naive_next(const struct naive *n)
+/* When something happens to an edge next, if nothing else does before. */
+static double naive_due(const struct naive *n, int64_t e, double now)
+{
+    if (n->stage[e] == UNSENT || n->stage[e] == TAKEN)
+        return INFINITY;
+    if (n->stage[e] != SHARING)
+        return n->time[e];
+    return naive_shared(n, e) ? now : now + naive_share_us(n, e);
+}
+
+/* The edge to which something happens next, and when; -1: none. */
+static int64_t naive_next(struct naive *n, double now, double *us)
 {
     int64_t next = -1;
-    for (int64_t e = 0; e < n->plan->n_edges; e++)
-        if (n->stage[e] != UNSENT && n->stage[e] != TAKEN &&
-            (next < 0 || n->time[e] < n->time[next]))
+    naive_count(n);
+    *us = INFINITY;
+    for (int64_t e = 0; e < n->plan->n_edges; e++) {
+        double due = naive_due(n, e, now);
+        if (due < *us - (next < 0 ? 0 : n->nothing)) {
             next = e;
+            *us = due;
+        }
+    }
     return next;
 }
 
@@ -258,14 +333,18 @@ static double naive_chain(const struct cpl_plan *plan, const struct cpl_machine 
     assert_true(plan->n_ranks <= NAIVE_RANKS && plan->n_edges <= 4000);
     for (int32_t i = 0; i < plan->n_ranks; i++)
         naive_send(&n, i);
-    for (int64_t e = naive_next(&n); e >= 0; e = naive_next(&n))
-        if (n.stage[e] == LEAVING)
-            naive_leave(&n, e);
-        else if (n.stage[e] == ENTERING)
-            naive_enter(&n, e);
-        else
+    double now = 0, due, last = 0;
+    for (int64_t e = naive_next(&n, now, &due); e >= 0; e = naive_next(&n, now, &due)) {
+        naive_share(&n, due - now);
+        now = due;
+        n.nothing = 1e-9 * (1 + now);
+        if (n.stage[e] == STARTING)
+            naive_start(&n, e);
+        else if (n.stage[e] == THERE)
             naive_receive(&n, e);
-    double last = 0;
+        else if (naive_shared(&n, e))
+            naive_enter(&n, e, now);
+    }
     for (int32_t i = 0; i < plan->n_ranks; i++)
         last = naive_later(last, n.clock[i]);
     return last;
@@ -301,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_chain_receives_in_turn),
         cmocka_unit_test(test_chain_on_the_wire),
         cmocka_unit_test(test_chain_shares_cores),
+        cmocka_unit_test(test_chain_shares_ports),
         cmocka_unit_test(test_chain_of_random_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void test_link_classes(void **state)
     machine.costs.link[CPL_LINK_NETWORK].ns_per_byte = 40000; /* a rank's own wire is slow */
     check_cost(&plan, &machine, 256 + 240);
     machine.costs.node_ns_per_byte = 80000; /* the node's interface is the slower one */
-    check_cost(&plan, &machine, 256 + 480);
+    check_cost(&plan, &machine, 256 + CPL_WAVE_NODE * 480);
     machine.costs.link[CPL_LINK_NETWORK].send_us = 512; /* the sender is the busier one */
     check_cost(&plan, &machine, 256 + 512 + 0.5);
     cpl_machine_free(&machine);
@@ -122,7 +122,7 @@ static void test_both_directions(void **state)
     cpl_plan_free(&plan);
 }
 
-/* Two ranks of a node send 4 bytes each: its interface has to carry 8. */
+/* Two ranks of a node send 4 bytes each: its port has to carry 8. */
 static void test_shared_interface(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_shared_interface(void **state)
     struct cpl_machine machine = make_machine(4, 2);
     check_cost(&plan, &machine, 256 + 128 + 0.5);
     machine.costs.node_ns_per_byte = 20000;
-    check_cost(&plan, &machine, 256 + 8 * 20);
+    check_cost(&plan, &machine, 256 + CPL_WAVE_NODE * 8 * 20);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
