@@ -34,13 +34,15 @@ struct cpl_link_cost {
 /* What everything costs. Defaults: cpl_costs_default. */
 struct cpl_costs {
     struct cpl_link_cost link[CPL_N_LINKS];
-    double node_ns_per_byte; /* per byte that a node sends to or receives from other nodes (its
-                                port, which its ranks' messages share) */
-    double segment_ns; /* per segment of a combined message, at each end (packing, unpacking) */
-    double item_ns;    /* the same per item of a segment that is a list of items, up to segment_ns:
-                        * few items are copied by a loop, more by a call */
-    double switch_us;  /* to give a core to another rank, where ranks share cores; once a wave and
-                          rank */
+    double node_ns_per_byte;   /* per byte that a node sends to or receives from other nodes (its
+                                  port, which its ranks' messages share) */
+    double combined_ns;        /* per combined message, at each end (packing, unpacking) */
+    double segment_ns;         /* per segment packed or unpacked */
+    double packed_ns_per_byte; /* per byte of them, besides what links take */
+    double item_ns;   /* the same per item of a segment that is a list of items, up to segment_ns:
+                       * few items are copied by a loop, more by a call */
+    double switch_us; /* to give a core to another rank, where ranks share cores; once a wave and
+                         rank */
 };
 
 struct cpl_machine {
@@ -154,10 +156,10 @@ struct cpl_machine_file cpl_machine_file_default(void);
 
 /* Reads a machine file: lines "KEY VALUE", `#` starts a comment; what is not named keeps the value
  * that *file has. Keys: {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte},
- * network.node_ns_per_byte, segment_ns, item_ns, switch_us, finite and >= 0; ranks_per_node; and
- * distances, the path of a file of distances, relative to where the machine file lies. That file is
- * not looked at. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *file is then
- * unchanged). */
+ * network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, item_ns, switch_us, finite
+ * and >= 0; ranks_per_node; and distances, the path of a file of distances, relative to where the
+ * machine file lies. That file is not looked at. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT
+ * ("FILE:LINE: ..."; *file is then unchanged). */
 enum cpl_status cpl_machine_file_read(const char *name, struct cpl_machine_file *file,
                                       struct cpl_error *error);
 

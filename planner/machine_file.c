@@ -36,7 +36,9 @@ static const struct machine_key keys[] = {
     LINK("network.latency_us", CPL_LINK_NETWORK, latency_us),
     LINK("network.ns_per_byte", CPL_LINK_NETWORK, ns_per_byte),
     COST("network.node_ns_per_byte", node_ns_per_byte),
+    COST("combined_ns", combined_ns),
     COST("segment_ns", segment_ns),
+    COST("packed_ns_per_byte", packed_ns_per_byte),
     COST("item_ns", item_ns),
     COST("switch_us", switch_us),
     {"ranks_per_node", VALUE_RANKS, 0},
@@ -64,8 +66,8 @@ static enum cpl_status find_key(struct cpl_text_reader *reader, struct cpl_text_
     return cpl_text_fail(
         reader, error,
         "unknown key \"%s\"; expected {socket,node,network}.{send_us,recv_us,latency_us,"
-        "ns_per_byte}, network.node_ns_per_byte, segment_ns, item_ns, switch_us, "
-        "ranks_per_node or distances",
+        "ns_per_byte}, network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, "
+        "item_ns, switch_us, ranks_per_node or distances",
         cpl_text_quote(word, quote));
 }
 

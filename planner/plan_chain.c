@@ -7,7 +7,9 @@
  * the bytes at each end. Between nodes messages share the port of the sender's node and that of the
  * receiver's: of a port, each message under way has the same part. On the way out of a rank and
  * into one they follow each other. A message that finds all of these free is slowed down by the
- * slowest only. Of events at the same time the edge of the lower number is first.
+ * slowest only. A sender packs all segments of a combined message, a receiver unpacks those that
+ * are for it; a plan of one wave does not pack. Of events at the same time the edge of the lower
+ * number is first.
  *
  * The cores that the ranks of a node share are not simulated but counted: the exchange takes no
  * less than the processor time of a node's ranks divided by its cores, where these are fewer; a
@@ -203,13 +205,44 @@ static double edge_bytes(const struct chain *c, const struct cpl_edge *edge)
     return (double)edge->volume * c->unit_bytes;
 }
 
-/* Processor time at one end of an edge whose overhead there is overhead_us. */
-static double end_us(const struct chain *c, const struct cpl_edge *edge, double overhead_us)
+static bool is_for(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank)
+{
+    const int32_t *dests = &plan->dests[bundle->first_dest];
+    int32_t low = 0, end = bundle->n_dests;
+    while (low < end) {
+        int32_t middle = low + (end - low) / 2;
+        if (dests[middle] < rank)
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    return low < bundle->n_dests && dests[low] == rank;
+}
+
+static double packing_us(const struct chain *c, const struct cpl_edge *edge, bool sends)
+{
+    const struct cpl_plan *plan = c->plan;
+    const struct cpl_costs *costs = &c->machine->costs;
+    double us = costs->combined_ns * 1e-3, volume = 0;
+    if (plan->n_waves == 1)
+        return 0;
+    for (int32_t s = 0; s < edge->n_segments; s++) {
+        const struct cpl_bundle *bundle = &plan->bundles[plan->segments[edge->first_segment + s]];
+        if (!sends && !is_for(plan, bundle, edge->to))
+            continue;
+        us += cpl_segment_us(costs, plan->has_parts, (double)bundle->volume);
+        volume += (double)bundle->volume;
+    }
+    return us + volume * c->unit_bytes * costs->packed_ns_per_byte * 1e-3;
+}
+
+/* Processor time at one end of an edge. */
+static double end_us(const struct chain *c, const struct cpl_edge *edge, bool sends)
 {
     enum cpl_link_class class_ = link_class(c, edge);
-    double ns_per_byte =
-        class_ == CPL_LINK_NETWORK ? 0 : c->machine->costs.link[class_].ns_per_byte;
-    return overhead_us + cpl_plan_segments_us(c->plan, edge, &c->machine->costs) +
+    const struct cpl_link_cost *link = &c->machine->costs.link[class_];
+    double ns_per_byte = class_ == CPL_LINK_NETWORK ? 0 : link->ns_per_byte;
+    return (sends ? link->send_us : link->recv_us) + packing_us(c, edge, sends) +
            edge_bytes(c, edge) * ns_per_byte * 1e-3;
 }
 
@@ -230,7 +263,7 @@ static void send(struct chain *c, int64_t e)
     struct rank_state *rank = &c->rank[edge->from];
     enum cpl_link_class class_ = link_class(c, edge);
     const struct cpl_link_cost *link = &c->machine->costs.link[class_];
-    work(rank, end_us(c, edge, link->send_us));
+    work(rank, end_us(c, edge, true));
     push(c, (struct event){rank->clock_us + link->latency_us, e,
                            class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});
 }
@@ -302,7 +335,7 @@ static void take_in(struct chain *c, const struct event *event)
         if (c->machine->cores_per_node > 0)
             work(rank, c->machine->costs.switch_us);
     }
-    work(rank, end_us(c, edge, c->machine->costs.link[link_class(c, edge)].recv_us));
+    work(rank, end_us(c, edge, false));
     for (int64_t f = c->first_feed[event->number]; f >= 0; f = c->feeds[f].next)
         if (--c->missing[c->feeds[f].edge] == 0)
             send(c, c->feeds[f].edge);

@@ -67,7 +67,9 @@ static void put_machine(const struct cpl_machine *machine, struct cpl_bytes *byt
         cpl_bytes_put_real(bytes, costs->link[k].ns_per_byte);
     }
     cpl_bytes_put_real(bytes, costs->node_ns_per_byte);
+    cpl_bytes_put_real(bytes, costs->combined_ns);
     cpl_bytes_put_real(bytes, costs->segment_ns);
+    cpl_bytes_put_real(bytes, costs->packed_ns_per_byte);
     cpl_bytes_put_real(bytes, costs->item_ns);
     cpl_bytes_put_real(bytes, costs->switch_us);
     cpl_bytes_put_integer(bytes, machine->distance_us != NULL);

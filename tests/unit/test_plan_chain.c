@@ -33,31 +33,36 @@ static void test_chain_links(void **state)
     const int32_t sockets[] = {0, 1};
     struct cpl_plan plan = plan_direct(2, entries, 1);
     struct cpl_machine machine = make_machine(2, 2);
-    check_chain(&plan, &machine, (1 + 0.5 + 6) + 16 + (2 + 0.5 + 6));
+    check_chain(&plan, &machine, (1 + 6) + 16 + (2 + 6));
     cpl_machine_free(&machine);
     assert_int_equal(cpl_machine_from_places(2, one_node, sockets, NULL, 0, &machine, NULL),
                      CPL_OK);
     machine.costs = plain_costs;
-    check_chain(&plan, &machine, (4 + 0.5 + 12) + 32 + (8 + 0.5 + 12));
+    check_chain(&plan, &machine, (4 + 12) + 32 + (8 + 12));
     cpl_machine_free(&machine);
     machine = make_machine(2, 1);
-    check_chain(&plan, &machine, 64.5 + 24 + 256 + 128.5);
+    check_chain(&plan, &machine, 64 + 24 + 256 + 128);
     machine.costs.node_ns_per_byte = 100000; /* the node's interface is the slower one */
-    check_chain(&plan, &machine, 64.5 + 600 + 256 + 128.5);
+    check_chain(&plan, &machine, 64 + 600 + 256 + 128);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
 
-/* 0 -> 2 with 2 segments of 8 bytes, then 2 -> 1 with 2 segments of 10 bytes. */
+/* 0 -> 2 with 2 segments of 8 bytes, of which 2 unpacks one, then 2 -> 1 with 2 segments of 10
+ * bytes. Then packing has a price for a message and for its bytes. */
 static void test_chain_of_two(void **state)
 {
     (void)state;
     struct cpl_plan plan = plan_shared();
     struct cpl_machine machine = make_machine(3, 3);
     struct cpl_metrics metrics;
-    check_chain(&plan, &machine, (1 + 1 + 8) + 16 + (2 + 1 + 8) + (1 + 1 + 10) + 16 + (2 + 1 + 10));
+    check_chain(&plan, &machine,
+                (1 + 1 + 8) + 16 + (2 + 0.5 + 8) + (1 + 1 + 10) + 16 + (2 + 1 + 10));
     assert_int_equal(cpl_plan_measure(&plan, &machine, 1, &metrics, NULL), CPL_OK);
-    assert_true(metrics.modelled_us == 78);
+    assert_true(metrics.modelled_us == 77.5);
+    machine.costs.combined_ns = 3000;
+    machine.costs.packed_ns_per_byte = 1000;
+    check_chain(&plan, &machine, 77.5 + 4 * 3 + (8 + 5 + 10 + 10));
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
@@ -86,10 +91,10 @@ static void test_chain_sends_what_is_ready(void **state)
     struct cpl_pattern pattern = make_pattern(4, entries, N_OF(entries));
     struct cpl_plan plan = make_plan(&pattern, 2, (const int32_t[]){1, 2, /* */ 1, 3});
     struct cpl_machine machine = make_machine(4, 4);
-    check_chain(&plan, &machine, (1.5 + 16 + 2.5) + 1.5 + 16 + 2.5);
+    check_chain(&plan, &machine, (1.5 + 16 + 2) + 1.5 + 16 + 2.5);
     cpl_plan_free(&plan);
     plan = make_plan(&pattern, 2, (const int32_t[]){1, 2, /* */ 3, 3});
-    check_chain(&plan, &machine, (1.5 + 16 + 2.5) + 1.5 + 16 + 2.5);
+    check_chain(&plan, &machine, (1.5 + 16 + 2) + 1.5 + 16 + 2.5);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
     cpl_pattern_free(&pattern);
@@ -102,7 +107,7 @@ static void test_chain_receives_in_turn(void **state)
     const struct cpl_pattern_entry entries[] = {MESSAGE(0, 2, 0), MESSAGE(1, 2, 0)};
     struct cpl_plan plan = plan_direct(3, entries, N_OF(entries));
     struct cpl_machine machine = make_machine(3, 3);
-    check_chain(&plan, &machine, 1.5 + 16 + 2.5 + 2.5);
+    check_chain(&plan, &machine, 1 + 16 + 2 + 2);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
@@ -115,10 +120,10 @@ static void test_chain_on_the_wire(void **state)
     const struct cpl_pattern_entry in[] = {MESSAGE(0, 2, 50), MESSAGE(1, 2, 50)};
     struct cpl_machine machine = make_machine(3, 1);
     struct cpl_plan plan = plan_direct(3, out, N_OF(out));
-    check_chain(&plan, &machine, 64.5 + 200 + 240 + 256 + 128.5);
+    check_chain(&plan, &machine, 64 + 200 + 240 + 256 + 128);
     cpl_plan_free(&plan);
     plan = plan_direct(3, in, N_OF(in));
-    check_chain(&plan, &machine, 64.5 + 200 + 256 + 200 + 128.5);
+    check_chain(&plan, &machine, 64 + 200 + 256 + 200 + 128);
     cpl_plan_free(&plan);
     cpl_machine_free(&machine);
 }
@@ -132,14 +137,14 @@ static void test_chain_shares_cores(void **state)
     struct cpl_plan plan = plan_direct(4, entries, N_OF(entries));
     struct cpl_machine machine = make_machine(4, 4);
     machine.cores_per_node = 1;
-    check_chain(&plan, &machine, 1.5 + 16 + 2.5);
+    check_chain(&plan, &machine, 1 + 16 + 2);
     machine.costs.link[CPL_LINK_SOCKET].latency_us = 1;
-    check_chain(&plan, &machine, 4 * (1.5 + 2.5));
+    check_chain(&plan, &machine, 4 * (1 + 2));
     machine.cores_per_node = 2;
     machine.costs.switch_us = 10;
-    check_chain(&plan, &machine, 4 * (1.5 + 10 + 2.5) / 2);
+    check_chain(&plan, &machine, 4 * (1 + 10 + 2) / 2);
     machine.cores_per_node = 4;
-    check_chain(&plan, &machine, 1.5 + 1 + 10 + 2.5);
+    check_chain(&plan, &machine, 1 + 1 + 10 + 2);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
@@ -154,10 +159,10 @@ static void test_chain_shares_ports(void **state)
     struct cpl_plan plan = plan_direct(6, entries, 2);
     struct cpl_machine machine = make_machine(6, 3);
     machine.costs.node_ns_per_byte = 10000;
-    check_chain(&plan, &machine, 64.5 + 256 + 16 * 10 + 128.5);
+    check_chain(&plan, &machine, 64 + 256 + 16 * 10 + 128);
     cpl_plan_free(&plan);
     plan = plan_direct(6, entries, N_OF(entries));
-    check_chain(&plan, &machine, 64.5 + 256 + 18 * 10 + 128.5);
+    check_chain(&plan, &machine, 64 + 256 + 18 * 10 + 128);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
@@ -179,11 +184,27 @@ struct naive {
     double left[4000][2];          /* bytes that it still has to share the ports for, out and in */
 };
 
-static double naive_end(const struct naive *n, const struct cpl_edge *edge, double overhead)
+/* What packing takes, or what a receiver unpacks of it. */
+static double naive_packing(const struct naive *n, const struct cpl_edge *edge, int receives)
+{
+    double us = 3;
+    for (int32_t s = 0; s < edge->n_segments; s++) {
+        const struct cpl_bundle *b = &n->plan->bundles[n->plan->segments[edge->first_segment + s]];
+        int is_packed = !receives;
+        for (int32_t d = 0; d < b->n_dests; d++)
+            is_packed |= n->plan->dests[b->first_dest + d] == edge->to;
+        us += is_packed * (0.5 + 0.25 * (double)b->volume);
+    }
+    return n->plan->n_waves > 1 ? us : 0;
+}
+
+static double naive_end(const struct naive *n, const struct cpl_edge *edge, double overhead,
+                        int receives)
 {
     enum cpl_link_class link = cpl_machine_link(n->machine, edge->from, edge->to);
     double bytes = link == CPL_LINK_NETWORK ? 0 : (double)edge->volume;
-    return overhead + edge->n_segments * 0.5 + bytes * plain_costs.link[link].ns_per_byte / 1000;
+    return overhead + naive_packing(n, edge, receives) +
+           bytes * plain_costs.link[link].ns_per_byte / 1000;
 }
 
 /* Whether the sender has the bundle. */
@@ -214,7 +235,7 @@ static void naive_send(struct naive *n, int32_t rank)
         if (edge->from != rank || n->stage[e] != UNSENT || !naive_ready(n, e))
             continue;
         enum cpl_link_class link = cpl_machine_link(n->machine, rank, edge->to);
-        n->time[e] = n->clock[rank] += naive_end(n, edge, plain_costs.link[link].send_us);
+        n->time[e] = n->clock[rank] += naive_end(n, edge, plain_costs.link[link].send_us, 0);
         n->time[e] += plain_costs.link[link].latency_us;
         n->stage[e] = link == CPL_LINK_NETWORK ? STARTING : THERE;
     }
@@ -295,7 +316,7 @@ static void naive_receive(struct naive *n, int64_t e)
     const struct cpl_edge *edge = &n->plan->edges[e];
     enum cpl_link_class link = cpl_machine_link(n->machine, edge->from, edge->to);
     n->clock[edge->to] = naive_later(n->clock[edge->to], n->time[e]) +
-                         naive_end(n, edge, plain_costs.link[link].recv_us);
+                         naive_end(n, edge, plain_costs.link[link].recv_us, 1);
     n->stage[e] = TAKEN;
     naive_send(n, edge->to);
 }
@@ -360,6 +381,8 @@ static void test_chain_of_random_plans(void **state)
         struct cpl_machine machine = make_machine(plan.n_ranks, 1 + (int32_t)(seed % 5));
         double us = 0;
         machine.costs.node_ns_per_byte = 1000 * (double)(seed % 8);
+        machine.costs.combined_ns = 3000;
+        machine.costs.packed_ns_per_byte = 250;
         check_chain(&plan, &machine, naive_chain(&plan, &machine));
         assert_int_equal(cpl_plan_chain_cost(&plan, &machine, 0, &us, NULL), CPL_OK);
         n_with_messages += us > 0;
