@@ -501,13 +501,14 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
     bool paced = cpl_context.n_started > 0;
     if (state->pt2pt.embed.tried)
         s->pace.n = cpl_context.n_started; /* it says nothing of the others */
-    else if (paced)
+    if (paced)
         cpl_pace_note(&s->pace, cpl_context.n_started, cpl_context.n_carried > s->n_carried,
                       PMPI_Wtime());
     state->pt2pt.embed.tried = false;
     s->n_carried = cpl_context.n_carried;
-    if (++s->n_collectives >= s->next_round)
-        meet(comm, state);
+    if (++s->n_collectives < s->next_round)
+        return;
+    meet(comm, state);
     if (paced)
         s->pace.at = PMPI_Wtime();
 }

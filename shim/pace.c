@@ -8,6 +8,7 @@ void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted, double now)
     if (pace->at > 0 && n > pace->n)
         cpl_samples_add(rerouted ? &pace->since : &pace->before, now - pace->at);
     pace->n = n;
+    pace->at = now;
 }
 
 bool cpl_pace_is_slower(double since, double before)

@@ -17,7 +17,7 @@ struct cpl_pace {
 };
 
 /* A blocking collective is entered at `now`, after n exchanges in all, the latest of them rerouted
- * or not. */
+ * or not; and left to the program at once, unless `at` is set later. */
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted, double now);
 
 /* Whether the sums over all ranks of the medians of `since` and `before` are of a program that has

@@ -145,8 +145,9 @@ static void go_on(struct cpl_comm_state *state)
         cpl_cycle_collective(&p->cycle);
     else if (p->started && !p->counts_only)
         cpl_notes_add(&p->notes, CPL_NOTE_COLLECTIVE, 0, 0);
-    if (++p->n_collectives >= p->next_agreement)
-        meet(state);
+    if (++p->n_collectives < p->next_agreement)
+        return;
+    meet(state);
     if (p->started)
         p->pace.at = PMPI_Wtime();
 }
@@ -198,6 +199,8 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     arrive(state);
     p->embed.waiting = false;
     *result = cpl_embed_allreduce(state, kind, send, recv);
+    if (p->phase == CPL_PT2PT_MANAGED)
+        p->pace.at = PMPI_Wtime();
     go_on(state);
     return true;
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The protocol of managed messages, as modelled in pt2pt.pml: spin finds no error in it, and finds
-# each error that is put into it.
+# The protocols of managed messages and of neighborhood collectives in reductions, as modelled in
+# pt2pt.pml and neighbor.pml: spin finds no error in them, and finds each error that is put into them.
 #
 #   check_model.sh      with top_srcdir in the environment; CC, default cc
 #
@@ -10,7 +10,6 @@ set -u
 : "${top_srcdir:?}"
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$top_srcdir/tests/tap.sh"
-model=$top_srcdir/tests/model/pt2pt.pml
 cc=${CC:-cc}
 seconds=30    # of processor time; a search that takes longer is a failure
 megabytes=2000
@@ -22,14 +21,16 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 cd "$tmp" || exit 2
-cp "$model" pt2pt.pml || exit 2
+cp "$top_srcdir"/tests/model/*.pml . || exit 2
 
-# Builds and runs the verifier; what it says is in $tmp/out. Fails when it did not come to its end.
-search() { # -D of the model...
+# Builds and runs the verifier of $model; what it says is in $tmp/out. Fails when it did not come to its end.
+search() { # the C compiler's optimisation, -D of the model...
+    optimisation=$1
+    shift
     : >out
-    spin -a "$@" pt2pt.pml >out 2>&1 || return 1
+    spin -a "$@" "$model" >out 2>&1 || return 1
     # shellcheck disable=SC2086
-    $cc -O1 -w -DCOLLAPSE "-DMEMLIM=$megabytes" -DVECTORSZ=2048 -DSAFETY -o pan pan.c >out 2>&1 ||
+    $cc "$optimisation" -w -DCOLLAPSE "-DMEMLIM=$megabytes" -DVECTORSZ=2048 -DSAFETY -o pan pan.c >out 2>&1 ||
         return 1
     (ulimit -t "$seconds" && exec ./pan "-m$depth") >out 2>&1 || return 1
     grep -q 'errors: ' out
@@ -43,7 +44,7 @@ numbers() {
 holds() { # description, -D...
     what=$1
     shift
-    if search "$@" && grep -q 'errors: 0$' out && ! grep -Eq 'too small|out of memory|max search depth' out
+    if search -O1 "$@" && grep -q 'errors: 0$' out && ! grep -Eq 'too small|out of memory|max search depth' out
     then
         ok "$what"
         numbers
@@ -56,7 +57,7 @@ holds() { # description, -D...
 finds() { # description, what spin must say, -D...
     what=$1 said=$2
     shift 2
-    search "$@"
+    search -O0 "$@" # these searches end early: most of the time would go into compiling
     if grep -q "^pan:1: $said" out; then
         ok "$what"
         numbers
@@ -66,6 +67,7 @@ finds() { # description, what spin must say, -D...
     fi
 }
 
+model=pt2pt.pml
 holds "3 ranks, any two deviations" -DDEVIATIONS=2
 holds "3 ranks, wildcards" -DANY -DDEVIATIONS=1
 holds "3 ranks, receives before or after the sends" -DORDER -DDEVIATIONS=1
@@ -95,5 +97,22 @@ finds "cargo of a reduction that does not leave by the hold time" "invalid end s
 finds "one set of vectors for two reductions" "assertion violated (slot" \
     -DBUG_EMBED_ONE_SET -DEMBED -DDEVIATIONS=0
 finds "polling that is each rank's own decision" "invalid end state" -DBUG_OUTSIDER -DREDUCE -DOUTSIDER
+
+model=neighbor.pml
+holds "3 ranks, neighborhood collectives ride or no longer" -DRIDES -DCALLS=2
+holds "3 ranks, they ride once all have started the same calls" -DCALLS=2 -DLATE=0
+holds "3 ranks, two exchanges ride" -DRIDES -DCALLS=1 -DEXCHANGES=2
+holds "3 ranks, another collective or a window" -DRIDES -DCALLS=2 -DKINDS=0
+holds "4 ranks, neighborhood collectives ride" -DRIDES -DCALLS=1 -DRANKS=4
+
+finds "calls that ride from different ones on" "assertion violated is_right" -DBUG_NO_COUNTS -DLATE=0
+finds "ranks that end riding by themselves" "invalid end state" -DBUG_OWN_REVIEW -DRIDES
+finds "a communicator that is given back before its segments have come" "invalid end state" \
+    -DBUG_CLOSES_UNDRAINED -DRIDES
+finds "calls that wait for the reduction in any case" "invalid end state" \
+    -DBUG_WAITS_FOR_REDUCTION -DRIDES
+finds "segments of calls without numbers" "assertion violated is_right" -DBUG_NO_NUMBERS -DRIDES
+finds "exchanges without tags" "assertion violated is_right" \
+    -DBUG_NO_TAGS -DRIDES -DCALLS=1 -DEXCHANGES=2
 
 done_testing

@@ -17,7 +17,7 @@
  *   leave_abandoned()              pt2pt_manage.c: cpl_pt2pt_follows, cpl_pt2pt_abandon
  *   gather_ranks(), reduction()    pt2pt.c: cpl_pt2pt_gather_ranks; a reduction, which does not poll
  *   embedded_reduction(), slot     embed.c: a reduction that carries messages; of which step the vector has come
- *   cargo, put_aboard, expire      embed.c: segments of others' and the batch; the hold time ends at any moment
+ *   cargo, put_aboard, expire      embed.c: segments of others' and the batch; the hold time ends at any moment (reduction.pml)
  *   drain()                        pt2pt.c: cpl_pt2pt_before_free, and the end of the process
  *
  * A rank that computes is a process that is not scheduled: it does not poll, for as long as spin likes.
@@ -65,12 +65,6 @@
 #define INSTANCE(s) (((s) >> 8) & 1)
 #define SYNCHRONOUS 512
 #define ACK 1024
-#define CARGO 2048                 /* rides in a reduction */
-#define IS_VECTOR(s) ((s) >= 8192)
-#define VECTOR(number, step, ranks) (8192 + (ranks) + ((step) << 4) + ((number) << 6))
-#define RANKS_IN(s) ((s) & 15)     /* a set: what has been reduced */
-#define STEP(s) (((s) >> 4) & 3)
-#define REDUCTION(s) (((s) >> 6) & 1)
 
 /* The pattern and the plan. An out-edge carries two segments: its owner's and the other one's. */
 #if RANKS == 3
@@ -113,27 +107,6 @@
 #define TAG_OF(instance) instance
 #else
 #define TAG_OF(instance) 0
-#endif
-
-#ifdef EMBED
-/* Three ranks: 0 and 1 share corner 0, 1 takes part. */
-#if RANKS == 3
-#define N_STEPS 1
-#define CORNER(r) ((r) >> 1)
-#define RANK_AT(corner) ((corner) + 1)
-#else
-#define N_STEPS 2
-#define CORNER(r) (r)
-#define RANK_AT(corner) (corner)
-#endif
-#define FOLD N_STEPS
-#define UNFOLD (N_STEPS + 1)
-#define MOST_CARGO 4
-#ifdef BUG_EMBED_ONE_SET /* the next reduction's vectors come where this one's do */
-#define SLOT(number, step) (step)
-#else
-#define SLOT(number, step) ((number) * 4 + (step))
-#endif
 #endif
 
 #define TO(rank, k) to[((rank) * INSTANCES + instance) * MOST + (k)]
@@ -314,92 +287,6 @@ inline expire(n)
     }
 }
 
-#ifdef EMBED
-/* embed.c. A segment is kept for a reduction. */
-inline put_aboard(s)
-{
-    assert(n_cargo < MOST_CARGO);
-    cargo[n_cargo] = s;
-    n_cargo++
-}
-
-/* Sends the cargo of which `goes` holds (of `one`), then the vector. */
-inline send_step(partner, step, goes)
-{
-    i = 0; k = 0;
-    do
-    :: i < n_cargo ->
-        one = cargo[i];
-        cargo[i] = NONE;
-        if
-        :: goes -> ride(partner, one, NONE)
-        :: else -> cargo[k] = one; k++
-        fi;
-        i++
-    :: else -> break
-    od;
-    n_cargo = k;
-    ride(partner, VECTOR(instance, step, reduced), NONE);
-    one = NONE; i = 0; k = 0
-}
-
-inline combine(step)
-{
-    reduced = reduced | slot[SLOT(instance, step)];
-    slot[SLOT(instance, step)] = 0
-}
-
-inline expire_cargo()
-{
-    d_step {
-        i = 0;
-        do
-        :: i < n_cargo -> ride(DST(cargo[i]), cargo[i], NONE); cargo[i] = NONE; i++
-        :: else -> break
-        od;
-        n_cargo = 0; i = 0
-    }
-}
-#define TAKES_CARGO \
-    :: IS_VECTOR(s) -> \
-        assert(slot[SLOT(REDUCTION(s), STEP(s))] == 0); \
-        slot[SLOT(REDUCTION(s), STEP(s))] = RANKS_IN(s) \
-    :: !IS_VECTOR(s) && (s & CARGO) && DST(s) == me -> s = s - CARGO; deliver(s) \
-    :: !IS_VECTOR(s) && (s & CARGO) && DST(s) != me -> put_aboard(s)
-#ifdef BUG_EMBED_HOLDS /* cargo is for reductions only */
-#define EXPIRES_CARGO
-#else
-#define EXPIRES_CARGO \
-    :: atomic { n_cargo > 0 -> expire_cargo() }
-#endif
-#define IS_CARGO(s) (IS_VECTOR(s) || ((s) & CARGO))
-#else
-#define TAKES_CARGO
-#define EXPIRES_CARGO
-#define IS_CARGO(s) false
-#endif
-
-inline take(s)
-{
-    if
-    TAKES_CARGO
-    :: s == NONE
-    :: s != NONE && !IS_CARGO(s) && DST(s) == me && (s & ACK) -> n_acks--
-    :: s != NONE && !IS_CARGO(s) && DST(s) == me && !(s & ACK) -> deliver(s)
-    :: s != NONE && !IS_CARGO(s) && DST(s) != me -> hold(s)
-    fi
-}
-
-inline arrived()
-{
-    d_step {
-        count_ride(-1);
-        take(one);
-        take(other);
-        one = NONE; other = NONE
-    }
-}
-
 /* When the hold time may end. */
 #ifdef BUG_WAITS_FOR_OWN /* an out-edge does not leave without the intermediate's own segment */
 #define MAY_EXPIRE(n) (held[n] != NONE && SRC(held[n]) == me)
@@ -447,6 +334,37 @@ inline arrived()
     EXPIRES_CARGO \
     :: (condition) -> break \
     od
+
+#ifdef EMBED
+#define MOST_CARGO 4
+#define NUMBER_HERE instance
+#include "reduction.pml"
+#else
+#define TAKES_CARGO
+#define EXPIRES_CARGO
+#define IS_CARGO(s) false
+#endif
+
+inline take(s)
+{
+    if
+    TAKES_CARGO
+    :: s == NONE
+    :: s != NONE && !IS_CARGO(s) && DST(s) == me && (s & ACK) -> n_acks--
+    :: s != NONE && !IS_CARGO(s) && DST(s) == me && !(s & ACK) -> deliver(s)
+    :: s != NONE && !IS_CARGO(s) && DST(s) != me -> hold(s)
+    fi
+}
+
+inline arrived()
+{
+    d_step {
+        count_ride(-1);
+        take(one);
+        take(other);
+        one = NONE; other = NONE
+    }
+}
 
 /* pt2pt.c. The segment of the program's next message to dst. */
 inline make(s, dst)
@@ -558,41 +476,6 @@ inline post_here()
 }
 
 #ifdef EMBED
-/* A step in which all corners exchange. */
-inline exchange_step(step)
-{
-    d_step {
-        send_step(RANK_AT(CORNER(me) ^ (1 << step)), step,
-                  ((CORNER(DST(one)) ^ CORNER(me)) & (1 << step)) != 0)
-    };
-    WAIT(slot[SLOT(instance, step)] != 0);
-    atomic { combine(step) }
-}
-
-inline embedded_reduction()
-{
-    reduced = 1 << me;
-#if RANKS == 3
-    if
-    :: me == 0 ->
-        d_step { send_step(1, FOLD, true) };
-        WAIT(slot[SLOT(instance, UNFOLD)] != 0);
-        atomic { combine(UNFOLD) }
-    :: me == 1 ->
-        WAIT(slot[SLOT(instance, FOLD)] != 0);
-        atomic { combine(FOLD) };
-        exchange_step(0);
-        d_step { send_step(0, UNFOLD, DST(one) == 0) }
-    :: else -> exchange_step(0)
-    fi;
-#else
-    exchange_step(0);
-    exchange_step(1);
-#endif
-    assert(reduced == (1 << RANKS) - 1);
-    reduced = 0
-}
-
 /* The batch waits for the reduction, or the rank waits for its messages first, and the batch leaves
  * before. */
 inline exchange_and_reduce()

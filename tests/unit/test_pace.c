@@ -18,6 +18,16 @@ static void go_on(struct cpl_pace *pace, double *now, double seconds, int64_t n_
     pace->at = *now;
 }
 
+static void test_left_at_once(void **state)
+{
+    (void)state;
+    struct cpl_pace pace = {.at = 0};
+    for (int k = 0; k < 10; k++)
+        cpl_pace_note(&pace, k, false, 5 + 2 * k);
+    assert_int_equal(pace.before.n, 9);
+    assert_float_equal(cpl_samples_median(&pace.before), 2, 1e-5);
+}
+
 static void test_medians_of_both(void **state)
 {
     (void)state;
@@ -61,6 +71,7 @@ static void test_slower(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_left_at_once),
         cmocka_unit_test(test_medians_of_both),
         cmocka_unit_test(test_collectives_without_exchanges),
         cmocka_unit_test(test_slower),

@@ -1,0 +1,243 @@
+/* Ranks in one process (neighbor_ranks.h). */
+#include "neighbor_ranks.h"
+
+#include "mock_mpi.h"
+#include "random_pattern.h"
+#include "shim/agree.h"
+#include "shim/collective.h"
+#include "shim/embed.h"
+#include "shim/embed_map.h"
+#include "shim/plan_root.h"
+#include "shim/pt2pt_calls.h"
+#include "shim/pt2pt_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <utlist.h>
+
+struct cpl_context cpl_context;
+struct world world;
+struct reduction reduction;
+
+void act_as(int r)
+{
+    if (world.acting)
+        world.acting->context = cpl_context;
+    world.acting = &world.ranks[r];
+    cpl_context = world.acting->context;
+}
+
+struct cpl_exchange *exchange_of(struct rank *me, int x)
+{
+    return &me->state[x].exchanges[CPL_NEIGHBOR_ALLTOALLV];
+}
+
+/* ---- what the code under test calls ---- */
+
+unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment)
+{
+    (void)p;
+    struct rank *me = world.acting;
+    assert_in_range(me->n_cargo, 0, MOST_CARGO - 1);
+    assert_in_range(segment->ride_bytes, 0, RIDING_BYTES);
+    me->cargo[me->n_cargo].segment = *segment;
+    return me->cargo[me->n_cargo++].payload;
+}
+
+bool cpl_pt2pt_goes_straight(int64_t bytes)
+{
+    return bytes > RIDING_BYTES;
+}
+
+int cpl_pt2pt_send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
+                            struct cpl_segment *segment, MPI_Request *request)
+{
+    segment->flags |= CPL_SEGMENT_STRAIGHT;
+    segment->straight_tag = 2000 + state->pt2pt.next_straight++;
+    return PMPI_Isend(span->address, (int)span->count, MPI_BYTE, segment->dest,
+                      segment->straight_tag, state->private_comm, request);
+}
+
+int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
+{
+    memcpy(to->address, from->address, (size_t)from->count);
+    return MPI_SUCCESS;
+}
+
+int PMPI_Comm_compare(MPI_Comm one, MPI_Comm other, int *result)
+{
+    (void)one, (void)other;
+    *result = MPI_CONGRUENT;
+    return MPI_SUCCESS;
+}
+
+int cpl_collective_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
+                             MPI_Op op, MPI_Comm comm)
+{
+    const int64_t *mine = sendbuf;
+    (void)comm;
+    assert_true(datatype == MPI_INT64_T && op == MPI_MIN && count <= 256);
+    for (int k = 0; reduction.collects && k < count; k++)
+        if (reduction.n == 0 || mine[k] < reduction.least[k])
+            reduction.least[k] = mine[k];
+    reduction.n++;
+    if (reduction.collects)
+        return MPI_ERR_OTHER;
+    memcpy(recvbuf, reduction.least, (size_t)count * sizeof(int64_t));
+    return MPI_SUCCESS;
+}
+
+bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
+{
+    (void)rank;
+    *private_comm = comm;
+    return true;
+}
+
+bool cpl_agree_all(MPI_Comm comm, bool yes)
+{
+    (void)comm;
+    return yes;
+}
+
+void cpl_comm_state_number(struct cpl_comm_state *state)
+{
+    (void)state;
+}
+
+bool cpl_pt2pt_open(struct cpl_comm_state *state)
+{
+    (void)state;
+    return true;
+}
+
+bool cpl_embed_init(struct cpl_comm_state *state)
+{
+    (void)state;
+    return true;
+}
+
+void cpl_pt2pt_link(struct cpl_comm_state *state)
+{
+    state->pt2pt.linked = true;
+}
+
+void cpl_pt2pt_close(struct cpl_comm_state *state)
+{
+    assert_false(state->pt2pt.riders.open);
+    state->pt2pt.linked = false;
+}
+
+void cpl_pt2pt_drain(struct cpl_comm_state *state)
+{
+    (void)state;
+}
+
+void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages)
+{
+    (void)state, (void)n, (void)messages;
+}
+
+void cpl_neighbor_drain(struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
+{
+    return modelled_us < summary->direct.modelled_us;
+}
+
+const char *cpl_exchange_kind_name(int kind)
+{
+    (void)kind;
+    return "exchange";
+}
+
+/* ---- ranks ---- */
+
+static void set_neighbors(struct rank *me, int x, int r)
+{
+    struct cpl_adjacency *a = &me->state[x].adjacency;
+    int n_in = 0, n_out = 0;
+    for (int other = 0; other < world.n_ranks; other++) {
+        if (world.edge[x][other][r])
+            me->rank[x][0][n_in++] = other;
+        if (world.edge[x][r][other])
+            me->rank[x][1][n_out++] = other;
+    }
+    a->in = (struct cpl_neighbors){
+        n_in, me->rank[x][0], n_in, me->rank[x][0], me->first_part, me->part, 0, NULL, NULL, NULL};
+    a->out = (struct cpl_neighbors){
+        n_out, me->rank[x][1], n_out, me->rank[x][1], me->first_part, me->part, 0,
+        NULL,  NULL,           NULL};
+    me->state[x].has_adjacency = true;
+}
+
+static void begin_rank(int r)
+{
+    struct rank *me = &world.ranks[r];
+    for (int k = 0; k < MOST_RANKS; k++)
+        me->part[k] = me->first_part[k] = k;
+    me->first_part[MOST_RANKS] = MOST_RANKS;
+    me->context.size = world.n_ranks;
+    me->context.rank = r;
+    me->context.settings.mode = CPL_MODE_AUTO;
+    me->context.settings.embed = CPL_EMBED_EXACT;
+    for (int x = 0; x < N_EXCHANGES; x++) {
+        struct cpl_comm_state *state = &me->state[x];
+        struct cpl_exchange *exchange = exchange_of(me, x);
+        state->comm = state->private_comm = mock_comm(r);
+        state->rank = r;
+        state->size = world.n_ranks;
+        state->serve.named = true;
+        state->serve.id = x;
+        set_neighbors(me, x, r);
+        exchange->kind = CPL_NEIGHBOR_ALLTOALLV;
+        exchange->adjacency = &state->adjacency;
+        exchange->settled = true;
+        exchange->n_plans = 1;
+        exchange->summary[0].known = 1;
+        exchange->summary[0].direct.modelled_us = 20;
+        exchange->summary[0].embedded_us = 10;
+        LL_APPEND(me->context.first_state, state);
+    }
+}
+
+void neighbor_ranks_begin(int n_ranks, uint64_t seed)
+{
+    mock_begin(n_ranks, seed);
+    memset(&world, 0, sizeof world);
+    world.n_ranks = n_ranks;
+    world.random = seed;
+    world.ranks = calloc((size_t)n_ranks, sizeof *world.ranks);
+    assert_non_null(world.ranks);
+    for (int x = 0; x < N_EXCHANGES; x++)
+        for (int i = 0; i < n_ranks; i++)
+            for (int j = 0; j < n_ranks; j++)
+                world.edge[x][i][j] = i != j && random_below(&world.random, 3) > 0;
+    for (int r = 0; r < n_ranks; r++)
+        begin_rank(r);
+}
+
+void neighbor_ranks_end(void)
+{
+    for (int r = 0; r < world.n_ranks; r++) {
+        struct rank *me = &world.ranks[r];
+        act_as(r);
+        assert_null(cpl_context.first_open);
+        assert_int_equal(cpl_context.n_open_batches, 0);
+        cpl_neighbor_embed_close(&me->state[0]);
+        assert_int_equal(cpl_context.n_hosts, 0);
+        for (int x = 0; x < N_EXCHANGES; x++)
+            for (int c = 0; c < CALLS; c++)
+                free(me->op[x][c].receives);
+    }
+    free(world.ranks);
+    mock_end();
+}
