@@ -22,7 +22,7 @@
 #include <time.h>
 
 /* Matrix elements are 1 to MOST_VALUE. */
-enum { MOST_VALUE = 9 };
+enum { MOST_VALUE = 9, COUNT_TAG = 1, LINES_TAG = 2 };
 
 /* What rank 0 deals out. Lines are in their new order; entries name lines by new number. */
 struct deal {
@@ -359,13 +359,48 @@ static void count_by_owner(const int *halo, int n_halo, const int *first_line, i
     }
 }
 
-static int *sums_before(const int *counts, int n_ranks)
+/*
+ * The ranks that refer to lines of this one, and to how many. Each tells the owners; how many will,
+ * a reduction says. So a rank has messages with its neighbors only, however many ranks there are.
+ */
+static void hear_counts(const struct spmv_side *halo_side, int n_ranks, int *border_counts)
 {
-    int *sums = spmv_array((size_t)n_ranks + 1, sizeof *sums);
+    int *is_owner = spmv_array((size_t)n_ranks, sizeof *is_owner);
+    MPI_Request *requests = spmv_array((size_t)halo_side->n_ranks, sizeof *requests);
+    int n_to_come, count;
+    MPI_Status status;
 
-    for (int rank = 0; rank < n_ranks; rank++)
-        sums[rank + 1] = sums[rank] + counts[rank];
-    return sums;
+    for (int k = 0; k < halo_side->n_ranks; k++)
+        is_owner[halo_side->rank[k]] = 1;
+    MPI_Reduce_scatter_block(is_owner, &n_to_come, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int k = 0; k < halo_side->n_ranks; k++)
+        MPI_Isend(&halo_side->count[k], 1, MPI_INT, halo_side->rank[k], COUNT_TAG, MPI_COMM_WORLD,
+                  &requests[k]);
+    for (int k = 0; k < n_to_come; k++) {
+        MPI_Recv(&count, 1, MPI_INT, MPI_ANY_SOURCE, COUNT_TAG, MPI_COMM_WORLD, &status);
+        border_counts[status.MPI_SOURCE] = count;
+    }
+    MPI_Waitall(halo_side->n_ranks, requests, MPI_STATUSES_IGNORE);
+    free(is_owner);
+    free(requests);
+}
+
+/* Send the numbers of the halo's lines to their owners, and receive those of the border's. */
+static void exchange_lines(const struct spmv_side *halo_side, const int *halo,
+                           const struct spmv_side *border_side, int *border)
+{
+    int n = 0;
+    MPI_Request *requests =
+        spmv_array((size_t)halo_side->n_ranks + (size_t)border_side->n_ranks, sizeof *requests);
+
+    for (int k = 0; k < border_side->n_ranks; k++)
+        MPI_Irecv(border + border_side->displ[k], border_side->count[k], MPI_INT,
+                  border_side->rank[k], LINES_TAG, MPI_COMM_WORLD, &requests[n++]);
+    for (int k = 0; k < halo_side->n_ranks; k++)
+        MPI_Isend(halo + halo_side->displ[k], halo_side->count[k], MPI_INT, halo_side->rank[k],
+                  LINES_TAG, MPI_COMM_WORLD, &requests[n++]);
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    free(requests);
 }
 
 /* Tell the owners which of their lines this rank refers to, and hear it from the others. */
@@ -376,21 +411,16 @@ static void meet_neighbors(const int *halo, int n_halo, const int *first_line, i
     int *border_counts = spmv_array((size_t)n_ranks, sizeof(int));
 
     count_by_owner(halo, n_halo, first_line, halo_counts);
-    MPI_Alltoall(halo_counts, 1, MPI_INT, border_counts, 1, MPI_INT, MPI_COMM_WORLD);
     side_create(halo_counts, n_ranks, &share->halo_side);
+    hear_counts(&share->halo_side, n_ranks, border_counts);
     side_create(border_counts, n_ranks, &share->border_side);
-
-    int *halo_displs = sums_before(halo_counts, n_ranks);
-    int *border_displs = sums_before(border_counts, n_ranks);
-    share->border = spmv_array((size_t)share->border_side.n_items, sizeof(int));
-    MPI_Alltoallv(halo, halo_counts, halo_displs, MPI_INT, share->border, border_counts,
-                  border_displs, MPI_INT, MPI_COMM_WORLD);
-    for (int k = 0; k < share->border_side.n_items; k++)
-        share->border[k] -= first_line[rank];
     free(halo_counts);
     free(border_counts);
-    free(halo_displs);
-    free(border_displs);
+
+    share->border = spmv_array((size_t)share->border_side.n_items, sizeof(int));
+    exchange_lines(&share->halo_side, halo, &share->border_side, share->border);
+    for (int k = 0; k < share->border_side.n_items; k++)
+        share->border[k] -= first_line[rank];
 }
 
 static void connect(enum spmv_form form, struct spmv_share *share)
