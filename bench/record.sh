@@ -55,6 +55,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 SIMULATE_SECONDS=${SIMULATE_SECONDS:-3600}
+
 strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 balance"
 huge_messages=60000 # more: part huge, and with 4,096 ranks or more
 huge_strategies="auto vpt:3 node-grid:0:1:2"
@@ -232,19 +233,13 @@ table() { # the rows whose part is huge (1), or is not (0)
             print $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, sprintf("%.3f", $9 / $10), $11, $12, $13, $14, $15, $16, $17, $18, $19, pays
         }'
 }
-tables=
-if grep -q '	huge	' "$work/list"; then
-    table 1 >"$out/huge.tsv"
-    tables="$out/huge.tsv"
-fi
+if grep -q '	huge	' "$work/list"; then table 1 >"$out/huge.tsv"; fi
 if grep -qv '	huge	' "$work/list"; then
     table 0 >"$out/record.tsv"
-    tables="$tables $out/record.tsv"
     for part in strategies sizes platforms scale; do
         awk -f "$bench/record_chart.awk" -v part=$part "$out/record.tsv" >"$out/$part.svg" || exit 1
     done
     awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
 fi
-n_rows=$(awk 'FNR > 1' $tables | wc -l)
-echo "$n_rows of $n_runs runs in" $tables "$(($(date +%s) - start)) s"
+echo "$(cat "$work"/*.row | wc -l) of $n_runs runs in $out, $(($(date +%s) - start)) s"
 [ $failed -eq 0 ] && [ $failed_programs -eq 0 ]
