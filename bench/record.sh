@@ -6,7 +6,8 @@
 # BUILDDIR is where make ran, configured where SimGrid is. Patterns are files of `carpool plan`; the
 # project's own families are always among them. Writes DIR (default bench/results beside this
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
-# pictures. PART is one or several of these (default: all but huge, half an hour on two cores):
+# pictures. PART is one or several of these (default: all but huge, half an hour on two cores; huge
+# has a table of its own and leaves the others' as they are):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below
 #   sizes        the same with auto, 8 bytes to 64 KiB, the own families at 128 ranks; this and
@@ -14,11 +15,12 @@
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128 and 2,048 ranks, EDR, 64 bytes, auto
-#   huge         patterns of more than 60,000 messages as in strategies, where auto decides by the
-#                model, not by measuring; the own families at 4,096 ranks: ten minutes a run
+#   huge         DIR/huge.tsv: patterns of more than 60,000 messages, with auto and two strategies,
+#                and the own families at 4,096 ranks, with auto, which decides by the model and not
+#                by measuring; a link carries 512 messages at a time. Up to five minutes a run
 #   programs     halo, spmv, cg and bfs, 128 ranks (programs.sh): DIR/programs.tsv
 #
-# A pattern that is not for 512 ranks is run in part strategies only, at its own size. Exits with 1
+# A pattern that is not for 512 ranks is run in part strategies or huge, at its own size. Exits with 1
 # when a run failed, a message came wrong, or the shim was not active in one.
 set -u
 usage() {
@@ -53,13 +55,19 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 SIMULATE_SECONDS=${SIMULATE_SECONDS:-3600}
-export bench build work SIMULATE_SECONDS
 
 strategies="auto share vpt:2 vpt:3 vpt:9 grid:far:equal node node-grid:0:1:2 balance"
-huge_messages=60000 # more: part huge
+huge_messages=60000 # more: part huge, and with 4,096 ranks or more
 huge_strategies="auto vpt:3 node-grid:0:1:2"
+# SimGrid shares a link out anew among all its messages whenever one begins or ends. Where many ranks
+# send to one node at a time these are thousands, and the work grows with their square. So a link
+# carries this many at a time, and others wait in the order of their coming. And collectives outside
+# of what is measured are not linear.
+huge_options="--cfg=maxmin/concurrency-limit:512 --cfg=smpi/reduce:binomial \
+--cfg=smpi/scatter:ompi_binomial"
 most_messages=20000 # of a pattern in parts sizes and platforms
 size_limit=4096     # CARPOOL_SIZE_LIMIT's default
+export bench build work huge_options SIMULATE_SECONDS
 
 wants() {
     case " ${parts:-strategies sizes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
@@ -98,7 +106,7 @@ vary edr-light 'recv_us$' 0.5
 add() {
     trial=1
     exchanges=10
-    [ "$messages" -le $huge_messages ] && [ "$3" -lt 4096 ] || trial=0 # the model alone decides
+    [ "$1" != huge ] || trial=0         # the model alone decides
     [ "$6" -le $size_limit ] || trial=0 # nothing is planned
     [ "$7$trial" = auto1 ] || exchanges=3
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
@@ -116,13 +124,13 @@ for pattern in "$work"/*.512.mtx "$@"; do
     messages=$(messages_of "$pattern")
     part=strategies
     some=$strategies
-    if [ "$messages" -gt $huge_messages ]; then
+    if [ "$messages" -gt $huge_messages ] || [ "$ranks" -ge 4096 ]; then
         part=huge
         some=$huge_strategies
     fi
     if wants $part; then
         for strategy in $some; do
-            add strategies "$pattern" "$ranks" edr fattree 64 "$strategy"
+            add $part "$pattern" "$ranks" edr fattree 64 "$strategy"
         done
     fi
     [ "$ranks" -eq 512 ] && [ "$messages" -le $most_messages ] || continue
@@ -141,7 +149,7 @@ for ranks in 128 2048 4096; do
     for pattern in "$work"/*.$ranks.mtx; do
         messages=$(messages_of "$pattern")
         [ $ranks -gt 128 ] || add_sizes
-        if wants $part; then add scale "$pattern" "$ranks" edr fattree 64 auto; fi
+        if wants $part; then add $part "$pattern" "$ranks" edr fattree 64 auto; fi
     done
 done
 
@@ -158,6 +166,7 @@ if [ "$strategy" = auto ]; then
     mode=auto
     only=
 fi
+[ "$part" != huge ] || export SIMULATE_CFG="$huge_options ${SIMULATE_CFG:-}"
 CARPOOL_MODE=$mode CARPOOL_STRATEGY=$strategy CARPOOL_TRIAL=$trial CARPOOL_REPORT=$report \
     sh "$bench/sim/simulate.sh" "$build" "$ranks" "$work/$machine.machine" "$topology" \
     --json $only --bytes "$bytes" --warmup $warmup "$pattern" >"$work/$number.out" 2>"$work/$number.err"
@@ -208,13 +217,14 @@ awk '{ printf "%05d\t%s\n", NR, $0 }' "$work/list" | sort -k 2,2nr -k 1,1 | cut 
     tr '\t\n' '\0\0' |
     xargs -0 -n 9 -P "$jobs" nice sh "$work/run.sh"
 failed=$?
-{
+table() { # the rows whose part is huge (1), or is not (0)
     printf 'part\tpattern\tranks\tmachine\ttopology\tbytes\tstrategy\tchosen\tdirect_us\tus\tspeedup'
     printf '\tdirect_sends\tdirect_receives\tsends\treceives\tdirect_messages\tmessages'
     printf '\tdirect_bytes\tbytes_sent\tplan_ms\tpays_after\n'
     # the direct figures of a forced strategy are those of the run with auto, which comes before it
-    cat "$work"/*.row | awk '
+    cat "$work"/*.row | awk -v huge="$1" '
         BEGIN { FS = OFS = "\t" }
+        ($1 == "huge") != huge { next }
         $7 == "auto" { for (i = 9; i <= 17; i++) direct[i] = $i; of = $2 FS $3 }
         $7 != "auto" && of != $2 FS $3 { next }
         $7 != "auto" { $9 = direct[9]; $11 = direct[11]; $12 = direct[12]; $15 = direct[15]; $17 = direct[17] }
@@ -222,10 +232,14 @@ failed=$?
             pays = $9 > $10 ? sprintf("%.0f", $19 * 1000 / ($9 - $10)) : "never"
             print $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, sprintf("%.3f", $9 / $10), $11, $12, $13, $14, $15, $16, $17, $18, $19, pays
         }'
-} >"$out/record.tsv"
-echo "$(($(wc -l <"$out/record.tsv") - 1)) of $n_runs runs in $out/record.tsv, $(($(date +%s) - start)) s"
-for part in strategies sizes platforms scale; do
-    awk -f "$bench/record_chart.awk" -v part=$part "$out/record.tsv" >"$out/$part.svg" || exit 1
-done
-awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
+}
+if grep -q '	huge	' "$work/list"; then table 1 >"$out/huge.tsv"; fi
+if grep -qv '	huge	' "$work/list"; then
+    table 0 >"$out/record.tsv"
+    for part in strategies sizes platforms scale; do
+        awk -f "$bench/record_chart.awk" -v part=$part "$out/record.tsv" >"$out/$part.svg" || exit 1
+    done
+    awk -f "$bench/record_summary.awk" "$out/record.tsv" >"$out/summary.md" || exit 1
+fi
+echo "$(cat "$work"/*.row | wc -l) of $n_runs runs in $out, $(($(date +%s) - start)) s"
 [ $failed -eq 0 ] && [ $failed_programs -eq 0 ]

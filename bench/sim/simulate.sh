@@ -33,7 +33,8 @@ trap 'exit 1' HUP INT TERM
 
 awk -v n="$ranks" -v per="$per_node" 'BEGIN { for (i = 0; i < n; i++) print "n" int(i / per) }' \
     >"$scratch/hosts"
-# SMPI copies the program once for each rank
+# SMPI copies the program once for each rank: without debugging symbols to save memory
+strip -g -o "$scratch/${program##*/}" "$program" && program=$scratch/${program##*/}
 [ -d /dev/shm ] && [ -w /dev/shm ] && export TMPDIR=/dev/shm
 export CPL_SIM_MACHINE="$machine" CPL_SIM_TOPOLOGY="$topology" CPL_SIM_NODES="$nodes"
 export CARPOOL_MACHINE="$machine" CARPOOL_RANKS_PER_NODE="$per_node"
