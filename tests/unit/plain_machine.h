@@ -13,7 +13,7 @@ extern const struct cpl_costs plain_costs;
 /* Consecutive ranks on each node, plain_costs; the caller frees it. */
 struct cpl_machine make_machine(int32_t n_ranks, int32_t ranks_per_node);
 
-/* The plan's time by cpl_plan_cost with units of one byte is exactly us. */
+/* The plan's time by cpl_plan_cost with units of one byte is us, but for rounding. */
 void check_cost(struct cpl_plan *plan, struct cpl_machine *machine, double us);
 
 /* The direct plan of the entries; the caller frees it. */
