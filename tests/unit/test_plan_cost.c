@@ -64,8 +64,8 @@ static void test_link_classes(void **state)
     check_cost(&plan, &machine, 256 + 240);
     machine.costs.node_ns_per_byte = 80000; /* the node's interface is the slower one */
     check_cost(&plan, &machine, 256 + CPL_WAVE_NODE * 480);
-    machine.costs.link[CPL_LINK_NETWORK].send_us = 512; /* the sender is the busier one */
-    check_cost(&plan, &machine, 256 + 512 + 0.5);
+    machine.costs.link[CPL_LINK_NETWORK].send_us = 1024; /* the sender is the busier one */
+    check_cost(&plan, &machine, 256 + 1024 + 0.5);
     cpl_machine_free(&machine);
     cpl_plan_free(&plan);
 }
