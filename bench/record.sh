@@ -63,8 +63,9 @@ huge_strategies="auto vpt:3 node-grid:0:1:2"
 # send to one node at a time these are thousands, and the work grows with their square. So a link
 # carries this many at a time, and others wait in the order of their coming. And collectives outside
 # of what is measured are not linear.
-huge_options="--cfg=maxmin/concurrency-limit:512 --cfg=smpi/reduce:binomial \
---cfg=smpi/scatter:ompi_binomial"
+SIMULATE_CFG="--cfg=maxmin/concurrency-limit:512 --cfg=smpi/reduce:binomial \
+--cfg=smpi/scatter:ompi_binomial ${SIMULATE_CFG:-}"
+export SIMULATE_CFG
 most_messages=20000 # of a pattern in parts sizes and platforms
 size_limit=4096     # CARPOOL_SIZE_LIMIT's default
 export bench build work huge_options SIMULATE_SECONDS
@@ -166,7 +167,6 @@ if [ "$strategy" = auto ]; then
     mode=auto
     only=
 fi
-[ "$part" != huge ] || export SIMULATE_CFG="$huge_options ${SIMULATE_CFG:-}"
 CARPOOL_MODE=$mode CARPOOL_STRATEGY=$strategy CARPOOL_TRIAL=$trial CARPOOL_REPORT=$report \
     sh "$bench/sim/simulate.sh" "$build" "$ranks" "$work/$machine.machine" "$topology" \
     --json $only --bytes "$bytes" --warmup $warmup "$pattern" >"$work/$number.out" 2>"$work/$number.err"

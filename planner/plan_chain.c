@@ -2,14 +2,13 @@
  * between the waves, simulated event by event (machine.h has the parameters; LogGP).
  *
  * A rank has one processor. It starts with what does not wait for anybody, in the plan's order.
- * Then it takes in what arrives, in the order of arrival, and after each message sends what that
- * one was the last for, as the executor does (shim/executor.c). Inside a node a processor copies
- * the bytes at each end. Between nodes messages share the port of the sender's node and that of the
- * receiver's: of a port, each message under way has the same part. On the way out of a rank and
- * into one they follow each other. A message that finds all of these free is slowed down by the
- * slowest only. A sender packs all segments of a combined message, a receiver unpacks those that
- * are for it; a plan of one wave does not pack. Of events at the same time the edge of the lower
- * number is first.
+ * Then, whenever it is free, it receives all that has arrived, and of each message in turn sends on
+ * what that one was the last for and unpacks what is its own, as the executor does
+ * (shim/executor.c); a sender packs all segments of a message, but for a plan of one wave. Inside a
+ * node a processor copies the bytes at each end. Between nodes messages share the port of the
+ * sender's node and that of the receiver's: of a port, each message under way has the same part. On
+ * the way out of a rank and into one they follow each other. A message that finds all of these free
+ * is slowed down by the slowest only. Of equal events at the same time the lower number is first.
  *
  * The cores that the ranks of a node share are not simulated but counted: the exchange takes no
  * less than the processor time of a node's ranks divided by its cores, where these are fewer; a
@@ -23,11 +22,12 @@ enum happening {
     STARTS,     /* an edge's bytes reach the ports of both nodes */
     IS_THROUGH, /* a port has served the first of its edges */
     IS_THERE,   /* an edge has arrived */
+    WAKES,      /* a rank takes in what has arrived */
 };
 
 struct event {
     double us;
-    int64_t number; /* of an edge, or of a port */
+    int64_t number; /* of an edge, of a port, or of a rank */
     enum happening what;
     int32_t version; /* of a port's state: another one has made the event void */
 };
@@ -52,6 +52,7 @@ struct rank_state {
     double busy_us;  /* what it has worked in all */
     double out_us;   /* when its way to the network is free, out and in */
     double in_us;
+    int64_t arrived; /* the first of the edges that it has not taken in, in c->next; -1: none */
 };
 
 /* An out-edge that waits for an in-edge, in a list of all that do. */
@@ -73,6 +74,7 @@ struct chain {
     int32_t *missing;    /* edge -> edges that its sender still waits for */
     int8_t *n_through;   /* edge -> ports that it has passed, of two */
     double *out_us;      /* edge -> when its bytes have left its sender */
+    int64_t *next;       /* edge -> the next higher that has arrived at the same rank; -1: none */
     struct rank_state *rank;
     struct port *port;  /* of node j: 2 j out, 2 j + 1 in */
     struct event *heap; /* the next one on top */
@@ -83,7 +85,7 @@ static bool sooner(const struct event *a, const struct event *b)
 {
     if (a->us < b->us || a->us > b->us)
         return a->us < b->us;
-    return a->number != b->number ? a->number < b->number : a->what < b->what;
+    return a->what != b->what ? a->what < b->what : a->number < b->number;
 }
 
 static void push(struct chain *c, struct event event)
@@ -236,14 +238,13 @@ static double packing_us(const struct chain *c, const struct cpl_edge *edge, boo
     return us + volume * c->unit_bytes * costs->packed_ns_per_byte * 1e-3;
 }
 
-/* Processor time at one end of an edge. */
+/* Processor time that MPI takes at one end of an edge. */
 static double end_us(const struct chain *c, const struct cpl_edge *edge, bool sends)
 {
     enum cpl_link_class class_ = link_class(c, edge);
     const struct cpl_link_cost *link = &c->machine->costs.link[class_];
     double ns_per_byte = class_ == CPL_LINK_NETWORK ? 0 : link->ns_per_byte;
-    return (sends ? link->send_us : link->recv_us) + packing_us(c, edge, sends) +
-           edge_bytes(c, edge) * ns_per_byte * 1e-3;
+    return (sends ? link->send_us : link->recv_us) + edge_bytes(c, edge) * ns_per_byte * 1e-3;
 }
 
 static void work(struct rank_state *rank, double us)
@@ -263,7 +264,7 @@ static void send(struct chain *c, int64_t e)
     struct rank_state *rank = &c->rank[edge->from];
     enum cpl_link_class class_ = link_class(c, edge);
     const struct cpl_link_cost *link = &c->machine->costs.link[class_];
-    work(rank, end_us(c, edge, true));
+    work(rank, packing_us(c, edge, true) + end_us(c, edge, true));
     push(c, (struct event){rank->clock_us + link->latency_us, e,
                            class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});
 }
@@ -326,19 +327,41 @@ static void pass(struct chain *c, const struct event *event)
     push(c, (struct event){*in_us, share.edge, IS_THERE, 0});
 }
 
-static void take_in(struct chain *c, const struct event *event)
+/* An edge has arrived; its receiver wakes if it waits, else when it looks again. */
+static void arrive(struct chain *c, const struct event *event)
 {
-    const struct cpl_edge *edge = &c->plan->edges[event->number];
-    struct rank_state *rank = &c->rank[edge->to];
+    int32_t to = c->plan->edges[event->number].to;
+    struct rank_state *rank = &c->rank[to];
+    int64_t *at = &rank->arrived;
+    if (*at < 0)
+        push(c, (struct event){later(event->us, rank->clock_us), to, WAKES, 0});
+    while (*at >= 0 && *at < event->number)
+        at = &c->next[*at];
+    c->next[event->number] = *at;
+    *at = event->number;
+}
+
+/* MPI hands a rank all that has arrived. Of each in turn it sends on what only waited for that, and
+ * unpacks the rest. */
+static void wake(struct chain *c, const struct event *event)
+{
+    const struct cpl_edge *edges = c->plan->edges;
+    struct rank_state *rank = &c->rank[event->number];
+    int64_t arrived = rank->arrived;
+    rank->arrived = -1;
     if (event->us > rank->clock_us) {
         rank->clock_us = event->us;
         if (c->machine->cores_per_node > 0)
             work(rank, c->machine->costs.switch_us);
     }
-    work(rank, end_us(c, edge, false));
-    for (int64_t f = c->first_feed[event->number]; f >= 0; f = c->feeds[f].next)
-        if (--c->missing[c->feeds[f].edge] == 0)
-            send(c, c->feeds[f].edge);
+    for (int64_t e = arrived; e >= 0; e = c->next[e])
+        work(rank, end_us(c, &edges[e], false));
+    for (int64_t e = arrived; e >= 0; e = c->next[e]) {
+        for (int64_t f = c->first_feed[e]; f >= 0; f = c->feeds[f].next)
+            if (--c->missing[c->feeds[f].edge] == 0)
+                send(c, c->feeds[f].edge);
+        work(rank, packing_us(c, &edges[e], false));
+    }
 }
 
 /* What the busiest node needs at least where its ranks share cores. */
@@ -361,6 +384,8 @@ static enum cpl_status cores_us(const struct chain *c, struct cpl_arena *arena, 
 
 static void simulate(struct chain *c, const int64_t *out_first, const int64_t *out)
 {
+    for (int32_t i = 0; i < c->plan->n_ranks; i++)
+        c->rank[i].arrived = -1;
     /* all of these at first, then only what arrivals make ready: counts change below */
     for (int64_t k = 0; k < out_first[c->plan->n_ranks]; k++)
         if (c->missing[out[k]] == 0)
@@ -371,8 +396,10 @@ static void simulate(struct chain *c, const int64_t *out_first, const int64_t *o
             start(c, &event);
         else if (event.what == IS_THROUGH)
             pass(c, &event);
+        else if (event.what == IS_THERE)
+            arrive(c, &event);
         else
-            take_in(c, &event);
+            wake(c, &event);
     }
 }
 
@@ -408,9 +435,11 @@ static enum cpl_status run(struct chain *c, struct cpl_arena *arena, double *us)
     c->rank = CPL_ARENA_ARRAY(arena, struct rank_state, plan->n_ranks);
     c->n_through = CPL_ARENA_ARRAY(arena, int8_t, plan->n_edges);
     c->out_us = CPL_ARENA_ARRAY(arena, double, plan->n_edges);
-    c->heap = CPL_ARENA_ARRAY(arena, struct event, EVENTS_OF_AN_EDGE * plan->n_edges);
+    c->next = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
+    c->heap =
+        CPL_ARENA_ARRAY(arena, struct event, EVENTS_OF_AN_EDGE * plan->n_edges + plan->n_ranks);
     if (!out_first || !out || !c->feeds || !c->first_feed || !c->missing || !c->rank ||
-        !c->n_through || !c->out_us || !c->heap || make_ports(c, arena))
+        !c->n_through || !c->out_us || !c->next || !c->heap || make_ports(c, arena))
         return CPL_ERR_NOMEM;
     group_edges(plan, false, out_first, out);
     enum cpl_status status = find_all_feeds(c, out_first, out, arena);
