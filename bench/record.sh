@@ -17,7 +17,7 @@
 #   scale        the own families at 128 and 2,048 ranks, EDR, 64 bytes, auto
 #   huge         DIR/huge.tsv: patterns of more than 60,000 messages, with auto and two strategies,
 #                and the own families at 4,096 ranks, with auto, which decides by the model and not
-#                by measuring; a link carries 512 messages at a time. Up to five minutes a run
+#                by measuring. Up to five minutes a run
 #   programs     halo, spmv, cg and bfs, 128 ranks (programs.sh): DIR/programs.tsv
 #
 # A pattern that is not for 512 ranks is run in part strategies or huge, at its own size. Exits with 1
@@ -68,7 +68,7 @@ SIMULATE_CFG="--cfg=maxmin/concurrency-limit:512 --cfg=smpi/reduce:binomial \
 export SIMULATE_CFG
 most_messages=20000 # of a pattern in parts sizes and platforms
 size_limit=4096     # CARPOOL_SIZE_LIMIT's default
-export bench build work huge_options SIMULATE_SECONDS
+export bench build work SIMULATE_SECONDS
 
 wants() {
     case " ${parts:-strategies sizes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
