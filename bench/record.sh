@@ -16,8 +16,8 @@
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128 and 2,048 ranks, EDR, 64 bytes, auto
 #   huge         DIR/huge.tsv: patterns of more than 60,000 messages, with auto and two strategies,
-#                and the own families at 4,096 ranks, with auto, which decides by the model and not
-#                by measuring. Up to five minutes a run
+#                and the own families at 4,096 ranks, with auto, which decides there by the model and
+#                not by measuring. Up to five minutes a run
 #   programs     halo, spmv, cg and bfs, 128 ranks (programs.sh): DIR/programs.tsv
 #
 # A pattern that is not for 512 ranks is run in part strategies or huge, at its own size. Exits with 1
@@ -107,7 +107,7 @@ vary edr-light 'recv_us$' 0.5
 add() {
     trial=1
     exchanges=10
-    [ "$1" != huge ] || trial=0         # the model alone decides
+    [ "$3" -lt 4096 ] || trial=0        # the model alone decides
     [ "$6" -le $size_limit ] || trial=0 # nothing is planned
     [ "$7$trial" = auto1 ] || exchanges=3
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
