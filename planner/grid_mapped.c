@@ -35,19 +35,6 @@ void cpl_grid_mapped_format(enum cpl_map map, char text[CPL_STRATEGY_TEXT])
         snprintf(text + used, CPL_STRATEGY_TEXT - used, "+%s", cpl_map_name(map));
 }
 
-/* The modelled time of the plan along the routes. */
-static enum cpl_status time_of(const struct cpl_strategy_input *input,
-                               const struct cpl_routes *routes, double *us, struct cpl_error *error)
-{
-    struct cpl_plan plan;
-    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
-    cpl_plan_free(&plan);
-    return status;
-}
-
 static enum cpl_status route_with(const struct cpl_strategy_input *input,
                                   const struct cpl_grid *grid, enum cpl_grid_order order,
                                   enum cpl_map map, struct cpl_routes *routes,
@@ -82,9 +69,9 @@ enum cpl_status cpl_grid_mapped_route(const struct cpl_strategy_input *input,
         cpl_routes_free(&plain);
         return status;
     }
-    status = time_of(input, &plain, &plain_us, error);
+    status = cpl_strategy_time(input, &plain, &plain_us, error);
     if (!status)
-        status = time_of(input, &mapped, &mapped_us, error);
+        status = cpl_strategy_time(input, &mapped, &mapped_us, error);
     struct cpl_routes *kept = mapped_us < plain_us ? &mapped : &plain;
     cpl_routes_free(kept == &mapped ? &plain : &mapped);
     if (status)

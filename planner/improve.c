@@ -205,19 +205,6 @@ static void move(struct search *s)
     move_together(s, n, &(struct cpl_banned_edge){e.wave, e.from, e.to}, allowed - 1e-12);
 }
 
-static enum cpl_status chain_cost(const struct cpl_strategy_input *input,
-                                  const struct cpl_routes *routes, double *us,
-                                  struct cpl_error *error)
-{
-    struct cpl_plan plan;
-    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
-    cpl_plan_free(&plan);
-    return status;
-}
-
 /* Keeps the present routes if they are the best met so far. */
 static enum cpl_status look(struct search *s, const struct cpl_strategy_input *input,
                             struct cpl_error *error)
@@ -226,7 +213,7 @@ static enum cpl_status look(struct search *s, const struct cpl_strategy_input *i
     double us;
     present.stops = s->state.stops;
     s->finder.work += LOOK_STEPS * present.n_messages * present.n_waves;
-    enum cpl_status status = chain_cost(input, &present, &us, error);
+    enum cpl_status status = cpl_strategy_time(input, &present, &us, error);
     if (status || us >= s->best_us)
         return status;
     s->best_us = us;
@@ -250,7 +237,7 @@ static enum cpl_status prepare(struct search *s, const struct cpl_strategy_input
     if (!s->old_stops || cpl_improve_init(&s->state, input, s->routes, arena) ||
         cpl_path_finder_init(&s->finder, &s->state, arena))
         return cpl_fail_memory(error, "the search");
-    return chain_cost(input, s->routes, &s->best_us, error);
+    return cpl_strategy_time(input, s->routes, &s->best_us, error);
 }
 
 /* Sharpness per microsecond: the schedule's is per share of the mean wave's time. */

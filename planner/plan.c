@@ -308,3 +308,17 @@ void cpl_plan_free(struct cpl_plan *plan)
     cpl_arena_free(&plan->arena);
     *plan = (struct cpl_plan){.arena = CPL_ARENA_EMPTY};
 }
+
+bool cpl_plan_is_dest(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank)
+{
+    int32_t low = 0, high = bundle->n_dests;
+    const int32_t *dests = plan->dests + bundle->first_dest;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (dests[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < bundle->n_dests && dests[low] == rank;
+}

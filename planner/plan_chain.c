@@ -25,17 +25,17 @@ enum happening {
     WAKES,      /* a rank takes in what has arrived */
 };
 
+/* In a port: an edge, through when the port has served each of its edges so many bytes. */
 struct event {
-    double us;
+    double at;      /* microseconds; in a port bytes */
     int64_t number; /* of an edge, of a port, or of a rank */
     enum happening what;
     int32_t version; /* of a port's state: another one has made the event void */
 };
 
-/* An edge in a port, through when the port has served each of its edges so many bytes. */
-struct share {
-    double bytes;
-    int64_t edge;
+struct heap {
+    struct event *event; /* the first one on top */
+    int64_t n;
 };
 
 /* One direction of a node's way to the network. All edges in it are served alike. */
@@ -43,8 +43,7 @@ struct port {
     double bytes; /* that an edge was served which was there since the port was last empty */
     double us;    /* as of then */
     int32_t version;
-    int64_t n;
-    struct share *shares; /* a heap, the next that will be through on top */
+    struct heap edges; /* the next that will be through on top */
 };
 
 struct rank_state {
@@ -76,66 +75,37 @@ struct chain {
     double *out_us;      /* edge -> when its bytes have left its sender */
     int64_t *next;       /* edge -> the next higher that has arrived at the same rank; -1: none */
     struct rank_state *rank;
-    struct port *port;  /* of node j: 2 j out, 2 j + 1 in */
-    struct event *heap; /* the next one on top */
-    int64_t n_heap;
+    struct port *port; /* of node j: 2 j out, 2 j + 1 in */
+    struct heap heap;
 };
 
 static bool sooner(const struct event *a, const struct event *b)
 {
-    if (a->us < b->us || a->us > b->us)
-        return a->us < b->us;
+    if (a->at < b->at || a->at > b->at)
+        return a->at < b->at;
     return a->what != b->what ? a->what < b->what : a->number < b->number;
 }
 
-static void push(struct chain *c, struct event event)
+static void push(struct heap *heap, struct event event)
 {
-    int64_t at = c->n_heap++;
-    for (; at > 0 && sooner(&event, &c->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        c->heap[at] = c->heap[(at - 1) / 2];
-    c->heap[at] = event;
+    int64_t at = heap->n++;
+    for (; at > 0 && sooner(&event, &heap->event[(at - 1) / 2]); at = (at - 1) / 2)
+        heap->event[at] = heap->event[(at - 1) / 2];
+    heap->event[at] = event;
 }
 
-static struct event pop(struct chain *c)
+static struct event pop(struct heap *heap)
 {
-    struct event top = c->heap[0], last = c->heap[--c->n_heap];
+    struct event top = heap->event[0], last = heap->event[--heap->n];
     int64_t at = 0;
-    for (int64_t child = 1; child < c->n_heap; child = 2 * at + 1) {
-        child += child + 1 < c->n_heap && sooner(&c->heap[child + 1], &c->heap[child]);
-        if (!sooner(&c->heap[child], &last))
+    for (int64_t child = 1; child < heap->n; child = 2 * at + 1) {
+        child += child + 1 < heap->n && sooner(&heap->event[child + 1], &heap->event[child]);
+        if (!sooner(&heap->event[child], &last))
             break;
-        c->heap[at] = c->heap[child];
+        heap->event[at] = heap->event[child];
         at = child;
     }
-    c->heap[at] = last;
-    return top;
-}
-
-static bool less(const struct share *a, const struct share *b)
-{
-    return a->bytes < b->bytes || (!(a->bytes > b->bytes) && a->edge < b->edge);
-}
-
-static void push_share(struct port *port, struct share share)
-{
-    int64_t at = port->n++;
-    for (; at > 0 && less(&share, &port->shares[(at - 1) / 2]); at = (at - 1) / 2)
-        port->shares[at] = port->shares[(at - 1) / 2];
-    port->shares[at] = share;
-}
-
-static struct share pop_share(struct port *port)
-{
-    struct share top = port->shares[0], last = port->shares[--port->n];
-    int64_t at = 0;
-    for (int64_t child = 1; child < port->n; child = 2 * at + 1) {
-        child += child + 1 < port->n && less(&port->shares[child + 1], &port->shares[child]);
-        if (!less(&port->shares[child], &last))
-            break;
-        port->shares[at] = port->shares[child];
-        at = child;
-    }
-    port->shares[at] = last;
+    heap->event[at] = last;
     return top;
 }
 
@@ -207,20 +177,6 @@ static double edge_bytes(const struct chain *c, const struct cpl_edge *edge)
     return (double)edge->volume * c->unit_bytes;
 }
 
-static bool is_for(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank)
-{
-    const int32_t *dests = &plan->dests[bundle->first_dest];
-    int32_t low = 0, end = bundle->n_dests;
-    while (low < end) {
-        int32_t middle = low + (end - low) / 2;
-        if (dests[middle] < rank)
-            low = middle + 1;
-        else
-            end = middle;
-    }
-    return low < bundle->n_dests && dests[low] == rank;
-}
-
 static double packing_us(const struct chain *c, const struct cpl_edge *edge, bool sends)
 {
     const struct cpl_plan *plan = c->plan;
@@ -230,7 +186,7 @@ static double packing_us(const struct chain *c, const struct cpl_edge *edge, boo
         return 0;
     for (int32_t s = 0; s < edge->n_segments; s++) {
         const struct cpl_bundle *bundle = &plan->bundles[plan->segments[edge->first_segment + s]];
-        if (!sends && !is_for(plan, bundle, edge->to))
+        if (!sends && !cpl_plan_is_dest(plan, bundle, edge->to))
             continue;
         us += cpl_segment_us(costs, plan->has_parts, (double)bundle->volume);
         volume += (double)bundle->volume;
@@ -265,8 +221,8 @@ static void send(struct chain *c, int64_t e)
     enum cpl_link_class class_ = link_class(c, edge);
     const struct cpl_link_cost *link = &c->machine->costs.link[class_];
     work(rank, packing_us(c, edge, true) + end_us(c, edge, true));
-    push(c, (struct event){rank->clock_us + link->latency_us, e,
-                           class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});
+    push(&c->heap, (struct event){rank->clock_us + link->latency_us, e,
+                                  class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});
 }
 
 /* Says when a port will be through with the first of its edges, as things are now. */
@@ -274,24 +230,25 @@ static void foresee(struct chain *c, int64_t p)
 {
     struct port *port = &c->port[p];
     port->version++;
-    if (port->n == 0)
+    if (port->edges.n == 0)
         return;
-    double us_per_byte = c->machine->costs.node_ns_per_byte * 1e-3 * (double)port->n;
-    double us = port->us + (port->shares[0].bytes - port->bytes) * us_per_byte;
-    push(c, (struct event){later(us, port->us), p, IS_THROUGH, port->version});
+    double us_per_byte = c->machine->costs.node_ns_per_byte * 1e-3 * (double)port->edges.n;
+    double us = port->us + (port->edges.event[0].at - port->bytes) * us_per_byte;
+    push(&c->heap, (struct event){later(us, port->us), p, IS_THROUGH, port->version});
 }
 
 /* An edge's bytes reach a port. */
 static void join(struct chain *c, int64_t p, int64_t e, double us)
 {
     struct port *port = &c->port[p];
-    double us_per_byte = c->machine->costs.node_ns_per_byte * 1e-3 * (double)port->n;
-    if (port->n == 0)
+    double us_per_byte = c->machine->costs.node_ns_per_byte * 1e-3 * (double)port->edges.n;
+    if (port->edges.n == 0)
         port->bytes = 0;
     else if (us_per_byte > 0)
         port->bytes += (us - port->us) / us_per_byte;
     port->us = us;
-    push_share(port, (struct share){port->bytes + edge_bytes(c, &c->plan->edges[e]), e});
+    push(&port->edges,
+         (struct event){port->bytes + edge_bytes(c, &c->plan->edges[e]), e, IS_THROUGH, 0});
     foresee(c, p);
 }
 
@@ -301,10 +258,10 @@ static void start(struct chain *c, const struct event *event)
     const struct cpl_edge *edge = &c->plan->edges[event->number];
     double us = edge_bytes(c, edge) * c->machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
     double *out_us = &c->rank[edge->from].out_us;
-    *out_us = later(event->us, *out_us) + us;
+    *out_us = later(event->at, *out_us) + us;
     c->out_us[event->number] = *out_us;
-    join(c, 2 * (int64_t)c->machine->node[edge->from], event->number, event->us);
-    join(c, 2 * (int64_t)c->machine->node[edge->to] + 1, event->number, event->us);
+    join(c, 2 * (int64_t)c->machine->node[edge->from], event->number, event->at);
+    join(c, 2 * (int64_t)c->machine->node[edge->to] + 1, event->number, event->at);
 }
 
 /* The last byte of an edge that is through both ports is there if the ways of its ranks are free.
@@ -314,17 +271,17 @@ static void pass(struct chain *c, const struct event *event)
     struct port *port = &c->port[event->number];
     if (event->version != port->version)
         return;
-    struct share share = pop_share(port);
-    port->bytes = share.bytes;
-    port->us = event->us;
+    struct event through = pop(&port->edges);
+    port->bytes = through.at;
+    port->us = event->at;
     foresee(c, event->number);
-    if (++c->n_through[share.edge] < 2)
+    if (++c->n_through[through.number] < 2)
         return;
-    const struct cpl_edge *edge = &c->plan->edges[share.edge];
+    const struct cpl_edge *edge = &c->plan->edges[through.number];
     double us = edge_bytes(c, edge) * c->machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
     double *in_us = &c->rank[edge->to].in_us;
-    *in_us = later(later(event->us, c->out_us[share.edge]), *in_us + us);
-    push(c, (struct event){*in_us, share.edge, IS_THERE, 0});
+    *in_us = later(later(event->at, c->out_us[through.number]), *in_us + us);
+    push(&c->heap, (struct event){*in_us, through.number, IS_THERE, 0});
 }
 
 /* An edge has arrived; its receiver wakes if it waits, else when it looks again. */
@@ -334,7 +291,7 @@ static void arrive(struct chain *c, const struct event *event)
     struct rank_state *rank = &c->rank[to];
     int64_t *at = &rank->arrived;
     if (*at < 0)
-        push(c, (struct event){later(event->us, rank->clock_us), to, WAKES, 0});
+        push(&c->heap, (struct event){later(event->at, rank->clock_us), to, WAKES, 0});
     while (*at >= 0 && *at < event->number)
         at = &c->next[*at];
     c->next[event->number] = *at;
@@ -349,8 +306,8 @@ static void wake(struct chain *c, const struct event *event)
     struct rank_state *rank = &c->rank[event->number];
     int64_t arrived = rank->arrived;
     rank->arrived = -1;
-    if (event->us > rank->clock_us) {
-        rank->clock_us = event->us;
+    if (event->at > rank->clock_us) {
+        rank->clock_us = event->at;
         if (c->machine->cores_per_node > 0)
             work(rank, c->machine->costs.switch_us);
     }
@@ -390,8 +347,8 @@ static void simulate(struct chain *c, const int64_t *out_first, const int64_t *o
     for (int64_t k = 0; k < out_first[c->plan->n_ranks]; k++)
         if (c->missing[out[k]] == 0)
             send(c, out[k]);
-    while (c->n_heap > 0) {
-        struct event event = pop(c);
+    while (c->heap.n > 0) {
+        struct event event = pop(&c->heap);
         if (event.what == STARTS)
             start(c, &event);
         else if (event.what == IS_THROUGH)
@@ -409,17 +366,17 @@ static enum cpl_status make_ports(struct chain *c, struct cpl_arena *arena)
     const struct cpl_plan *plan = c->plan;
     int64_t n_ports = 2 * (int64_t)c->machine->n_nodes, n = 0;
     c->port = CPL_ARENA_ARRAY(arena, struct port, n_ports);
-    struct share *shares = CPL_ARENA_ARRAY(arena, struct share, 2 * plan->n_edges);
-    if (!c->port || !shares)
+    struct event *edges = CPL_ARENA_ARRAY(arena, struct event, 2 * plan->n_edges);
+    if (!c->port || !edges)
         return CPL_ERR_NOMEM;
     for (int64_t e = 0; e < plan->n_edges; e++) {
-        c->port[2 * (int64_t)c->machine->node[plan->edges[e].from]].n++;
-        c->port[2 * (int64_t)c->machine->node[plan->edges[e].to] + 1].n++;
+        c->port[2 * (int64_t)c->machine->node[plan->edges[e].from]].edges.n++;
+        c->port[2 * (int64_t)c->machine->node[plan->edges[e].to] + 1].edges.n++;
     }
     for (int64_t p = 0; p < n_ports; p++) {
-        c->port[p].shares = shares + n;
-        n += c->port[p].n;
-        c->port[p].n = 0;
+        c->port[p].edges.event = edges + n;
+        n += c->port[p].edges.n;
+        c->port[p].edges.n = 0;
     }
     return CPL_OK;
 }
@@ -436,10 +393,10 @@ static enum cpl_status run(struct chain *c, struct cpl_arena *arena, double *us)
     c->n_through = CPL_ARENA_ARRAY(arena, int8_t, plan->n_edges);
     c->out_us = CPL_ARENA_ARRAY(arena, double, plan->n_edges);
     c->next = CPL_ARENA_ARRAY(arena, int64_t, plan->n_edges);
-    c->heap =
+    c->heap.event =
         CPL_ARENA_ARRAY(arena, struct event, EVENTS_OF_AN_EDGE * plan->n_edges + plan->n_ranks);
     if (!out_first || !out || !c->feeds || !c->first_feed || !c->missing || !c->rank ||
-        !c->n_through || !c->out_us || !c->next || !c->heap || make_ports(c, arena))
+        !c->n_through || !c->out_us || !c->next || !c->heap.event || make_ports(c, arena))
         return CPL_ERR_NOMEM;
     group_edges(plan, false, out_first, out);
     enum cpl_status status = find_all_feeds(c, out_first, out, arena);

@@ -37,8 +37,9 @@ static void add_latency(struct rank_load *load, double latency_us)
         load->latency_us = latency_us;
 }
 
-double cpl_plan_segments_us(const struct cpl_plan *plan, const struct cpl_edge *edge,
-                            const struct cpl_costs *costs)
+/* What packing or unpacking an edge's segments takes. */
+static double segments_us(const struct cpl_plan *plan, const struct cpl_edge *edge,
+                          const struct cpl_costs *costs)
 {
     double us = 0;
     if (!plan->has_parts)
@@ -55,7 +56,7 @@ static void add_edge(struct wave_loads *loads, const struct cpl_plan *plan,
     enum cpl_link_class class_ = cpl_machine_link(machine, edge->from, edge->to);
     const struct cpl_link_cost *link = &machine->costs.link[class_];
     double bytes = (double)edge->volume * unit_bytes;
-    double ends_us = cpl_plan_segments_us(plan, edge, &machine->costs);
+    double ends_us = segments_us(plan, edge, &machine->costs);
     struct rank_load *from = &loads->rank[edge->from], *to = &loads->rank[edge->to];
     if (class_ == CPL_LINK_NETWORK) {
         from->net_out += bytes;

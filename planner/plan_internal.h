@@ -16,10 +16,8 @@ enum cpl_status cpl_plan_make_bundles(const struct cpl_pattern *pattern, const i
 /* The fingerprint of a plan, computed from its arrays. */
 uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan);
 
-/* What packing or unpacking an edge's segments takes, in microseconds (segment_ns and item_ns of
- * machine.h). */
-double cpl_plan_segments_us(const struct cpl_plan *plan, const struct cpl_edge *edge,
-                            const struct cpl_costs *costs);
+/* Whether a bundle is for a rank. */
+bool cpl_plan_is_dest(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank);
 
 /* The edges that carry each bundle, in canonical order: bundle k rides in edge[first[k]] ..
  * edge[first[k + 1] - 1]. */

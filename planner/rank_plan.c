@@ -1,6 +1,8 @@
 /* Cutting plans in rank plans, and reading those (rank_plan.h). */
 #include "rank_plan.h"
 
+#include "plan_internal.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -210,20 +212,6 @@ enum cpl_status cpl_slicer_words(struct cpl_slicer *slicer, int32_t rank, int32_
     return CPL_OK;
 }
 
-static bool is_dest(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank)
-{
-    int32_t low = 0, high = bundle->n_dests;
-    const int32_t *dests = plan->dests + bundle->first_dest;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (dests[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < bundle->n_dests && dests[low] == rank;
-}
-
 /* The first of the owner's messages to a rank whose class is not below class_. */
 static int64_t find_part(const struct cpl_pattern *p, int32_t owner, int32_t rank, int32_t class_)
 {
@@ -268,7 +256,7 @@ static void extract_in(const struct cpl_slicer *s, int32_t rank, const struct of
         for (int32_t k = 0; k < edge->n_segments; k++, n++) {
             const struct cpl_bundle *bundle =
                 &s->plan->bundles[s->plan->segments[edge->first_segment + k]];
-            bool mine = is_dest(s->plan, bundle, rank);
+            bool mine = cpl_plan_is_dest(s->plan, bundle, rank);
             words[o->in_owner + n] = mine ? bundle->owner : -1;
             words[o->in_part + n] = mine ? part_of(s, bundle, rank) : 0;
         }

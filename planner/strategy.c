@@ -123,6 +123,19 @@ void cpl_strategy_candidates(const struct cpl_strategy_input *input, struct cpl_
         table[k]->candidates(table[k], input, list);
 }
 
+enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
+                                  const struct cpl_routes *routes, double *us,
+                                  struct cpl_error *error)
+{
+    struct cpl_plan plan;
+    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
+    cpl_plan_free(&plan);
+    return status;
+}
+
 enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
                                    const struct cpl_strategy_choice *choice,
                                    struct cpl_routes *routes, struct cpl_error *error)

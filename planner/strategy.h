@@ -103,6 +103,12 @@ enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
                                    const struct cpl_strategy_choice *choice,
                                    struct cpl_routes *routes, struct cpl_error *error);
 
+/* The time of the plan along routes, by the chain model; microseconds. Returns CPL_OK, CPL_ERR_ARG,
+ * CPL_ERR_NOMEM. */
+enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
+                                  const struct cpl_routes *routes, double *us,
+                                  struct cpl_error *error);
+
 /* Plans the input's pattern by one choice, which must not be "auto". Returns what the route
  * function or cpl_plan_build returns. The caller frees *plan. */
 enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,

@@ -232,19 +232,6 @@ struct start {
     double us;
 };
 
-static enum cpl_status cost_routes(const struct cpl_strategy_input *input,
-                                   const struct cpl_routes *routes, double *us,
-                                   struct cpl_error *error)
-{
-    struct cpl_plan plan;
-    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
-    cpl_plan_free(&plan);
-    return status;
-}
-
 /* Improves routes under the full model, parts apart if there are any. */
 static enum cpl_status search_routes(const struct cpl_strategy_input *input, const void *how,
                                      struct cpl_routes *routes, struct cpl_error *error)
@@ -270,7 +257,7 @@ static enum cpl_status improve(const struct cpl_strategy_input *input, bool toge
     status = together ? by_pairs(input, search_routes, &schedule, &start->routes, error)
                       : search_routes(input, &schedule, &start->routes, error);
     if (!status)
-        status = cost_routes(input, &start->routes, &us, error);
+        status = cpl_strategy_time(input, &start->routes, &us, error);
     if (!status && us < start->us) {
         start->us = us;
     } else {
@@ -311,7 +298,7 @@ static enum cpl_status begin_covered(const struct cpl_strategy_input *input, dou
     const struct cover_task task = {3, CPL_COVER_TIME, ms};
     status = by_pairs(input, search_cover, &task, &start->routes, error);
     if (!status)
-        status = cost_routes(input, &start->routes, &start->us, error);
+        status = cpl_strategy_time(input, &start->routes, &start->us, error);
     if (!status) {
         ++*n;
         return CPL_OK;
