@@ -286,9 +286,7 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
     if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    x->calls++;
-    while (x->pending) /* the nonblocking calls before it */
-        cpl_pt2pt_poll();
+    cpl_neighbor_enter(x);
     if (x->phase == CPL_PHASE_PLANNED)
         review(call, x);
     if (x->phase == CPL_PHASE_LEARNING)

@@ -34,7 +34,8 @@ struct cpl_serve {
 };
 
 struct cpl_comm_state {
-    MPI_Comm comm; /* the program's; not to be used once it is being freed */
+    struct cpl_quiet quiet; /* collectives */
+    MPI_Comm comm;          /* the program's; not to be used once it is being freed */
     MPI_Comm
         private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
     int64_t planned_number; /* the how many-th to get one; of any two the same one is first on all

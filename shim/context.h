@@ -62,15 +62,17 @@ struct cpl_context {
     bool active;         /* MPI is initialised and the mode is not off: calls are looked at */
     int n_managed;       /* communicators that are managed now (pt2pt.h): alike on all ranks of
                             MPI_COMM_WORLD between two collective calls, see collective.h */
+    int n_hosts;         /* communicators in whose reductions neighborhood collectives ride, and */
+    int n_served;        /* communicators whose nonblocking ones are carried: alike as n_managed */
     int n_open_batches;  /* communicators with messages that have not left */
     int n_active_requests;               /* managed ones that the program has not completed */
     struct cpl_exchange *first_pending;  /* neighborhood exchanges with calls under way */
     struct cpl_exchange *first_open;     /* those of calls that nothing which may wait has followed;
                                             each counts as an open batch */
-    struct cpl_timed_batch timed;        /* in a profile run */
     struct cpl_exchange *last_exchange;  /* the last neighborhood exchange (neighbor_order.h) */
     struct cpl_exchange *timed_exchange; /* waits for the end of the next one */
-    int64_t n_exchanges;                 /* that have been called */
+    struct cpl_timed_batch timed;        /* in a profile run */
+    int64_t n_exchanges;                 /* neighborhood exchanges that have been called */
 
     int rank; /* in MPI_COMM_WORLD */
     int size;
@@ -98,8 +100,6 @@ struct cpl_context {
     struct cpl_taken_message *taken_messages;
     struct cpl_shim_machine machine;
     /* Neighborhood collectives: */
-    int n_hosts;  /* communicators in whose reductions neighborhood collectives ride: alike, too */
-    int n_served; /* communicators whose nonblocking calls are carried: alike as n_managed is */
     struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
     int32_t n_serve_ids;
     int64_t n_started, n_carried;    /* nonblocking calls, and those of them that were carried */

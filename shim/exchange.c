@@ -5,6 +5,7 @@
 #include "comm_state.h"
 #include "context.h"
 #include "neighbor_internal.h"
+#include "quiet.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -230,6 +231,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
 
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
 {
+    cpl_quiet_settle(exchange);
     cpl_neighbor_drain(exchange);
     cpl_neighbor_embed_forget(exchange);
     if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())

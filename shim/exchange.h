@@ -73,7 +73,15 @@ struct cpl_learned {
     int64_t n_messages;     /* all of them */
 };
 
+/* Calls that pass without a look (quiet.h). */
+struct cpl_quiet {
+    int64_t left, granted;
+};
+
 struct cpl_exchange {
+    struct cpl_quiet quiet;
+    const struct cpl_exchange *before; /* cpl_context.last_exchange at the last call, */
+    struct cpl_exchange *after;        /* and after one that passes */
     enum cpl_neighbor_kind kind;
     enum cpl_exchange_phase phase;
     bool mpi_distrusted; /* MPI would carry it wrongly: not to be left to it; alike on all ranks */

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "neighbor_internal.h"
 #include "pt2pt.h"
+#include "quiet.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -185,6 +186,15 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *e
         log_choice(state, exchange, before);
 }
 
+void cpl_neighbor_enter(struct cpl_exchange *exchange)
+{
+    exchange->before = cpl_context.last_exchange;
+    cpl_quiet_settle(exchange);
+    exchange->calls++;
+    while (exchange->pending)
+        cpl_pt2pt_poll();
+}
+
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
 {
     bool planned = exchange->phase == CPL_PHASE_PLANNED;
@@ -206,6 +216,7 @@ bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
     if (exchange->trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
         return false;
     cpl_trial_note(&exchange->trial, 0);
+    cpl_quiet_grant(exchange);
     return true;
 }
 
@@ -229,11 +240,9 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     if (!state || !state->watched)
         return false;
     struct cpl_exchange *exchange = &state->exchanges[call->kind];
-    exchange->calls++;
+    cpl_neighbor_enter(exchange);
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);
-    while (exchange->pending) /* the nonblocking calls before it */
-        cpl_pt2pt_poll();
     if (exchange->phase == CPL_PHASE_PLANNED)
         cpl_neighbor_share(call, state, exchange);
     cpl_neighbor_order(state, exchange);
@@ -260,4 +269,5 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
     cpl_samples_add(&call->watched->direct, seconds);
     if (call->watched->phase == CPL_PHASE_PLANNED)
         note_call(call->state, call->watched, seconds);
+    cpl_quiet_grant(call->watched);
 }

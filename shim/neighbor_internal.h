@@ -91,6 +91,9 @@ bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
+/* A blocking call: counts it, and waits for the nonblocking ones before it. Local. */
+void cpl_neighbor_enter(struct cpl_exchange *exchange);
+
 /* Whether a plan carries the blocking call at hand, whose executor becomes the exchange's, or its
  * messages leave in an order that MPI would not send them in: then the executor is NULL. While a
  * trial is running all ranks come together first: else a late rank would be timed, not the

@@ -315,6 +315,24 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *excha
     note_call(exchange, false);
 }
 
+bool cpl_neighbor_order_is_steady(const struct cpl_exchange *before, const struct cpl_exchange *x)
+{
+    const struct cpl_follower *next = &before->order.next;
+    return next->number == x->order.number && next->times >= STEADY && next->settled;
+}
+
+int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x)
+{
+    const struct cpl_order *o = &x->order;
+    int64_t until_meeting = o->next_meeting - x->calls - 1;
+    if (!is_wanted())
+        return INT64_MAX;
+    if (!o->made)
+        return until_meeting;
+    int64_t until_trial = o->trial.chosen == 1 ? 0 : cpl_trial_quiet(&o->trial);
+    return until_trial < until_meeting ? until_trial : until_meeting;
+}
+
 void cpl_neighbor_order_started(struct cpl_exchange *exchange)
 {
     if (is_wanted())

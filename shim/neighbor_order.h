@@ -57,6 +57,11 @@ struct cpl_order {
 /* Before each blocking call. Collective over the communicator. */
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
+/* Whether this rank has learned that x follows `before`, and calls of x, which is left to MPI, until
+ * there is something to do about its order. Local. */
+bool cpl_neighbor_order_is_steady(const struct cpl_exchange *before, const struct cpl_exchange *x);
+int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x);
+
 /* The same of a call that is only started. Local. */
 void cpl_neighbor_order_started(struct cpl_exchange *exchange);
 

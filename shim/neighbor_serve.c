@@ -19,6 +19,7 @@
 #include "plan_root.h"
 #include "pt2pt.h"
 #include "pt2pt_requests.h"
+#include "quiet.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -130,6 +131,13 @@ static bool may_be_planned(const struct cpl_comm_state *state)
     return state->size == cpl_context.size;
 }
 
+/* A call begins: from the first one on, the pace of collectives is taken. */
+static void count_started(void)
+{
+    if (cpl_context.n_started++ == 0)
+        cpl_quiet_end_all();
+}
+
 /* The first call of a kind. All ranks make the same calls here, at the same place in the
  * communicator's sequence of collectives. */
 static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -226,7 +234,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if (!state || !state->watched)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    cpl_context.n_started++;
+    count_started();
     if (x->started++ == 0 && may_be_planned(state) && state->has_adjacency)
         note_first(call, state, x);
     cpl_neighbor_order_started(x);
@@ -246,7 +254,7 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    cpl_context.n_started++;
+    count_started();
     x->started++;
     if (!x->settled && may_be_planned(state))
         note_latest(call, state, x);

@@ -5,6 +5,7 @@
 #include "neighbor.h"
 #include "pt2pt_internal.h"
 #include "pt2pt_requests.h"
+#include "quiet.h"
 #include "report.h"
 
 #include <sched.h>
@@ -114,6 +115,8 @@ static void meet(struct cpl_comm_state *state)
 /* A blocking collective is entered: batches leave, and the pace is taken. */
 static void arrive(struct cpl_comm_state *state)
 {
+    if (state)
+        cpl_quiet_settle_collectives(state);
     if (cpl_context.n_open_batches > 0)
         cpl_pt2pt_leave();
     if (cpl_context.timed.of)

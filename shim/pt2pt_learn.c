@@ -3,6 +3,7 @@
 #include "log.h"
 #include "planner/hash.h"
 #include "pt2pt_internal.h"
+#include "quiet.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -31,6 +32,7 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     p->received = calloc((size_t)state->size, sizeof *p->received);
     p->signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->signature);
     p->started = p->sent && p->received && p->signature;
+    cpl_quiet_settle_collectives(state); /* they matter from now on */
     if (!p->started) {
         free(p->sent);
         free(p->received);

@@ -87,6 +87,19 @@ bool cpl_trial_note(struct cpl_trial *trial, double us)
     return trial->turn == trial->n;
 }
 
+int64_t cpl_trial_quiet(const struct cpl_trial *trial)
+{
+    if (trial->running)
+        return 0;
+    return trial->rounds > 0 ? trial->interval - trial->calls - 1 : INT64_MAX;
+}
+
+void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
+{
+    if (trial->rounds > 0)
+        trial->calls += n;
+}
+
 /* Drops the candidates that cannot win any more. Returns how many are left. */
 static int32_t drop(struct cpl_trial *trial, const double *slowest_us)
 {

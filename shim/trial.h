@@ -49,6 +49,11 @@ int32_t cpl_trial_candidate(const struct cpl_trial *trial);
  * candidate, must be handed to cpl_trial_judge before the next call. */
 bool cpl_trial_note(struct cpl_trial *trial, double us);
 
+/* Calls that the one in use may carry before anything is to be done; 0: none, a trial is running.
+ * They may be noted together afterwards. */
+int64_t cpl_trial_quiet(const struct cpl_trial *trial);
+void cpl_trial_pass(struct cpl_trial *trial, int64_t n);
+
 /* What a call takes by a candidate, as far as it was tried: the median, or the best of a candidate
  * that was dropped at once. Microseconds; 0: not tried. */
 double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate);

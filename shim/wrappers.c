@@ -6,6 +6,7 @@
 #include "context.h"
 #include "neighbor.h"
 #include "pt2pt.h"
+#include "quiet.h"
 #include "reorder.h"
 
 #include <mpi.h>
@@ -43,8 +44,11 @@ EXPORT int MPI_Finalize(void)
 /* Batches leave, and the ranks may agree on something. */
 static void before_collective(MPI_Comm comm)
 {
+    if (cpl_quiet_collective(comm))
+        return;
     cpl_pt2pt_before_collective(comm);
     cpl_neighbor_before_collective(comm);
+    cpl_quiet_grant_collectives(comm);
 }
 
 /* One that is no exchange of few with few: what was sent before it no longer matters after it. */
@@ -62,6 +66,8 @@ static void before_other(MPI_Comm comm)
         before_collective(comm);                                                                   \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
+        if (cpl_quiet_exchange(&call))                                                             \
+            return PMPI_##name arguments;                                                          \
         if (cpl_neighbor_carry(&call, &result))                                                    \
             return result;                                                                         \
         result = cpl_collective_##name arguments;                                                  \
@@ -96,6 +102,8 @@ static void before_other(MPI_Comm comm)
         before_collective(comm);                                                                   \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
+        if (cpl_quiet_exchange(&call))                                                             \
+            return PMPI_##name arguments;                                                          \
         if (cpl_alltoall_carry(&call, &result))                                                    \
             return result;                                                                         \
         result = cpl_collective_##name arguments;                                                  \

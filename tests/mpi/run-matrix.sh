@@ -111,6 +111,14 @@ were_planned() { # times
         END { exit !found || wrong }' "$tmp/report.json" 2>/dev/null
 }
 
+# The report has so many calls of a kind, in all its exchanges; "calls" follows "kind".
+were_called() { # kind:calls
+    awk -F '[:,]' -v expected="$1" '
+        /"kind"/ { kind = $2; gsub(/[" ]/, "", kind); first = 1 }
+        /"calls"/ && first { n[kind] += $2; first = 0 }
+        END { split(expected, e, ":"); exit n[e[1]] != e[2] }' "$tmp/report.json" 2>/dev/null
+}
+
 # The report says why messages were left to MPI.
 was_left() { # text
     grep -q '"left_alone": ".*'"$1" "$tmp/report.json" 2>/dev/null
@@ -149,6 +157,10 @@ judge() { # description, strategy, whether calls must have been planned, whether
     if [ -n "$times" ] && [ "$2" != off ] && ! were_planned "$times"; then
         why="${why:+$why, }an exchange was not planned that often: $times"
     fi
+    for counted in $(echo "$flags" | sed -n 's/.*calls:\([^ ]*\).*/\1/p' | tr , ' '); do
+        [ "$2" = off ] || were_called "$counted" ||
+            why="${why:+$why, }not the number of calls that were made: $counted"
+    done
     reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
         why="${why:+$why, }the report does not say that messages were left alone: $reason"
@@ -227,13 +239,13 @@ measured() { # description, why or "" from the report, settings...
     fi
 }
 
-switched_off() {
+without_report() { # mode
     if ! [ -e "$library" ]; then
-        result ok "$what, off # SKIP no library"
+        result ok "$what, $1 # SKIP no library"
         return
     fi
-    run now "$library:$yield" -genv CARPOOL_MODE off
-    judge "$what, off" off no no
+    run now "$library:$yield" -genv CARPOOL_MODE "$1"
+    judge "$what, $1" off no no
 }
 
 test_line() { # one line of the list with $n ranks
@@ -251,7 +263,8 @@ test_line() { # one line of the list with $n ranks
     for strategy in $(echo "$strategies" | tr , ' '); do
         under_strategy "$strategy"
     done
-    case $flags in *noref*) ;; *) [ "$n" != "${ranks%%,*}" ] || switched_off ;; esac
+    case $flags in *noref*) ;; *) [ "$n" != "${ranks%%,*}" ] || without_report off ;; esac
+    case $flags in *calls:*) without_report auto ;; esac
     case $flags in *measured*)
         measured measured '"trial_calls": [1-9]'
         measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000

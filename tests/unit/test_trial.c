@@ -111,6 +111,38 @@ static void test_cost_is_bounded(void **state)
     }
 }
 
+/* Calls that are noted together count as if one by one. */
+static void test_passed_calls(void **state)
+{
+    (void)state;
+    const double us[] = {8, 10};
+    struct cpl_trial one, many;
+    cpl_trial_begin(&one, 2, 7);
+    assert_int_equal(cpl_trial_quiet(&one), 0);
+    run_trial(&one, us, 0, 1000);
+    many = one;
+    for (int32_t k = 0; k < 8; k++) {
+        int64_t n = cpl_trial_quiet(&many), part = n / 3;
+        cpl_trial_pass(&many, part);
+        assert_int_equal(cpl_trial_quiet(&many), n - part);
+        cpl_trial_pass(&many, n - part);
+        assert_int_equal(cpl_trial_quiet(&many), 0);
+        assert_false(cpl_trial_note(&many, us[0]));
+        assert_true(many.running);
+        for (int64_t i = 0; i < n; i++)
+            cpl_trial_note(&one, us[0]);
+        assert_false(one.running);
+        cpl_trial_note(&one, us[0]);
+        assert_true(one.running);
+        run_trial(&one, us, 0, 1000);
+        run_trial(&many, us, 0, 1000);
+    }
+    cpl_trial_begin(&one, 2, 0);
+    assert_true(cpl_trial_quiet(&one) > INT64_C(1) << 40);
+    cpl_trial_pass(&one, 1000);
+    assert_int_equal(cpl_trial_candidate(&one), 1);
+}
+
 /* Without rounds the first plan is used and never tried. */
 static void test_untried(void **state)
 {
@@ -146,7 +178,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fastest_is_kept), cmocka_unit_test(test_one_disturbed_call),
         cmocka_unit_test(test_margin),          cmocka_unit_test(test_cost_is_bounded),
-        cmocka_unit_test(test_untried),         cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_passed_calls),    cmocka_unit_test(test_untried),
+        cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
