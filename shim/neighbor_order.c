@@ -47,7 +47,9 @@ static int32_t count_sends(const struct cpl_exchange *x)
 static void note_follower(struct cpl_follower *next, const struct cpl_exchange *x, int32_t sends,
                           bool waits)
 {
-    next->times = sends >= 0 && next->number == x->order.number ? next->times + 1 : 1;
+    bool same = next->number == x->order.number;
+    next->changes += !same && next->number > 0;
+    next->times = sends >= 0 && same ? next->times + 1 : 1;
     next->number = x->order.number;
     next->sends = sends;
     next->settled = sends >= 0 && is_settled(x) && !x->order.trial.running;
@@ -68,6 +70,12 @@ static void note_call(struct cpl_exchange *x, bool waits)
 }
 
 /* ---- the meeting ---- */
+
+/* By the same exchange, on this rank. */
+static bool is_followed(const struct cpl_follower *next)
+{
+    return next->changes <= CPL_VARIED && next->times >= STEADY && next->settled;
+}
 
 /* What a rank tells the others. */
 enum { TOLD_ABLE, TOLD_NEXT, TOLD_LATER, TOLD_WAITS, N_TOLD };
@@ -90,7 +98,7 @@ static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, struct cpl_
 {
     const struct cpl_follower *next = &x->order.next;
     int32_t candidate = present(x);
-    int32_t mine[N_TOLD] = {next->times >= STEADY && next->settled, next->sends, 0, next->waits};
+    int32_t mine[N_TOLD] = {is_followed(next), next->sends, 0, next->waits};
     if (candidate > 0)
         mine[TOLD_LATER] = cpl_executor_n_sends(x->executors[candidate - 1]) -
                            cpl_executor_first_sends(x->executors[candidate - 1], sends->to);
@@ -315,10 +323,10 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *excha
     note_call(exchange, false);
 }
 
-bool cpl_neighbor_order_is_steady(const struct cpl_exchange *before, const struct cpl_exchange *x)
+bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const struct cpl_exchange *x)
 {
     const struct cpl_follower *next = &before->order.next;
-    return next->number == x->order.number && next->times >= STEADY && next->settled;
+    return next->changes > CPL_VARIED || (next->number == x->order.number && is_followed(next));
 }
 
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x)

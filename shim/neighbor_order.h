@@ -24,13 +24,16 @@
 struct cpl_comm_state;
 struct cpl_exchange;
 
+#define CPL_VARIED 16
+
 /* What came next after an exchange, on this rank. */
 struct cpl_follower {
-    int64_t number; /* of the exchange on this rank; 0: none yet */
-    int64_t times;  /* in a row */
-    int32_t sends;  /* of this rank in it, the last time */
-    bool settled;   /* how it is carried was not being tried */
-    bool waits;     /* it was started only: its end is not seen */
+    int64_t number;  /* of the exchange on this rank; 0: none yet */
+    int64_t times;   /* in a row */
+    int32_t changes; /* from one to another; after CPL_VARIED nothing follows always, for good */
+    int32_t sends;   /* of this rank in it, the last time */
+    bool settled;    /* how it is carried was not being tried */
+    bool waits;      /* it was started only: its end is not seen */
     int32_t kind;
     uint64_t pattern; /* its fingerprint; 0: not known */
 };
@@ -57,9 +60,9 @@ struct cpl_order {
 /* Before each blocking call. Collective over the communicator. */
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether this rank has learned that x follows `before`, and calls of x, which is left to MPI, until
- * there is something to do about its order. Local. */
-bool cpl_neighbor_order_is_steady(const struct cpl_exchange *before, const struct cpl_exchange *x);
+/* Whether this rank has learned that x follows `before`, or that nothing does always; and calls of
+ * x, which is left to MPI, until there is something to do about its order. Local. */
+bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const struct cpl_exchange *x);
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x);
 
 /* The same of a call that is only started. Local. */

@@ -88,7 +88,7 @@ static int64_t count_quiet(const struct cpl_exchange *x)
 void cpl_quiet_grant(struct cpl_exchange *x)
 {
     bool profiled = cpl_context.settings.mode == CPL_MODE_PROFILE;
-    if (profiled || (x->before && !cpl_neighbor_order_is_steady(x->before, x)))
+    if (profiled || (x->before && !cpl_neighbor_order_is_learned(x->before, x)))
         return;
     x->after = cpl_context.last_exchange;
     give(&x->quiet, count_quiet(x));

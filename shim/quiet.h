@@ -42,7 +42,8 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
     if (!state || cpl_context.first_pending || cpl_context.timed_exchange)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    if (x->quiet.left == 0 || (last && last != x->before) || call->send.buffer == MPI_IN_PLACE)
+    bool learned = !last || last == x->before || last->order.next.changes > CPL_VARIED;
+    if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
         return false;
     x->quiet.left--;
     cpl_context.last_exchange = x->after;

@@ -6,8 +6,8 @@
  *
  * An iteration is an MPI_Neighbor_alltoallv over a ring; each third one has an
  * MPI_Neighbor_allgather on another communicator, which is made anew each 500th; each fifth one an
- * MPI_Alltoallv, the eleventh of these in place; each seventh one a sum. Odd ranks free a
- * communicator of their own now and then, with which the library forgets where it keeps what it
+ * MPI_Alltoallv, the eleventh of these in place; each seventh one a sum. Before each fifth one odd
+ * ranks free a communicator of their own, with which the library forgets where it keeps what it
  * knows of the others. The last quarter has messages and nonblocking calls, too.
  */
 #include "common.h"
@@ -133,6 +133,8 @@ int main(int argc, char **argv)
     MPI_Comm large = ring(N_NEIGHBORS), small = ring(2);
 
     for (int i = 1; i <= n; i++) {
+        if (i % 5 == 0 && rank % 2)
+            forget();
         around(large, i);
         if (i % 3 == 0)
             gather(small, i);
@@ -140,8 +142,6 @@ int main(int argc, char **argv)
             all(i, i % 55 == 0, words);
         if (i % 7 == 0)
             sum(i % 2 ? large : MPI_COMM_WORLD, i);
-        if (i % 50 == 0 && rank % 2)
-            forget();
         if (i % 500 == 0) {
             MPI_Comm_free(&small);
             small = ring(2);
