@@ -33,6 +33,7 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     p->signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->signature);
     p->started = p->sent && p->received && p->signature;
     cpl_quiet_settle_collectives(state); /* they matter from now on */
+    p->reducing = CPL_EMBED_REFUSED;
     if (!p->started) {
         free(p->sent);
         free(p->received);
