@@ -4,7 +4,7 @@
 #
 #   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 1024)
 #
-# Two runs at a time; with 1024 ranks only what takes minutes. Runs that are in FILE already are not
+# Two runs at a time; with 1024 ranks only what takes minutes, with more only overload, by grids. Runs that are in FILE already are not
 # made again, so that an interrupted series goes on. A run may take GRAPH_SECONDS (default 900).
 # All methods of a benchmark must come to one checksum, those of boruvka and boruvka-owned to the
 # same. Method auto: the median of 3 repetitions after 30, in which its trials are.
@@ -74,7 +74,8 @@ run() { # ranks, graph as FILE names it, methods, benchmark, arguments...
     out=$scratch/$name-$kind-$ranks-$(echo "$methods" | cksum | cut -d ' ' -f 1)
     # shellcheck disable=SC2086
     if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-900} \
-        SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6" sh "$here/sim/simulate.sh" -x simulated_graph "$build" "$ranks" \
+        SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6 --cfg=maxmin/concurrency-limit:512" \
+        sh "$here/sim/simulate.sh" -x simulated_graph "$build" "$ranks" \
         "$here/sim/edr.machine" fattree "$name" --json $repetitions --ranks-per-node 32 \
         --method "${missing#,}" "$@" >"$out" 2>"$out.err"; then
         echo "graph.sh: $name $kind with $ranks ranks failed:" >&2
@@ -112,14 +113,33 @@ small() { # ranks: all graphs and methods
     both "on_graph $1 rmat auto boruvka-owned 8192" "run $1 - $baseline,$few,sort:hypercube/local overload; run $1 - auto overload"
 }
 
-# Of plain only what may come to an end: a step of it is a million messages, which may take minutes.
+# Each method of a list in a simulation of its own: each may take minutes, and is kept when it is there.
+one_by_one() { # ranks, graph or -, methods, benchmark, edges
+    for method in $(echo "$3" | tr , ' '); do
+        if [ "$2" = - ]; then run "$1" - "$method" "$4"; else on_graph "$1" "$2" "$method" "$4" "$5"; fi
+    done
+}
+
+# Of plain what may come to an end: a step of it is a million messages.
 large() { # ranks
-    both "on_graph $1 rmat plain/none boruvka-owned 8192" \
-        "on_graph $1 rmat $few boruvka-owned 8192; on_graph $1 rmat $few neighborhood 2048; run $1 - plain/local,$few overload; on_graph $1 rmat sort:equal:3,hash:equal:3 boruvka 8192"
+    both "one_by_one $1 rmat plain/none boruvka-owned 8192" \
+        "one_by_one $1 - sort:hypercube,sort:equal:3,hash:equal:3,sort:equal:2,plain/none overload
+         one_by_one $1 rmat hash:equal:3,sort:equal:3 boruvka-owned 8192
+         one_by_one $1 rmat hash:equal:3,plain/none neighborhood 2048
+         one_by_one $1 rgg hash:equal:3,plain/none neighborhood 2048
+         one_by_one $1 rgg hash:equal:3 boruvka-owned 8192
+         one_by_one $1 rmat sort:equal:2,sort:hypercube boruvka-owned 8192
+         one_by_one $1 rmat sort:equal:2,sort:equal:3 neighborhood 2048
+         one_by_one $1 rmat hash:equal:3 boruvka 8192"
+}
+
+# A step of plain is sixteen million messages, and a rank that waits takes time to simulate, too.
+huge() { # ranks
+    both "one_by_one $1 - sort:equal:3,sort:equal:2 overload" "one_by_one $1 - sort:hypercube,sort:equal:6,sort:equal:4 overload"
 }
 
 for ranks in "$@"; do
-    if [ "$ranks" -le 256 ]; then small "$ranks"; else large "$ranks"; fi
+    if [ "$ranks" -le 256 ]; then small "$ranks"; elif [ "$ranks" -le 1024 ]; then large "$ranks"; else huge "$ranks"; fi
 done
 
 # The times: a row a benchmark, graph and number of ranks, a column a method; the gain over plain/none,
