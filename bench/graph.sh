@@ -4,8 +4,9 @@
 #
 #   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 1024)
 #
-# Two runs at a time; with 1024 ranks only what takes minutes, with more only overload, by grids. Runs that are in FILE already are not
-# made again, so that an interrupted series goes on. A run may take GRAPH_SECONDS (default 900).
+# Two runs at a time; with 1024 ranks only what takes minutes, with more only overload, by grids.
+# Runs that are in FILE already are not made again, so that an interrupted series goes on. A run may
+# take GRAPH_SECONDS (default 1800).
 # All methods of a benchmark must come to one checksum, those of boruvka and boruvka-owned to the
 # same. Method auto: the median of 3 repetitions after 30, in which its trials are.
 #
@@ -73,7 +74,7 @@ run() { # ranks, graph as FILE names it, methods, benchmark, arguments...
     [ "$methods" != auto ] || repetitions='--warmup 30 --repetitions 3'
     out=$scratch/$name-$kind-$ranks-$(echo "$methods" | cksum | cut -d ' ' -f 1)
     # shellcheck disable=SC2086
-    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-900} \
+    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-1800} \
         SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6 --cfg=maxmin/concurrency-limit:512" \
         sh "$here/sim/simulate.sh" -x simulated_graph "$build" "$ranks" \
         "$here/sim/edr.machine" fattree "$name" --json $repetitions --ranks-per-node 32 \

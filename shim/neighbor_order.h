@@ -10,7 +10,8 @@
  * one to the end of the second, as plans are (trial.h).
  *
  * Exchanges of all communicators are looked at; not one that follows itself, nor one with another
- * blocking collective between, in which all ranks wait for the last one anyway.
+ * blocking collective between, in which all ranks wait for the last one anyway; nor one after which
+ * now this and now that has come, CPL_VARIED changes.
  * Thread rule: one thread. */
 #ifndef CARPOOL_NEIGHBOR_ORDER_H
 #define CARPOOL_NEIGHBOR_ORDER_H
@@ -30,7 +31,7 @@ struct cpl_exchange;
 struct cpl_follower {
     int64_t number;  /* of the exchange on this rank; 0: none yet */
     int64_t times;   /* in a row */
-    int32_t changes; /* from one to another; after CPL_VARIED nothing follows always, for good */
+    int32_t changes; /* from one to another; above CPL_VARIED nothing counts as following any more */
     int32_t sends;   /* of this rank in it, the last time */
     bool settled;    /* how it is carried was not being tried */
     bool waits;      /* it was started only: its end is not seen */
