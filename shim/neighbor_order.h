@@ -31,7 +31,7 @@ struct cpl_exchange;
 struct cpl_follower {
     int64_t number;  /* of the exchange on this rank; 0: none yet */
     int64_t times;   /* in a row */
-    int32_t changes; /* from one to another; above CPL_VARIED nothing counts as following any more */
+    int32_t changes; /* from one to another; above CPL_VARIED nothing counts as following */
     int32_t sends;   /* of this rank in it, the last time */
     bool settled;    /* how it is carried was not being tried */
     bool waits;      /* it was started only: its end is not seen */
