@@ -162,7 +162,7 @@ sort -t "$(printf '\t')" -k 1,1 -k 2,2 -k 6,6n "$file" | awk -F '\t' '$1 != "ben
             printf "\n| %s |", row
             for (m = 1; m <= n; m++) printf " %s |", (row, method[m]) in us ? sprintf("%d", us[row, method[m]] + 0.5) : ""
             plain = (row, "plain/none") in us ? us[row, "plain/none"] : us[row, "plain/local"]
-            printf " %s | %.1f |", by[row], (best[row] > 0) * plain / (best[row] + !best[row])
+            printf " %s | %s |", by[row], plain && best[row] > 0 ? sprintf("%.1f", plain / best[row]) : ""
         }
         print ""
     }'
