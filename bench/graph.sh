@@ -4,7 +4,7 @@
 #
 #   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 1024)
 #
-# Two runs at a time; with 1024 ranks only what takes minutes, with more only overload, by grids.
+# Two runs at a time; with 1024 ranks only what takes minutes, with more by grids only.
 # Runs that are in FILE already are not made again, so that an interrupted series goes on. A run may
 # take GRAPH_SECONDS (default 1800).
 # All methods of a benchmark must come to one checksum, those of boruvka and boruvka-owned to the
@@ -136,7 +136,8 @@ large() { # ranks
 
 # A step of plain is sixteen million messages, and a rank that waits takes time to simulate, too.
 huge() { # ranks
-    both "one_by_one $1 - sort:equal:3,sort:equal:2 overload" "one_by_one $1 - sort:hypercube,sort:equal:6,sort:equal:4 overload"
+    both "one_by_one $1 - sort:equal:3,sort:equal:2 overload" \
+        "one_by_one $1 - sort:hypercube,sort:equal:6 overload; one_by_one $1 rgg hash:equal:3 neighborhood 2048"
 }
 
 for ranks in "$@"; do
