@@ -31,6 +31,13 @@ static void exchange_counts(struct cpl_array *array, struct cpl_stage *stage)
         stage->in_first[k + 1] = stage->in_first[k] + array->recv_count[k];
 }
 
+/* MPICH's MPI_Alltoallv sends no empty messages. */
+static void count_sent(struct cpl_array *array, const int64_t *first)
+{
+    for (int k = 0; k < array->n_ranks; k++)
+        array->counts.messages_sent += k != array->rank && first[k + 1] > first[k];
+}
+
 void cpl_transfer_plain(struct cpl_array *array, const struct cpl_record *record,
                         const char *packed, struct cpl_batch *in, enum cpl_outcome *outcome)
 {
@@ -61,7 +68,7 @@ void cpl_transfer_plain(struct cpl_array *array, const struct cpl_record *record
         for (int k = 0; k < n && is_packed; k++)
             cpl_unpack(array, record, received + stage->in_first[k] * bytes, stage->in_first[k],
                        array->recv_count[k], in);
-        array->counts.messages_sent += n - 1;
+        count_sent(array, stage->out_first);
     }
     if (is_packed)
         free(received);
@@ -75,5 +82,5 @@ void cpl_transfer_plain_back(struct cpl_array *array, const char *answer, char *
     set_bytes(array->n_ranks, stage->out_first, (int64_t)array->size, at[2], at[3]);
     cpl_mpi(array, MPI_Alltoallv(answer, at[0], at[1], MPI_BYTE, result, at[2], at[3], MPI_BYTE,
                                  array->comm));
-    array->counts.messages_sent += array->n_ranks - 1;
+    count_sent(array, stage->in_first);
 }

@@ -24,8 +24,8 @@ LC_ALL=C
 export LC_ALL
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
 unset LD_PRELOAD
-n_ranks=32
-n_pairs=3
+n_ranks=64
+n_runs=3
 
 step() {
     printf '\n== %s\n' "$*"
@@ -75,49 +75,56 @@ echo "times are modelled for a cluster of 32-rank nodes (EDR InfiniBand)"
 planner/carpool plan pattern.txt --strategy all || exit 1
 
 step "the same program without and with the preload: $n_ranks ranks, MPI_Neighbor_alltoallv"
-echo "bench/spmv, ${run_matrix##*/}, $partition partition; $n_pairs pairs of runs in turn"
-echo "more ranks than cores: both sides with bench/yield, so that waiting ranks give way"
+echo "bench/spmv, ${run_matrix##*/}, $partition partition; with the preload $n_runs runs, in each of them every"
+echo "exchange also by the MPI library's own function, in turn with the intercepted one"
+echo "more ranks than cores: all runs with bench/yield, so that waiting ranks give way"
 library=$build/shim/.libs/libcarpool.so
 yield=$build/bench/.libs/libyield.so
 
-spmv() { # output, preload, options of mpiexec...
+spmv() { # output, preload, further options of mpiexec, --, options of spmv...
     out=$1
     preload=$2
     shift 2
-    run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" "$@" bench/spmv --json \
-        --partition "$partition" "$run_matrix"
+    options=
+    while [ "$1" != -- ]; do options="$options $1"; shift; done
+    shift
+    # shellcheck disable=SC2086
+    run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" $options bench/spmv --json \
+        --warmup 100 --iterations 200 --partition "$partition" "$@" "$run_matrix"
 }
 
 value() { # key, file: a number or string of the JSON line
     sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2"
 }
 
-median() { # numbers, one a line
-    sort -n | awk '{ a[NR] = $1 } END { print NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
+median() { # key: of the runs with the preload
+    for k in $(seq "$n_runs"); do value "$1" "ride.$k.json"; done |
+        sort -n | awk '{ a[NR] = $1 } END { print NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
 }
 
-rm -f plain.*.json ride.*.json ride-report.json
+# The strategy of the exchange's plan; none: it is left to MPI in the end.
+strategy() {
+    sed -n 's/.*"strategy": "\(.*\)".*/\1/p' ride-report.json | head -n 1
+}
+
+rm -f plain.json ride.*.json ride-report.json
+spmv plain.json "$yield" --
 compare() { # mode
-    for k in $(seq "$n_pairs"); do
-        spmv "plain.$k.json" "$yield"
+    for k in $(seq "$n_runs"); do
         spmv "ride.$k.json" "$library:$yield" -genv CARPOOL_MODE "$1" \
-            -genv CARPOOL_REPORT "$build/ride-report.json"
-        echo "   pair $k: $(value time_median_us "plain.$k.json") us without," \
-            "$(value time_median_us "ride.$k.json") us with the preload"
+            -genv "CARPOOL_REPORT=$build/ride-report.json" -- --compare
+        echo "   run $k: $(value library_median_us "ride.$k.json") us by MPI," \
+            "$(value time_median_us "ride.$k.json") us by $(strategy)"
     done
 }
 
 compare auto
 mode=auto
-if ! grep -q '"calls_planned": [1-9]' ride-report.json; then
-    echo "auto left this exchange to MPI: no plan is modelled faster; once more with CARPOOL_MODE=force"
+if [ "$(strategy)" = none ]; then
+    echo "auto leaves this exchange to MPI: no plan was faster here; once more with CARPOOL_MODE=force"
     mode=force
     compare force
 fi
-
-before=$(for k in $(seq "$n_pairs"); do value time_median_us "plain.$k.json"; done | median)
-after=$(for k in $(seq "$n_pairs"); do value time_median_us "ride.$k.json"; done | median)
-strategy=$(sed -n 's/.*"strategy": "\(.*\)".*/\1/p' ride-report.json | head -n 1)
 sends() { # direct or planned
     awk -v side="\"$1\":" '$1 == side { found = 1 } found && /"sends_max"/ { gsub(/[^0-9]/, ""); print; exit }' \
         ride-report.json
@@ -125,18 +132,17 @@ sends() { # direct or planned
 
 echo
 planner/carpool report ride-report.json
-step "direct against plan (mode $mode, strategy $strategy, $n_ranks ranks)"
+step "direct against plan (mode $mode, strategy $(strategy), $n_ranks ranks)"
 printf '%-34s %18s %18s\n' "" "without Carpool" "with Carpool"
 printf '%-34s %18s %18s\n' "messages sent by the busiest rank" "$(sends direct)" "$(sends planned)"
-printf '%-34s %18s %18s\n' "time per exchange, median, us" "$before" "$after"
+printf '%-34s %18s %18s\n' "time per exchange, median, us" "$(median library_median_us)" "$(median time_median_us)"
+printf '%-34s %37s\n' "time without / time with" "$(median speedup_median)"
 same=yes
-for k in $(seq "$n_pairs"); do
-    [ "$(value checksum "plain.$k.json")" = "$(value checksum "ride.$k.json")" ] || same=no
+for k in $(seq "$n_runs"); do
+    [ "$(value checksum plain.json)" = "$(value checksum "ride.$k.json")" ] || same=no
 done
-printf '%-34s %18s %18s\n' "checksum of the result" "$(value checksum plain.1.json)" \
+printf '%-34s %18s %18s\n' "checksum of the result" "$(value checksum plain.json)" \
     "$(value checksum ride.1.json)"
-awk -v before="$before" -v after="$after" 'BEGIN {
-    printf "%-34s %37.2f\n", "time without / time with", before / after }'
 if [ "$same" = yes ]; then
     echo "the results are the same"
 else

@@ -2,16 +2,16 @@
 # The distributed array on simulated clusters: the benchmarks of Peters 2024 by bench/graph, weakly
 # scaled; writes bench/results/graph.tsv (or FILE), a line a run, and prints it as tables.
 #
-#   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 1024)
+#   graph.sh BUILDDIR [-o FILE] [RANKS...]          (default 64 256 1024 4096)
 #
-# Two runs at a time; with 1024 ranks only what takes minutes, with more by grids only.
-# Runs that are in FILE already are not made again, so that an interrupted series goes on. A run may
-# take GRAPH_SECONDS (default 1800).
+# Two runs at a time; with more than 256 ranks a method at a time, of fewer kinds of graphs. Runs that
+# are in FILE already are not made again, so that an interrupted series goes on. A run may take
+# GRAPH_SECONDS (default 3600).
 # All methods of a benchmark must come to one checksum, those of boruvka and boruvka-owned to the
 # same. Method auto: the median of 3 repetitions after 30, in which its trials are.
 #
-# A rank that waits in MPI_Probe looks each simulated microsecond: more often is slow to simulate. It
-# makes the grids' steps up to 12% longer, those of MPI_Alltoallv not.
+# A link carries so many messages at once, 512, with more than 1,024 ranks 64, and others after them:
+# all at once take long to simulate.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '5p' "$0" | cut -c 5- >&2; exit 2; }
@@ -24,7 +24,7 @@ if [ "${1:-}" = -o ]; then
     [ -n "$file" ] || usage
     shift 2
 fi
-[ $# -gt 0 ] || set -- 64 256 1024
+[ $# -gt 0 ] || set -- 64 256 1024 4096
 for ranks in "$@"; do
     case $ranks in *[!0-9]*|'') usage ;; esac
 done
@@ -72,10 +72,12 @@ run() { # ranks, graph as FILE names it, methods, benchmark, arguments...
     [ -n "$missing" ] || return 0
     repetitions='--repetitions 1'
     [ "$methods" != auto ] || repetitions='--warmup 30 --repetitions 3'
+    at_once=512
+    [ "$ranks" -le 1024 ] || at_once=64
     out=$scratch/$name-$kind-$ranks-$(echo "$methods" | cksum | cut -d ' ' -f 1)
     # shellcheck disable=SC2086
-    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-1800} \
-        SIMULATE_CFG="--cfg=smpi/alltoallv:mpich --cfg=smpi/iprobe:1e-6 --cfg=maxmin/concurrency-limit:512" \
+    if ! SIMULATE_SECONDS=${GRAPH_SECONDS:-3600} \
+        SIMULATE_CFG="--cfg=maxmin/concurrency-limit:$at_once" \
         sh "$here/sim/simulate.sh" -x simulated_graph "$build" "$ranks" \
         "$here/sim/edr.machine" fattree "$name" --json $repetitions --ranks-per-node 32 \
         --method "${missing#,}" "$@" >"$out" 2>"$out.err"; then
@@ -109,9 +111,11 @@ small() { # ranks: all graphs and methods
         both "on_graph $1 $kind $many boruvka 8192" \
             "on_graph $1 $kind $baseline,$few boruvka-owned 8192; on_graph $1 $kind $baseline,$few neighborhood 2048"
     done
-    [ "$1" -gt 64 ] || on_graph "$1" rmat auto boruvka 8192 # takes long with more
-    both "on_graph $1 rmat auto neighborhood 2048" "on_graph $1 gnm auto neighborhood 2048"
-    both "on_graph $1 rmat auto boruvka-owned 8192" "run $1 - $baseline,$few,sort:hypercube/local overload; run $1 - auto overload"
+    both "on_graph $1 rmat auto boruvka 8192" \
+        "on_graph $1 rmat auto neighborhood 2048; on_graph $1 rgg auto neighborhood 2048
+         on_graph $1 gnm auto neighborhood 2048
+         on_graph $1 rmat auto boruvka-owned 8192; on_graph $1 rgg auto boruvka-owned 8192
+         run $1 - $baseline,$few,sort:hypercube/local overload; run $1 - auto overload"
 }
 
 # Each method of a list in a simulation of its own: each may take minutes, and is kept when it is there.
@@ -121,23 +125,24 @@ one_by_one() { # ranks, graph or -, methods, benchmark, edges
     done
 }
 
-# Of plain what may come to an end: a step of it is a million messages.
 large() { # ranks
-    both "one_by_one $1 rmat plain/none boruvka-owned 8192" \
-        "one_by_one $1 - sort:hypercube,sort:equal:3,hash:equal:3,sort:equal:2,plain/none overload
-         one_by_one $1 rmat hash:equal:3,sort:equal:3 boruvka-owned 8192
-         one_by_one $1 rmat hash:equal:3,plain/none neighborhood 2048
-         one_by_one $1 rgg hash:equal:3,plain/none neighborhood 2048
-         one_by_one $1 rgg hash:equal:3 boruvka-owned 8192
-         one_by_one $1 rmat sort:equal:2,sort:hypercube boruvka-owned 8192
-         one_by_one $1 rmat sort:equal:2,sort:equal:3 neighborhood 2048
-         one_by_one $1 rmat hash:equal:3 boruvka 8192"
+    both "one_by_one $1 rmat plain/none,hash:equal:3,sort:equal:3,sort:equal:2,sort:hypercube boruvka-owned 8192
+          one_by_one $1 rgg plain/none,hash:equal:3 boruvka 8192" \
+        "one_by_one $1 - plain/none,sort:hypercube,sort:equal:3,hash:equal:3,sort:equal:2 overload
+         one_by_one $1 rgg plain/none,hash:equal:3,sort:equal:3,sort:equal:2 neighborhood 2048
+         one_by_one $1 rmat plain/none,hash:equal:3,sort:equal:3,sort:equal:2 neighborhood 2048
+         one_by_one $1 rgg plain/none,hash:equal:3,sort:equal:3 boruvka-owned 8192
+         one_by_one $1 gnm plain/none,sort:equal:2,sort:equal:3 neighborhood 2048
+         one_by_one $1 rmat hash:equal:3,plain/none boruvka 8192"
 }
 
-# A step of plain is sixteen million messages, and a rank that waits takes time to simulate, too.
+# What ends within an hour.
 huge() { # ranks
-    both "one_by_one $1 - sort:equal:3,sort:equal:2 overload" \
-        "one_by_one $1 - sort:hypercube,sort:equal:6 overload; one_by_one $1 rgg hash:equal:3 neighborhood 2048"
+    both "one_by_one $1 rmat plain/none,hash:equal:3 boruvka-owned 8192" \
+        "one_by_one $1 - plain/none,sort:hypercube,sort:equal:3,sort:equal:2,sort:equal:6 overload
+         one_by_one $1 rgg plain/none,hash:equal:3 neighborhood 2048
+         one_by_one $1 rgg plain/none,hash:equal:3 boruvka-owned 8192
+         one_by_one $1 rmat plain/none,hash:equal:3 neighborhood 2048"
 }
 
 for ranks in "$@"; do
@@ -163,7 +168,7 @@ sort -t "$(printf '\t')" -k 1,1 -k 2,2 -k 6,6n "$file" | awk -F '\t' '$1 != "ben
             printf "\n| %s |", row
             for (m = 1; m <= n; m++) printf " %s |", (row, method[m]) in us ? sprintf("%d", us[row, method[m]] + 0.5) : ""
             plain = (row, "plain/none") in us ? us[row, "plain/none"] : us[row, "plain/local"]
-            printf " %s | %s |", by[row], plain && best[row] > 0 ? sprintf("%.1f", plain / best[row]) : ""
+            printf " %s | %s |", by[row], (plain && best[row] > 0) ? sprintf("%.1f", plain / best[row]) : ""
         }
         print ""
     }'
