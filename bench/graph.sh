@@ -36,8 +36,8 @@ mkdir -p "$(dirname "$file")"
 columns='benchmark graph vertices edges elements ranks method taken time_median_us doubling_median_us messages writes writes_sent_by_stage writes_received_last reads reads_sent_by_stage reads_received_last checksum wrong'
 [ -s "$file" ] || echo "$columns" | tr ' ' '\t' >"$file"
 
-# 512 vertices and 8192 edges a process (neighborhood: 2048), a sixteenth of the paper's; what
-# overload asks for is the paper's smaller case
+# 512 vertices and 8192 edges a process (neighborhood: 2048), a sixteenth of the paper's; overload
+# asks for as many elements as the paper's
 baseline=plain/none,plain/local
 few=sort:equal:2/none,sort:equal:2,sort:equal:3,sort:hypercube,hash:equal:3
 shapes=sort:equal,sort:hypercube/local,sort:increase,sort:decrease,sort:hourglass,sort:inverse-hourglass,sort:locality
@@ -60,13 +60,13 @@ to_lines() { # JSON objects, one a line, the last perhaps cut off -> tab separat
 }
 
 # One simulation with those of the methods that are not in FILE: graphs are made once for all.
-run() { # ranks, graph as FILE names it, methods, benchmark, arguments...
+run() { # ranks, graph (overload: elements) as FILE names it, methods, benchmark, arguments...
     ranks=$1 kind=$2 methods=$3 name=$4
     shift 4
     missing=
     for method in $(echo "$methods" | tr , ' '); do
         awk -F '\t' -v b="$name" -v g="$kind" -v r="$ranks" -v m="$method" \
-            '$1 == b && $2 == g && $6 == r && $7 == m { found = 1 } END { exit !found }' "$file" ||
+            '$1 == b && ($2 == g || $5 == g) && $6 == r && $7 == m { found = 1 } END { exit !found }' "$file" ||
             missing=$missing,$method
     done
     [ -n "$missing" ] || return 0
@@ -97,6 +97,11 @@ on_graph() { # ranks, graph, methods, benchmark, edges
     run "$1" "$2" "$3" "$4" $options
 }
 
+# So many elements of one rank are wanted by all.
+overload() { # ranks, elements, methods
+    run "$1" "$2" "$3" overload --elements "$2"
+}
+
 # Two at a time: the first of a pair in the background.
 both() {
     eval "$1" &
@@ -115,20 +120,25 @@ small() { # ranks: all graphs and methods
         "on_graph $1 rmat auto neighborhood 2048; on_graph $1 rgg auto neighborhood 2048
          on_graph $1 gnm auto neighborhood 2048
          on_graph $1 rmat auto boruvka-owned 8192; on_graph $1 rgg auto boruvka-owned 8192
-         run $1 - $baseline,$few,sort:hypercube/local overload; run $1 - auto overload"
+         overload $1 256 $baseline,$few,sort:hypercube/local; overload $1 256 auto
+         overload $1 8192 sort:hypercube,sort:equal:3,sort:equal:2; overload $1 8192 auto"
 }
 
 # Each method of a list in a simulation of its own: each may take minutes, and is kept when it is there.
-one_by_one() { # ranks, graph or -, methods, benchmark, edges
+one_by_one() { # ranks, graph or elements, methods, benchmark, edges
     for method in $(echo "$3" | tr , ' '); do
-        if [ "$2" = - ]; then run "$1" - "$method" "$4"; else on_graph "$1" "$2" "$method" "$4" "$5"; fi
+        case $4 in
+            overload) overload "$1" "$2" "$method" ;;
+            *) on_graph "$1" "$2" "$method" "$4" "$5" ;;
+        esac
     done
 }
 
 large() { # ranks
     both "one_by_one $1 rmat plain/none,hash:equal:3,sort:equal:3,sort:equal:2,sort:hypercube boruvka-owned 8192
           one_by_one $1 rgg plain/none,hash:equal:3 boruvka 8192" \
-        "one_by_one $1 - plain/none,sort:hypercube,sort:equal:3,hash:equal:3,sort:equal:2 overload
+        "one_by_one $1 256 plain/none,sort:hypercube,sort:equal:3,hash:equal:3,sort:equal:2 overload
+         one_by_one $1 8192 sort:hypercube,sort:equal:3,sort:equal:2 overload
          one_by_one $1 rgg plain/none,hash:equal:3,sort:equal:3,sort:equal:2 neighborhood 2048
          one_by_one $1 rmat plain/none,hash:equal:3,sort:equal:3,sort:equal:2 neighborhood 2048
          one_by_one $1 rgg plain/none,hash:equal:3,sort:equal:3 boruvka-owned 8192
@@ -139,7 +149,8 @@ large() { # ranks
 # What ends within an hour.
 huge() { # ranks
     both "one_by_one $1 rmat plain/none,hash:equal:3 boruvka-owned 8192" \
-        "one_by_one $1 - plain/none,sort:hypercube,sort:equal:3,sort:equal:2,sort:equal:6 overload
+        "one_by_one $1 256 plain/none,sort:hypercube,sort:equal:3,sort:equal:2,sort:equal:6 overload
+         one_by_one $1 8192 sort:hypercube,sort:equal:3,sort:equal:2 overload
          one_by_one $1 rgg plain/none,hash:equal:3 neighborhood 2048
          one_by_one $1 rgg plain/none,hash:equal:3 boruvka-owned 8192
          one_by_one $1 rmat plain/none,hash:equal:3 neighborhood 2048"
@@ -152,7 +163,7 @@ done
 # The times: a row a benchmark, graph and number of ranks, a column a method; the gain over plain/none,
 # or where that was not run plain/local.
 sort -t "$(printf '\t')" -k 1,1 -k 2,2 -k 6,6n "$file" | awk -F '\t' '$1 != "benchmark" {
-        row = $1 " | " ($2 == "-" ? "" : $2) " | " $6
+        row = $1 " | " ($2 == "-" ? $5 " elements" : $2) " | " $6
         if (!(row in seen)) { seen[row] = 1; rows[++n_rows] = row }
         us[row, $7] = $9
         if ($7 !~ /^plain/ && (!(row in best) || $9 < best[row])) { best[row] = $9; by[row] = $7 ($7 == "auto" ? " (" $8 ")" : "") }
