@@ -1,6 +1,6 @@
 #!/bin/sh
 # Shows Carpool's main job, from nothing: builds, plans a 512-rank pattern with every strategy, then
-# runs an unmodified program (bench/spmv) on 32 ranks without and with the preload and compares.
+# runs an unmodified program (bench/spmv) on 64 ranks without and with the preload and compares.
 #
 #   bench/demo.sh [MATRIX.mtx[.gz]]      default: a generated graph of about a million nonzeros
 #
