@@ -116,9 +116,9 @@ small() { # ranks: all graphs and methods
         both "on_graph $1 $kind $many boruvka 8192" \
             "on_graph $1 $kind $baseline,$few boruvka-owned 8192; on_graph $1 $kind $baseline,$few neighborhood 2048"
     done
+    [ "$1" -gt 64 ] || on_graph "$1" gnm auto neighborhood 2048 # takes long with more
     both "on_graph $1 rmat auto boruvka 8192" \
         "on_graph $1 rmat auto neighborhood 2048; on_graph $1 rgg auto neighborhood 2048
-         on_graph $1 gnm auto neighborhood 2048
          on_graph $1 rmat auto boruvka-owned 8192; on_graph $1 rgg auto boruvka-owned 8192
          overload $1 256 $baseline,$few,sort:hypercube/local; overload $1 256 auto
          overload $1 8192 sort:hypercube,sort:equal:3,sort:equal:2; overload $1 8192 auto"
