@@ -81,16 +81,13 @@ echo "more ranks than cores: all runs with bench/yield, so that waiting ranks gi
 library=$build/shim/.libs/libcarpool.so
 yield=$build/bench/.libs/libyield.so
 
-spmv() { # output, preload, further options of mpiexec, --, options of spmv...
+spmv() { # output, preload, --compare or nothing, options of mpiexec...
     out=$1
     preload=$2
-    shift 2
-    options=
-    while [ "$1" != -- ]; do options="$options $1"; shift; done
-    shift
-    # shellcheck disable=SC2086
-    run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" $options bench/spmv --json \
-        --warmup 100 --iterations 200 --partition "$partition" "$@" "$run_matrix"
+    compare=$3
+    shift 3
+    run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" "$@" bench/spmv --json $compare \
+        --warmup 100 --iterations 200 --partition "$partition" "$run_matrix"
 }
 
 value() { # key, file: a number or string of the JSON line
@@ -108,11 +105,11 @@ strategy() {
 }
 
 rm -f plain.json ride.*.json ride-report.json
-spmv plain.json "$yield" --
+spmv plain.json "$yield" ""
 compare() { # mode
     for k in $(seq "$n_runs"); do
-        spmv "ride.$k.json" "$library:$yield" -genv CARPOOL_MODE "$1" \
-            -genv "CARPOOL_REPORT=$build/ride-report.json" -- --compare
+        spmv "ride.$k.json" "$library:$yield" --compare -genv CARPOOL_MODE "$1" \
+            -genv CARPOOL_REPORT "$build/ride-report.json"
         echo "   run $k: $(value library_median_us "ride.$k.json") us by MPI," \
             "$(value time_median_us "ride.$k.json") us by $(strategy)"
     done

@@ -1,8 +1,13 @@
 /* MPI_Alltoallv as MPICH does it, for the distributed array in a simulation: messages that have
  * data only, each rank's partners from itself onwards, THROTTLE sends and receives at a time. All
- * of SMPI's forms send empty messages, too. */
+ * of SMPI's forms send empty messages, too.
+ *
+ * On MPI_COMM_WORLD itself, which only the making of graphs uses (the array has a duplicate), no
+ * messages are simulated: it is not timed, and a million messages of different sizes take long. All
+ * ranks are in one process, and copy what is for them from the others' memory. */
 #include <mpi.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #define TAG      771

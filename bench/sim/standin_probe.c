@@ -2,7 +2,8 @@
  * event to simulate, and a wait ends with a look: a rank that waits long is slow to simulate, and
  * waits too long. Here a message is received where it is probed, into memory of this file's, and
  * MPI_Recv takes it from there: what is probed must be received, from the same rank with the same
- * tag, and before anything of that tag is received without. Types of one extent only. */
+ * tag, and before anything of that tag is received without. Contiguous
+ * types only. */
 #include "array/work.h"
 
 #include <mpi.h>
