@@ -98,6 +98,28 @@ static enum cpl_status fail_xml(const char *file, struct cpl_error *error)
                     file);
 }
 
+/* Whether a file ends as a topology in XML does: hwloc 2.9 crashes on one that was cut off. */
+static bool is_whole(const char *name)
+{
+    static const char end[] = "</topology>";
+    char tail[sizeof end + 64] = "";
+    FILE *file = fopen(name, "rb");
+    if (!file)
+        return false;
+    if (fseek(file, 0, SEEK_END) == 0) {
+        long size = ftell(file), n = (long)sizeof tail - 1;
+        rewind(file);
+        if (size > n)
+            (void)fseek(file, size - n, SEEK_SET);
+        tail[fread(tail, 1, sizeof tail - 1, file)] = '\0';
+    }
+    fclose(file);
+    size_t n = strlen(tail);
+    while (n > 0 && strchr(" \t\r\n", tail[n - 1]))
+        tail[--n] = '\0';
+    return n >= sizeof end - 1 && strcmp(tail + n - (sizeof end - 1), end) == 0;
+}
+
 static enum cpl_status load_text(hwloc_topology_t topology, const char *text,
                                  struct cpl_error *error)
 {
@@ -107,7 +129,7 @@ static enum cpl_status load_text(hwloc_topology_t topology, const char *text,
         return status;
     if (!is_file)
         status = set_synthetic(topology, text, error);
-    else if (hwloc_topology_set_xml(topology, text))
+    else if (!is_whole(text) || hwloc_topology_set_xml(topology, text))
         status = fail_xml(text, error);
     if (status)
         return status;

@@ -52,14 +52,30 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
     return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
+bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op)
+{
+    const double most = 1e15; /* nanoseconds; eleven days, and a sum over many ranks fits */
+    int64_t mine[CPL_MAX_TIMES] = {0}, all[CPL_MAX_TIMES] = {0};
+    for (int k = 0; k < n; k++) {
+        double ns = times[k] * unit_seconds * 1e9;
+        mine[k] = (int64_t)(ns > most ? most : ns > 0 ? ns : 0);
+    }
+    if (cpl_collective_Allreduce(mine, all, n, MPI_INT64_T, op, comm) != MPI_SUCCESS)
+        return false;
+    for (int k = 0; k < n; k++)
+        times[k] = (double)all[k] * 1e-9 / unit_seconds;
+    return true;
+}
+
+_Static_assert(CPL_MAX_TRIED <= CPL_MAX_TIMES, "a trial's times fit");
+
 bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
 {
     double slowest_us[CPL_MAX_TRIED];
     if (!cpl_trial_note(trial, us))
         return false;
     memcpy(slowest_us, trial->own_us, sizeof slowest_us);
-    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
-                             private_comm);
+    cpl_agree_times(private_comm, slowest_us, 1e-6, trial->n, MPI_MAX);
     cpl_trial_judge(trial, slowest_us);
     return !trial->running;
 }

@@ -91,6 +91,13 @@ int64_t cpl_agree_node(MPI_Comm comm);
  * comm. Collective. */
 int cpl_agree_root(MPI_Comm comm, int rank);
 
+/* Times that ranks decide by, put together as whole nanoseconds: sums and maxima of these are the
+ * same on all ranks whatever MPI's order of reducing, those of floating-point numbers need not be.
+ * n (at most CPL_MAX_TIMES) of this rank's times become those of all, by MPI_SUM or MPI_MAX.
+ * Returns false, with the times as they were, when MPI fails. Collective. */
+#define CPL_MAX_TIMES 16
+bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op);
+
 /* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times
  * together. Returns whether a trial has ended. Collective then, over a private communicator. */
 bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);

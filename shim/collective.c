@@ -1,9 +1,12 @@
 /* Blocking collectives that poll (collective.h). */
 #include "collective.h"
 
+#include "away.h"
+#include "comm_state.h"
 #include "context.h"
 #include "neighbor.h"
 #include "pt2pt.h"
+#include "pt2pt_calls.h"
 
 /* Whether a group has only processes of this MPI_COMM_WORLD. */
 static bool within_world(MPI_Group group)
@@ -82,6 +85,17 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
+/* Two groups, which find each other by their leaders: when these have, all of both have come. */
+#define PAIRS(name, via, over, parameters, arguments)                                              \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        if (must_poll(over)) {                                                                     \
+            gather_ranks(over);                                                                    \
+            cpl_away_leaders(over, local_leader, peer_comm, remote_leader);                        \
+            gather_ranks(over);                                                                    \
+        }                                                                                          \
+        return PMPI_##name arguments;                                                              \
+    }
 #define OPENS ENTERS
 #define JOINS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
@@ -98,10 +112,65 @@ static int finish(int started, MPI_Request *request)
 #include "calls.def"
 #include "collectives.def"
 
+static bool is_root_wrong(const struct cpl_comm_state *state, int root)
+{
+    return root != CPL_NO_ROOT && !state->inter && (root < 0 || root >= state->size);
+}
+
+/* MPI is asked what it thinks of an operation and a type, on no elements; not again of the last
+ * two, when the type is one of its own. */
+static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
+{
+    static MPI_Op last_op = MPI_OP_NULL;
+    static MPI_Datatype last_type = MPI_DATATYPE_NULL;
+    struct cpl_type known;
+    char none[1];
+    if (op == last_op && type == last_type && op != MPI_OP_NULL)
+        return false;
+    if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.self_comm) != MPI_SUCCESS)
+        return true;
+    if (cpl_type_is_named(type, &known)) {
+        last_op = op;
+        last_type = type;
+    }
+    return false;
+}
+
+static bool is_type_wrong(MPI_Datatype type)
+{
+    struct cpl_span span;
+    char none[1];
+    return type != CPL_NO_TYPE && !cpl_pt2pt_describe(none, 0, type, 0, false, &span);
+}
+
+/* A derived type may have addresses of its own. */
+static bool are_buffers_wrong(const struct cpl_comm_state *state, const struct cpl_arguments *a)
+{
+    struct cpl_type known;
+    bool receives = a->root == CPL_NO_ROOT || a->root == state->rank;
+    return a->count > 0 && a->sendbuf != MPI_IN_PLACE && !state->inter &&
+           cpl_type_is_named(a->datatype, &known) &&
+           (!a->sendbuf || (receives && (!a->recvbuf || a->recvbuf == a->sendbuf)));
+}
+
+bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state)
+        return comm == MPI_COMM_NULL;
+    if (is_root_wrong(state, a->root) || a->count < 0 ||
+        (a->root == CPL_NO_ROOT && a->sendbuf != MPI_IN_PLACE && a->sendcount < 0))
+        return true;
+    if (a->op == CPL_NO_OP)
+        return is_type_wrong(a->datatype) ||
+               (a->count > 0 && !a->buffer &&
+                cpl_type_is_named(a->datatype, &(struct cpl_type){0}));
+    return is_operation_wrong(a->op, a->datatype) || are_buffers_wrong(state, a);
+}
+
 void cpl_collective_before_wait(void)
 {
     cpl_pt2pt_leave();
-    cpl_neighbor_finish_pending();
     if (cpl_pt2pt_any_managed())
         cpl_pt2pt_poll();
 }

@@ -12,6 +12,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* cpl_collective_NAME, for every row of a call that communicates over a communicator: PMPI_NAME,
  * polling when that is needed. For the shim's own calls and the wrappers. Same arguments and return
@@ -27,13 +28,28 @@
     int cpl_collective_##name parameters;
 #include "calls.def"
 
+/* The arguments of a blocking collective that can be looked at before it: those that a call has not
+ * are these values. */
+#define CPL_NO_ROOT (-1000)
+#define CPL_NO_TYPE ((MPI_Datatype)(uintptr_t)-1)
+#define CPL_NO_OP   ((MPI_Op)(uintptr_t)-1)
+struct cpl_arguments {
+    int root;
+    MPI_Count count, sendcount;
+    MPI_Datatype datatype;
+    MPI_Op op;
+    const void *sendbuf, *recvbuf, *buffer;
+};
+
+/* Whether MPI would refuse the call on this rank for one of them. Local. */
+bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *arguments);
+
 /* Whether all processes of a communicator, of both groups if it has two, are of this
  * MPI_COMM_WORLD. Local; the same answer on all its ranks. */
 bool cpl_collective_of_this_world(MPI_Comm comm);
 
 /* A call that may wait, on no communicator at hand (windows, files), is about to be entered:
- * batches leave, neighborhood collectives that are under way are completed, and what has come is
- * dealt with once. Local. */
+ * batches leave, and what has come is dealt with once. Local. */
 void cpl_collective_before_wait(void);
 
 /* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */

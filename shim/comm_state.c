@@ -6,6 +6,7 @@
 #include "context.h"
 #include "log.h"
 #include "neighbor_internal.h"
+#include "pt2pt.h"
 #include "pt2pt_requests.h"
 
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
      * managed, and so which form of a collective they use (collective.h). */
     if (inter || state->size < 2 || state->size != cpl_context.size)
         state->pt2pt.phase = CPL_PT2PT_ALONE;
-    state->watched = !inter && state->size > 1 && cpl_adjacency_exists(comm);
+    state->has_topology = !inter && cpl_adjacency_exists(comm);
+    state->watched = state->has_topology && state->size > 1;
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         state->exchanges[k] = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
@@ -68,11 +70,19 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     return state;
 }
 
+static bool is_dying(MPI_Comm comm)
+{
+    const struct cpl_dying *d = cpl_context.dying;
+    while (d && d->comm != comm)
+        d = d->outer;
+    return d;
+}
+
 struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 {
     void *state;
     int found;
-    if (comm == MPI_COMM_NULL ||
+    if (comm == MPI_COMM_NULL || is_dying(comm) ||
         PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
     struct cpl_comm_state *known = found ? state : make_state(comm);
@@ -130,6 +140,26 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     }
     free_state(state);
     return MPI_SUCCESS;
+}
+
+/* MPI refuses to free its own ones. */
+void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
+{
+    void *state;
+    int found = 0;
+    *dying = (struct cpl_dying){comm, cpl_context.dying};
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+    bool known = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF &&
+                 PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) == MPI_SUCCESS;
+    if (known && found)
+        cpl_comm_state_release(state);
+    cpl_context.dying = dying;
+}
+
+void cpl_comm_state_after_free(const struct cpl_dying *dying)
+{
+    cpl_context.dying = dying->outer;
 }
 
 void cpl_comm_state_release(struct cpl_comm_state *state)

@@ -41,6 +41,7 @@ struct cpl_comm_state {
     int64_t planned_number; /* the how many-th to get one; of any two the same one is first on all
                              * ranks that they share. 0: none */
     int rank, size;
+    bool has_topology;
     bool watched;       /* has a topology and several ranks: alike on all its ranks */
     bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
     struct cpl_adjacency adjacency;
@@ -75,6 +76,15 @@ void cpl_comm_state_number(struct cpl_comm_state *state);
 /* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
  * is. */
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
+
+/* The program frees a communicator: ends its state, then MPI's call, in which callbacks may use the
+ * communicator and find it MPI's alone. Before: collective over the communicator. */
+struct cpl_dying {
+    MPI_Comm comm;
+    struct cpl_dying *outer; /* a callback may free another one */
+};
+void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
+void cpl_comm_state_after_free(const struct cpl_dying *dying);
 
 /* Frees what is left of communicators that the program freed before their persistent requests. At
  * the end of MPI. */

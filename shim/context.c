@@ -1,16 +1,20 @@
 /* Start and end of the shim (context.h). */
 #include "context.h"
 
+#include "away.h"
+#include "away_window.h"
 #include "comm_state.h"
+#include "company.h"
 #include "log.h"
 #include "picture.h"
 #include "plan_root.h"
+#include "pt2pt.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_persistent.h"
 #include "pt2pt_requests.h"
 #include "report.h"
 
-#include <stdio.h>
+#include <string.h>
 
 extern char **environ;
 
@@ -46,24 +50,113 @@ static void log_settings(void)
     }
 }
 
+static void find_tag_ub(void)
+{
+    int *tag_ub = NULL, found = 0;
+    PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found);
+    cpl_context.tag_ub = found ? *tag_ub : 32767; /* at least that, MPI 4.0, 9.1.2 */
+}
+
+/* Whether any rank runs with MPI_THREAD_MULTIPLE: they need not all ask for the same. */
+static bool is_threaded(void)
+{
+    int level, highest;
+    PMPI_Query_thread(&level);
+    PMPI_Allreduce(&level, &highest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (highest != MPI_THREAD_MULTIPLE)
+        return false;
+    if (cpl_context.rank == 0)
+        cpl_log(CPL_LOG_WARN, "shim",
+                "the program runs with MPI_THREAD_MULTIPLE, which is not supported yet: all "
+                "calls are left to MPI");
+    return true;
+}
+
+#ifdef CPL_SIMULATED
+void cpl_context_before_init(void)
+{
+}
+
+bool cpl_context_raises_level(int required)
+{
+    (void)required;
+    return false;
+}
+
+int cpl_context_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    return PMPI_Init_thread(argc, argv, required, provided);
+}
+
+static bool have_company(void)
+{
+    return true;
+}
+#else
+void cpl_context_before_init(void)
+{
+    cpl_company_announce();
+}
+
+/* MPICH gives more by a variable of its own, which holds for MPI_Init. */
+bool cpl_context_raises_level(int required)
+{
+    static const char own[] = "MPIR_CVAR_DEFAULT_THREAD_LEVEL=";
+    for (char **at = environ; at && *at; at++)
+        if (strncmp(*at, own, sizeof own - 1) == 0)
+            return false;
+    return required < MPI_THREAD_SERIALIZED;
+}
+
+int cpl_context_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int given = required;
+    int result = PMPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &given);
+    cpl_context.level = required;
+    cpl_context.level_raised = result == MPI_SUCCESS;
+    if (provided && result == MPI_SUCCESS)
+        *provided = required;
+    return result;
+}
+
+static bool have_company(void)
+{
+    if (cpl_company_is_complete(cpl_context.rank, cpl_context.size))
+        return true;
+    if (!cpl_company_speaks(cpl_context.rank))
+        return false;
+    cpl_log(CPL_LOG_WARN, "shim",
+            "some ranks run without the library: all calls are left to MPI (set LD_PRELOAD for "
+            "every program of the launcher's line, or use mpiexec -genv)");
+    return false;
+}
+#endif
+
+void cpl_context_update_service(void)
+{
+    const struct cpl_context *c = &cpl_context;
+    bool on = c->n_managed + c->n_served + c->n_hosts > 0 || c->first_pending;
+    if (on && !c->service.on)
+        cpl_comm_state_forget_recent();
+    cpl_service_switch(on);
+}
+
 void cpl_context_start(void)
 {
-    int thread_level;
     PMPI_Comm_rank(MPI_COMM_WORLD, &cpl_context.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &cpl_context.size);
     cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
+    cpl_context.away_comm = MPI_COMM_NULL;
+    if (!have_company())
+        return;
     share_settings();
-    if (cpl_context.settings.mode == CPL_MODE_OFF)
+    if (cpl_context.settings.mode == CPL_MODE_OFF || is_threaded())
         return;
-    PMPI_Query_thread(&thread_level);
-    if (thread_level == MPI_THREAD_MULTIPLE) {
-        if (cpl_context.rank == 0)
-            cpl_log(CPL_LOG_WARN, "shim",
-                    "the program runs with MPI_THREAD_MULTIPLE, which is not supported yet: all "
-                    "calls are left to MPI");
-        return;
-    }
     log_settings();
+    if (PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.self_comm) != MPI_SUCCESS)
+        return;
+    PMPI_Comm_set_errhandler(cpl_context.self_comm, MPI_ERRORS_RETURN);
+    find_tag_ub();
     cpl_context.start = PMPI_Wtime();
     if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted, &cpl_context.keyval,
                                 NULL) != MPI_SUCCESS)
@@ -91,7 +184,10 @@ void cpl_context_finish(void)
         return;
     while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
         cpl_comm_state_release(cpl_context.first_managed);
+    while (cpl_context.buffered.first)
+        cpl_pt2pt_poll();
     cpl_context.active = false;
+    cpl_service_end();
     cpl_persistent_end();
     /* Their ends are collective: in an order that does not depend on what a rank used first. */
     while ((state = first_planned()))
@@ -106,5 +202,8 @@ void cpl_context_finish(void)
     cpl_request_end();
     cpl_pt2pt_free_messages();
     cpl_distances_free(&cpl_context.machine.distances);
+    cpl_window_end();
+    cpl_away_end();
+    PMPI_Comm_free(&cpl_context.self_comm);
     PMPI_Comm_free_keyval(&cpl_context.keyval);
 }

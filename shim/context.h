@@ -6,7 +6,9 @@
 
 #include "datatype.h"
 #include "planner/machine.h"
+#include "pt2pt_buffered.h"
 #include "pt2pt_profile.h"
+#include "service.h"
 #include "settings.h"
 
 #include <mpi.h>
@@ -16,6 +18,7 @@
 #define CPL_N_NAMED_TYPES 32
 
 struct cpl_comm_state;
+struct cpl_dying;
 struct cpl_exchange;
 struct cpl_persistent;
 struct cpl_taken_message;
@@ -60,11 +63,12 @@ struct cpl_context {
     MPI_Comm alone_comm; /* a communicator whose messages are MPI's alone, found last; MPI_COMM_NULL
                           * while there is none, or while something is pending */
     bool active;         /* MPI is initialised and the mode is not off: calls are looked at */
-    int n_managed;       /* communicators that are managed now (pt2pt.h): alike on all ranks of
-                            MPI_COMM_WORLD between two collective calls, see collective.h */
-    int n_hosts;         /* communicators in whose reductions neighborhood collectives ride, and */
-    int n_served;        /* communicators whose nonblocking ones are carried: alike as n_managed */
-    int n_open_batches;  /* communicators with messages that have not left */
+    struct cpl_service service;
+    int n_managed;      /* communicators that are managed now (pt2pt.h): alike on all ranks of
+                           MPI_COMM_WORLD between two collective calls, see collective.h */
+    int n_hosts;        /* communicators in whose reductions neighborhood collectives ride, and */
+    int n_served;       /* communicators whose nonblocking ones are carried: alike as n_managed */
+    int n_open_batches; /* communicators with messages that have not left */
     int n_active_requests;               /* managed ones that the program has not completed */
     struct cpl_exchange *first_pending;  /* neighborhood exchanges with calls under way */
     struct cpl_exchange *first_open;     /* those of calls that nothing which may wait has followed;
@@ -74,7 +78,12 @@ struct cpl_context {
     struct cpl_timed_batch timed;        /* in a profile run */
     int64_t n_exchanges;                 /* neighborhood exchanges that have been called */
 
-    int rank; /* in MPI_COMM_WORLD */
+    int level;          /* of threads, that the program has been told of, */
+    bool level_raised;  /* because MPI was asked for more */
+    MPI_Comm self_comm; /* of this rank alone: the program's MPI_COMM_SELF may have receives open */
+    MPI_Comm away_comm; /* for the barriers of away.h; MPI_COMM_NULL until something is managed */
+    struct cpl_dying *dying; /* communicators that MPI is freeing (comm_state.h) */
+    int rank;                /* in MPI_COMM_WORLD */
     int size;
     int keyval; /* of the attribute that holds a communicator's state */
     struct cpl_settings settings;
@@ -98,6 +107,8 @@ struct cpl_context {
     struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
     struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
+    struct cpl_buffered buffered;
+    int tag_ub; /* MPI's highest tag */
     struct cpl_shim_machine machine;
     /* Neighborhood collectives: */
     struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
@@ -117,9 +128,21 @@ static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
     return &cpl_context.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
 }
 
+/* Before MPI is initialised; then in place of MPI_Init or MPI_Init_thread where the level of
+ * threads that the program asks for is below what the helper thread needs. Local. */
+void cpl_context_before_init(void);
+bool cpl_context_raises_level(int required);
+int cpl_context_init_thread(int *argc, char ***argv, int required, int *provided);
+
 /* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
- * With MPI_THREAD_MULTIPLE the shim stays passive and says so once. */
+ * Where some rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one
+ * says so.
+ */
 void cpl_context_start(void);
+
+/* The counters above say whether anything is managed, served or under way: from now on no call
+ * passes unseen while it is, and the helper thread serves. Local. */
+void cpl_context_update_service(void);
 
 /* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
  * MPI_COMM_WORLD. Does nothing when the shim is not active. */

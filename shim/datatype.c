@@ -73,6 +73,16 @@ void cpl_type_release(struct cpl_type *type)
     type->kept = false;
 }
 
+bool cpl_type_is_named(MPI_Datatype handle, struct cpl_type *type)
+{
+    const struct cpl_type *known = named_type(handle);
+    if (known->handle == handle && known->extent > 0) {
+        *type = *known;
+        return true;
+    }
+    return false;
+}
+
 int64_t cpl_type_size(MPI_Datatype handle)
 {
     const struct cpl_type *known = named_type(handle);
@@ -89,20 +99,26 @@ int64_t cpl_type_size(MPI_Datatype handle)
 
 bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
 {
-    struct cpl_type *known = named_type(handle);
-    if (known->handle == handle && known->extent > 0) {
-        *type = *known;
-        return true;
-    }
     MPI_Count size;
     MPI_Aint lower, extent;
+    if (cpl_type_is_named(handle, type))
+        return true;
     if (handle == MPI_DATATYPE_NULL || PMPI_Type_size_x(handle, &size) != MPI_SUCCESS ||
         PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS || size < 0)
         return false;
     *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0), false};
     if (extent > 0 && is_named(handle))
-        *known = *type;
+        *named_type(handle) = *type;
     return true;
+}
+
+/* A message of this rank to itself converts any type to any other, and takes addresses relative to
+ * MPI_BOTTOM, which packing refuses. */
+static int convert(const void *from, MPI_Count n_from, MPI_Datatype from_type, void *to,
+                   MPI_Count n_to, MPI_Datatype to_type)
+{
+    return PMPI_Sendrecv_c(from, n_from, from_type, 0, 0, to, n_to, to_type, 0, 0,
+                           cpl_context.self_comm, MPI_STATUS_IGNORE);
 }
 
 int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
@@ -112,9 +128,11 @@ int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
         memcpy(to, span->address, (size_t)bytes);
         return MPI_SUCCESS;
     }
+    if (!span->address)
+        return convert(MPI_BOTTOM, span->count, span->type.handle, to, bytes, MPI_PACKED);
     MPI_Count position = 0;
     return PMPI_Pack_c(span->address, span->count, span->type.handle, to, bytes, &position,
-                       MPI_COMM_SELF);
+                       cpl_context.self_comm);
 }
 
 int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
@@ -124,9 +142,8 @@ int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
         memmove(to->address, from->address, (size_t)bytes);
         return MPI_SUCCESS;
     }
-    /* a message to itself converts any type */
-    return PMPI_Sendrecv_c(from->address, from->count, from->type.handle, 0, 0, to->address,
-                           to->count, to->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    return convert(from->address, from->count, from->type.handle, to->address, to->count,
+                   to->type.handle);
 }
 
 int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes)
@@ -142,11 +159,10 @@ int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int6
         return result;
     }
     int code;
-    if (fitting == room)
+    if (fitting == room && span->address)
         code = PMPI_Unpack_c(from, fitting, &position, span->address, span->count,
-                             span->type.handle, MPI_COMM_SELF);
-    else /* may end inside an element, which only a receive can do */
-        code = PMPI_Sendrecv_c(from, fitting, MPI_PACKED, 0, 0, span->address, span->count,
-                               span->type.handle, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+                             span->type.handle, cpl_context.self_comm);
+    else /* it may end inside an element, too */
+        code = convert(from, fitting, MPI_PACKED, span->address, span->count, span->type.handle);
     return result == MPI_SUCCESS ? code : result;
 }

@@ -18,6 +18,9 @@ struct cpl_type {
 /* Describes a datatype; false for one that cannot be used (MPI_DATATYPE_NULL). Local. */
 bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type);
 
+/* The same for one of MPI's own types that has been described before; false: it is another one. */
+bool cpl_type_is_named(MPI_Datatype handle, struct cpl_type *type);
+
 /* Bytes of data of one element; 0 for a datatype that cannot be used. Local. */
 int64_t cpl_type_size(MPI_Datatype handle);
 

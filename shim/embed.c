@@ -3,6 +3,7 @@
 
 #include "collective.h"
 #include "comm_state.h"
+#include "embed_probe.h"
 #include "log.h"
 #include "planner/hypercube.h"
 #include "pt2pt.h"
@@ -13,8 +14,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#define TIMES_COMPARED 8 /* with MPI's own result before ours is taken for it */
-#define NO_STEP        (-1)
+#define NO_STEP (-1)
 
 /* A reduction from its start to its end on this rank. */
 struct cpl_reduction {
@@ -26,13 +26,8 @@ struct cpl_reduction {
     size_t bytes;   /* of it */
     bool runs;      /* it is the first one pending, and its messages are on their way */
     int32_t awaits; /* the step whose message is to come; NO_STEP: none, it is over */
-    bool failed;    /* no memory for a message */
     bool over;      /* for the blocking call that made it */
-    /* Of a nonblocking one: */
-    struct cpl_request *request; /* NULL: it blocks */
-    void *theirs;                /* COMPARING: MPI's result, */
-    MPI_Request comparison;      /* and its request */
-    unsigned char own[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    struct cpl_request *request; /* of a nonblocking one; NULL: it blocks */
 };
 
 /* The steps, then two of the ranks that fold. */
@@ -189,15 +184,9 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
 {
     struct cpl_pt2pt *p = &r->state->pt2pt;
     struct cpl_embed *embed = &p->embed;
-    struct cpl_flight *flight = cpl_rides_open(&p->rides);
     uint64_t bytes = r->bytes;
+    struct cpl_flight *flight = cpl_rides_open(&p->rides, sizeof bytes + padded(r->bytes));
     size_t kept = 0;
-    if (!flight || !cpl_flight_make_room(flight, sizeof bytes + padded(r->bytes))) {
-        if (flight)
-            cpl_flights_spare(&p->rides.flights, flight);
-        r->failed = true;
-        return;
-    }
     memcpy(flight->bytes + flight->used, &bytes, sizeof bytes);
     if (r->bytes > 0)
         memcpy(flight->bytes + flight->used + sizeof bytes, r->vector, r->bytes);
@@ -283,7 +272,6 @@ static void step(struct cpl_reduction *r, unsigned char *vector)
 static bool advance(struct cpl_reduction *r, bool *any)
 {
     struct cpl_embed *embed = &r->state->pt2pt.embed;
-    int done = 1;
     while (r->awaits != NO_STEP) {
         struct cpl_embed_slot *slot = slot_of(embed, embed->number, r->awaits);
         if (!slot->came)
@@ -292,21 +280,7 @@ static bool advance(struct cpl_reduction *r, bool *any)
         *any = true;
         step(r, slot->vector);
     }
-    if (r->comparison != MPI_REQUEST_NULL)
-        PMPI_Test(&r->comparison, &done, MPI_STATUS_IGNORE);
-    return done;
-}
-
-static void note_comparison(struct cpl_embed_kind *kind, bool done, const void *ours,
-                            const void *theirs)
-{
-    size_t bytes = (size_t)(kind->count * kind->extent);
-    kind->n_equal += done && (bytes == 0 || memcmp(ours, theirs, bytes) == 0);
-}
-
-static int error_of(const struct cpl_reduction *r)
-{
-    return r->failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    return true;
 }
 
 /* It is over, and no longer pending. */
@@ -318,9 +292,7 @@ static void end(struct cpl_reduction *r)
     r->over = true;
     if (!r->request)
         return;
-    if (r->theirs)
-        note_comparison(r->kind, !r->failed, r->own, r->theirs);
-    cpl_request_close_collective(r->request, r->theirs ? MPI_SUCCESS : error_of(r));
+    cpl_request_close_collective(r->request, MPI_SUCCESS);
     LL_PREPEND(embed->spare, r);
 }
 
@@ -375,10 +347,8 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
     }
     r->vector = vector;
     r->bytes = (size_t)(kind->count * kind->extent);
-    r->runs = r->failed = r->over = false;
+    r->runs = r->over = false;
     r->request = NULL;
-    r->theirs = NULL;
-    r->comparison = MPI_REQUEST_NULL;
     if (r->bytes > 0 && input != vector)
         memcpy(vector, input, r->bytes);
 }
@@ -392,9 +362,8 @@ static void put_off(struct cpl_reduction *r)
 
 /* --- blocking */
 
-/* Returns MPI's error. */
-static int carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *input,
-                     void *vector)
+static void carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *input,
+                      void *vector)
 {
     struct cpl_reduction r;
     prepare(&r, state, kind, input, vector);
@@ -404,9 +373,6 @@ static int carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind, 
     cpl_embed_progress(state);
     while (!r.over)
         cpl_pt2pt_poll();
-    if (r.failed)
-        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-    return error_of(&r);
 }
 
 static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
@@ -416,11 +382,41 @@ static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_kin
                                     state->comm);
 }
 
-/* Whether ours have had MPI's bits each time, on all ranks. Collective. */
+static int by_mpi_nonblocking(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
+                              const void *send, void *recv, MPI_Request *request)
+{
+    return PMPI_Iallreduce(send, recv, (int)kind->count, kind->type, kind->op, state->comm,
+                           request);
+}
+
+/* Whether ours have MPI's bits on this rank, for all of the vectors. Collective. */
+static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
+{
+    unsigned char input[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    unsigned char ours[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    unsigned char theirs[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    size_t bytes = (size_t)(kind->count * kind->extent);
+    bool equal = true;
+    for (int k = 0; k < CPL_EMBED_PROBES; k++) {
+        MPI_Request request;
+        cpl_embed_probe_fill(input, kind->count, kind->type, kind->op, k, state->rank, state->size);
+        memcpy(theirs, input, bytes); /* with what lies between elements */
+        carry_out(state, kind, input, ours);
+        int result = kind->blocking ? by_mpi(state, kind, input, theirs)
+                                    : by_mpi_nonblocking(state, kind, input, theirs, &request);
+        if (result == MPI_SUCCESS && !kind->blocking)
+            result = cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        equal &= result == MPI_SUCCESS && memcmp(ours, theirs, bytes) == 0;
+    }
+    return equal;
+}
+
+/* All ranks take ours for MPI's, or none. Collective. */
 static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    bool trusted = cpl_agree_all(state->private_comm, kind->n_equal == TIMES_COMPARED);
+    kind->verdict = CPL_EMBED_COMPARING; /* in the order of ranks */
+    bool trusted = cpl_agree_all(state->private_comm, probe(state, kind));
     kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
     if (!trusted && p->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_review_soon(p);
@@ -429,20 +425,6 @@ static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
                 kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,
                 trusted ? "the bits are MPI's; they carry messages from now on"
                         : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
-}
-
-/* Ours beside MPI's, whose result it is. After so many with the same bits on all ranks ours are
- * taken for MPI's. */
-static int compare(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
-                   void *recv)
-{
-    unsigned char vector[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
-    int mine = carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, vector);
-    int result = by_mpi(state, kind, send, recv);
-    note_comparison(kind, mine == MPI_SUCCESS && result == MPI_SUCCESS, vector, recv);
-    if (++kind->n_comparing == TIMES_COMPARED)
-        decide(state, kind);
-    return result;
 }
 
 struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
@@ -464,6 +446,8 @@ static void judge(struct cpl_embed_kind *kind, int result)
     kind->verdict = CPL_EMBED_REFUSED;
     if (result == MPI_SUCCESS)
         kind->verdict = cpl_embed_judge(kind->count, kind->type, kind->op, kind->blocking);
+    if (kind->verdict == CPL_EMBED_COMPARING && !kind->blocking)
+        kind->verdict = CPL_EMBED_UNDECIDED;
 }
 
 static bool is_tried(const struct cpl_embed_kind *kind)
@@ -476,22 +460,18 @@ int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kin
 {
     state->pt2pt.embed.tried |= is_tried(kind);
     if (kind->verdict == CPL_EMBED_COMPARING)
-        return compare(state, kind, send, recv);
-    if (kind->verdict != CPL_EMBED_NEW)
-        return carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
+        decide(state, kind);
+    if (kind->verdict != CPL_EMBED_NEW && kind->verdict != CPL_EMBED_REFUSED) {
+        carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
+        return MPI_SUCCESS;
+    }
     int result = by_mpi(state, kind, send, recv);
-    judge(kind, result);
+    if (kind->verdict == CPL_EMBED_NEW)
+        judge(kind, result);
     return result;
 }
 
 /* --- nonblocking */
-
-static int by_mpi_nonblocking(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
-                              const void *send, void *recv, MPI_Request *request)
-{
-    return PMPI_Iallreduce(send, recv, (int)kind->count, kind->type, kind->op, state->comm,
-                           request);
-}
 
 static struct cpl_reduction *new_reduction(struct cpl_embed *embed)
 {
@@ -503,26 +483,12 @@ static struct cpl_reduction *new_reduction(struct cpl_embed *embed)
     return r;
 }
 
-static void count_comparison(struct cpl_embed_kind *kind)
-{
-    if (++kind->n_comparing == TIMES_COMPARED)
-        kind->verdict = CPL_EMBED_UNDECIDED;
-}
-
 /* Without memory for a request this rank takes part nevertheless, and waits: others need it. */
 static int carry_out_now(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
-                         const void *send, void *recv, MPI_Request *request)
+                         const void *input, void *recv)
 {
-    unsigned char vector[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
-    const void *input = send == MPI_IN_PLACE ? recv : send;
-    bool compares = kind->verdict == CPL_EMBED_COMPARING;
-    int mine = carry_out(state, kind, input, compares ? vector : recv);
-    if (compares) {
-        count_comparison(kind);
-        return by_mpi_nonblocking(state, kind, send, recv, request);
-    }
-    if (mine == MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+    carry_out(state, kind, input, recv);
+    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
     return MPI_ERR_NO_MEM;
 }
 
@@ -531,29 +497,22 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     const void *input = send == MPI_IN_PLACE ? recv : send;
-    bool compares = kind->verdict == CPL_EMBED_COMPARING;
     struct cpl_reduction *r = new_reduction(&p->embed);
     struct cpl_request *made = r ? cpl_request_make(state->comm, true) : NULL;
-    int result = MPI_SUCCESS;
     if (!made) {
         free(r);
-        return carry_out_now(state, kind, send, recv, request);
+        return carry_out_now(state, kind, input, recv);
     }
-    prepare(r, state, kind, input, compares ? r->own : recv);
+    prepare(r, state, kind, input, recv);
     cpl_request_open_collective(made);
     r->request = made;
     *request = made->handle;
-    if (compares) {
-        r->theirs = recv;
-        count_comparison(kind);
-        result = by_mpi_nonblocking(state, kind, send, recv, &r->comparison);
-    }
     if (cpl_pt2pt_batch_waits(p))
         take_batch(p);
     cpl_neighbor_embed_board(state);
     put_off(r);
     cpl_embed_progress(state);
-    return result;
+    return MPI_SUCCESS;
 }
 
 int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,

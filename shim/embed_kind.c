@@ -3,6 +3,7 @@
 
 #include "context.h"
 #include "datatype.h"
+#include "embed_probe.h"
 
 #include <stddef.h>
 
@@ -39,20 +40,27 @@ static bool is_among(MPI_Op op, const MPI_Op *ops, size_t n)
     return false;
 }
 
-/* Of floating-point numbers even the larger of two may be either of two zeros. */
+static bool is_pair_of_integers(MPI_Datatype type)
+{
+    return type == MPI_2INT || type == MPI_SHORT_INT || type == MPI_LONG_INT ||
+           type == MPI_2INTEGER;
+}
+
+/* Of floating-point numbers even the larger of two may be either of two zeros, and what is no
+ * number is neither larger nor smaller. */
 static bool is_exact(MPI_Op op, MPI_Datatype type)
 {
-    const MPI_Op always[] = {MPI_LAND, MPI_LOR,  MPI_LXOR,   MPI_BAND,
-                             MPI_BOR,  MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
+    const MPI_Op always[] = {MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
     const MPI_Op of_integers[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD};
     return is_among(op, always, sizeof always / sizeof *always) ||
            (is_among(op, of_integers, sizeof of_integers / sizeof *of_integers) &&
-            is_integer(type));
+            is_integer(type)) ||
+           ((op == MPI_MAXLOC || op == MPI_MINLOC) && is_pair_of_integers(type));
 }
 
 static bool is_predefined(MPI_Op op)
 {
-    return is_exact(op, MPI_INT);
+    return is_exact(op, MPI_INT) || is_exact(op, MPI_2INT);
 }
 
 static bool is_commutative(MPI_Op op)
@@ -80,7 +88,9 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
         return CPL_EMBED_REFUSED;
     if (!is_predefined(op))
         return all && blocking && is_commutative(op) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_REFUSED;
-    return all || is_exact(op, type) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_COMPARING;
+    if (all || is_exact(op, type))
+        return CPL_EMBED_ANY_ORDER;
+    return cpl_embed_can_probe(type) ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
 }
 
 struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,

@@ -14,13 +14,13 @@
 enum cpl_embed_verdict {
     CPL_EMBED_REFUSED,   /* MPI's */
     CPL_EMBED_NEW,       /* MPI's for once: it checks the arguments */
-    CPL_EMBED_COMPARING, /* carried out by both, and compared */
-    CPL_EMBED_UNDECIDED, /* compared often enough; MPI's until the ranks meet */
+    CPL_EMBED_COMPARING, /* to be compared with MPI's on vectors of our own (embed_probe.h) */
+    CPL_EMBED_UNDECIDED, /* the same of a nonblocking one: MPI's until the ranks meet */
     CPL_EMBED_IN_ORDER,  /* ours are MPI's bits when the ranks are combined in their order */
     CPL_EMBED_ANY_ORDER  /* the same result in any order, or the user says that any will do */
 };
 
-/* What is known of one kind of reduction on a communicator: alike on all ranks but for the last. */
+/* What is known of one kind of reduction on a communicator: alike on all ranks. */
 struct cpl_embed_kind {
     MPI_Op op;
     MPI_Datatype type;
@@ -28,8 +28,6 @@ struct cpl_embed_kind {
     bool blocking;
     int64_t extent; /* of the type, in bytes */
     enum cpl_embed_verdict verdict;
-    int n_comparing; /* with MPI's own result, started */
-    int n_equal;     /* of these that are over, on this rank, with the same bits */
 };
 
 struct cpl_embed_kinds {

@@ -27,6 +27,8 @@ struct text {
 /* What the loader has mapped; of the process, alike for all that runs in it. */
 static struct {
     struct text binding, mpi;
+    char name[512];             /* MPI's file */
+    void *handle;               /* when it had to be opened */
     unsigned long long n_loads; /* the loader's count when this was looked up */
 } objects;
 
@@ -50,6 +52,14 @@ static struct text text_of(const struct dl_phdr_info *object)
     return (struct text){0, 0};
 }
 
+static void note_mpi(const struct dl_phdr_info *object)
+{
+    objects.mpi = text_of(object);
+    size_t n = strlen(object->dlpi_name);
+    if (n < sizeof objects.name)
+        memcpy(objects.name, object->dlpi_name, n + 1);
+}
+
 /* Names as Debian and as MPICH itself gives them. */
 static int note_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
@@ -60,7 +70,7 @@ static int note_object(struct dl_phdr_info *object, size_t size, void *unused)
     if (starts_with(name, "libmpichfort.so") || starts_with(name, "libmpifort.so"))
         objects.binding = text_of(object);
     else if (starts_with(name, "libmpich.so") || starts_with(name, "libmpi.so"))
-        objects.mpi = text_of(object);
+        note_mpi(object);
     return 0;
 }
 
@@ -81,10 +91,22 @@ static bool from_binding(uintptr_t caller)
     return within(&objects.binding, caller);
 }
 
+/* A program that loads MPI as part of a plug-in (dlopen with RTLD_LOCAL, as Python does) keeps it
+ * out of the scope in which this library's references are looked up: so it is opened for all. */
+static bool open_mpi(void)
+{
+    dl_iterate_phdr(note_object, NULL);
+    if (!objects.handle && objects.name[0])
+        objects.handle = dlopen(objects.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+    return objects.handle;
+}
+
 /* The function that the program would get without the library; NULL: there is none. */
 static void *find(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
+    if (!found && open_mpi())
+        found = dlsym(objects.handle, name);
     if (!found)
         cpl_log(CPL_LOG_ERROR, "f08", "%s is in no library that comes after this one", name);
     return found;

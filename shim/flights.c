@@ -33,6 +33,10 @@ static bool widen(struct cpl_flights *flights)
 
 void cpl_flights_spare(struct cpl_flights *flights, struct cpl_flight *flight)
 {
+    if (flight == flights->reserve) {
+        flights->reserve_is_free = true;
+        return;
+    }
     flight->next = flights->spare;
     flights->spare = flight;
 }
@@ -72,8 +76,18 @@ static void reap(struct cpl_flights *flights)
     flights->reap_at = n + MORE_FLYING;
 }
 
-/* An empty ride; NULL when memory ran out. */
-struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head)
+bool cpl_flights_init(struct cpl_flights *flights, size_t most_bytes)
+{
+    flights->most_bytes = most_bytes;
+    flights->reserve = calloc(1, sizeof *flights->reserve);
+    flights->reserve_is_free =
+        flights->reserve && widen(flights) && cpl_flight_make_room(flights->reserve, most_bytes);
+    flights->n_made = 1;
+    return flights->reserve_is_free;
+}
+
+/* One that nobody uses; NULL when memory ran out. */
+static struct cpl_flight *take_spare(struct cpl_flights *flights)
 {
     if (!flights->spare && flights->n_flying >= MOST_FLYING &&
         flights->n_flying >= flights->reap_at)
@@ -81,19 +95,36 @@ struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head)
     struct cpl_flight *flight = flights->spare;
     if (flight) {
         flights->spare = flight->next;
-    } else {
-        flight = widen(flights) ? calloc(1, sizeof *flight) : NULL;
-        if (!flight)
-            return NULL;
-        flights->n_made++;
+        return flight;
     }
-    flight->used = 0;
-    flight->n_segments = 0;
-    if (!cpl_flight_make_room(flight, head)) {
+    flight = widen(flights) ? calloc(1, sizeof *flight) : NULL;
+    flights->n_made += flight != NULL;
+    return flight;
+}
+
+static struct cpl_flight *take_reserve(struct cpl_flights *flights)
+{
+    while (!flights->reserve_is_free)
+        reap(flights);
+    flights->reserve_is_free = false;
+    return flights->reserve;
+}
+
+struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head, size_t more)
+{
+    struct cpl_flight *flight = take_spare(flights);
+    if (flight) {
+        flight->used = 0;
+        flight->n_segments = 0;
+        if (cpl_flight_make_room(flight, head + more)) {
+            flight->used = head;
+            return flight;
+        }
         cpl_flights_spare(flights, flight);
-        return NULL;
     }
+    flight = take_reserve(flights);
     flight->used = head;
+    flight->n_segments = 0;
     return flight;
 }
 
@@ -131,6 +162,9 @@ void cpl_flights_free(struct cpl_flights *flights)
 {
     while (flights->n_flying > 0)
         reap(flights);
+    if (flights->reserve)
+        free(flights->reserve->bytes);
+    free(flights->reserve);
     while (flights->spare) {
         struct cpl_flight *flight = flights->spare;
         flights->spare = flight->next;

@@ -1,9 +1,11 @@
 /* The buffers of rides (rides.h): filled with segments, given to MPI, and used again when MPI has
  * sent them.
  *
- * Order of calls: a zeroed struct, cpl_flights_take, append, send or spare, cpl_flights_free. Cost:
- * nothing is allocated once there are as many buffers, and of such a size, as are needed at a time;
- * whether rides have been sent is looked at only when no buffer is left. Thread rule: one thread.
+ * Order of calls: a zeroed struct, cpl_flights_init, take, append, send or spare, cpl_flights_free.
+ * One buffer is kept in reserve, large enough for any ride: where memory has run out everything
+ * goes by it, one ride after the other, and nothing is lost. Cost: nothing is allocated once there
+ * are as many buffers, and of such a size, as are needed at a time; whether rides have been sent is
+ * looked at only when no buffer is left. Thread rule: one thread.
  */
 #ifndef CARPOOL_FLIGHTS_H
 #define CARPOOL_FLIGHTS_H
@@ -25,6 +27,9 @@ struct cpl_flight {
 
 struct cpl_flights {
     struct cpl_flight *spare;   /* not in use */
+    struct cpl_flight *reserve; /* the one of the size of all, */
+    bool reserve_is_free;
+    size_t most_bytes;          /* that a ride has, with its header */
     int n_made, room;           /* buffers made; places in the three arrays below */
     int n_flying, reap_at;      /* that MPI is sending; at how many to look at them again */
     struct cpl_flight **flying; /* these */
@@ -32,8 +37,13 @@ struct cpl_flights {
     int *landed;
 };
 
-/* An empty ride with room for a header of `head` bytes; NULL when memory ran out. */
-struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head);
+/* Makes the reserve; false when memory ran out. */
+bool cpl_flights_init(struct cpl_flights *flights, size_t most_bytes);
+
+/* An empty ride with room for a header of `head` bytes and `more` behind it. Waits, when memory has
+ * run out, until the one in reserve has been sent, which needs nothing of its receiver but its
+ * posted receives. */
+struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head, size_t more);
 
 /* A ride that is not to be sent. */
 void cpl_flights_spare(struct cpl_flights *flights, struct cpl_flight *flight);

@@ -9,9 +9,10 @@
 
 #define SPARE_BYTES 512 /* payloads up to this size wait in memory that is used again */
 
-bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm)
+bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm, int straight_tag)
 {
-    *match = (struct cpl_match){.size = size, .private_comm = private_comm};
+    *match = (struct cpl_match){
+        .size = size, .private_comm = private_comm, .straight_tag = straight_tag};
     match->sources = calloc((size_t)size, sizeof *match->sources);
     return match->sources;
 }
@@ -36,6 +37,12 @@ static void disown(struct cpl_receive *list)
 
 void cpl_match_free(struct cpl_match *match)
 {
+    struct cpl_arrival *arrival, *next_awaited;
+    for (arrival = match->awaited; arrival; arrival = next_awaited) {
+        next_awaited = arrival->next_awaited;
+        if (arrival->receive) /* it is in no other queue */
+            free(arrival);
+    }
     for (int i = 0; match->sources && i < match->size; i++) {
         free_arrivals(match->sources[i].early);
         free_arrivals(match->sources[i].unexpected);
@@ -69,24 +76,38 @@ static void finish(struct cpl_match *match, struct cpl_receive *receive)
         match->drop(match->context, receive);
 }
 
+/* A straight payload is on its way into the program's buffer, or cannot be. */
+static void expect_payload(struct cpl_match *match, struct cpl_receive *receive, int error)
+{
+    receive->error = error;
+    if (error == MPI_SUCCESS)
+        DL_APPEND(match->straight, receive);
+    else
+        finish(match, receive);
+}
+
 /* The payload comes as a message of its own, straight into the program's buffer. */
-static void receive_straight(struct cpl_match *match, struct cpl_receive *receive,
-                             const struct cpl_segment *segment)
+static void receive_straight(struct cpl_match *match, struct cpl_receive *receive, int source)
 {
     const struct cpl_span *span = &receive->span;
-    int error = PMPI_Irecv_c(span->address, span->count, span->type.handle, segment->source,
-                             segment->straight_tag, match->private_comm, &receive->inner);
-    if (error != MPI_SUCCESS) {
-        receive->error = error;
-        finish(match, receive);
-        return;
-    }
-    DL_APPEND(match->straight, receive);
+    expect_payload(match, receive,
+                   PMPI_Irecv_c(span->address, span->count, span->type.handle, source,
+                                match->straight_tag, match->private_comm, &receive->inner));
+}
+
+void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
+                             MPI_Message *message)
+{
+    const struct cpl_span *span = &receive->span;
+    receive->match = match;
+    expect_payload(
+        match, receive,
+        PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &receive->inner));
 }
 
 /* A message and a receive have found each other. */
-static void complete(struct cpl_match *match, struct cpl_receive *receive,
-                     const struct cpl_segment *segment, const unsigned char *payload)
+static void found(struct cpl_match *match, struct cpl_receive *receive,
+                  const struct cpl_segment *segment)
 {
     int64_t room = cpl_span_bytes(&receive->span);
     receive->from = segment->source;
@@ -94,10 +115,11 @@ static void complete(struct cpl_match *match, struct cpl_receive *receive,
     receive->bytes = segment->bytes < room ? segment->bytes : room;
     if (segment->flags & CPL_SEGMENT_SYNCHRONOUS)
         match->acknowledge(match->context, segment);
-    if (segment->flags & CPL_SEGMENT_STRAIGHT) {
-        receive_straight(match, receive, segment);
-        return;
-    }
+}
+
+static void take_payload(struct cpl_match *match, struct cpl_receive *receive,
+                         const struct cpl_segment *segment, const unsigned char *payload)
+{
     receive->error = cpl_span_unpack(&receive->span, payload, segment->bytes);
     finish(match, receive);
 }
@@ -123,6 +145,9 @@ static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segme
         return NULL;
     }
     arrival->room = room;
+    arrival->awaited = false;
+    arrival->message = MPI_MESSAGE_NULL;
+    arrival->receive = NULL;
     arrival->segment = *segment;
     if (segment->ride_bytes)
         memcpy(arrival->payload, payload, segment->ride_bytes);
@@ -212,20 +237,86 @@ struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, i
 
 /* ---- matching ---- */
 
+/* Payloads that go straight are taken out of MPI's queue in the order in which they were sent, of
+ * each source; this one's is. */
+static void payload_came(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
+    match->sources[arrival->segment.source].n_awaited--;
+    arrival->awaited = false;
+    if (!arrival->receive)
+        return;
+    cpl_match_receive_taken(match, arrival->receive, &arrival->message);
+    discard(match, arrival);
+}
+
+static int poll_awaited(struct cpl_match *match)
+{
+    struct cpl_arrival *arrival;
+    int n = 0;
+    for (; (arrival = match->awaited); n++) {
+        int flag = 0;
+        if (PMPI_Improbe(arrival->segment.source, match->straight_tag, match->private_comm, &flag,
+                         &arrival->message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+            !flag)
+            break;
+        payload_came(match, arrival);
+    }
+    return n;
+}
+
+static void await_payload(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    arrival->awaited = true;
+    match->sources[arrival->segment.source].n_awaited++;
+    DL_APPEND2(match->awaited, arrival, prev_awaited, next_awaited);
+    poll_awaited(match);
+}
+
+/* A receive takes a message that has waited for it. */
+static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
+                         struct cpl_arrival *arrival)
+{
+    found(match, receive, &arrival->segment);
+    if (arrival->awaited) {
+        arrival->receive = receive;
+        cpl_type_keep(&receive->span.type);
+        return;
+    }
+    if (arrival->segment.flags & CPL_SEGMENT_STRAIGHT)
+        cpl_match_receive_taken(match, receive, &arrival->message);
+    else
+        take_payload(match, receive, &arrival->segment, arrival->payload);
+    discard(match, arrival);
+}
+
 /* A message whose turn it is. Returns false when memory ran out. */
 static bool match_message(struct cpl_match *match, const struct cpl_segment *segment,
                           const unsigned char *payload)
 {
     struct cpl_receive *receive = find_receive(match, segment);
-    if (receive) {
+    bool straight = segment->flags & CPL_SEGMENT_STRAIGHT;
+    bool in_turn = !straight || match->sources[segment->source].n_awaited == 0;
+    struct cpl_arrival *arrival = receive && in_turn ? NULL : store(match, segment, payload);
+    if (!arrival && !(receive && in_turn))
+        return false;
+    if (receive)
         dequeue_receive(match, receive);
-        complete(match, receive, segment, payload);
-        return true;
-    }
-    struct cpl_arrival *arrival = store(match, segment, payload);
-    if (arrival)
+    else
         enqueue_arrival(match, arrival);
-    return arrival;
+    if (receive && arrival) {
+        found(match, receive, segment);
+        arrival->receive = receive;
+    } else if (receive) {
+        found(match, receive, segment);
+        if (straight)
+            receive_straight(match, receive, segment->source);
+        else
+            take_payload(match, receive, segment, payload);
+    }
+    if (straight && arrival)
+        await_payload(match, arrival);
+    return true;
 }
 
 /* Messages of a source whose turn has come with the one before. */
@@ -251,16 +342,21 @@ bool cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segmen
                        const unsigned char *payload)
 {
     struct cpl_match_source *source = &match->sources[segment->source];
+    bool done;
     if (segment->number != source->expected) {
         struct cpl_arrival *arrival = store(match, segment, payload);
         if (arrival)
             DL_APPEND2(source->early, arrival, prev_of, next_of);
         match->n_early += arrival != NULL;
-        return arrival;
+        done = arrival;
+    } else {
+        source->expected++;
+        done = match_message(match, segment, payload);
+        done = (!source->early || match_early(match, source)) && done;
     }
-    source->expected++;
-    bool done = match_message(match, segment, payload);
-    return !source->early ? done : match_early(match, source) && done;
+    if (!done && match->lost)
+        match->lost(match->context);
+    return done;
 }
 
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
@@ -281,8 +377,7 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
         return;
     }
     dequeue_arrival(match, arrival);
-    complete(match, receive, &arrival->segment, arrival->payload);
-    discard(match, arrival);
+    take_arrival(match, receive, arrival);
 }
 
 bool cpl_match_cancel(struct cpl_receive *receive)
@@ -302,13 +397,14 @@ bool cpl_match_cancel(struct cpl_receive *receive)
 
 bool cpl_match_is_idle(const struct cpl_match *match)
 {
-    return match->n_open == 0 && match->n_early == 0 && !match->straight && !match->unexpected;
+    return match->n_open == 0 && match->n_early == 0 && !cpl_match_has_straight(match) &&
+           !match->unexpected;
 }
 
 int cpl_match_poll(struct cpl_match *match)
 {
     struct cpl_receive *receive, *next;
-    int n = 0;
+    int n = poll_awaited(match);
     DL_FOREACH_SAFE(match->straight, receive, next)
     {
         MPI_Status status;

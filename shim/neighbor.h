@@ -83,7 +83,4 @@ void cpl_neighbor_before_free(MPI_Comm comm);
 /* Advances what is pending; never waits. Returns whether anything was completed. Local. */
 bool cpl_neighbor_poll(void);
 
-/* Waits, while polling, until nothing is pending. Local. */
-void cpl_neighbor_finish_pending(void);
-
 #endif

@@ -74,6 +74,19 @@ void cpl_neighbor_embed_leave(void)
     }
 }
 
+void cpl_neighbor_embed_leave_late(void)
+{
+    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+        if (!x->embedding.on) {
+            at = &x->embedding.next_open;
+            continue;
+        }
+        *at = x->embedding.next_open;
+        close_call(x);
+        leave(x);
+    }
+}
+
 void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdict verdict)
 {
     if (verdict == CPL_EMBED_REFUSED)
@@ -158,11 +171,14 @@ static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
                                   .flags = CPL_SEGMENT_NEIGHBOR,
                                   .slot = CPL_NO_SLOT,
                                   .bytes = cpl_span_bytes(span)};
-    if (cpl_pt2pt_goes_straight(segment.bytes))
-        note(&op->ride.result, cpl_pt2pt_send_straight(e->on, span, &segment,
-                                                       &op->data.requests[op->data.n_requests++]));
-    else
+    if (cpl_pt2pt_goes_straight(segment.bytes)) {
+        segment.flags |= CPL_SEGMENT_STRAIGHT;
+        note(&op->ride.result, PMPI_Isend_c(span->address, span->count, span->type.handle,
+                                            segment.dest, CPL_RIDER_TAG, e->on->private_comm,
+                                            &op->data.requests[op->data.n_requests++]));
+    } else {
         segment.ride_bytes = (uint32_t)segment.bytes;
+    }
     unsigned char *to = boards ? cpl_embed_place(p, &segment) : NULL;
     if (!to)
         note(&op->ride.result, cpl_rides_send_span(&p->rides, &segment, span));

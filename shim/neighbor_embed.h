@@ -86,6 +86,11 @@ void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchang
  * is being entered. Local. */
 void cpl_neighbor_embed_leave(void);
 
+/* The program is not in MPI: the segments of open calls leave, what is only watched stays open.
+ * Local.
+ */
+void cpl_neighbor_embed_leave_late(void);
+
 /* A small reduction is started on a communicator, of which only this verdict is known. Local. */
 void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdict verdict);
 

@@ -1,6 +1,7 @@
 /* Nonblocking neighborhood collectives that ride in reductions (neighbor_embed.h): what the ranks
  * agree on, and the end. */
 #include "agree.h"
+#include "away.h"
 #include "collective.h"
 #include "comm_state.h"
 #include "context.h"
@@ -129,12 +130,15 @@ static bool open_riders(struct cpl_comm_state *host)
         !cpl_agree_private(host->comm, host->rank, &host->private_comm))
         return false;
     cpl_comm_state_number(host);
-    bool ready = cpl_match_init(&r->match, host->size, host->private_comm);
+    bool prepared = cpl_away_prepare(host->private_comm);
+    bool ready =
+        cpl_match_init(&r->match, host->size, host->private_comm, CPL_RIDER_TAG) && prepared;
     r->next_number = calloc((size_t)host->size, sizeof *r->next_number);
     ready = ready && r->next_number && cpl_pt2pt_open(host) && cpl_embed_init(host);
     ready = cpl_agree_all(host->private_comm, ready);
     r->open = true;
     cpl_context.n_hosts++;
+    cpl_context_update_service();
     if (!ready) {
         cpl_neighbor_embed_close(host);
         return false;
@@ -279,5 +283,6 @@ void cpl_neighbor_embed_close(struct cpl_comm_state *host)
     free(r->next_number);
     *r = (struct cpl_riders){.closed = closed};
     cpl_context.n_hosts--;
+    cpl_context_update_service();
     cpl_pt2pt_close(host);
 }

@@ -263,8 +263,7 @@ static void judge(const struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!o->made || (o->trial.running && !was_timed) || !cpl_trial_note(&o->trial, o->own_us))
         return;
     memcpy(slowest_us, o->trial.own_us, sizeof slowest_us);
-    cpl_collective_Allreduce(o->trial.own_us, slowest_us, o->trial.n, MPI_DOUBLE, MPI_MAX,
-                             state->private_comm);
+    cpl_agree_times(state->private_comm, slowest_us, 1e-6, o->trial.n, MPI_MAX);
     cpl_trial_judge(&o->trial, slowest_us);
     if (!o->trial.running && (o->trial.n_trials == 1 || o->trial.chosen != chosen))
         log_order(state, x);

@@ -145,14 +145,6 @@ bool cpl_neighbor_poll(void)
     return any;
 }
 
-void cpl_neighbor_finish_pending(void)
-{
-    if (cpl_context.first_open)
-        cpl_neighbor_embed_leave();
-    while (cpl_context.first_pending)
-        cpl_pt2pt_poll();
-}
-
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->ride.x;
@@ -167,7 +159,7 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
     if (!x->pending)
         return;
     LL_PREPEND2(cpl_context.first_pending, x, next_pending);
-    cpl_context.alone_comm = MPI_COMM_NULL;
+    cpl_context_update_service();
 }
 
 void cpl_neighbor_drain(struct cpl_exchange *exchange)

@@ -3,6 +3,7 @@
  * requests of a communicator may be started in any order, by each rank in its own. It is carried
  * even where nothing is gained: MPICH's own (4.0.2) fail in MPI_Testall and do damage in
  * alltoallw. */
+#include "away.h"
 #include "collective.h"
 #include "context.h"
 #include "neighbor_internal.h"
@@ -85,7 +86,8 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
         call->watched = x;
         return false;
     }
-    if (x->phase != CPL_PHASE_PLANNED || !new_request(call, state, x, request)) {
+    if (x->phase != CPL_PHASE_PLANNED || !cpl_away_prepare(state->private_comm) ||
+        !new_request(call, state, x, request)) {
         cpl_exchange_release(x);
         free(x);
         return false;
@@ -94,6 +96,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     state->n_left++;
     cpl_context.n_served += !state->serve.counted;
     state->serve.counted = true;
+    cpl_context_update_service();
     *result = MPI_SUCCESS;
     return true;
 }

@@ -12,6 +12,7 @@
  *
  * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
  * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
+#include "away.h"
 #include "collective.h"
 #include "context.h"
 #include "log.h"
@@ -400,9 +401,11 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
             cpl_exchange_release(x);
     }
     x->served = able && x->phase == CPL_PHASE_PLANNED && promises(x);
+    x->served = x->served && cpl_away_prepare(over);
     if (x->served && !state->serve.counted) {
         state->serve.counted = true;
         cpl_context.n_served++;
+        cpl_context_update_service();
     }
     if (x->notes && x->notes->request == MPI_REQUEST_NULL) {
         free_notes(x->notes);
@@ -429,6 +432,7 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
     state->serve.counted = false;
     cpl_context.n_served--;
+    cpl_context_update_service();
 }
 
 /* Decides about candidates as long as all ranks have the same; *any: there was one. Returns false
@@ -466,11 +470,9 @@ static bool decide(MPI_Comm over, struct cpl_comm_state *host, bool *any)
 static void review(MPI_Comm over, const struct cpl_pace *pace)
 {
     enum { BEFORE, SINCE, N };
-    double mine[N] = {
+    double all[N] = {
         [BEFORE] = cpl_samples_median(&pace->before), [SINCE] = cpl_samples_median(&pace->since)};
-    double all[N] = {0};
-    if (cpl_collective_Allreduce(mine, all, N, MPI_DOUBLE, MPI_SUM, over) != MPI_SUCCESS ||
-        !cpl_pace_is_slower(all[SINCE], all[BEFORE]))
+    if (!cpl_agree_times(over, all, 1, N, MPI_SUM) || !cpl_pace_is_slower(all[SINCE], all[BEFORE]))
         return;
     for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
@@ -554,4 +556,5 @@ void cpl_neighbor_before_free(MPI_Comm comm)
         return;
     state->serve.counted = false;
     cpl_context.n_served--;
+    cpl_context_update_service();
 }

@@ -1,6 +1,7 @@
 /* Polling, waiting, and where managing begins and ends (pt2pt.h). */
 #include "pt2pt.h"
 
+#include "away_window.h"
 #include "comm_state.h"
 #include "neighbor.h"
 #include "pt2pt_internal.h"
@@ -14,28 +15,53 @@
 #define MOST_RETRIES    3  /* at the next collectives, when messages were under way at one */
 #define IDLE_POLLS      64 /* in a row before the processor is given to others */
 
-void cpl_pt2pt_poll(void)
+static bool poll_once(void)
 {
-    static _Thread_local int n_idle;
     bool any = false;
+    atomic_fetch_add_explicit(&cpl_context.service.n_polls, 1, memory_order_relaxed);
     for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
         any |= cpl_rides_poll(&s->pt2pt.rides);
         if (s->pt2pt.embed.pending)
             any |= cpl_embed_progress(s);
         if (s->pt2pt.embed.used > 0)
             cpl_embed_release(s, false);
-        if (s->pt2pt.match.straight)
+        if (cpl_match_has_straight(&s->pt2pt.match))
             any |= cpl_match_poll(&s->pt2pt.match) > 0;
-        if (s->pt2pt.riders.match.straight)
+        if (cpl_match_has_straight(&s->pt2pt.riders.match))
             any |= cpl_match_poll(&s->pt2pt.riders.match) > 0;
     }
     if (cpl_context.first_pending)
         any |= cpl_neighbor_poll();
-    n_idle = any ? 0 : n_idle + 1;
+    if (cpl_context.buffered.first)
+        any |= cpl_buffered_poll();
+    any |= cpl_window_poll();
+    return any;
+}
+
+void cpl_pt2pt_poll(void)
+{
+    static int n_idle;
+    n_idle = poll_once() ? 0 : n_idle + 1;
+    if (!cpl_context.first_pending)
+        cpl_context_update_service();
     if (n_idle >= IDLE_POLLS) {
         n_idle = 0;
         sched_yield();
     }
+}
+
+bool cpl_pt2pt_serve(void)
+{
+    bool any = false;
+    if (cpl_context.first_open)
+        cpl_neighbor_embed_leave_late();
+    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->pt2pt.next_managed) {
+        if (s->pt2pt.phase != CPL_PT2PT_MANAGED || (s->pt2pt.batch.n == 0 && !s->pt2pt.following))
+            continue;
+        cpl_pt2pt_flush(s);
+        any = true;
+    }
+    return poll_once() || any;
 }
 
 /* Whether its batch goes aboard the reduction that is being entered. */
@@ -79,12 +105,14 @@ int cpl_pt2pt_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
         MPI_Status status;
         if (cpl_request_active(requests[k]))
             continue;
+        bool is_null = requests[k] == MPI_REQUEST_NULL;
         int code = cpl_pt2pt_wait(&requests[k], &status);
         if (code != MPI_SUCCESS)
             result = MPI_ERR_IN_STATUS;
         if (statuses != MPI_STATUSES_IGNORE) {
+            int error = is_null ? statuses[k].MPI_ERROR : code;
             statuses[k] = status;
-            statuses[k].MPI_ERROR = code;
+            statuses[k].MPI_ERROR = error;
         }
     }
     return result;
@@ -240,11 +268,4 @@ void cpl_pt2pt_before_open(MPI_Comm comm)
         s->pt2pt.riders.closed = true;
         cpl_pt2pt_drain(s);
     }
-}
-
-void cpl_pt2pt_before_free(MPI_Comm comm)
-{
-    (void)comm; /* the state's attribute is deleted by the call, which drains */
-    if (cpl_context.n_open_batches > 0)
-        cpl_pt2pt_leave();
 }

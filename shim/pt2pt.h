@@ -10,16 +10,20 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Whether any communicator is managed or a neighborhood collective is under way: calls that may
- * wait must then poll. */
+/* Whether anything is managed, served or under way: calls that may wait must then poll. */
 static inline bool cpl_pt2pt_any_managed(void)
 {
-    return cpl_context.n_managed > 0 || cpl_context.first_pending;
+    return cpl_context.service.on;
 }
 
 /* Receives what has come, forwards, delivers, looks at hold times; gives way to others when there
  * was nothing to do. Never waits. */
 void cpl_pt2pt_poll(void);
+
+/* What the helper thread does while the program is not in MPI (service.h): messages that the
+ * program takes for sent leave, and it polls. Returns whether there was anything to do. Never
+ * waits. */
+bool cpl_pt2pt_serve(void);
 
 /* A blocking collective on comm is about to be entered (comm may be any handle): batches leave, and
  * at the 4th, 8th, 16th ... one the ranks of comm may agree on managing it. Collective. */
@@ -54,8 +58,5 @@ int cpl_pt2pt_wait_each(int n, MPI_Request *requests, MPI_Status *statuses);
 /* Enters a collective whose nonblocking form must not be used: waits, while polling, until all
  * ranks of comm have come here. */
 void cpl_pt2pt_gather_ranks(MPI_Comm comm);
-
-/* comm is about to be freed or disconnected: drains it if it is managed. Collective. */
-void cpl_pt2pt_before_free(MPI_Comm comm);
 
 #endif

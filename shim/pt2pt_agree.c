@@ -1,11 +1,13 @@
 /* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
  * on one rank is followed by one in which all learn of it. */
+#include "away.h"
 #include "collective.h"
 #include "comm_state.h"
 #include "embed_map.h"
 #include "log.h"
 #include "plan_root.h"
 #include "pt2pt_internal.h"
+#include "pt2pt_messages.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -270,7 +272,8 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
                    struct slices *slices)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    bool ready = add_plans(state, cpl_pt2pt_manage(state), slices);
+    bool prepared = cpl_away_prepare(state->private_comm);
+    bool ready = add_plans(state, cpl_pt2pt_manage(state) && prepared, slices);
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->signature[exchanges->signature[k]].planned = true;
@@ -333,9 +336,11 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define LATE_SHARE 8
 
-static bool is_busy(const struct cpl_pt2pt *p)
+static bool is_busy(const struct cpl_comm_state *state)
 {
-    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following;
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following ||
+           cpl_pt2pt_has_taken(state);
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
@@ -366,15 +371,13 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    enum { LATE, IN_TIME, BEFORE, SINCE, RODE, WALKED, N };
-    double mine[N] = {[LATE] = (double)p->rides.late,
-                      [IN_TIME] = (double)p->rides.in_time,
-                      [RODE] = (double)p->n_rode,
-                      [WALKED] = (double)p->n_walked,
-                      [BEFORE] = cpl_samples_median(&p->pace.before),
-                      [SINCE] = cpl_samples_median(&p->pace.since)};
-    double all[N] = {0};
-    if (cpl_collective_Allreduce(mine, all, N, MPI_DOUBLE, MPI_SUM, state->comm) != MPI_SUCCESS)
+    enum { LATE, IN_TIME, RODE, WALKED, N };
+    enum { BEFORE, SINCE, N_TIMES };
+    int64_t mine[N] = {p->rides.late, p->rides.in_time, p->n_rode, p->n_walked}, all[N] = {0};
+    double times[N_TIMES] = {[BEFORE] = cpl_samples_median(&p->pace.before),
+                             [SINCE] = cpl_samples_median(&p->pace.since)};
+    if (cpl_collective_Allreduce(mine, all, N, MPI_INT64_T, MPI_SUM, state->comm) != MPI_SUCCESS ||
+        !cpl_agree_times(state->comm, times, 1, N_TIMES, MPI_SUM))
         return CPL_LEFT_NOT;
     if (all[LATE] * LATE_SHARE > all[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
@@ -383,7 +386,7 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
         if (all[WALKED] > all[RODE])
             return CPL_LEFT_UNREDUCED;
     }
-    bool slower = cpl_pace_is_slower(all[SINCE], all[BEFORE]);
+    bool slower = cpl_pace_is_slower(times[SINCE], times[BEFORE]);
     return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
 
@@ -398,6 +401,6 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
     cpl_pt2pt_give_up(p, fault);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
     cpl_pt2pt_drain(state);
-    if (cpl_agree_all(state->private_comm, !is_busy(p)))
+    if (cpl_agree_all(state->private_comm, !is_busy(state)))
         cpl_pt2pt_unmanage(state);
 }

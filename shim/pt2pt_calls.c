@@ -2,7 +2,8 @@
 #include "pt2pt_calls.h"
 
 #include "comm_state.h"
-#include "log.h"
+#include "pt2pt_buffered.h"
+#include "pt2pt_complete.h"
 #include "pt2pt_messages.h"
 #include "pt2pt_requests.h"
 #include "work.h"
@@ -12,27 +13,71 @@
 #include <string.h>
 #include <utlist.h>
 
-#define FIRST_STRAIGHT_TAG 2000
-#define N_STRAIGHT_TAGS    20000
-#define MOST_RIDING_BYTES  (16 << 10) /* payloads above always go straight */
+#define MOST_RIDING_BYTES (16 << 10) /* payloads above always go straight */
 
-struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, int count,
-                                         MPI_Datatype type, int peer, int tag, bool receives,
-                                         struct cpl_span *span)
+struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
 {
     if (cpl_context.n_managed == 0)
         return NULL;
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (!state || state->pt2pt.phase != CPL_PT2PT_MANAGED)
-        return NULL;
-    bool wild = receives && (peer == MPI_ANY_SOURCE || tag == MPI_ANY_TAG);
-    if ((peer < 0 || peer >= state->size) && !(receives && peer == MPI_ANY_SOURCE))
-        return NULL;
-    if ((tag < 0 && !wild) || count < 0 || !cpl_type_describe(type, &span->type))
-        return NULL;
+    return state && state->pt2pt.phase == CPL_PT2PT_MANAGED ? state : NULL;
+}
+
+static bool is_rank(int peer, int size, bool receives)
+{
+    return (peer >= 0 && peer < size) || (receives && peer == MPI_ANY_SOURCE);
+}
+
+bool cpl_pt2pt_is_peer(MPI_Comm comm, int peer, bool receives)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && !state->inter &&
+           (peer == MPI_PROC_NULL || is_rank(peer, state->size, receives));
+}
+
+/* What MPI says of arguments, without a message. SimGrid's miscounts such requests; the programs
+ * that are simulated have no wrong arguments. */
+#ifdef CPL_SIMULATED
+#define is_refused(buffer, count, type, tag, receives) false
+#else
+static bool is_refused(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                       bool receives)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int result = receives ? PMPI_Irecv_c((void *)(uintptr_t)buffer, count, type, MPI_PROC_NULL, tag,
+                                         cpl_context.self_comm, &request)
+                          : PMPI_Isend_c(buffer, count, type, MPI_PROC_NULL, tag,
+                                         cpl_context.self_comm, &request);
+    if (result == MPI_SUCCESS)
+        PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    return result != MPI_SUCCESS;
+}
+#endif
+
+bool cpl_pt2pt_describe(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                        bool receives, struct cpl_span *span)
+{
+    bool known_type = cpl_type_is_named(type, &span->type);
+    bool plain_tag = (tag >= 0 && tag <= cpl_context.tag_ub) || (receives && tag == MPI_ANY_TAG);
+    if (!(known_type && plain_tag && buffer && count >= 0) &&
+        is_refused(buffer, count, type, tag, receives))
+        return false;
+    if (!known_type && !cpl_type_describe(type, &span->type))
+        return false;
     span->address = (char *)(uintptr_t)buffer;
     span->count = count;
-    return state;
+    return true;
+}
+
+struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_Count count,
+                                         MPI_Datatype type, int peer, int tag, bool receives,
+                                         struct cpl_span *span)
+{
+    struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);
+    return state && is_rank(peer, state->size, receives) &&
+                   cpl_pt2pt_describe(buffer, count, type, tag, receives, span)
+               ? state
+               : NULL;
 }
 
 static bool reserve(struct cpl_batch *batch, size_t bytes)
@@ -48,11 +93,11 @@ static bool reserve(struct cpl_batch *batch, size_t bytes)
     return true;
 }
 
-static int refuse_memory(struct cpl_comm_state *state)
+static int raise_error(const struct cpl_comm_state *state, int error)
 {
-    cpl_log(CPL_LOG_ERROR, "pt2pt", "no memory for a message");
-    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-    return MPI_ERR_NO_MEM;
+    if (error != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(state->comm, error);
+    return error;
 }
 
 static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int dest,
@@ -71,32 +116,28 @@ static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int d
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
 {
-    if (span->type.dense) {
-        cpl_match_deliver(&state->pt2pt.match, segment, (const unsigned char *)span->address);
-        return MPI_SUCCESS;
-    }
-    unsigned char *payload = malloc((size_t)segment->ride_bytes + 1);
-    if (!payload)
-        return refuse_memory(state);
-    int result = cpl_span_pack(span, payload);
-    cpl_match_deliver(&state->pt2pt.match, segment, payload);
+    bool dense = span->type.dense;
+    unsigned char *payload = dense ? NULL : malloc((size_t)segment->ride_bytes + 1);
+    if (!dense && !payload)
+        return MPI_ERR_NO_MEM;
+    int result = dense ? MPI_SUCCESS : cpl_span_pack(span, payload);
+    if (result == MPI_SUCCESS &&
+        !cpl_match_deliver(&state->pt2pt.match, segment,
+                           dense ? (const unsigned char *)span->address : payload))
+        result = MPI_ERR_NO_MEM;
     free(payload);
     return result;
 }
 
-/* Packs the segment and its payload behind those that wait to leave. */
-static int put_into_batch(struct cpl_comm_state *state, const struct cpl_segment *segment,
+/* Packs the segment and its payload behind those that wait to leave; there is room. */
+static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *segment,
                           const struct cpl_span *span)
 {
-    struct cpl_batch *batch = &state->pt2pt.batch;
-    size_t bytes = cpl_segment_bytes(segment);
-    int result = MPI_SUCCESS;
-    if (!reserve(batch, bytes))
-        return refuse_memory(state);
-    memcpy(batch->segments + batch->used, segment, sizeof *segment);
-    if (segment->ride_bytes)
-        result = cpl_span_pack(span, batch->segments + batch->used + sizeof *segment);
-    batch->used += bytes;
+    unsigned char *to = batch->segments + batch->used;
+    memcpy(to, segment, sizeof *segment);
+    int result = segment->ride_bytes ? cpl_span_pack(span, to + sizeof *segment) : MPI_SUCCESS;
+    if (result == MPI_SUCCESS)
+        batch->used += cpl_segment_bytes(segment);
     return result;
 }
 
@@ -116,18 +157,14 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
     return !may_grow;
 }
 
-/* Notes a message of the batch. */
-static int note_message(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
+/* Notes a message of the batch, for which there is room. */
+static void note_message(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     cpl_context.n_open_batches += p->batch.n == 0;
-    if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes)) {
-        cpl_context.n_open_batches -= p->batch.n == 0;
-        return refuse_memory(state);
-    }
+    cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes);
     if (must_leave(p, dest))
         cpl_pt2pt_flush(state);
-    return MPI_SUCCESS;
 }
 
 bool cpl_pt2pt_goes_straight(int64_t bytes)
@@ -136,15 +173,48 @@ bool cpl_pt2pt_goes_straight(int64_t bytes)
     return bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES);
 }
 
-int cpl_pt2pt_send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
-                            struct cpl_segment *segment, MPI_Request *request)
+/* What a message needs before it may have a number: its payload on the way if that goes straight,
+ * room in the batch, a place for the acknowledgement. */
+static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
+                   enum cpl_send_mode mode, bool follows, const struct cpl_segment *segment,
+                   struct cpl_sending *sending)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    segment->flags |= CPL_SEGMENT_STRAIGHT;
-    segment->straight_tag = FIRST_STRAIGHT_TAG + p->next_straight;
-    p->next_straight = (p->next_straight + 1) % N_STRAIGHT_TAGS;
+    if (mode == CPL_SEND_BUFFERED && !cpl_buffered_has_room(segment->bytes))
+        return MPI_ERR_BUFFER;
+    if (!follows &&
+        !(reserve(&p->batch, cpl_segment_bytes(segment)) && cpl_pt2pt_batch_reserve(&p->batch)))
+        return MPI_ERR_NO_MEM;
+    if (mode == CPL_SEND_SYNCHRONOUS) {
+        sending->synchronous = expect_acknowledgement(p, segment->dest, segment->number);
+        if (!sending->synchronous)
+            return MPI_ERR_NO_MEM;
+    }
+    if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
+        return MPI_SUCCESS;
+    if (mode == CPL_SEND_BUFFERED || mode == CPL_SEND_COPIED)
+        return cpl_buffered_send(span, segment->dest, CPL_STRAIGHT_TAG, state->private_comm,
+                                 mode == CPL_SEND_BUFFERED);
     return PMPI_Isend_c(span->address, span->count, span->type.handle, segment->dest,
-                        segment->straight_tag, state->private_comm, request);
+                        CPL_STRAIGHT_TAG, state->private_comm, &sending->inner);
+}
+
+/* Lets the message go, or wait to leave. */
+static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool follows,
+               const struct cpl_segment *segment)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    bool self = segment->dest == state->rank;
+    int result = MPI_SUCCESS;
+    if (self)
+        result = deliver_to_self(state, segment, span);
+    else if (!follows)
+        result = put_into_batch(&p->batch, segment, span);
+    if (result == MPI_SUCCESS && follows)
+        return cpl_pt2pt_follow(p, segment, span);
+    if (result == MPI_SUCCESS)
+        note_message(state, segment->dest, segment->tag, segment->bytes);
+    return result;
 }
 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
@@ -152,39 +222,31 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
 {
     struct cpl_pt2pt *p = &state->pt2pt;
     int64_t bytes = cpl_span_bytes(span);
-    bool self = dest == state->rank;
+    bool straight = cpl_pt2pt_goes_straight(bytes) && !(dest == state->rank && bytes < INT_MAX);
     struct cpl_segment segment = {.source = state->rank,
                                   .dest = dest,
                                   .tag = tag,
-                                  .number = p->next_number[dest]++,
+                                  .number = p->next_number[dest],
+                                  .flags = straight ? CPL_SEGMENT_STRAIGHT : 0,
                                   .slot = CPL_NO_SLOT,
+                                  .ride_bytes = straight ? 0 : (uint32_t)bytes,
                                   .bytes = bytes};
-    int result = MPI_SUCCESS;
+    segment.flags |= mode == CPL_SEND_SYNCHRONOUS ? CPL_SEGMENT_SYNCHRONOUS : 0;
     cpl_work_managed();
     *sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
-    if (cpl_pt2pt_goes_straight(bytes) && !(self && bytes < INT_MAX))
-        result = cpl_pt2pt_send_straight(state, span, &segment, &sending->inner);
-    else
-        segment.ride_bytes = (uint32_t)bytes;
-    if (result != MPI_SUCCESS)
-        return result;
-    if (mode == CPL_SEND_SYNCHRONOUS) {
-        segment.flags |= CPL_SEGMENT_SYNCHRONOUS;
-        sending->synchronous = expect_acknowledgement(p, dest, segment.number);
-        if (!sending->synchronous)
-            return refuse_memory(state);
-    }
     bool follows = cpl_pt2pt_follows(p, dest, tag);
-    if (self)
-        result = deliver_to_self(state, &segment, span);
-    else if (!follows)
-        result = put_into_batch(state, &segment, span);
-    if (follows) {
-        int followed = cpl_pt2pt_follow(p, &segment, span);
-        return result == MPI_SUCCESS ? followed : result;
+    int result = prepare(state, span, mode, follows, &segment, sending);
+    if (result == MPI_SUCCESS)
+        result = put(state, span, follows, &segment);
+    p->next_number[dest] += result == MPI_SUCCESS;
+    if (result == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    if (sending->synchronous) {
+        DL_DELETE(p->synchronous, sending->synchronous);
+        free(sending->synchronous);
+        sending->synchronous = NULL;
     }
-    int noted = note_message(state, dest, tag, bytes);
-    return result == MPI_SUCCESS ? noted : result;
+    return raise_error(state, result);
 }
 
 bool cpl_pt2pt_send_done(struct cpl_sending *sending)
@@ -227,12 +289,12 @@ int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sen
         *request = sending->inner;
         if (sending->inner == MPI_REQUEST_NULL)
             *request = cpl_request_complete_send();
-        return *request == MPI_REQUEST_NULL ? refuse_memory(state) : MPI_SUCCESS;
+        return *request == MPI_REQUEST_NULL ? raise_error(state, MPI_ERR_NO_MEM) : MPI_SUCCESS;
     }
     struct cpl_request *made = cpl_request_make(state->comm, false);
     if (!made) {
         cpl_pt2pt_forget_send(sending);
-        return refuse_memory(state);
+        return raise_error(state, MPI_ERR_NO_MEM);
     }
     made->sending = *sending;
     *request = made->handle;
@@ -246,13 +308,6 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
     *receive = (struct cpl_receive){
         .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
     cpl_match_post(&state->pt2pt.match, receive);
-}
-
-static int raise_error(const struct cpl_comm_state *state, int error)
-{
-    if (error != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(state->comm, error);
-    return error;
 }
 
 int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
@@ -270,7 +325,7 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
     if (!made)
-        return refuse_memory(state);
+        return raise_error(state, MPI_ERR_NO_MEM);
     *request = made->handle;
     cpl_pt2pt_post(state, &made->receive, span, source, tag);
     return MPI_SUCCESS;
@@ -314,39 +369,27 @@ int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *fla
     return raise_error(state, cpl_pt2pt_take_message(state, arrival, message));
 }
 
-int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status)
+int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
 {
-    MPI_Request request;
-    MPI_Status own;
-    MPI_Count bytes = 0;
     int source, tag;
-    if (!cpl_pt2pt_forget_message(*message, &source, &tag))
-        return MPI_ERR_REQUEST;
-    int result = PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &request);
-    if (result == MPI_SUCCESS)
-        result = cpl_pt2pt_wait(&request, &own);
-    if (result == MPI_SUCCESS)
-        PMPI_Get_elements_x(&own, MPI_BYTE, &bytes);
-    cpl_match_status(status, source, tag, bytes, false);
-    return result;
-}
-
-int cpl_pt2pt_completed(const MPI_Status *status, MPI_Request *request)
-{
+    int64_t bytes;
     struct cpl_request *made = cpl_request_make(MPI_COMM_WORLD, true);
-    MPI_Count bytes = 0;
-    if (!made)
+    if (!made) {
+        PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
         return MPI_ERR_NO_MEM;
-    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    }
+    struct cpl_comm_state *state = cpl_pt2pt_forget_message(*message, &source, &tag, &bytes);
+    made->comm = state->comm;
     made->receive = (struct cpl_receive){
-        .from = status->MPI_SOURCE, .from_tag = status->MPI_TAG, .bytes = bytes, .done = true};
+        .from = source, .from_tag = tag, .bytes = bytes, .span = *span, .inner = MPI_REQUEST_NULL};
+    cpl_match_receive_taken(&state->pt2pt.match, &made->receive, message);
     *request = made->handle;
     return MPI_SUCCESS;
 }
 
-int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
+int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status)
 {
-    MPI_Status status;
-    int result = cpl_pt2pt_mrecv(span, message, &status);
-    return result == MPI_SUCCESS ? cpl_pt2pt_completed(&status, request) : result;
+    MPI_Request request;
+    int result = cpl_pt2pt_imrecv(span, message, &request);
+    return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status) : result;
 }

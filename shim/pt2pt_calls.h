@@ -5,7 +5,12 @@
 
 #include "pt2pt_internal.h"
 
-enum cpl_send_mode { CPL_SEND_STANDARD, CPL_SEND_SYNCHRONOUS };
+enum cpl_send_mode {
+    CPL_SEND_STANDARD,
+    CPL_SEND_SYNCHRONOUS,
+    CPL_SEND_BUFFERED, /* complete when it is copied, if the attached buffer has room */
+    CPL_SEND_COPIED    /* complete when it is copied */
+};
 
 /* What a send still waits for: an MPI request (payload on its way, straight), or an
  * acknowledgement, or neither. */
@@ -17,19 +22,27 @@ struct cpl_sending {
 /* The managed state of a communicator for a call with these arguments; NULL when the call is MPI's:
  * the communicator is not managed, the peer is MPI_PROC_NULL, or MPI is to refuse an argument.
  * Describes the buffer in *span. */
-struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, int count,
+struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_Count count,
                                          MPI_Datatype type, int peer, int tag, bool receives,
                                          struct cpl_span *span);
 
-/* Sends. *sending tells what is left to be waited for. */
+/* The parts of this: the managed state of a communicator, NULL: there is none; whether a peer is a
+ * rank, MPI_PROC_NULL, or MPI_ANY_SOURCE of a receive; and the description of a buffer, false: MPI
+ * would refuse it or the tag. MPI itself is asked, by a message to or from MPI_PROC_NULL, unless
+ * the arguments are of the usual kind. */
+struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm);
+bool cpl_pt2pt_is_peer(MPI_Comm comm, int peer, bool receives);
+bool cpl_pt2pt_describe(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                        bool receives, struct cpl_span *span);
+
+/* Sends. *sending tells what is left to be waited for. When it returns an error nothing has been
+ * sent, and the next message has the number that this one would have had. */
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
                    enum cpl_send_mode mode, struct cpl_sending *sending);
 
 /* Whether a payload is above the size limit: it travels as a message of its own, straight from the
- * program's buffer, which is sent so; the segment that announces it is then to be sent. */
+ * program's buffer. */
 bool cpl_pt2pt_goes_straight(int64_t bytes);
-int cpl_pt2pt_send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
-                            struct cpl_segment *segment, MPI_Request *request);
 
 /* Waits for a send; makes a request of it. */
 int cpl_pt2pt_finish_send(struct cpl_sending *sending);
@@ -60,8 +73,5 @@ int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *fla
 /* Receives a message that a matched probe gave a handle for: forwards MPI's own. */
 int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status);
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request);
-
-/* Makes a completed request with a receive's status. */
-int cpl_pt2pt_completed(const MPI_Status *status, MPI_Request *request);
 
 #endif

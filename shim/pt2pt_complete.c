@@ -102,8 +102,12 @@ static int test_others(struct others *others, MPI_Request *requests, int *flag,
     int result = PMPI_Testall(others->n, others->request, flag, others->status);
     for (int k = 0; k < others->n && *flag; k++) {
         requests[others->index[k]] = others->request[k];
-        if (statuses != MPI_STATUSES_IGNORE)
-            statuses[others->index[k]] = others->status[k];
+        if (statuses == MPI_STATUSES_IGNORE)
+            continue;
+        MPI_Status *status = &statuses[others->index[k]];
+        if (result == MPI_SUCCESS) /* then MPI leaves it as it is */
+            others->status[k].MPI_ERROR = status->MPI_ERROR;
+        *status = others->status[k];
     }
     return result;
 }
@@ -143,7 +147,7 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 /* ---- all ---- */
 
 /* Settles the shim's requests of an array, for each of which it may have to wait. */
-static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result)
+static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result, bool waited)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
@@ -154,7 +158,7 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
             cpl_pt2pt_poll();
         MPI_Comm its = request->comm;
         int error = cpl_request_settle(request, &requests[k], status_at(statuses, k));
-        if (statuses != MPI_STATUSES_IGNORE)
+        if (statuses != MPI_STATUSES_IGNORE && (waited || error != MPI_SUCCESS))
             statuses[k].MPI_ERROR = error;
         if (error != MPI_SUCCESS)
             comm = its;
@@ -164,7 +168,7 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
 
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    return settle_ours(n, requests, statuses, cpl_pt2pt_wait_each(n, requests, statuses));
+    return settle_ours(n, requests, statuses, cpl_pt2pt_wait_each(n, requests, statuses), true);
 }
 
 static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
@@ -184,7 +188,7 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
             result = MPI_SUCCESS;
         }
         if (*flag)
-            return settle_ours(n, requests, statuses, result);
+            return settle_ours(n, requests, statuses, result, false);
         if (looked)
             return MPI_SUCCESS;
         cpl_pt2pt_poll();

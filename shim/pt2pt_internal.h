@@ -127,7 +127,6 @@ struct cpl_pt2pt {
     int following_step;              /* of the cycle */
     int following_plan;
     uint32_t *next_number; /* per rank: of the next message to it */
-    int next_straight;
     int n_plans;
     struct cpl_plan_summary *summary;    /* per plan */
     struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
@@ -148,6 +147,7 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
 /* Blocking: the receive is over, else it is posted. */
 void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
+bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch); /* for one more; false: no memory */
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
 int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest); /* among its dests; -1: not */

@@ -63,9 +63,14 @@ static bool grow(struct cpl_batch *batch)
     return true;
 }
 
+bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch)
+{
+    return batch->n < batch->capacity || grow(batch);
+}
+
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes)
 {
-    if (batch->n == batch->capacity && !grow(batch))
+    if (!cpl_pt2pt_batch_reserve(batch))
         return false;
     if (batch->n == 0)
         batch->hash = 0;

@@ -64,6 +64,13 @@ static void drop(void *context, struct cpl_receive *receive)
     cpl_request_drop(receive);
 }
 
+/* The program hears of it by its error handler, whose default ends it. */
+static void lost(void *context)
+{
+    const struct cpl_comm_state *state = context;
+    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+}
+
 bool cpl_pt2pt_open(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
@@ -88,6 +95,7 @@ void cpl_pt2pt_link(struct cpl_comm_state *state)
     cpl_context.first_managed = state;
     cpl_context.n_managed++;
     cpl_comm_state_forget_recent();
+    cpl_context_update_service();
 }
 
 static void unlink_managed(struct cpl_comm_state *state)
@@ -100,6 +108,7 @@ static void unlink_managed(struct cpl_comm_state *state)
     *at = state->pt2pt.next_managed;
     state->pt2pt.linked = false;
     cpl_context.n_managed--;
+    cpl_context_update_service();
 }
 
 void cpl_pt2pt_close(struct cpl_comm_state *state)
@@ -115,10 +124,12 @@ void cpl_pt2pt_close(struct cpl_comm_state *state)
 bool cpl_pt2pt_manage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = &state->pt2pt;
-    if (!cpl_pt2pt_open(state) || !cpl_match_init(&p->match, state->size, state->private_comm))
+    if (!cpl_pt2pt_open(state) ||
+        !cpl_match_init(&p->match, state->size, state->private_comm, CPL_STRAIGHT_TAG))
         return false;
     p->match.acknowledge = acknowledge;
     p->match.drop = drop;
+    p->match.lost = lost;
     p->match.context = state;
     p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
     return p->next_number;
@@ -241,7 +252,9 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     if (segment->dest != p->rides.rank)
         result = cpl_rides_put_span(&p->rides, p->following_plan,
                                     s->message[p->n_following].payload, segment, span);
-    if (++p->n_following < s->n)
+    if (result != MPI_SUCCESS)
+        cpl_pt2pt_abandon(p);
+    if (result != MPI_SUCCESS || ++p->n_following < s->n)
         return result;
     cpl_rides_end(&p->rides, p->following_plan);
     cpl_cycle_take(&p->cycle, p->following_step);
@@ -345,6 +358,8 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
     cpl_embed_finish(state);
     if (p->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_flush(state);
+    while (cpl_context.buffered.first)
+        cpl_pt2pt_poll();
     while (!quiet) {
         MPI_Request request;
         do {
@@ -359,7 +374,8 @@ void cpl_pt2pt_drain(struct cpl_comm_state *state)
         quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
         memcpy(before, all, sizeof before);
     }
-    while (p->match.straight || p->riders.match.straight) /* nobody looks for them afterwards */
+    while (cpl_match_has_straight(&p->match) ||
+           cpl_match_has_straight(&p->riders.match)) /* nobody looks for them afterwards */
         cpl_pt2pt_poll();
 }
 

@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#define TAKEN_TAG 2002
+
 /* A handle that the program has not received yet, or whose payload MPI is still sending. */
 struct cpl_taken_message {
     struct cpl_taken_message *prev, *next;
     MPI_Message handle;
+    struct cpl_comm_state *state;
     int source, tag;
+    int64_t bytes;
     bool received;
     MPI_Request request; /* of the payload on its way from this rank to itself */
     struct cpl_arrival *arrival;
@@ -32,6 +36,21 @@ static void reap(void)
     }
 }
 
+/* A payload that came in a ride gets a handle of MPI's by a message of the rank to itself. */
+static int give_to_mpi(const struct cpl_comm_state *state, struct cpl_taken_message *m)
+{
+    int flag = 0,
+        result = PMPI_Isend(m->arrival->payload, (int)m->arrival->segment.ride_bytes, MPI_BYTE,
+                            state->rank, TAKEN_TAG, state->private_comm, &m->request);
+    while (result == MPI_SUCCESS && !flag) {
+        result = PMPI_Improbe(state->rank, TAKEN_TAG, state->private_comm, &flag, &m->handle,
+                              MPI_STATUS_IGNORE);
+        if (!flag)
+            cpl_pt2pt_poll();
+    }
+    return result;
+}
+
 int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arrival,
                            MPI_Message *message)
 {
@@ -41,24 +60,20 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
     reap();
     if (!m)
         return MPI_ERR_NO_MEM;
+    m->state = state;
     m->source = segment->source;
     m->tag = segment->tag;
+    m->bytes = segment->bytes;
     m->arrival = arrival;
     m->request = MPI_REQUEST_NULL;
-    int from = segment->source, tag = segment->straight_tag;
-    if (!(segment->flags & CPL_SEGMENT_STRAIGHT)) {
-        from = state->rank;
-        tag = 1;
-        result = PMPI_Isend(arrival->payload, (int)segment->ride_bytes, MPI_BYTE, from, tag,
-                            state->private_comm, &m->request);
-    }
+    while (arrival->awaited)
+        cpl_pt2pt_poll();
+    m->handle = arrival->message;
     cpl_match_take(&state->pt2pt.match, arrival);
-    for (int flag = 0; result == MPI_SUCCESS && !flag;) {
-        result = PMPI_Improbe(from, tag, state->private_comm, &flag, &m->handle, MPI_STATUS_IGNORE);
-        if (!flag)
-            cpl_pt2pt_poll();
-    }
+    if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
+        result = give_to_mpi(state, m);
     if (result != MPI_SUCCESS) {
+        free(arrival);
         free(m);
         return result;
     }
@@ -76,7 +91,8 @@ bool cpl_pt2pt_has_message(MPI_Message message)
     return false;
 }
 
-bool cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag)
+struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag,
+                                                int64_t *bytes)
 {
     struct cpl_taken_message *m;
     DL_FOREACH(cpl_context.taken_messages, m)
@@ -85,9 +101,19 @@ bool cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag)
             continue;
         *source = m->source;
         *tag = m->tag;
+        *bytes = m->bytes;
         m->received = true;
-        return true;
+        return m->state;
     }
+    return NULL;
+}
+
+bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
+{
+    const struct cpl_taken_message *m;
+    DL_FOREACH(cpl_context.taken_messages, m)
+    if (m->state == state && !m->received)
+        return true;
     return false;
 }
 

@@ -13,8 +13,13 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
 /* Whether a handle is one of these. */
 bool cpl_pt2pt_has_message(MPI_Message message);
 
-/* Whether a handle is one of these; *source and *tag tell of the message. It is forgotten. */
-bool cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag);
+/* A handle that is one of these is forgotten: returns the communicator's state, and what is to be
+ * told of the message. */
+struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag,
+                                                int64_t *bytes);
+
+/* Whether handles of a communicator are still to be received. */
+bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state);
 
 /* Frees what the handles' payloads took; nothing may be open any more. */
 void cpl_pt2pt_free_messages(void);

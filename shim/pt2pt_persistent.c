@@ -100,9 +100,10 @@ static int start_managed(struct cpl_persistent *p, struct cpl_comm_state *state,
     if (call->receives)
         cpl_pt2pt_post(state, &p->request.receive, span, call->peer, call->tag);
     else
-        result = cpl_pt2pt_send(state, span, call->peer, call->tag,
-                                call->synchronous ? CPL_SEND_SYNCHRONOUS : CPL_SEND_STANDARD,
-                                &p->request.sending);
+        result =
+            cpl_pt2pt_send(state, span, call->peer, call->tag, call->mode, &p->request.sending);
+    if (result != MPI_SUCCESS)
+        cpl_request_abandon(&p->request);
     return result;
 }
 
@@ -120,7 +121,12 @@ static void learn(const struct cpl_persistent_call *call)
 int cpl_persistent_start(MPI_Request *request)
 {
     struct cpl_persistent *p = find(*request);
+    const struct cpl_request *active = cpl_request_active(*request);
     struct cpl_span span;
+    if (active) { /* already, or it is not persistent */
+        PMPI_Comm_call_errhandler(active->comm, MPI_ERR_REQUEST);
+        return MPI_ERR_REQUEST;
+    }
     if (!p)
         return PMPI_Start(request);
     if (p->collective)
@@ -139,10 +145,8 @@ int cpl_persistent_start(MPI_Request *request)
     return PMPI_Start(request);
 }
 
-static void forget(struct cpl_persistent *p)
+static void free_memory(struct cpl_persistent *p)
 {
-    cpl_request_remove(&p->request);
-    DL_DELETE(cpl_context.persistent, p);
     if (p->collective)
         cpl_neighbor_persistent_free(p->collective);
     if (p->watched) {
@@ -152,6 +156,18 @@ static void forget(struct cpl_persistent *p)
     }
     cpl_type_release(&p->type);
     free(p);
+}
+
+static void forget(struct cpl_persistent *p)
+{
+    cpl_request_remove(&p->request);
+    DL_DELETE(cpl_context.persistent, p);
+    free_memory(p);
+}
+
+static void gone(struct cpl_request *request)
+{
+    free_memory((struct cpl_persistent *)(void *)request);
 }
 
 void cpl_persistent_forget_collective(MPI_Request request)
@@ -166,12 +182,21 @@ void cpl_persistent_free(MPI_Request handle)
     struct cpl_persistent *p = find(handle);
     if (!p)
         return;
-    if (p->request.active) { /* what has been started goes on until it is complete */
-        while (!cpl_request_is_done(&p->request))
+    if (p->collective) { /* MPI does not allow it while it is active */
+        while (p->request.active && !cpl_request_is_done(&p->request))
             cpl_pt2pt_poll();
-        cpl_request_settle(&p->request, &handle, MPI_STATUS_IGNORE);
+        if (p->request.active)
+            cpl_request_settle(&p->request, &handle, MPI_STATUS_IGNORE);
     }
-    forget(p);
+    if (!p->request.active) {
+        forget(p);
+        return;
+    }
+    cpl_request_remove(&p->request);
+    DL_DELETE(cpl_context.persistent, p);
+    p->request.freed = true;
+    p->request.gone = gone;
+    cpl_request_abandon(&p->request);
 }
 
 void cpl_persistent_end(void)

@@ -4,6 +4,8 @@
 #ifndef CARPOOL_PT2PT_PERSISTENT_H
 #define CARPOOL_PT2PT_PERSISTENT_H
 
+#include "pt2pt_calls.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 
@@ -13,9 +15,9 @@ struct cpl_neighbor_op;
 /* The call that a persistent request stands for. */
 struct cpl_persistent_call {
     bool receives;
-    bool synchronous;
+    enum cpl_send_mode mode; /* when it sends */
     void *buffer;
-    int count;
+    MPI_Count count;
     MPI_Datatype type;
     int peer, tag;
     MPI_Comm comm;
@@ -39,7 +41,8 @@ bool cpl_persistent_watch(MPI_Request request, struct cpl_exchange *exchange, in
 /* Starts a request; learns from it, or starts it managed. Returns MPI's error codes. */
 int cpl_persistent_start(MPI_Request *request);
 
-/* The request is freed by the program. Nothing happens if it is no persistent one. */
+/* The request is freed by the program, active or not, and its handle is MPI's again: what is active
+ * goes on. Nothing happens if it is no persistent one. */
 void cpl_persistent_free(MPI_Request request);
 
 /* Forgets all persistent requests. */

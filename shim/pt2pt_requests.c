@@ -114,6 +114,7 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
     request->active = true;
     request->comm = comm;
     request->receives = receives;
+    request->sends = !receives;
     request->collective = false;
     cpl_context.n_active_requests++;
 }
@@ -138,6 +139,7 @@ MPI_Request cpl_request_complete_send(void)
         if (!request)
             return MPI_REQUEST_NULL;
         request->active = request->shared = true;
+        request->comm = MPI_COMM_WORLD;
         request->sending.inner = MPI_REQUEST_NULL;
         cpl_context.complete_send = request;
     }
@@ -151,6 +153,10 @@ static void deactivate(struct cpl_request *request)
     if (request->shared)
         return;
     request->active = false;
+    if (request->freed) {
+        request->gone(request); /* it is no more */
+        return;
+    }
     if (request->persistent)
         return;
     request->next_spare = cpl_context.spare_requests;
@@ -171,8 +177,10 @@ void cpl_request_close_collective(struct cpl_request *request, int error)
 
 bool cpl_request_is_done(struct cpl_request *request)
 {
-    return request->receives ? request->receive.done
-                             : request->shared || cpl_pt2pt_send_done(&request->sending);
+    if (request->shared)
+        return true;
+    bool sent = !request->sends || cpl_pt2pt_send_done(&request->sending);
+    return sent && (!request->receives || request->receive.done);
 }
 
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status)
@@ -189,12 +197,23 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 {
     int error = request->receives ? request->receive.error : MPI_SUCCESS;
     cpl_request_status(request, status);
-    if (!request->receives && !request->shared)
+    if (request->sends && !request->shared)
         cpl_pt2pt_forget_send(&request->sending);
     if (!request->persistent)
         *handle = MPI_REQUEST_NULL;
     deactivate(request);
     return error;
+}
+
+/* What has been started goes on; nobody waits for it any more. */
+void cpl_request_abandon(struct cpl_request *request)
+{
+    if (request->sends)
+        cpl_pt2pt_forget_send(&request->sending);
+    if (request->receives && !request->receive.done)
+        request->receive.abandoned = true; /* it comes back when it is done */
+    else
+        deactivate(request);
 }
 
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
@@ -203,17 +222,11 @@ void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
         cpl_pt2pt_leave();
     while (request->collective && !cpl_request_is_done(request))
         cpl_pt2pt_poll();
-    if (cpl_request_is_done(request)) {
-        cpl_request_settle(request, handle, MPI_STATUS_IGNORE);
-        return;
-    }
     *handle = MPI_REQUEST_NULL;
-    if (request->receives) {
-        request->receive.abandoned = true; /* it comes back when it is done */
-        return;
-    }
-    cpl_pt2pt_forget_send(&request->sending);
-    deactivate(request);
+    if (request->shared)
+        cpl_context.n_active_requests--;
+    else
+        cpl_request_abandon(request);
 }
 
 void cpl_request_drop(struct cpl_receive *receive)

@@ -27,10 +27,13 @@ struct cpl_request {
     bool persistent; /* else its handle is the shim's */
     bool shared;     /* of all sends that are complete */
     bool receives;
+    bool sends;                 /* both, in one request */
+    bool freed;                 /* a persistent one, by the program, while it was active */
     bool collective;            /* a neighborhood collective: `receive` is only what it ends with */
     MPI_Comm comm;              /* whose error handler is called */
     struct cpl_receive receive; /* when it receives */
-    struct cpl_sending sending; /* else */
+    struct cpl_sending sending; /* when it sends */
+    void (*gone)(struct cpl_request *request); /* a freed one is done: its owner frees it */
 };
 
 /* A request that is active, with a handle of the shim's; NULL when memory ran out. Its receive or
@@ -76,6 +79,9 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 /* The program frees an active request that is not persistent: it goes on until it is done. One of a
  * collective, which MPI does not allow, is waited for. */
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle);
+
+/* An active request goes on without anybody waiting for it. Local. */
+void cpl_request_abandon(struct cpl_request *request);
 
 /* An abandoned receive is done. */
 void cpl_request_drop(struct cpl_receive *receive);

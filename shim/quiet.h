@@ -34,6 +34,16 @@ static inline bool cpl_quiet_collective(MPI_Comm comm)
     return true;
 }
 
+/* The same of one that is a neighborhood collective: there is a topology. Local. */
+static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_quiet_state(comm);
+    if (!state || state->quiet.left == 0 || !state->has_topology)
+        return false;
+    state->quiet.left--;
+    return true;
+}
+
 /* Whether a call of an exchange passes: it is MPI's. Local. */
 static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
 {
@@ -41,6 +51,8 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
     struct cpl_exchange *last = cpl_context.last_exchange;
     if (!state || cpl_context.first_pending || cpl_context.timed_exchange)
         return false;
+    if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
+        return true;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     bool learned = !last || last == x->before || last->order.next.changes > CPL_VARIED;
     if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)

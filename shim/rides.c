@@ -52,9 +52,10 @@ struct cpl_ride_plan {
     int32_t n_own;
 };
 
-static struct cpl_flight *take_flight(struct cpl_rides *rides)
+/* A ride with room for so many bytes of segments. */
+static struct cpl_flight *take_flight(struct cpl_rides *rides, size_t bytes)
 {
-    return cpl_flights_take(&rides->flights, sizeof(struct header));
+    return cpl_flights_take(&rides->flights, sizeof(struct header), bytes);
 }
 
 /* Gives a ride to MPI. */
@@ -89,13 +90,7 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
             part += more;
             n_part++;
         }
-        struct cpl_flight *flight = take_flight(rides);
-        if (!flight || !cpl_flight_make_room(flight, part)) {
-            cpl_log(CPL_LOG_ERROR, "rides", "no memory for a ride of %zu bytes", part);
-            if (flight)
-                cpl_flights_spare(&rides->flights, flight);
-            return;
-        }
+        struct cpl_flight *flight = take_flight(rides, part);
         memcpy(flight->bytes + flight->used, segments, part);
         flight->used += part;
         flight->n_segments = n_part;
@@ -106,9 +101,9 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
     }
 }
 
-struct cpl_flight *cpl_rides_open(struct cpl_rides *rides)
+struct cpl_flight *cpl_rides_open(struct cpl_rides *rides, size_t bytes)
 {
-    return take_flight(rides);
+    return take_flight(rides, bytes);
 }
 
 void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
@@ -129,22 +124,19 @@ static int copy_payload(unsigned char *to, const struct cpl_segment *segment,
     return MPI_SUCCESS;
 }
 
-/* One segment straight to its destination. */
+/* One segment straight to its destination. Returns the error of packing it: then nothing is sent.
+ */
 static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment,
                       const unsigned char *payload, const struct cpl_span *span)
 {
     struct cpl_segment alone = *segment;
-    struct cpl_flight *flight = take_flight(rides);
+    struct cpl_flight *flight = take_flight(rides, cpl_segment_bytes(segment));
     alone.slot = CPL_NO_SLOT;
-    unsigned char *to = flight ? cpl_flight_append(flight, &alone) : NULL;
-    if (!to) {
-        cpl_log(CPL_LOG_ERROR, "rides", "no memory for a message of %u bytes", alone.ride_bytes);
-        if (flight)
-            cpl_flights_spare(&rides->flights, flight);
-        return MPI_ERR_NO_MEM;
-    }
-    int result = copy_payload(to, &alone, payload, span);
-    take_off(rides, flight, alone.dest, no_plan());
+    int result = copy_payload(cpl_flight_append(flight, &alone), &alone, payload, span);
+    if (result == MPI_SUCCESS)
+        take_off(rides, flight, alone.dest, no_plan());
+    else
+        cpl_flights_spare(&rides->flights, flight);
     return result;
 }
 
@@ -159,14 +151,13 @@ static void leave(struct cpl_rides *rides, int p, struct instance *instance, int
 {
     struct cpl_ride_plan *plan = rides->plan[p];
     struct edge *edge = &instance->edge[e];
-    struct cpl_flight *flight = edge->flight ? edge->flight : take_flight(rides);
+    struct cpl_flight *flight = edge->flight ? edge->flight : take_flight(rides, 0);
     if (edge->flight)
         rides->n_holding--;
     edge->flight = NULL;
     edge->left = true;
-    if (flight)
-        take_off(rides, flight, plan->slice.out_to[e],
-                 (struct header){p, instance->number, plan->slice.out_wave[e], 0});
+    take_off(rides, flight, plan->slice.out_to[e],
+             (struct header){p, instance->number, plan->slice.out_wave[e], 0});
     if (++instance->n_left == plan->slice.n_out)
         instance->used = false;
 }
@@ -222,33 +213,50 @@ static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t n
     return instance->used ? instance : NULL;
 }
 
-/* The place for a segment's payload in an out-edge; NULL when the edge has left or is full. */
-static unsigned char *place(struct cpl_rides *rides, struct instance *instance, int32_t e,
-                            int32_t slot, const struct cpl_segment *segment)
+/* An out-edge that can still take a segment. What would have to go by the reserve does not wait for
+ * others: then it goes alone. */
+static bool has_place(const struct cpl_rides *rides, const struct edge *edge,
+                      const struct cpl_segment *segment)
 {
-    struct edge *edge = instance ? &instance->edge[e] : NULL;
-    struct cpl_segment riding = *segment;
-    riding.slot = slot;
-    if (!edge || edge->left ||
-        (edge->flight && edge->flight->used + cpl_segment_bytes(segment) > CPL_RIDE_BYTES))
-        return NULL;
-    if (!edge->flight) {
-        edge->flight = take_flight(rides);
-        rides->n_holding += edge->flight != NULL;
-        if (instance->since <= 0)
-            instance->since = PMPI_Wtime();
-    }
-    return edge->flight ? cpl_flight_append(edge->flight, &riding) : NULL;
+    size_t more = cpl_segment_bytes(segment);
+    if (edge->left || (edge->flight && edge->flight->used + more > CPL_RIDE_BYTES))
+        return false;
+    return !edge->flight ||
+           (edge->flight != rides->flights.reserve && cpl_flight_make_room(edge->flight, more));
 }
 
-/* Puts a segment into an out-edge; straight to its destination when that has left. */
+/* Puts a segment into an out-edge; straight to its destination when that has left. Returns the
+ * error of packing it: then it is not sent. */
 static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, int32_t slot,
                const struct cpl_segment *segment, const unsigned char *payload,
                const struct cpl_span *span)
 {
-    unsigned char *to = place(rides, instance, e, slot, segment);
-    return to ? copy_payload(to, segment, payload, span)
-              : send_alone(rides, segment, payload, span);
+    struct edge *edge = instance ? &instance->edge[e] : NULL;
+    if (!edge || !has_place(rides, edge, segment))
+        return send_alone(rides, segment, payload, span);
+    struct cpl_flight *flight = edge->flight;
+    if (!flight)
+        flight = take_flight(rides, cpl_segment_bytes(segment));
+    if (flight == rides->flights.reserve) {
+        cpl_flights_spare(&rides->flights, flight);
+        return send_alone(rides, segment, payload, span);
+    }
+    struct cpl_segment riding = *segment;
+    riding.slot = slot;
+    size_t used = flight->used;
+    int result = copy_payload(cpl_flight_append(flight, &riding), segment, payload, span);
+    if (result != MPI_SUCCESS) {
+        flight->used = used;
+        flight->n_segments--;
+        if (!edge->flight)
+            cpl_flights_spare(&rides->flights, flight);
+        return result;
+    }
+    rides->n_holding += !edge->flight;
+    edge->flight = flight;
+    if (instance->since <= 0)
+        instance->since = PMPI_Wtime();
+    return MPI_SUCCESS;
 }
 
 void cpl_rides_begin(struct cpl_rides *rides, int plan)
@@ -434,7 +442,8 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
     PMPI_Comm_size(comm, &rides->size);
     rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
     rides->buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
-    if (!rides->receive || !rides->buffer) {
+    if (!cpl_flights_init(&rides->flights, CPL_RIDE_BYTES) || !rides->receive || !rides->buffer) {
+        cpl_flights_free(&rides->flights);
         free(rides->receive);
         free(rides->buffer);
         rides->receive = NULL;

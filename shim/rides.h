@@ -71,7 +71,7 @@ void cpl_rides_begin(struct cpl_rides *rides, int plan);
 void cpl_rides_end(struct cpl_rides *rides, int plan);
 
 /* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
- * then returns MPI_SUCCESS or the error of packing it. */
+ * then returns MPI_SUCCESS or the error of packing it: then it is not sent. */
 void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
                    const unsigned char *payload);
 int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
@@ -87,13 +87,13 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
                     uint32_t n);
 
 /* Sends one segment straight to its destination, with its payload from the program's buffer.
- * Returns MPI_SUCCESS or the first error. */
+ * Returns MPI_SUCCESS or the error of packing it: then it is not sent. */
 int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
                         const struct cpl_span *span);
 
-/* A reduction's message (embed.h): open it, append to it up to CPL_RIDE_BYTES, send it. NULL when
- * memory ran out. */
-struct cpl_flight *cpl_rides_open(struct cpl_rides *rides);
+/* A reduction's message (embed.h) with room for so many bytes: open it, append to it up to
+ * CPL_RIDE_BYTES, send it. */
+struct cpl_flight *cpl_rides_open(struct cpl_rides *rides, size_t bytes);
 void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
                               uint32_t number, int32_t step);
 

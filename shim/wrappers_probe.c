@@ -1,28 +1,9 @@
 /* The intercepted probes (doc/point-to-point.md): batches leave, and while anything is managed they
  * poll. Where nothing is, a call costs three branches. */
-#include "comm_state.h"
-#include "pt2pt_calls.h"
 #include "pt2pt_messages.h"
+#include "wrappers_pt2pt.h"
 
 #include <mpi.h>
-
-#define EXPORT   __attribute__((visibility("default")))
-#define NOINLINE __attribute__((noinline)) /* calls that pass save no registers */
-
-/* A call that may wait: batches leave. */
-static void leave(void)
-{
-    if (cpl_context.n_open_batches > 0)
-        cpl_pt2pt_leave();
-}
-
-/* What a matched probe receives is not known: the communicator stays MPI's. */
-static void note_unknown(MPI_Comm comm)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
-        cpl_pt2pt_learn_receive(state, MPI_ANY_SOURCE, MPI_ANY_TAG, false);
-}
 
 /* Whether probes on a communicator are the shim's. */
 static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
@@ -37,14 +18,15 @@ static inline bool probes_pass(void)
     return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed());
 }
 
-static NOINLINE int watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
+    CPL_INSIDE;
     int flag = 0, result = MPI_SUCCESS;
     leave();
     struct cpl_comm_state *state = managed(comm, source, tag);
-    if (state)
+    if (state && has_status(status))
         return cpl_pt2pt_probe(state, source, tag, NULL, status);
-    if (!cpl_pt2pt_any_managed())
+    if (!cpl_pt2pt_any_managed() || !has_status(status))
         return PMPI_Probe(source, tag, comm, status);
     while (result == MPI_SUCCESS && !flag) {
         cpl_pt2pt_poll();
@@ -60,12 +42,12 @@ EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     return watched_Probe(source, tag, comm, status);
 }
 
-static NOINLINE int watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag,
-                                   MPI_Status *status)
+WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
+    CPL_INSIDE;
     leave();
     struct cpl_comm_state *state = managed(comm, source, tag);
-    if (state)
+    if (state && flag && has_status(status))
         return cpl_pt2pt_probe(state, source, tag, flag, status);
     if (cpl_pt2pt_any_managed())
         cpl_pt2pt_poll();
@@ -84,12 +66,13 @@ EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, 
     int flag = 0, result = MPI_SUCCESS;
     if (!cpl_context.active)
         return PMPI_Mprobe(source, tag, comm, message, status);
+    CPL_INSIDE;
     leave();
     struct cpl_comm_state *state = managed(comm, source, tag);
-    if (state)
+    if (state && message && has_status(status))
         return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
-    note_unknown(comm);
-    if (!cpl_pt2pt_any_managed())
+    cpl_wrap_note_blind(comm);
+    if (!cpl_pt2pt_any_managed() || !message || !has_status(status))
         return PMPI_Mprobe(source, tag, comm, message, status);
     while (result == MPI_SUCCESS && !flag) {
         cpl_pt2pt_poll();
@@ -103,11 +86,12 @@ EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Messag
 {
     if (!cpl_context.active)
         return PMPI_Improbe(source, tag, comm, flag, message, status);
+    CPL_INSIDE;
     leave();
     struct cpl_comm_state *state = managed(comm, source, tag);
-    if (state)
+    if (state && flag && message && has_status(status))
         return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
-    note_unknown(comm);
+    cpl_wrap_note_blind(comm);
     if (cpl_pt2pt_any_managed())
         cpl_pt2pt_poll();
     return PMPI_Improbe(source, tag, comm, flag, message, status);

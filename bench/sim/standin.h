@@ -111,7 +111,7 @@ double PMPI_Wtime(void);
 #define OPENS                                          ENTERS
 #define JOINS                                          ENTERS
 #define FREES(name, via, parameters, arguments)        int PMPI_##name parameters;
-#define WAITS                                          FREES
+#define WAITS                                          ENTERS
 #define INITIATES                                      FREES
 #include "shim/collectives.def"
 
@@ -126,6 +126,8 @@ double PMPI_Wtime(void);
 #define SEND_INIT CPL_SIM_ISEND
 #include "shim/pt2pt.def"
 
+int PMPI_Buffer_attach_c(void *buffer, MPI_Count size);
+int PMPI_Buffer_detach_c(void *buffer, MPI_Count *size);
 int PMPI_Recv_c(void *buffer, MPI_Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                 MPI_Status *status);
 int PMPI_Irecv_c(void *buffer, MPI_Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
