@@ -16,6 +16,7 @@ variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/collectives.def"
+    sed -n 's/^BY_HAND(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/others.def"
     sed -n -e 's/^NEIGHBOR(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2 MPI_\3/p' \
         -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2/p' \
         "$top_srcdir/shim/calls.def" | tr ' ' '\n'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The test command: builds in build/test and runs all tests there is a program for: the unit tests
-# and checks of `make check`, then the MPI tests under every strategy. Works from any directory.
+# and checks of `make check`, then the MPI tests under every strategy, the programs that attack the
+# promise, and those that are made from seeds. Works from any directory.
 #
 #   tests/run.sh [unit | mpi]      default: both
 #
@@ -21,8 +22,9 @@ export LC_ALL
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
 unset LD_PRELOAD MAKEFLAGS MAKELEVEL
 n_jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || n_jobs=2
-unit_seconds=300 # a test program or check that takes longer is stopped
+unit_seconds=900 # a test program or check that takes longer is stopped
 mpi_seconds=60   # so is a run of an MPI program
+n_seeds=25       # of MPI programs made at random
 
 step() {
     echo "== $*"
@@ -133,6 +135,35 @@ if [ "$what" != unit ]; then
         "$build/tests/mpi" "$build/shim/.libs/libcarpool.so" "$build/bench/.libs/libyield.so" \
         2>mpi-stderr.log </dev/null | watch_mpi
     mpi_results >>results.txt
+fi
+
+# A script that writes TAP: its lines into a log, and what failed or was left out into the results.
+run_tap() { # log, script, arguments...
+    log=$1
+    shift
+    sh "$@" >"$log" 2>"$log.err" </dev/null
+    awk 'BEGIN { OFS = "\t" }
+        / # SKIP/ { sub(/^ok [0-9]* - /, ""); print "skip", $0; next }
+        /^ok / { sub(/^ok [0-9]* - /, ""); print "ok", $0; next }
+        /^not ok / { sub(/^not ok [0-9]* - /, ""); print "not ok", $0; next }
+        /^1\.\.[0-9]/ { done = 1 }
+        END { if (!done) print "not ok", FILENAME " did not come to its end" }' "$log" >>results.txt
+    echo "   $(grep -c '^ok' "$log") passed, $(grep -c '^not ok' "$log") failed"
+}
+
+if [ "$what" != unit ]; then
+    library=$build/shim/.libs/libcarpool.so yield=$build/bench/.libs/libyield.so
+    MPIEXEC=${mpiexec:-mpiexec.hydra}
+    export MPIEXEC
+    step "the promise: programs that attack it"
+    make -C tests/promise -j "$n_jobs" check >promise-make.log 2>&1 </dev/null ||
+        give_up "the programs of the promise cannot be built" "$build/promise-make.log"
+    run_tap promise.log "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"
+    step "MPI programs made from $n_seeds seeds"
+    # plain MPICH 4.0.2 sometimes hangs in MPI_Buffer_detach with these; tests/promise has bsend
+    CALLS_OPTIONS="--without buffered"
+    export CALLS_OPTIONS
+    run_tap calls.log "$root/tests/fuzz/run-calls.sh" "$build/tests/mpi" "$library" "$yield" "$n_seeds"
 fi
 
 step "results"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The protocols of managed messages and of neighborhood collectives in reductions, as modelled in
-# pt2pt.pml and neighbor.pml: spin finds no error in them, and finds each error that is put into them.
+# pt2pt.pml, neighbor.pml and away.pml: spin finds no error in them, and finds each error that is put into them.
 #
 #   check_model.sh      with top_srcdir in the environment; CC, default cc
 #
@@ -114,5 +114,11 @@ finds "calls that wait for the reduction in any case" "invalid end state" \
 finds "segments of calls without numbers" "assertion violated is_right" -DBUG_NO_NUMBERS -DRIDES
 finds "exchanges without tags" "assertion violated is_right" \
     -DBUG_NO_TAGS -DRIDES -DCALLS=1 -DEXCHANGES=2
+
+model=away.pml
+holds "3 ranks, calls that wait inside MPI, and ranks outside it"
+finds "a call that is entered before those it waits for have come" "invalid end state" -DBUG_NO_BARRIER
+finds "a barrier before it that does not poll" "invalid end state" -DBUG_BARRIER_UNPOLLED
+finds "ranks outside MPI that do not serve" "invalid end state" -DBUG_NO_HELPER
 
 done_testing

@@ -122,6 +122,16 @@ static void fill_places(struct reduction *r, int rank)
     r->mine.place.rank = rank;
 }
 
+static void fill_integer_places(struct reduction *r, int rank)
+{
+    r->op = MPI_MAXLOC;
+    r->type = MPI_2INT;
+    r->n = 1;
+    r->bytes = 2 * sizeof(int);
+    r->mine.integers[0] = (int)(test_key(r->key, rank) % 5);
+    r->mine.integers[1] = rank;
+}
+
 /* The first four are exact. */
 static void choose(struct reduction *r, int rank, int kind)
 {
@@ -137,11 +147,14 @@ static void choose(struct reduction *r, int rank, int kind)
         fill_integers(r, rank, MPI_BXOR);
         break;
     case 3:
-        fill_places(r, rank);
+        fill_integer_places(r, rank);
         break;
     case 4:
         MPI_Op_create(add_squares, 1, &r->own);
         fill_integers(r, rank, r->own);
+        break;
+    case 6: /* not exact: zeros of two signs are equal */
+        fill_places(r, rank);
         break;
     default:
         fill_doubles(r, rank, kind == 5 ? 40 : 2);

@@ -21,6 +21,9 @@ list=${TEST_LIST:-$(dirname "$0")/testlist}
 all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,grid:far:increase,node-grid:1:1:1,balance:hops=3,auto}
 limit=${TEST_TIMEOUT:-60}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
+# shellcheck source=tests/tap.sh disable=SC1091
+. "$(dirname "$0")/../tap.sh"
+find_gently
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Z_0-9]*\)=.*/\1/p'); do unset "$name"; done
 
 tmp=$(mktemp -d) || exit 2
@@ -46,8 +49,10 @@ run() { # name of the output files, preload, settings...; the program is $progra
     rm -f "$tmp/report.json"
     way=$(echo "$flags" | sed -n 's/.*allgather:\([a-z]*\).*/\1/p')
     [ -z "$way" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$way"
+    prefix=$gently
+    case $flags in *auto*|*measured*|*slowed*|*tried*|*follows*) prefix= ;; esac # times are compared
     # shellcheck disable=SC2086
-    timeout -k 5 "$limit" "$mpiexec" -n "$n" -genv LD_PRELOAD "$preload" "$@" \
+    timeout -k 5 "$limit" $prefix "$mpiexec" -n "$n" -genv LD_PRELOAD "$preload" "$@" \
         "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
     code=$?
 }

@@ -132,6 +132,12 @@ int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     return MPI_SUCCESS;
 }
 
+int PMPI_Isend_c(const void *buf, MPI_Count count, MPI_Datatype type, int dest, int tag,
+                 MPI_Comm comm, MPI_Request *request)
+{
+    return PMPI_Isend(buf, (int)count, type, dest, tag, comm, request);
+}
+
 int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                MPI_Request *request)
 {
@@ -183,6 +189,36 @@ static void progress(int rank)
         receive->message = message;
         receive->done = true;
     }
+}
+
+/* A message that no receive waits for; the handle is a request's that is done. */
+int PMPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *handle,
+                 MPI_Status *status)
+{
+    int rank = comm - FIRST_COMM;
+    struct message **at = &mock.first[source][rank];
+    (void)status;
+    progress(rank);
+    while (*at && ((*at)->tag != tag || find_receive(rank, *at)))
+        at = &(*at)->next;
+    *flag = *at && random_below(&mock.random, 3) == 0;
+    if (!*flag)
+        return MPI_SUCCESS;
+    struct message *message = *at;
+    *at = message->next;
+    *handle = new_request((struct request){.rank = rank, .done = true, .message = message});
+    return MPI_SUCCESS;
+}
+
+int PMPI_Imrecv_c(void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *handle,
+                  MPI_Request *request)
+{
+    const struct message *message = find(*handle)->message;
+    assert_true(type == MPI_BYTE && message->n_bytes <= count);
+    memcpy(buf, message->bytes, (size_t)message->n_bytes);
+    *request = *handle;
+    *handle = MPI_MESSAGE_NULL;
+    return MPI_SUCCESS;
 }
 
 static void take(MPI_Request *handle, MPI_Status *status)

@@ -4,6 +4,7 @@
 #include "mock_mpi.h"
 #include "random_pattern.h"
 #include "shim/agree.h"
+#include "shim/away.h"
 #include "shim/collective.h"
 #include "shim/embed.h"
 #include "shim/embed_map.h"
@@ -54,15 +55,6 @@ bool cpl_pt2pt_goes_straight(int64_t bytes)
     return bytes > RIDING_BYTES;
 }
 
-int cpl_pt2pt_send_straight(struct cpl_comm_state *state, const struct cpl_span *span,
-                            struct cpl_segment *segment, MPI_Request *request)
-{
-    segment->flags |= CPL_SEGMENT_STRAIGHT;
-    segment->straight_tag = 2000 + state->pt2pt.next_straight++;
-    return PMPI_Isend(span->address, (int)span->count, MPI_BYTE, segment->dest,
-                      segment->straight_tag, state->private_comm, request);
-}
-
 int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
 {
     memcpy(to->address, from->address, (size_t)from->count);
@@ -97,6 +89,16 @@ bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
     (void)rank;
     *private_comm = comm;
     return true;
+}
+
+bool cpl_away_prepare(MPI_Comm over)
+{
+    (void)over;
+    return true;
+}
+
+void cpl_context_update_service(void)
+{
 }
 
 bool cpl_agree_all(MPI_Comm comm, bool yes)

@@ -43,7 +43,7 @@ static struct engine *begin(void)
     struct engine *engine = calloc(1, sizeof *engine);
     assert_non_null(engine);
     mock_begin(N_SOURCES, 1);
-    assert_true(cpl_match_init(&engine->match, N_SOURCES, mock_comm(ME)));
+    assert_true(cpl_match_init(&engine->match, N_SOURCES, mock_comm(ME), CPL_STRAIGHT_TAG));
     engine->match.acknowledge = acknowledge;
     engine->match.drop = drop;
     engine->match.context = engine;
@@ -334,7 +334,6 @@ static void test_straight(void **state)
                                    .tag = 4,
                                    .flags = CPL_SEGMENT_STRAIGHT,
                                    .slot = CPL_NO_SLOT,
-                                   .straight_tag = 2000,
                                    .bytes = 5};
     MPI_Request sent;
     post(engine, &r, MPI_ANY_SOURCE, 4);
@@ -342,12 +341,48 @@ static void test_straight(void **state)
     assert_false(r.receive.done);
     assert_int_equal(cpl_match_poll(&engine->match), 0);
     assert_false(cpl_match_is_idle(&engine->match));
-    PMPI_Isend("large", 5, MPI_BYTE, ME, 2000, mock_comm(1), &sent);
+    PMPI_Isend("large", 5, MPI_BYTE, ME, CPL_STRAIGHT_TAG, mock_comm(1), &sent);
     while (cpl_match_poll(&engine->match) == 0)
         continue;
     assert_received(&r, 1, 4, "large");
     PMPI_Cancel(&sent);
     PMPI_Wait(&sent, MPI_STATUS_IGNORE);
+    end(engine);
+}
+
+/* Straight messages of one source that wait for their receives, which are posted in any order: each
+ * gets its own payload, though all have one tag. */
+static void test_straight_order(void **state)
+{
+    (void)state;
+    enum { N = 6 };
+    static const int order[N] = {3, 0, 5, 1, 4, 2};
+    static const char *const payload[N] = {"alpha", "bravo", "chuck", "delta", "eight", "fetch"};
+    struct engine *engine = begin();
+    struct receive r[N];
+    MPI_Request sent[N];
+    post(engine, &r[2], 1, 2); /* the third one's receive is there before it */
+    for (int k = 0; k < N; k++) {
+        struct cpl_segment envelope = {.source = 1,
+                                       .dest = ME,
+                                       .tag = k,
+                                       .number = (uint32_t)k,
+                                       .flags = CPL_SEGMENT_STRAIGHT,
+                                       .slot = CPL_NO_SLOT,
+                                       .bytes = 5};
+        PMPI_Isend(payload[k], 5, MPI_BYTE, ME, CPL_STRAIGHT_TAG, mock_comm(1), &sent[k]);
+        assert_true(cpl_match_deliver(&engine->match, &envelope, NULL));
+    }
+    for (int k = 0; k < N; k++)
+        if (order[k] != 2)
+            post(engine, &r[order[k]], order[k] % 2 ? 1 : MPI_ANY_SOURCE, order[k]);
+    while (!cpl_match_is_idle(&engine->match))
+        cpl_match_poll(&engine->match);
+    for (int k = 0; k < N; k++) {
+        assert_received(&r[k], 1, k, payload[k]);
+        PMPI_Cancel(&sent[k]);
+        PMPI_Wait(&sent[k], MPI_STATUS_IGNORE);
+    }
     end(engine);
 }
 
@@ -547,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_cancel_after_the_end),
         cmocka_unit_test(test_abandoned),
         cmocka_unit_test(test_straight),
+        cmocka_unit_test(test_straight_order),
         cmocka_unit_test(test_unexpected_sizes),
         cmocka_unit_test(test_random_traffic),
     };
