@@ -13,10 +13,10 @@
 #include "common.h"
 #include "planner/rank_plan.h"
 #include "planner/strategy.h"
-#include "shim/collective.h"
-#include "shim/context.h"
-#include "shim/executor.h"
-#include "shim/log.h"
+#include "shim/wait/collective.h"
+#include "shim/state/context.h"
+#include "shim/carry/executor.h"
+#include "shim/base/log.h"
 
 #include <math.h>
 #include <stdio.h>

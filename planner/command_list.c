@@ -1,6 +1,6 @@
 /* carpool settings and carpool strategies: the tables, as text. */
 #include "command.h"
-#include "shim/settings.h"
+#include "shim/base/settings.h"
 #include "strategy.h"
 
 #include <stdio.h>

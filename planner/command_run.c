@@ -6,7 +6,7 @@
 
 #include "command.h"
 #include "command_program.h"
-#include "shim/settings.h"
+#include "shim/base/settings.h"
 #include "text_distance.h"
 
 #include <ctype.h>

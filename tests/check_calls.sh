@@ -1,7 +1,7 @@
 #!/bin/sh
 # The rule for calls, held by the build: every function of mpi.h has a row in a table of calls that
 # says what it is (carried, polls, cannot wait, waits where it cannot poll) or that it touches nothing
-# (shim/harmless.def), and every intercepted one is bracketed against the helper thread.
+# (shim/tables/harmless.def), and every intercepted one is bracketed against the helper thread.
 #
 #   check_calls.sh      with top_srcdir, top_builddir and MPICC in the environment
 #
@@ -25,12 +25,12 @@ declared() {
 
 # The names in the tables: of rows, of their nonblocking and persistent forms, and large counts.
 rows() {
-    sed -n 's/^[A-Z_]*(\([A-Z_][A-Za-z_0-9]*\)[,)].*/\1/p' "$shim/collectives.def" "$shim/others.def" \
-        "$shim/harmless.def"
+    sed -n 's/^[A-Z_]*(\([A-Z_][A-Za-z_0-9]*\)[,)].*/\1/p' "$shim/tables/collectives.def" "$shim/tables/others.def" \
+        "$shim/tables/harmless.def"
     sed -n -e 's/^NEIGHBOR(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\1 \2 \3/p' \
-        -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\1 \2/p' "$shim/calls.def" | tr ' ' '\n'
+        -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\1 \2/p' "$shim/tables/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/\2 \2_c/p' \
-        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/\1/p' "$shim/pt2pt.def" | tr ' ' '\n'
+        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/\1/p' "$shim/tables/pt2pt.def" | tr ' ' '\n'
     printf '%s\n' Init Init_thread Finalize Query_thread
 }
 
@@ -55,7 +55,7 @@ unbracketed() {
             if (text !~ /CPL_INSIDE/ && text !~ /watched_##name/ && text !~ /watched_[A-Z]/ &&
                 text !~ /MPI_Query_thread/)
                 print at " is not bracketed by CPL_INSIDE"
-        }' "$shim"/wrappers*.c
+        }' "$shim"/calls/wrappers*.c
     # what the exported ones jump to
     awk '
         /(WATCHED|static NOINLINE int) watched_/ { inside = 1; text = ""; at = FILENAME ":" FNR }
@@ -64,12 +64,12 @@ unbracketed() {
             inside = 0
             if (text !~ /CPL_INSIDE/)
                 print at " is not bracketed by CPL_INSIDE"
-        }' "$shim"/wrappers*.c
+        }' "$shim"/calls/wrappers*.c
 }
 
 # Calls that block, but for those of the start, while nothing is managed.
 blocking() {
-    grep -nE 'PMPI_(Recv|Send|Ssend|Probe|Mprobe|Wait|Waitall|Waitany|Waitsome)(_c)? *\(' "$shim"/*.c |
+    grep -nE 'PMPI_(Recv|Send|Ssend|Probe|Mprobe|Wait|Waitall|Waitany|Waitsome)(_c)? *\(' "$shim"/*/*.c |
         grep -vE '/(wrappers[a-z_0-9]*|company|collective)\.c:' |
         grep -vE 'PMPI_Wait\(&(rides->receive\[k\]|windows\.request|request), MPI_STATUS_IGNORE\)'
 }

@@ -15,13 +15,13 @@ clean_environment
 variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
-calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/collectives.def"
-    sed -n 's/^BY_HAND(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/others.def"
+calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/tables/collectives.def"
+    sed -n 's/^BY_HAND(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/tables/others.def"
     sed -n -e 's/^NEIGHBOR(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2 MPI_\3/p' \
         -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2/p' \
-        "$top_srcdir/shim/calls.def" | tr ' ' '\n'
+        "$top_srcdir/shim/tables/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
-        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/pt2pt.def" | tr ' ' '\n')
+        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/tables/pt2pt.def" | tr ' ' '\n')
 options=$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 calibrate_options=$("$top_builddir/calibrate/carpool-calibrate" --help 2>/dev/null |
     sed -n 's/^  \(-o, \)*\(--[a-z-]*\).*/\2/p')

@@ -47,21 +47,21 @@ library_symbols() { # defined | undefined
 }
 
 intercepted() {
-    sed -n 's/^[A-Z_]*(\([A-Z][A-Za-z_0-9]*\),.*/MPI_\1/p' "$top_srcdir/shim/collectives.def" \
-        "$top_srcdir/shim/others.def"
+    sed -n 's/^[A-Z_]*(\([A-Z][A-Za-z_0-9]*\),.*/MPI_\1/p' "$top_srcdir/shim/tables/collectives.def" \
+        "$top_srcdir/shim/tables/others.def"
     sed -n -e 's/^NEIGHBOR(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2 MPI_\3/p' \
         -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\1 MPI_\2/p' \
-        "$top_srcdir/shim/calls.def" | tr ' ' '\n'
+        "$top_srcdir/shim/tables/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
-        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/pt2pt.def" | tr ' ' '\n'
+        -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/MPI_\1/p' "$top_srcdir/shim/tables/pt2pt.def" | tr ' ' '\n'
     printf '%s\n' MPI_Init MPI_Init_thread MPI_Finalize MPI_Query_thread
 }
 
-# What MPICH's mpi_f08 module calls by PMPI_ names (shim/f08.def).
+# What MPICH's mpi_f08 module calls by PMPI_ names (shim/tables/f08.def).
 by_pmpi() {
     sed -n 's/^[A-Z_]*(\([A-Z][A-Za-z_0-9]*\), VIA_PMPI,.*/PMPI_\1/p' \
-        "$top_srcdir/shim/collectives.def" "$top_srcdir/shim/others.def"
-    sed -n 's/^WRITTEN(\([A-Z][A-Za-z_]*\),.*/PMPI_\1/p' "$top_srcdir/shim/pt2pt.def"
+        "$top_srcdir/shim/tables/collectives.def" "$top_srcdir/shim/tables/others.def"
+    sed -n 's/^WRITTEN(\([A-Z][A-Za-z_]*\),.*/PMPI_\1/p' "$top_srcdir/shim/tables/pt2pt.def"
     printf '%s\n' PMPI_Init PMPI_Init_thread PMPI_Finalize PMPI_Query_thread
 }
 
@@ -106,7 +106,7 @@ library_mpi() {
 # The exported PMPI_ functions are for others: the library's files have other names for them (f08.h).
 own_calls() {
     by_pmpi >"${TMPDIR:-/tmp}/by_pmpi.$$"
-    nm -A "$top_builddir"/shim/.libs/*.o | sed -n 's/ *U \(PMPI_\)/ \1/p' | awk '{print $2}' | sort -u |
+    nm -A "$top_builddir"/shim/*/.libs/*.o | sed -n 's/ *U \(PMPI_\)/ \1/p' | awk '{print $2}' | sort -u |
         grep -Fxf "${TMPDIR:-/tmp}/by_pmpi.$$" | sed 's/$/ is called, not cpl_real_/'
     rm -f "${TMPDIR:-/tmp}/by_pmpi.$$"
 }
@@ -158,7 +158,7 @@ uses_of() { # extended regular expression, file...: lines outside comments that 
 # nothing is managed, at the start and at the end.
 collectives() {
     sed -n 's/^\(NEIGHBOR\|ALLTOALL\|MOVES\|GATHERS\|ENTERS\|REORDERS\|OPENS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
-        "$top_srcdir/shim/calls.def" "$top_srcdir/shim/collectives.def"
+        "$top_srcdir/shim/tables/calls.def" "$top_srcdir/shim/tables/collectives.def"
     printf '%s\n' Waitsome Waitall
 }
 
@@ -185,7 +185,7 @@ collectives() {
     none "the simulated program has all sources of the shim" "$(
         # but for the process manager's, the thread's and those of calls that SimGrid lacks
         for file in $(sources shim | grep '\.c$' | grep -Ev '/(f08|company|service|wrappers_others|wrappers_windows)\.c$'); do
-            grep -q "shim/${file##*/}" "$top_srcdir/bench/sim/Makefile.am" || echo "$file"
+            grep -q "shim/${file##*/shim/}" "$top_srcdir/bench/sim/Makefile.am" || echo "$file"
         done)"
     none "no file of more than 600 lines" "$(
         wc -l $(sources planner shim calibrate array) | awk '$2 != "total" && $1 > 600')"

@@ -103,7 +103,7 @@ double PMPI_Wtime(void);
 #define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
-#include "shim/calls.def"
+#include "shim/tables/calls.def"
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
@@ -113,7 +113,7 @@ double PMPI_Wtime(void);
 #define FREES(name, via, parameters, arguments)        int PMPI_##name parameters;
 #define WAITS                                          ENTERS
 #define INITIATES                                      FREES
-#include "shim/collectives.def"
+#include "shim/tables/collectives.def"
 
 #define CPL_SIM_SEND(name, ...)                                                                    \
     int PMPI_##name##_c(const void *buffer, MPI_Count count, MPI_Datatype type, int to, int tag,   \
@@ -124,7 +124,7 @@ double PMPI_Wtime(void);
 #define SEND      CPL_SIM_SEND
 #define ISEND     CPL_SIM_ISEND
 #define SEND_INIT CPL_SIM_ISEND
-#include "shim/pt2pt.def"
+#include "shim/tables/pt2pt.def"
 
 int PMPI_Buffer_attach_c(void *buffer, MPI_Count size);
 int PMPI_Buffer_detach_c(void *buffer, MPI_Count *size);

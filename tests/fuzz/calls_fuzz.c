@@ -286,8 +286,8 @@ static void finish(void)
 static void last_exchange(void)
 {
     struct draw draw = next_event(7);
-    run.kinds &= ~((uint64_t)1 << KIND_middle | (uint64_t)1 << KIND_carry |
-                   (uint64_t)1 << KIND_buffered);
+    run.kinds &=
+        ~((uint64_t)1 << KIND_middle | (uint64_t)1 << KIND_carry | (uint64_t)1 << KIND_buffered);
     random_messages(&run, &draw, 3 * run.n_ranks, 0, FIRST_NOISE_TAG);
     complete_all(&run);
     renew_buffer(true);

@@ -4,7 +4,7 @@
 #include "config.h"
 #include "machine.h"
 #include "pattern_read.h"
-#include "shim/settings.h"
+#include "shim/base/settings.h"
 #include "strategy.h"
 
 #include <math.h>

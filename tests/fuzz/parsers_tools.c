@@ -324,17 +324,17 @@ static const char *const topology_files[] = {
     "<topology version=\"2.0\">\n" OBJECT("Machine", SETS "allowed_cpuset=\"0x3\" "
                                                           "allowed_nodeset=\"0x1\" gp_index=\"1\">")
         OBJECT("Package", SETS "gp_index=\"2\">")
-            OBJECT("NUMANode", SETS "gp_index=\"3\" local_memory=\"1000000\"/>") OBJECT(
-                "Core", SETS
-                "gp_index=\"4\">") OBJECT("PU", "cpuset=\"0x1\" complete_cpuset=\"0x1\" "
-                                                "nodeset=\"0x1\" complete_nodeset=\"0x1\" "
-                                                "gp_index=\"5\"/>") "<object type=\"PU\" "
-                                                                    "os_index=\"1\" cpuset=\"0x2\" "
-                                                                    "complete_cpuset=\"0x2\" "
-                                                                    "nodeset=\"0x1\" "
-                                                                    "complete_nodeset=\"0x1\" "
-                                                                    "gp_index=\"6\"/></object></"
-                                                                    "object></object></topology>\n",
+            OBJECT("NUMANode", SETS "gp_index=\"3\" local_memory=\"1000000\"/>")
+                OBJECT("Core", SETS "gp_index=\"4\">")
+                    OBJECT("PU", "cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+                                 "nodeset=\"0x1\" complete_nodeset=\"0x1\" "
+                                 "gp_index=\"5\"/>") "<object type=\"PU\" "
+                                                     "os_index=\"1\" cpuset=\"0x2\" "
+                                                     "complete_cpuset=\"0x2\" "
+                                                     "nodeset=\"0x1\" "
+                                                     "complete_nodeset=\"0x1\" "
+                                                     "gp_index=\"6\"/></object></"
+                                                     "object></object></topology>\n",
     NULL};
 
 static bool run_topology_file(const uint8_t *bytes, size_t n, uint64_t *random)

@@ -36,7 +36,7 @@ cflags="-std=c11 -O1 -g -D_GNU_SOURCE -ffp-contract=off -fno-omit-frame-pointer 
 export cc cflags source build
 
 # All of the planner but the commands that are not looked at, and command.c, which has a main.
-find "$source/planner" "$source/tests/fuzz" "$source/shim/settings.c" -name '*.c' |
+find "$source/planner" "$source/tests/fuzz" "$source/shim/base/settings.c" -name '*.c' |
     sed -e '/\/planner\/command\.c$/d' -e '/\/command_\(calibrate\|list\|plan\|program\|run\)\.c$/d' \
         -e '/\/fuzz\/\(calls\|pattern\)_[a-z]*\.c$/d' >sources
 # shellcheck disable=SC2016

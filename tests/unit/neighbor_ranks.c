@@ -3,14 +3,14 @@
 
 #include "mock_mpi.h"
 #include "random_pattern.h"
-#include "shim/agree.h"
-#include "shim/away.h"
-#include "shim/collective.h"
-#include "shim/embed.h"
-#include "shim/embed_map.h"
-#include "shim/plan_root.h"
-#include "shim/pt2pt_calls.h"
-#include "shim/pt2pt_internal.h"
+#include "shim/calls/pt2pt_calls.h"
+#include "shim/carry/embed.h"
+#include "shim/plan/agree.h"
+#include "shim/plan/embed_map.h"
+#include "shim/plan/plan_root.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/wait/away.h"
+#include "shim/wait/collective.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

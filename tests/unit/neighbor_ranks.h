@@ -8,9 +8,9 @@
 #ifndef CARPOOL_TESTS_NEIGHBOR_RANKS_H
 #define CARPOOL_TESTS_NEIGHBOR_RANKS_H
 
-#include "shim/comm_state.h"
-#include "shim/context.h"
-#include "shim/neighbor_internal.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Tests of cycles of batches (cycle.h). */
-#include "shim/cycle.h"
+#include "shim/plan/cycle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Tests of learned duplicates (shim/duplicates.h, shim/parts.h): a program packs entries of a
  * vector into messages; what it is found to have sent several times must arrive everywhere as it
  * was packed, whatever becomes of the copies later. */
-#include "shim/duplicates.h"
-#include "shim/parts.h"
+#include "shim/carry/duplicates.h"
+#include "shim/carry/parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

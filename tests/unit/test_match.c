@@ -1,6 +1,6 @@
 /* Tests of the matching engine (shim/match.h): each of MPI's rules by hand, then random messages
  * and receives against a matching that is as plain as the rules. */
-#include "shim/match.h"
+#include "shim/carry/match.h"
 
 #include "mock_mpi.h"
 #include "random_pattern.h"

@@ -1,5 +1,5 @@
 /* The pace of a program (shim/pace.h): the clock is made up here. */
-#include "shim/pace.h"
+#include "shim/meet/pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

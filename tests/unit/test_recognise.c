@@ -2,7 +2,7 @@
  * exchanges, all with one tag, on random subsets of the ranks. */
 #include "hash.h"
 #include "random_pattern.h"
-#include "shim/recognise.h"
+#include "shim/plan/recognise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

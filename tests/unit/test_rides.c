@@ -2,7 +2,7 @@
  * network that delays what it likes. Every segment arrives once, at its destination, with its
  * payload; by the plan's combined messages alone when all ranks do as planned, and in any case when
  * they do not. */
-#include "shim/rides.h"
+#include "shim/carry/rides.h"
 
 #include "mock_mpi.h"
 #include "plans.h"

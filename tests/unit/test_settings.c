@@ -1,6 +1,6 @@
 /* Tests of settings (shim/settings.h): defaults, good and bad values of every type, and what is
  * said about bad ones. */
-#include "shim/settings.h"
+#include "shim/base/settings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Choosing by measurement (shim/trial.h): what candidates take is made up here. */
-#include "shim/trial.h"
+#include "shim/meet/trial.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,168 @@
+/* Datatypes and the copying of typed data (datatype.h). */
+#include "shim/base/datatype.h"
+
+#include "shim/state/context.h"
+
+#include <limits.h>
+#include <string.h>
+
+static bool is_dense(MPI_Datatype handle, int depth);
+
+/* A type made of one other type by repetition without gaps is as dense as that is. */
+static bool inner_is_dense(MPI_Datatype handle, int n_integers, int n_addresses, int n_types,
+                           int depth)
+{
+    int integers[1];
+    MPI_Aint addresses[1];
+    MPI_Datatype inner;
+    if (n_integers > 1 || n_addresses > 0 || n_types != 1 ||
+        PMPI_Type_get_contents(handle, n_integers, 0, 1, integers, addresses, &inner) !=
+            MPI_SUCCESS)
+        return false;
+    int a, b, c, combiner;
+    bool dense = is_dense(inner, depth + 1);
+    PMPI_Type_get_envelope(inner, &a, &b, &c, &combiner);
+    if (combiner != MPI_COMBINER_NAMED)
+        PMPI_Type_free(&inner);
+    return dense;
+}
+
+static bool is_dense(MPI_Datatype handle, int depth)
+{
+    int n_integers, n_addresses, n_types, combiner;
+    if (depth > 8 || PMPI_Type_get_envelope(handle, &n_integers, &n_addresses, &n_types,
+                                            &combiner) != MPI_SUCCESS)
+        return false;
+    if (combiner == MPI_COMBINER_NAMED) {
+        MPI_Count size;
+        MPI_Aint lower, extent;
+        PMPI_Type_size_x(handle, &size);
+        PMPI_Type_get_extent(handle, &lower, &extent);
+        return lower == 0 && size == extent; /* pair types such as MPI_DOUBLE_INT have a gap */
+    }
+    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS)
+        return false;
+    return inner_is_dense(handle, n_integers, n_addresses, n_types, depth);
+}
+
+/* MPI's own types keep their handles and do not change: they are described once. */
+static struct cpl_type *named_type(MPI_Datatype handle)
+{
+    return &cpl_context.named_types[(size_t)handle % CPL_N_NAMED_TYPES];
+}
+
+static bool is_named(MPI_Datatype handle)
+{
+    int a, b, c, combiner;
+    return PMPI_Type_get_envelope(handle, &a, &b, &c, &combiner) == MPI_SUCCESS &&
+           combiner == MPI_COMBINER_NAMED;
+}
+
+bool cpl_type_keep(struct cpl_type *type)
+{
+    if (named_type(type->handle)->handle == type->handle || is_named(type->handle))
+        return true;
+    type->kept = PMPI_Type_dup(type->handle, &type->handle) == MPI_SUCCESS;
+    return type->kept;
+}
+
+void cpl_type_release(struct cpl_type *type)
+{
+    if (type->kept)
+        PMPI_Type_free(&type->handle);
+    type->kept = false;
+}
+
+bool cpl_type_is_named(MPI_Datatype handle, struct cpl_type *type)
+{
+    const struct cpl_type *known = named_type(handle);
+    if (known->handle == handle && known->extent > 0) {
+        *type = *known;
+        return true;
+    }
+    return false;
+}
+
+int64_t cpl_type_size(MPI_Datatype handle)
+{
+    const struct cpl_type *known = named_type(handle);
+    struct cpl_type type = {.size = 0};
+    MPI_Count size = 0;
+    if (known->handle == handle)
+        return known->size;
+    if (handle == MPI_DATATYPE_NULL)
+        return 0;
+    if (is_named(handle))
+        return cpl_type_describe(handle, &type) ? type.size : 0;
+    return PMPI_Type_size_x(handle, &size) == MPI_SUCCESS ? (int64_t)size : 0;
+}
+
+bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
+{
+    MPI_Count size;
+    MPI_Aint lower, extent;
+    if (cpl_type_is_named(handle, type))
+        return true;
+    if (handle == MPI_DATATYPE_NULL || PMPI_Type_size_x(handle, &size) != MPI_SUCCESS ||
+        PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS || size < 0)
+        return false;
+    *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0), false};
+    if (extent > 0 && is_named(handle))
+        *named_type(handle) = *type;
+    return true;
+}
+
+/* A message of this rank to itself converts any type to any other, and takes addresses relative to
+ * MPI_BOTTOM, which packing refuses. */
+static int convert(const void *from, MPI_Count n_from, MPI_Datatype from_type, void *to,
+                   MPI_Count n_to, MPI_Datatype to_type)
+{
+    return PMPI_Sendrecv_c(from, n_from, from_type, 0, 0, to, n_to, to_type, 0, 0,
+                           cpl_context.self_comm, MPI_STATUS_IGNORE);
+}
+
+int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
+{
+    int64_t bytes = cpl_span_bytes(span);
+    if (span->type.dense) {
+        memcpy(to, span->address, (size_t)bytes);
+        return MPI_SUCCESS;
+    }
+    if (!span->address)
+        return convert(MPI_BOTTOM, span->count, span->type.handle, to, bytes, MPI_PACKED);
+    MPI_Count position = 0;
+    return PMPI_Pack_c(span->address, span->count, span->type.handle, to, bytes, &position,
+                       cpl_context.self_comm);
+}
+
+int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
+{
+    int64_t bytes = cpl_span_bytes(from);
+    if (from->type.dense && to->type.dense && bytes <= cpl_span_bytes(to)) {
+        memmove(to->address, from->address, (size_t)bytes);
+        return MPI_SUCCESS;
+    }
+    return convert(from->address, from->count, from->type.handle, to->address, to->count,
+                   to->type.handle);
+}
+
+int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes)
+{
+    int64_t room = cpl_span_bytes(span);
+    int result = bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    int64_t fitting = bytes > room ? room : bytes;
+    MPI_Count position = 0;
+    if (fitting == 0)
+        return result;
+    if (span->type.dense) {
+        memcpy(span->address, from, (size_t)fitting);
+        return result;
+    }
+    int code;
+    if (fitting == room && span->address)
+        code = PMPI_Unpack_c(from, fitting, &position, span->address, span->count,
+                             span->type.handle, cpl_context.self_comm);
+    else /* it may end inside an element, too */
+        code = convert(from, fitting, MPI_PACKED, span->address, span->count, span->type.handle);
+    return result == MPI_SUCCESS ? code : result;
+}

@@ -1,0 +1,27 @@
+/* Durations of calls (samples.h). */
+#include "shim/base/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void cpl_samples_add(struct cpl_samples *samples, double seconds)
+{
+    samples->seconds[samples->n++ % CPL_N_SAMPLES] = (float)seconds;
+}
+
+static int compare(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+double cpl_samples_median(const struct cpl_samples *samples)
+{
+    float sorted[CPL_N_SAMPLES];
+    size_t n = samples->n < CPL_N_SAMPLES ? (size_t)samples->n : CPL_N_SAMPLES;
+    if (n == 0)
+        return 0;
+    memcpy(sorted, samples->seconds, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare);
+    return ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
+}

@@ -1,0 +1,265 @@
+/* Reading and listing settings (settings.h). */
+#include "shim/base/settings.h"
+
+#include "planner/strategy.h"
+#include "planner/text_distance.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define PREFIX "CARPOOL_"
+
+/* Where names of other variables begin that may be mistyped ones, and how far they may be off. */
+#define MISTYPED_PREFIX "CARP"
+#define MISTYPED_MOST   2
+
+enum type { TYPE_CHOICE, TYPE_STRATEGY, TYPE_TEXT, TYPE_COUNT, TYPE_BYTES };
+
+struct row {
+    const char *variable;
+    enum type type;
+    const char *preset;
+    int64_t low, high;
+    const char *doc;
+    size_t offset; /* of the member in struct cpl_settings */
+};
+
+static const struct row rows[] = {
+#define SETTING(field, name, type, preset, low, high, doc)                                         \
+    {PREFIX #name, TYPE_##type, preset, low, high, doc, offsetof(struct cpl_settings, field)},
+#include "shim/base/settings.def"
+};
+
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+struct choices {
+    const char *variable;
+    const char *words[8];
+};
+
+static const struct choices choices[] = {
+    {PREFIX "MODE", {CHOICES_MODE}},
+    {PREFIX "VERBOSE", {CHOICES_VERBOSE}},
+    {PREFIX "REORDER", {CHOICES_REORDER}},
+    {PREFIX "CHECK", {CHOICES_CHECK}},
+    {PREFIX "DUPLICATES", {CHOICES_DUPLICATES}},
+    {PREFIX "EMBED", {CHOICES_EMBED}},
+    {PREFIX "ORDER", {CHOICES_ORDER}},
+    {PREFIX "ALLGATHER", {CHOICES_ALLGATHER}},
+};
+
+size_t cpl_settings_count(void)
+{
+    return N_ROWS;
+}
+
+struct cpl_setting_info cpl_settings_info(size_t i)
+{
+    return (struct cpl_setting_info){rows[i].variable, rows[i].preset, rows[i].doc};
+}
+
+/* The words of a CHOICE row, NULL-terminated. */
+static const char *const *words_of(const struct row *row)
+{
+    for (size_t k = 0; k < sizeof choices / sizeof choices[0]; k++)
+        if (strcmp(choices[k].variable, row->variable) == 0)
+            return choices[k].words;
+    return NULL;
+}
+
+void cpl_settings_accepts(size_t i, char *text, size_t size)
+{
+    const struct row *row = &rows[i];
+    size_t used = 0;
+    switch (row->type) {
+    case TYPE_CHOICE:
+        for (const char *const *word = words_of(row); *word && used < size; word++) {
+            int n = snprintf(text + used, size - used, "%s%s", used ? "|" : "", *word);
+            used += n > 0 ? (size_t)n : 0;
+        }
+        break;
+    case TYPE_STRATEGY:
+        snprintf(text, size, "auto or a strategy");
+        break;
+    case TYPE_TEXT:
+        snprintf(text, size, "text");
+        break;
+    case TYPE_COUNT:
+        snprintf(text, size, "%lld to %lld", (long long)row->low, (long long)row->high);
+        break;
+    case TYPE_BYTES:
+        snprintf(text, size, "%lld to %lld bytes, K, M or G may follow", (long long)row->low,
+                 (long long)row->high);
+        break;
+    }
+}
+
+void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *text, size_t size)
+{
+    const char *member = (const char *)settings + rows[i].offset;
+    switch (rows[i].type) {
+    case TYPE_CHOICE:
+        snprintf(text, size, "%s", words_of(&rows[i])[*(const cpl_setting_choice *)member]);
+        break;
+    case TYPE_STRATEGY:
+    case TYPE_TEXT:
+        snprintf(text, size, "%s", member);
+        break;
+    case TYPE_COUNT:
+    case TYPE_BYTES:
+        snprintf(text, size, "%lld", (long long)*(const cpl_setting_count *)member);
+        break;
+    }
+}
+
+static bool parse_choice(const struct row *row, const char *value, char *member)
+{
+    const char *const *words = words_of(row);
+    for (int32_t k = 0; words[k]; k++)
+        if (strcmp(words[k], value) == 0) {
+            *(cpl_setting_choice *)member = k;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_text(const char *value, char *member)
+{
+    size_t length = strlen(value);
+    if (length >= CPL_SETTINGS_TEXT)
+        return false;
+    memcpy(member, value, length + 1);
+    return true;
+}
+
+/* Bits to shift by for a suffix, -1 when it is none. */
+static int suffix_shift(const char *suffix)
+{
+    static const char letters[] = "KMG";
+    if (!*suffix)
+        return 0;
+    const char *at = strchr(letters, suffix[0] & ~0x20); /* either case */
+    return at && !suffix[1] ? 10 * (int)(at - letters + 1) : -1;
+}
+
+static bool parse_number(const struct row *row, const char *value, char *member)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    int shift = row->type == TYPE_BYTES ? suffix_shift(end) : *end ? -1 : 0;
+    if (end == value || errno || shift < 0 || number < 0 || number > INT64_MAX >> shift)
+        return false;
+    number <<= shift;
+    if (number < row->low || number > row->high)
+        return false;
+    *(cpl_setting_count *)member = number;
+    return true;
+}
+
+static bool parse(const struct row *row, const char *value, struct cpl_settings *settings)
+{
+    char *member = (char *)settings + row->offset;
+    struct cpl_strategy_choice choice;
+    switch (row->type) {
+    case TYPE_CHOICE:
+        return parse_choice(row, value, member);
+    case TYPE_STRATEGY:
+        return !cpl_strategy_parse(value, &choice, NULL) && parse_text(value, member);
+    case TYPE_TEXT:
+        return parse_text(value, member);
+    case TYPE_COUNT:
+    case TYPE_BYTES:
+        return parse_number(row, value, member);
+    }
+    return false;
+}
+
+const char *cpl_settings_nearest(const char *name, size_t *distance)
+{
+    size_t best = 0, least = cpl_text_distance(name, rows[0].variable);
+    for (size_t k = 1; k < N_ROWS; k++) {
+        size_t now = cpl_text_distance(name, rows[k].variable);
+        if (now < least) {
+            least = now;
+            best = k;
+        }
+    }
+    if (distance)
+        *distance = least;
+    return rows[best].variable;
+}
+
+/* What is wrong with a value, for a warning. */
+static void explain(const struct row *row, size_t i, const char *value, char *text, size_t size)
+{
+    char accepts[256];
+    struct cpl_strategy_choice choice;
+    struct cpl_error error;
+    cpl_settings_accepts(i, accepts, sizeof accepts);
+    if (row->type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
+        snprintf(text, size, "%s", error.text);
+    else if (row->type == TYPE_TEXT || row->type == TYPE_STRATEGY)
+        snprintf(text, size, "it takes at most %d bytes", CPL_SETTINGS_TEXT - 1);
+    else
+        snprintf(text, size, "it takes %s", accepts);
+}
+
+static void read_variable(struct cpl_settings *settings, const char *name, const char *value,
+                          cpl_settings_warn *warn, void *context)
+{
+    char text[CPL_SETTINGS_TEXT + 256], why[512];
+    for (size_t k = 0; k < N_ROWS; k++) {
+        if (strcmp(rows[k].variable, name) != 0)
+            continue;
+        if (parse(&rows[k], value, settings) || !warn)
+            return;
+        explain(&rows[k], k, value, why, sizeof why);
+        snprintf(text, sizeof text, "%s='%.200s' cannot be used: %s; the default '%s' holds", name,
+                 value, why, rows[k].preset);
+        warn(context, text);
+        return;
+    }
+    if (warn) {
+        snprintf(text, sizeof text, "%.200s is no setting and has no effect; did you mean %s?",
+                 name, cpl_settings_nearest(name, NULL));
+        warn(context, text);
+    }
+}
+
+/* A variable that is none of ours: CARPOL_MODE, carpool_mode. */
+static void warn_of_mistyped(const char *name, cpl_settings_warn *warn, void *context)
+{
+    char text[512];
+    size_t distance;
+    if (!warn || strncasecmp(name, MISTYPED_PREFIX, strlen(MISTYPED_PREFIX)) != 0)
+        return;
+    const char *nearest = cpl_settings_nearest(name, &distance);
+    if (distance > MISTYPED_MOST)
+        return;
+    snprintf(text, sizeof text, "%.200s has no effect; did you mean %s?", name, nearest);
+    warn(context, text);
+}
+
+void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
+                       cpl_settings_warn *warn, void *context)
+{
+    memset(settings, 0, sizeof *settings); /* padding too: it is broadcast as bytes */
+    for (size_t k = 0; k < N_ROWS; k++)
+        parse(&rows[k], rows[k].preset, settings);
+    for (; environment && *environment; environment++) {
+        const char *equals = strchr(*environment, '=');
+        char name[128];
+        if (!equals)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - *environment), *environment);
+        if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
+            read_variable(settings, name, equals + 1, warn, context);
+        else
+            warn_of_mistyped(name, warn, context);
+    }
+}

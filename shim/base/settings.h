@@ -1,0 +1,80 @@
+/* Settings: what the user may tune by CARPOOL_* environment variables. The rows are in
+ * settings.def; this module makes the struct, the parser and the listing from them. No MPI here:
+ * the carpool command uses it too.
+ *
+ * Order of calls: cpl_settings_read once at start; in the shim rank 0's values are then broadcast.
+ * Leaf module. */
+#ifndef CARPOOL_SETTINGS_H
+#define CARPOOL_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPL_SETTINGS_TEXT 1024 /* bytes of a text value, with the final 0 */
+
+enum cpl_duplicates_mode { CPL_DUPLICATES_OFF, CPL_DUPLICATES_AUTO, CPL_DUPLICATES_ALWAYS };
+
+enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
+enum cpl_order_choice { CPL_ORDER_OFF, CPL_ORDER_AUTO };
+enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
+
+enum cpl_allgather_choice {
+    CPL_ALLGATHER_CHOICE_OFF,
+    CPL_ALLGATHER_CHOICE_AUTO,
+    CPL_ALLGATHER_CHOICE_RING,
+    CPL_ALLGATHER_CHOICE_DOUBLING
+};
+
+enum cpl_reorder { CPL_REORDER_OFF, CPL_REORDER_AUTO };
+
+typedef int32_t cpl_setting_choice;
+typedef int64_t cpl_setting_count;
+typedef int64_t cpl_setting_bytes;
+typedef char cpl_setting_text[CPL_SETTINGS_TEXT];
+
+#define CPL_SETTING_TYPE_CHOICE   cpl_setting_choice
+#define CPL_SETTING_TYPE_STRATEGY cpl_setting_text
+#define CPL_SETTING_TYPE_TEXT     cpl_setting_text
+#define CPL_SETTING_TYPE_COUNT    cpl_setting_count
+#define CPL_SETTING_TYPE_BYTES    cpl_setting_bytes
+
+/* One member per row of settings.def. Plain data without pointers: may be copied and broadcast as
+ * bytes. */
+struct cpl_settings {
+#define SETTING(field, name, type, preset, low, high, doc) CPL_SETTING_TYPE_##type field;
+#include "shim/base/settings.def"
+};
+
+/* Called for every problem with a variable; text is one sentence that names the variable and the
+ * remedy. */
+typedef void cpl_settings_warn(void *context, const char *text);
+
+/* Fills settings from the variables in environment (a NULL-terminated array of "NAME=VALUE", as
+ * environ). A variable with an unusable value keeps its default; a CARPOOL_ variable that does not
+ * exist is reported with the nearest one that does, and so is one whose prefix is mistyped. warn
+ * may be NULL. */
+void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
+                       cpl_settings_warn *warn, void *context);
+
+/* The variable whose name is nearest to a mistyped one; *distance (unless NULL) is how many letters
+ * it is off (text_distance.h). */
+const char *cpl_settings_nearest(const char *name, size_t *distance);
+
+/* Number of settings. */
+size_t cpl_settings_count(void);
+
+/* Row i of the table as text, for listings. */
+struct cpl_setting_info {
+    const char *variable; /* "CARPOOL_MODE" */
+    const char *preset;   /* the default as a user would write it */
+    const char *doc;
+};
+struct cpl_setting_info cpl_settings_info(size_t i);
+
+/* What row i accepts ("off|profile|auto|force", "1 to 1000000"). Writes at most size bytes. */
+void cpl_settings_accepts(size_t i, char *text, size_t size);
+
+/* The value of row i as a user would write it. Writes at most size bytes. */
+void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *text, size_t size);
+
+#endif

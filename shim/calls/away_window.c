@@ -1,0 +1,334 @@
+/* Locks and epochs of windows (away_window.h). */
+#include "shim/calls/away_window.h"
+
+#include "shim/calls/pt2pt_buffered.h"
+#include "shim/plan/agree.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+#include "shim/wait/collective.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+/* Tags on cpl_context.away_comm, beside those of away.c. */
+enum { ASK = 8, GRANT, POST };
+
+enum asked { LOCK_SHARED, LOCK_EXCLUSIVE, UNLOCK };
+
+struct message {
+    int64_t window;
+    int64_t asked;
+};
+
+struct cpl_window {
+    int64_t id;
+    MPI_Group group;
+    bool *gated; /* per rank: this one's lock of it was asked for here */
+};
+
+/* Who wants a lock of this rank's. */
+struct asker {
+    struct asker *next;
+    int rank; /* in MPI_COMM_WORLD */
+    bool exclusive;
+};
+
+/* The lock of this rank's part of a window. */
+struct lock {
+    struct lock *next;
+    int64_t window;
+    int n_shared;
+    bool exclusive;
+    struct asker *waiting;
+};
+
+/* A post that came while one of another window was waited for. */
+struct post {
+    struct post *next;
+    int rank;
+    int64_t window;
+};
+
+/* Of the process, which has one MPI_COMM_WORLD. */
+static struct {
+    int keyval; /* of the attribute that holds a window's state */
+    bool has_keyval, listens;
+    int32_t n_ids;
+    MPI_Request request; /* of the next message that asks */
+    struct message heard;
+    struct lock *locks;
+    struct post *posts;
+    int n_granted; /* to this rank by itself */
+} windows;
+
+static int forget_window(MPI_Win win, int keyval, void *attribute, void *extra)
+{
+    struct cpl_window *w = attribute;
+    (void)win, (void)keyval, (void)extra;
+    PMPI_Group_free(&w->group);
+    free(w->gated);
+    free(w);
+    return MPI_SUCCESS;
+}
+
+static struct cpl_window *find(MPI_Win win)
+{
+    void *found = NULL;
+    int flag = 0;
+    if (!windows.has_keyval || win == MPI_WIN_NULL ||
+        PMPI_Win_get_attr(win, windows.keyval, &found, &flag) != MPI_SUCCESS)
+        return NULL;
+    return flag ? found : NULL;
+}
+
+static struct cpl_window *make(MPI_Win win, int64_t id)
+{
+    int n = 0;
+    struct cpl_window *w = calloc(1, sizeof *w);
+    if (!w || PMPI_Win_get_group(win, &w->group) != MPI_SUCCESS) {
+        free(w);
+        return NULL;
+    }
+    PMPI_Group_size(w->group, &n);
+    w->id = id;
+    w->gated = calloc((size_t)n + 1, sizeof *w->gated);
+    if (!w->gated || PMPI_Win_set_attr(win, windows.keyval, w) != MPI_SUCCESS) {
+        PMPI_Group_free(&w->group);
+        free(w->gated);
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+void cpl_window_opened(MPI_Comm comm, MPI_Win win)
+{
+    int64_t id = (int64_t)cpl_context.rank << 32 | windows.n_ids++;
+    cpl_collective_Bcast(&id, 1, MPI_INT64_T, 0, comm);
+    if (!windows.has_keyval)
+        windows.has_keyval = PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, forget_window,
+                                                    &windows.keyval, NULL) == MPI_SUCCESS;
+    bool made = windows.has_keyval && make(win, id);
+    if (!cpl_agree_all(comm, made) && made)
+        PMPI_Win_delete_attr(win, windows.keyval);
+}
+
+static void send(int rank, int tag, struct message message)
+{
+    const struct cpl_span span = {(char *)&message, sizeof message, {MPI_BYTE, 1, 1, true, false}};
+    cpl_buffered_send(&span, rank, tag, cpl_context.away_comm, false);
+}
+
+/* --- posts */
+
+void cpl_window_posted(MPI_Group group, int assert, MPI_Win win)
+{
+    const struct cpl_window *w = find(win);
+    int n = 0;
+    if (!w || assert & MPI_MODE_NOCHECK || group == MPI_GROUP_NULL || !cpl_away_gathers())
+        return;
+    PMPI_Group_size(group, &n);
+    for (int k = 0; k < n; k++) {
+        int rank = cpl_away_world_rank(group, k);
+        if (rank != MPI_UNDEFINED)
+            send(rank, POST, (struct message){w->id, 0});
+    }
+}
+
+static bool has_posted(int rank, int64_t window)
+{
+    struct post *p;
+    LL_FOREACH(windows.posts, p)
+    {
+        if (p->rank != rank || p->window != window)
+            continue;
+        LL_DELETE(windows.posts, p);
+        free(p);
+        return true;
+    }
+    return false;
+}
+
+static void await_post(int rank, int64_t window)
+{
+    while (!has_posted(rank, window)) {
+        MPI_Request request;
+        struct message message;
+        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, POST, cpl_context.away_comm,
+                       &request) != MPI_SUCCESS)
+            return;
+        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        struct post *p = message.window == window ? NULL : malloc(sizeof *p);
+        if (!p) /* or no memory: MPI's own call will wait for the other one */
+            return;
+        *p = (struct post){NULL, rank, message.window};
+        LL_PREPEND(windows.posts, p);
+    }
+}
+
+void cpl_window_before_start(MPI_Group group, int assert, MPI_Win win)
+{
+    const struct cpl_window *w = find(win);
+    int n = 0;
+    if (!w || assert & MPI_MODE_NOCHECK || group == MPI_GROUP_NULL || !cpl_away_gathers())
+        return;
+    PMPI_Group_size(group, &n);
+    for (int k = 0; k < n; k++) {
+        int rank = cpl_away_world_rank(group, k);
+        if (rank != MPI_UNDEFINED)
+            await_post(rank, w->id);
+    }
+}
+
+/* --- locks: the rank that is locked */
+
+static struct lock *lock_of(int64_t window)
+{
+    struct lock *l;
+    LL_SEARCH_SCALAR(windows.locks, l, window, window);
+    if (l)
+        return l;
+    l = calloc(1, sizeof *l);
+    if (l) {
+        l->window = window;
+        LL_PREPEND(windows.locks, l);
+    }
+    return l;
+}
+
+static void grant(int rank, int64_t window)
+{
+    if (rank == cpl_context.rank)
+        windows.n_granted++;
+    else
+        send(rank, GRANT, (struct message){window, 0});
+}
+
+/* Those that have waited longest get the lock, as many as can have it together. */
+static void grant_all(struct lock *l)
+{
+    struct asker *a;
+    while ((a = l->waiting) && !l->exclusive && !(a->exclusive && l->n_shared > 0)) {
+        l->exclusive = a->exclusive;
+        l->n_shared += !a->exclusive;
+        LL_DELETE(l->waiting, a);
+        grant(a->rank, l->window);
+        free(a);
+    }
+}
+
+/* Without memory a lock is granted at once: it is MPI's lock that excludes. */
+static void serve(int rank, const struct message *message)
+{
+    struct lock *l = lock_of(message->window);
+    if (l && message->asked == UNLOCK) {
+        l->n_shared -= !l->exclusive && l->n_shared > 0;
+        l->exclusive = false;
+    } else if (message->asked != UNLOCK) {
+        struct asker *a = l ? malloc(sizeof *a) : NULL;
+        if (!a) {
+            grant(rank, message->window);
+            return;
+        }
+        *a = (struct asker){NULL, rank, message->asked == LOCK_EXCLUSIVE};
+        LL_APPEND(l->waiting, a);
+    }
+    if (l)
+        grant_all(l);
+}
+
+bool cpl_window_poll(void)
+{
+    MPI_Status status;
+    int done = 0;
+    if (!windows.has_keyval || cpl_context.away_comm == MPI_COMM_NULL)
+        return false;
+    if (windows.listens && PMPI_Test(&windows.request, &done, &status) == MPI_SUCCESS && done) {
+        const struct message message = windows.heard;
+        serve(status.MPI_SOURCE, &message);
+        windows.listens = false;
+    }
+    if (!windows.listens)
+        windows.listens = PMPI_Irecv(&windows.heard, sizeof windows.heard, MPI_BYTE, MPI_ANY_SOURCE,
+                                     ASK, cpl_context.away_comm, &windows.request) == MPI_SUCCESS;
+    return done;
+}
+
+/* --- locks: the rank that locks */
+
+static void ask(int rank, int64_t window, enum asked asked)
+{
+    const struct message message = {window, asked};
+    if (rank == cpl_context.rank)
+        serve(rank, &message);
+    else
+        send(rank, ASK, message);
+}
+
+static void await_grant(int rank)
+{
+    MPI_Request request;
+    struct message message;
+    if (rank != cpl_context.rank) {
+        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, GRANT, cpl_context.away_comm,
+                       &request) == MPI_SUCCESS)
+            cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        return;
+    }
+    while (windows.n_granted == 0)
+        cpl_pt2pt_poll();
+    windows.n_granted--;
+}
+
+static void lock_one(struct cpl_window *w, bool exclusive, int k)
+{
+    int rank = cpl_away_world_rank(w->group, k);
+    if (rank == MPI_UNDEFINED)
+        return;
+    ask(rank, w->id, exclusive ? LOCK_EXCLUSIVE : LOCK_SHARED);
+    await_grant(rank);
+    w->gated[k] = true;
+}
+
+void cpl_window_before_lock(bool exclusive, int rank, MPI_Win win)
+{
+    struct cpl_window *w = find(win);
+    int n = 0;
+    if (!w || !cpl_away_gathers())
+        return;
+    PMPI_Group_size(w->group, &n);
+    if (rank >= 0 && rank < n)
+        lock_one(w, exclusive, rank);
+    for (int k = 0; rank == CPL_ALL_RANKS && k < n; k++)
+        lock_one(w, false, k);
+}
+
+void cpl_window_unlocked(int rank, MPI_Win win)
+{
+    struct cpl_window *w = find(win);
+    int n = 0;
+    if (!w)
+        return;
+    PMPI_Group_size(w->group, &n);
+    for (int k = 0; k < n; k++) {
+        if ((rank != CPL_ALL_RANKS && k != rank) || !w->gated[k])
+            continue;
+        w->gated[k] = false;
+        ask(cpl_away_world_rank(w->group, k), w->id, UNLOCK);
+    }
+}
+
+void cpl_window_end(void)
+{
+    struct lock *l, *next;
+    if (windows.listens) {
+        PMPI_Cancel(&windows.request);
+        PMPI_Wait(&windows.request, MPI_STATUS_IGNORE);
+        windows.listens = false;
+    }
+    LL_FOREACH_SAFE(windows.locks, l, next)
+    free(l);
+    windows.locks = NULL;
+}

@@ -1,0 +1,395 @@
+/* Sends, receives and probes on managed communicators (pt2pt_calls.h). */
+#include "shim/calls/pt2pt_calls.h"
+
+#include "shim/base/work.h"
+#include "shim/calls/pt2pt_buffered.h"
+#include "shim/calls/pt2pt_complete.h"
+#include "shim/calls/pt2pt_messages.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define MOST_RIDING_BYTES (16 << 10) /* payloads above always go straight */
+
+struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
+{
+    if (cpl_context.n_managed == 0)
+        return NULL;
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && state->pt2pt.phase == CPL_PT2PT_MANAGED ? state : NULL;
+}
+
+static bool is_rank(int peer, int size, bool receives)
+{
+    return (peer >= 0 && peer < size) || (receives && peer == MPI_ANY_SOURCE);
+}
+
+bool cpl_pt2pt_is_peer(MPI_Comm comm, int peer, bool receives)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && !state->inter &&
+           (peer == MPI_PROC_NULL || is_rank(peer, state->size, receives));
+}
+
+/* What MPI says of arguments, without a message. SimGrid's miscounts such requests; the programs
+ * that are simulated have no wrong arguments. */
+#ifdef CPL_SIMULATED
+#define is_refused(buffer, count, type, tag, receives) false
+#else
+static bool is_refused(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                       bool receives)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int result = receives ? PMPI_Irecv_c((void *)(uintptr_t)buffer, count, type, MPI_PROC_NULL, tag,
+                                         cpl_context.self_comm, &request)
+                          : PMPI_Isend_c(buffer, count, type, MPI_PROC_NULL, tag,
+                                         cpl_context.self_comm, &request);
+    if (result == MPI_SUCCESS)
+        PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    return result != MPI_SUCCESS;
+}
+#endif
+
+bool cpl_pt2pt_describe(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                        bool receives, struct cpl_span *span)
+{
+    bool known_type = cpl_type_is_named(type, &span->type);
+    bool plain_tag = (tag >= 0 && tag <= cpl_context.tag_ub) || (receives && tag == MPI_ANY_TAG);
+    if (!(known_type && plain_tag && buffer && count >= 0) &&
+        is_refused(buffer, count, type, tag, receives))
+        return false;
+    if (!known_type && !cpl_type_describe(type, &span->type))
+        return false;
+    span->address = (char *)(uintptr_t)buffer;
+    span->count = count;
+    return true;
+}
+
+struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_Count count,
+                                         MPI_Datatype type, int peer, int tag, bool receives,
+                                         struct cpl_span *span)
+{
+    struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);
+    return state && is_rank(peer, state->size, receives) &&
+                   cpl_pt2pt_describe(buffer, count, type, tag, receives, span)
+               ? state
+               : NULL;
+}
+
+static bool reserve(struct cpl_batch *batch, size_t bytes)
+{
+    if (batch->used + bytes <= batch->room)
+        return true;
+    size_t room = 2 * (batch->used + bytes) + 4096;
+    unsigned char *segments = realloc(batch->segments, room);
+    if (!segments)
+        return false;
+    batch->segments = segments;
+    batch->room = room;
+    return true;
+}
+
+static int raise_error(const struct cpl_comm_state *state, int error)
+{
+    if (error != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(state->comm, error);
+    return error;
+}
+
+static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int dest,
+                                                      uint32_t number)
+{
+    struct cpl_synchronous *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->dest = dest;
+    s->number = number;
+    DL_APPEND(p->synchronous, s);
+    return s;
+}
+
+/* A message of the rank to itself needs no ride. */
+static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
+                           const struct cpl_span *span)
+{
+    bool dense = span->type.dense;
+    unsigned char *payload = dense ? NULL : malloc((size_t)segment->ride_bytes + 1);
+    if (!dense && !payload)
+        return MPI_ERR_NO_MEM;
+    int result = dense ? MPI_SUCCESS : cpl_span_pack(span, payload);
+    if (result == MPI_SUCCESS &&
+        !cpl_match_deliver(&state->pt2pt.match, segment,
+                           dense ? (const unsigned char *)span->address : payload))
+        result = MPI_ERR_NO_MEM;
+    free(payload);
+    return result;
+}
+
+/* Packs the segment and its payload behind those that wait to leave; there is room. */
+static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *segment,
+                          const struct cpl_span *span)
+{
+    unsigned char *to = batch->segments + batch->used;
+    memcpy(to, segment, sizeof *segment);
+    int result = segment->ride_bytes ? cpl_span_pack(span, to + sizeof *segment) : MPI_SUCCESS;
+    if (result == MPI_SUCCESS)
+        batch->used += cpl_segment_bytes(segment);
+    return result;
+}
+
+/* Whether the batch, whose last message goes to dest, must leave: it is a planned one and complete,
+ * or cannot become one. */
+static bool must_leave(struct cpl_pt2pt *p, int dest)
+{
+    bool may_grow = false;
+    for (int k = 0; k < p->n_signatures; k++) {
+        const struct cpl_signature *s = &p->signature[k];
+        if (!s->planned)
+            continue;
+        if (s->n == p->batch.n && s->hash == p->batch.hash)
+            return !s->waits;
+        may_grow |= s->n > p->batch.n && cpl_pt2pt_place_of(s, dest) >= 0;
+    }
+    return !may_grow;
+}
+
+/* Notes a message of the batch, for which there is room. */
+static void note_message(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    cpl_context.n_open_batches += p->batch.n == 0;
+    cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes);
+    if (must_leave(p, dest))
+        cpl_pt2pt_flush(state);
+}
+
+bool cpl_pt2pt_goes_straight(int64_t bytes)
+{
+    int64_t limit = cpl_context.settings.size_limit;
+    return bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES);
+}
+
+/* What a message needs before it may have a number: its payload on the way if that goes straight,
+ * room in the batch, a place for the acknowledgement. */
+static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
+                   enum cpl_send_mode mode, bool follows, const struct cpl_segment *segment,
+                   struct cpl_sending *sending)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (mode == CPL_SEND_BUFFERED && !cpl_buffered_has_room(segment->bytes))
+        return MPI_ERR_BUFFER;
+    if (!follows &&
+        !(reserve(&p->batch, cpl_segment_bytes(segment)) && cpl_pt2pt_batch_reserve(&p->batch)))
+        return MPI_ERR_NO_MEM;
+    if (mode == CPL_SEND_SYNCHRONOUS) {
+        sending->synchronous = expect_acknowledgement(p, segment->dest, segment->number);
+        if (!sending->synchronous)
+            return MPI_ERR_NO_MEM;
+    }
+    if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
+        return MPI_SUCCESS;
+    if (mode == CPL_SEND_BUFFERED || mode == CPL_SEND_COPIED)
+        return cpl_buffered_send(span, segment->dest, CPL_STRAIGHT_TAG, state->private_comm,
+                                 mode == CPL_SEND_BUFFERED);
+    return PMPI_Isend_c(span->address, span->count, span->type.handle, segment->dest,
+                        CPL_STRAIGHT_TAG, state->private_comm, &sending->inner);
+}
+
+/* Lets the message go, or wait to leave. */
+static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool follows,
+               const struct cpl_segment *segment)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    bool self = segment->dest == state->rank;
+    int result = MPI_SUCCESS;
+    if (self)
+        result = deliver_to_self(state, segment, span);
+    else if (!follows)
+        result = put_into_batch(&p->batch, segment, span);
+    if (result == MPI_SUCCESS && follows)
+        return cpl_pt2pt_follow(p, segment, span);
+    if (result == MPI_SUCCESS)
+        note_message(state, segment->dest, segment->tag, segment->bytes);
+    return result;
+}
+
+int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
+                   enum cpl_send_mode mode, struct cpl_sending *sending)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    int64_t bytes = cpl_span_bytes(span);
+    bool straight = cpl_pt2pt_goes_straight(bytes) && !(dest == state->rank && bytes < INT_MAX);
+    struct cpl_segment segment = {.source = state->rank,
+                                  .dest = dest,
+                                  .tag = tag,
+                                  .number = p->next_number[dest],
+                                  .flags = straight ? CPL_SEGMENT_STRAIGHT : 0,
+                                  .slot = CPL_NO_SLOT,
+                                  .ride_bytes = straight ? 0 : (uint32_t)bytes,
+                                  .bytes = bytes};
+    segment.flags |= mode == CPL_SEND_SYNCHRONOUS ? CPL_SEGMENT_SYNCHRONOUS : 0;
+    cpl_work_managed();
+    *sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
+    bool follows = cpl_pt2pt_follows(p, dest, tag);
+    int result = prepare(state, span, mode, follows, &segment, sending);
+    if (result == MPI_SUCCESS)
+        result = put(state, span, follows, &segment);
+    p->next_number[dest] += result == MPI_SUCCESS;
+    if (result == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    if (sending->synchronous) {
+        DL_DELETE(p->synchronous, sending->synchronous);
+        free(sending->synchronous);
+        sending->synchronous = NULL;
+    }
+    return raise_error(state, result);
+}
+
+bool cpl_pt2pt_send_done(struct cpl_sending *sending)
+{
+    int flag = 1;
+    if (sending->inner != MPI_REQUEST_NULL)
+        PMPI_Test(&sending->inner, &flag, MPI_STATUS_IGNORE);
+    return flag && (!sending->synchronous || sending->synchronous->done);
+}
+
+int cpl_pt2pt_finish_send(struct cpl_sending *sending)
+{
+    if (sending->inner == MPI_REQUEST_NULL && !sending->synchronous)
+        return MPI_SUCCESS;
+    cpl_pt2pt_leave();
+    while (!cpl_pt2pt_send_done(sending))
+        cpl_pt2pt_poll();
+    free(sending->synchronous);
+    sending->synchronous = NULL;
+    return MPI_SUCCESS;
+}
+
+void cpl_pt2pt_forget_send(struct cpl_sending *sending)
+{
+    struct cpl_synchronous *s = sending->synchronous;
+    if (sending->inner != MPI_REQUEST_NULL)
+        PMPI_Request_free(&sending->inner);
+    sending->synchronous = NULL;
+    if (!s)
+        return;
+    s->abandoned = true; /* the acknowledgement, if it is still to come, ends it */
+    if (s->done)
+        free(s);
+}
+
+int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,
+                           MPI_Request *request)
+{
+    if (!sending->synchronous) { /* a straight payload's request is MPI's own */
+        *request = sending->inner;
+        if (sending->inner == MPI_REQUEST_NULL)
+            *request = cpl_request_complete_send();
+        return *request == MPI_REQUEST_NULL ? raise_error(state, MPI_ERR_NO_MEM) : MPI_SUCCESS;
+    }
+    struct cpl_request *made = cpl_request_make(state->comm, false);
+    if (!made) {
+        cpl_pt2pt_forget_send(sending);
+        return raise_error(state, MPI_ERR_NO_MEM);
+    }
+    made->sending = *sending;
+    *request = made->handle;
+    return MPI_SUCCESS;
+}
+
+void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
+                    const struct cpl_span *span, int source, int tag)
+{
+    cpl_work_managed();
+    *receive = (struct cpl_receive){
+        .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
+    cpl_match_post(&state->pt2pt.match, receive);
+}
+
+int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
+                             MPI_Status *status)
+{
+    cpl_pt2pt_leave();
+    while (!receive->done)
+        cpl_pt2pt_poll();
+    cpl_match_status(status, receive->from, receive->from_tag, receive->bytes, receive->cancelled);
+    return raise_error(state, receive->error);
+}
+
+int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
+                    MPI_Request *request)
+{
+    struct cpl_request *made = cpl_request_make(state->comm, true);
+    if (!made)
+        return raise_error(state, MPI_ERR_NO_MEM);
+    *request = made->handle;
+    cpl_pt2pt_post(state, &made->receive, span, source, tag);
+    return MPI_SUCCESS;
+}
+
+/* The message that fits, after having looked for new ones; waits for it when flag is NULL. */
+static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source, int tag,
+                                        const int *flag)
+{
+    struct cpl_arrival *arrival;
+    cpl_pt2pt_leave();
+    do {
+        cpl_pt2pt_poll();
+        arrival = cpl_match_probe(&state->pt2pt.match, source, tag);
+    } while (!arrival && !flag);
+    return arrival;
+}
+
+int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
+                    MPI_Status *status)
+{
+    const struct cpl_arrival *arrival = find_message(state, source, tag, flag);
+    if (flag)
+        *flag = arrival != NULL;
+    if (arrival)
+        cpl_match_status(status, arrival->segment.source, arrival->segment.tag,
+                         arrival->segment.bytes, false);
+    return MPI_SUCCESS;
+}
+
+int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *flag,
+                     MPI_Message *message, MPI_Status *status)
+{
+    struct cpl_arrival *arrival = find_message(state, source, tag, flag);
+    if (flag)
+        *flag = arrival != NULL;
+    if (!arrival)
+        return MPI_SUCCESS;
+    cpl_match_status(status, arrival->segment.source, arrival->segment.tag, arrival->segment.bytes,
+                     false);
+    return raise_error(state, cpl_pt2pt_take_message(state, arrival, message));
+}
+
+int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
+{
+    int source, tag;
+    int64_t bytes;
+    struct cpl_request *made = cpl_request_make(MPI_COMM_WORLD, true);
+    if (!made) {
+        PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
+        return MPI_ERR_NO_MEM;
+    }
+    struct cpl_comm_state *state = cpl_pt2pt_forget_message(*message, &source, &tag, &bytes);
+    made->comm = state->comm;
+    made->receive = (struct cpl_receive){
+        .from = source, .from_tag = tag, .bytes = bytes, .span = *span, .inner = MPI_REQUEST_NULL};
+    cpl_match_receive_taken(&state->pt2pt.match, &made->receive, message);
+    *request = made->handle;
+    return MPI_SUCCESS;
+}
+
+int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status)
+{
+    MPI_Request request;
+    int result = cpl_pt2pt_imrecv(span, message, &request);
+    return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status) : result;
+}

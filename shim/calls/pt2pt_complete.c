@@ -1,0 +1,312 @@
+/* Completion calls (pt2pt_complete.h). */
+#include "shim/calls/pt2pt_complete.h"
+
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#include <stdlib.h>
+
+#define FEW 64 /* requests of MPI's that need no memory */
+
+/* MPI's requests of an array that has others, too. */
+struct others {
+    int n;
+    int *index; /* in the array */
+    MPI_Request *request;
+    MPI_Status *status;
+    void *memory;
+    int few_index[FEW];
+    MPI_Request few_request[FEW];
+    MPI_Status few_status[FEW];
+};
+
+static MPI_Status *status_at(MPI_Status *statuses, int k)
+{
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
+}
+
+static int raise_error(MPI_Comm comm, int error)
+{
+    if (error != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(comm, error);
+    return error;
+}
+
+static int settle_one(struct cpl_request *request, MPI_Request *handle, MPI_Status *status)
+{
+    MPI_Comm comm = request->comm;
+    return raise_error(comm, cpl_request_settle(request, handle, status));
+}
+
+/* How many of an array are the shim's; *n_open: of these not done, *first: the first that is done,
+ * -1 when none is. */
+static int count_ours(int n, const MPI_Request *requests, int *n_open, int *first)
+{
+    int n_ours = 0;
+    *n_open = 0;
+    *first = -1;
+    for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
+        struct cpl_request *request = cpl_request_active(requests[k]);
+        if (!request)
+            continue;
+        n_ours++;
+        if (!cpl_request_is_done(request))
+            ++*n_open;
+        else if (*first < 0)
+            *first = k;
+    }
+    return n_ours;
+}
+
+static bool widen(struct others *others, int n)
+{
+    size_t each = sizeof *others->index + sizeof *others->request + sizeof *others->status;
+    others->memory = malloc((size_t)n * each);
+    if (!others->memory)
+        return false;
+    others->status = others->memory;
+    others->request = (MPI_Request *)(void *)(others->status + n);
+    others->index = (int *)(void *)(others->request + n);
+    return true;
+}
+
+/* Gathers MPI's requests. Returns MPI_SUCCESS or MPI_ERR_NO_MEM; to be freed. */
+static int gather(struct others *others, int n, int n_ours, const MPI_Request *requests)
+{
+    others->n = 0;
+    others->index = others->few_index;
+    others->request = others->few_request;
+    others->status = others->few_status;
+    others->memory = NULL;
+    if (n - n_ours > FEW && !widen(others, n - n_ours))
+        return raise_error(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
+    for (int k = 0; k < n && others->n < n - n_ours; k++) {
+        if (cpl_request_active(requests[k]))
+            continue;
+        others->index[others->n] = k;
+        others->status[others->n].MPI_ERROR = MPI_SUCCESS;
+        others->request[others->n++] = requests[k];
+    }
+    return MPI_SUCCESS;
+}
+
+static void free_others(struct others *others)
+{
+    free(others->memory);
+}
+
+/* PMPI_Testall for MPI's part of an array. */
+static int test_others(struct others *others, MPI_Request *requests, int *flag,
+                       MPI_Status *statuses)
+{
+    int result = PMPI_Testall(others->n, others->request, flag, others->status);
+    for (int k = 0; k < others->n && *flag; k++) {
+        requests[others->index[k]] = others->request[k];
+        if (statuses == MPI_STATUSES_IGNORE)
+            continue;
+        MPI_Status *status = &statuses[others->index[k]];
+        if (result == MPI_SUCCESS) /* then MPI leaves it as it is */
+            others->status[k].MPI_ERROR = status->MPI_ERROR;
+        *status = others->status[k];
+    }
+    return result;
+}
+
+/* ---- one ---- */
+
+static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    int done = 0;
+    for (bool looked = false;; looked = true) {
+        int result = PMPI_Test(request, &done, status);
+        if (flag)
+            *flag = done;
+        if (done || result != MPI_SUCCESS || (flag && looked))
+            return result;
+        cpl_pt2pt_poll();
+    }
+}
+
+int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
+{
+    struct cpl_request *request = cpl_request_active(*handle);
+    cpl_pt2pt_leave();
+    if (!request)
+        return complete_others_one(handle, flag, status);
+    if (flag) {
+        if (!cpl_request_is_done(request))
+            cpl_pt2pt_poll();
+        *flag = cpl_request_is_done(request);
+        return *flag ? settle_one(request, handle, status) : MPI_SUCCESS;
+    }
+    while (!cpl_request_is_done(request))
+        cpl_pt2pt_poll();
+    return settle_one(request, handle, status);
+}
+
+/* ---- all ---- */
+
+/* Settles the shim's requests of an array, for each of which it may have to wait. */
+static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result, bool waited)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
+        struct cpl_request *request = cpl_request_active(requests[k]);
+        if (!request)
+            continue;
+        while (!cpl_request_is_done(request))
+            cpl_pt2pt_poll();
+        MPI_Comm its = request->comm;
+        int error = cpl_request_settle(request, &requests[k], status_at(statuses, k));
+        if (statuses != MPI_STATUSES_IGNORE && (waited || error != MPI_SUCCESS))
+            statuses[k].MPI_ERROR = error;
+        if (error != MPI_SUCCESS)
+            comm = its;
+    }
+    return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
+}
+
+static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    return settle_ours(n, requests, statuses, cpl_pt2pt_wait_each(n, requests, statuses), true);
+}
+
+static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    struct others others;
+    for (bool looked = false;; looked = true) {
+        int n_open, first, n_ours = count_ours(n, requests, &n_open, &first), result;
+        *flag = n_open == 0;
+        if (*flag && n_ours < n) {
+            result = gather(&others, n, n_ours, requests);
+            if (result == MPI_SUCCESS)
+                result = test_others(&others, requests, flag, statuses);
+            free_others(&others);
+            if (result != MPI_SUCCESS && !*flag)
+                return result;
+        } else {
+            result = MPI_SUCCESS;
+        }
+        if (*flag)
+            return settle_ours(n, requests, statuses, result, false);
+        if (looked)
+            return MPI_SUCCESS;
+        cpl_pt2pt_poll();
+    }
+}
+
+int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    cpl_pt2pt_leave();
+    return flag ? test_all(n, requests, flag, statuses) : wait_all(n, requests, statuses);
+}
+
+/* ---- any ---- */
+
+/* PMPI_Testany for MPI's part of an array; *index is in the array. */
+static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, int *flag,
+                          MPI_Status *status)
+{
+    struct others others;
+    int result = gather(&others, n, n_ours, requests), at;
+    *flag = 0;
+    if (result != MPI_SUCCESS)
+        return result;
+    result = PMPI_Testany(others.n, others.request, &at, flag, status);
+    if (*flag && at == MPI_UNDEFINED && n_ours > 0) {
+        *flag = 0; /* nothing of MPI's is active */
+    } else if (*flag) {
+        *index = at == MPI_UNDEFINED ? at : others.index[at];
+        if (at != MPI_UNDEFINED)
+            requests[*index] = others.request[at];
+    }
+    free_others(&others);
+    return result;
+}
+
+int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    cpl_pt2pt_leave();
+    for (bool looked = false;; looked = true) {
+        int n_open, first, done = 0, result = MPI_SUCCESS;
+        int n_ours = count_ours(n, requests, &n_open, &first);
+        if (flag)
+            *flag = first >= 0;
+        if (first >= 0) {
+            *index = first;
+            return settle_one(cpl_request_active(requests[first]), &requests[first], status);
+        }
+        if (n_ours < n || n == 0)
+            result = test_any_other(n, n_ours, requests, index, &done, status);
+        if (flag)
+            *flag = done;
+        if (done || result != MPI_SUCCESS)
+            return result;
+        if (flag && looked) {
+            *index = MPI_UNDEFINED;
+            return MPI_SUCCESS;
+        }
+        cpl_pt2pt_poll();
+    }
+}
+
+/* ---- some ---- */
+
+/* PMPI_Testsome for MPI's part of an array. */
+static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_done, int *indices,
+                            MPI_Status *statuses)
+{
+    struct others others;
+    int result = gather(&others, n, n_ours, requests);
+    *n_done = 0;
+    if (result != MPI_SUCCESS)
+        return result;
+    result = PMPI_Testsome(others.n, others.request, n_done, indices, statuses);
+    for (int k = 0; k < *n_done; k++) { /* MPI_UNDEFINED is negative */
+        int at = indices[k];
+        indices[k] = others.index[at];
+        requests[indices[k]] = others.request[at];
+    }
+    if (*n_done == MPI_UNDEFINED && n_ours > 0)
+        *n_done = 0; /* nothing of MPI's is active */
+    free_others(&others);
+    return result;
+}
+
+/* The shim's requests that are done, behind those that MPI has reported. */
+static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
+                       MPI_Status *statuses, int result)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
+        struct cpl_request *request = cpl_request_active(requests[k]);
+        if (!request || !cpl_request_is_done(request))
+            continue;
+        MPI_Comm its = request->comm;
+        int error = cpl_request_settle(request, &requests[k], status_at(statuses, *n_done));
+        if (statuses != MPI_STATUSES_IGNORE)
+            statuses[*n_done].MPI_ERROR = error;
+        if (error != MPI_SUCCESS)
+            comm = its;
+        indices[(*n_done)++] = k;
+    }
+    return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
+}
+
+int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
+                      bool waits)
+{
+    cpl_pt2pt_leave();
+    for (bool looked = false;; looked = true) {
+        int n_open, first, n_ours = count_ours(n, requests, &n_open, &first);
+        int result = MPI_SUCCESS;
+        *n_done = 0;
+        if (n_ours < n || n == 0)
+            result = test_some_others(n, n_ours, requests, n_done, indices, statuses);
+        if (*n_done != MPI_UNDEFINED)
+            result = settle_some(n, requests, n_done, indices, statuses, result);
+        if (result != MPI_SUCCESS || *n_done != 0 || (!waits && looked))
+            return result;
+        cpl_pt2pt_poll();
+    }
+}

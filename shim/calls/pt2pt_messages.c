@@ -1,0 +1,123 @@
+/* Matched probes (pt2pt_messages.h). */
+#include "shim/calls/pt2pt_messages.h"
+
+#include "shim/state/comm_state.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#define TAKEN_TAG 2002
+
+/* A handle that the program has not received yet, or whose payload MPI is still sending. */
+struct cpl_taken_message {
+    struct cpl_taken_message *prev, *next;
+    MPI_Message handle;
+    struct cpl_comm_state *state;
+    int source, tag;
+    int64_t bytes;
+    bool received;
+    MPI_Request request; /* of the payload on its way from this rank to itself */
+    struct cpl_arrival *arrival;
+};
+
+static void reap(void)
+{
+    struct cpl_taken_message *m, *next;
+    DL_FOREACH_SAFE(cpl_context.taken_messages, m, next)
+    {
+        int flag = 1;
+        if (m->request != MPI_REQUEST_NULL)
+            PMPI_Test(&m->request, &flag, MPI_STATUS_IGNORE);
+        if (!flag || !m->received)
+            continue;
+        DL_DELETE(cpl_context.taken_messages, m);
+        free(m->arrival);
+        free(m);
+    }
+}
+
+/* A payload that came in a ride gets a handle of MPI's by a message of the rank to itself. */
+static int give_to_mpi(const struct cpl_comm_state *state, struct cpl_taken_message *m)
+{
+    int flag = 0,
+        result = PMPI_Isend(m->arrival->payload, (int)m->arrival->segment.ride_bytes, MPI_BYTE,
+                            state->rank, TAKEN_TAG, state->private_comm, &m->request);
+    while (result == MPI_SUCCESS && !flag) {
+        result = PMPI_Improbe(state->rank, TAKEN_TAG, state->private_comm, &flag, &m->handle,
+                              MPI_STATUS_IGNORE);
+        if (!flag)
+            cpl_pt2pt_poll();
+    }
+    return result;
+}
+
+int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arrival,
+                           MPI_Message *message)
+{
+    struct cpl_taken_message *m = calloc(1, sizeof *m);
+    const struct cpl_segment *segment = &arrival->segment;
+    int result = MPI_SUCCESS;
+    reap();
+    if (!m)
+        return MPI_ERR_NO_MEM;
+    m->state = state;
+    m->source = segment->source;
+    m->tag = segment->tag;
+    m->bytes = segment->bytes;
+    m->arrival = arrival;
+    m->request = MPI_REQUEST_NULL;
+    while (arrival->awaited)
+        cpl_pt2pt_poll();
+    m->handle = arrival->message;
+    cpl_match_take(&state->pt2pt.match, arrival);
+    if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
+        result = give_to_mpi(state, m);
+    if (result != MPI_SUCCESS) {
+        free(arrival);
+        free(m);
+        return result;
+    }
+    DL_APPEND(cpl_context.taken_messages, m);
+    *message = m->handle;
+    return MPI_SUCCESS;
+}
+
+bool cpl_pt2pt_has_message(MPI_Message message)
+{
+    struct cpl_taken_message *m;
+    DL_FOREACH(cpl_context.taken_messages, m)
+    if (m->handle == message && !m->received)
+        return true;
+    return false;
+}
+
+struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag,
+                                                int64_t *bytes)
+{
+    struct cpl_taken_message *m;
+    DL_FOREACH(cpl_context.taken_messages, m)
+    {
+        if (m->handle != message || m->received)
+            continue;
+        *source = m->source;
+        *tag = m->tag;
+        *bytes = m->bytes;
+        m->received = true;
+        return m->state;
+    }
+    return NULL;
+}
+
+bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
+{
+    const struct cpl_taken_message *m;
+    DL_FOREACH(cpl_context.taken_messages, m)
+    if (m->state == state && !m->received)
+        return true;
+    return false;
+}
+
+void cpl_pt2pt_free_messages(void)
+{
+    reap();
+}

@@ -1,0 +1,338 @@
+/* The intercepted calls. Each asks the shim; what the shim does not carry goes to MPI unchanged,
+ * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
+ * costs one branch. */
+#include "shim/calls/away_window.h"
+#include "shim/calls/reorder.h"
+#include "shim/exchange/allgather.h"
+#include "shim/exchange/neighbor.h"
+#include "shim/meet/quiet.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+#include "shim/wait/collective.h"
+
+#include <mpi.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* What a call does that does not pass: a function of its own, so that one that passes saves no
+ * registers. */
+#define WATCHED static __attribute__((noinline)) int
+
+/* Some wrappers give a name of a parameter another meaning for a while. */
+#pragma GCC diagnostic ignored "-Wshadow"
+
+/* The helper thread's calls and the program's take turns: that is MPI_THREAD_SERIALIZED. The
+ * program is told what it asked for. */
+EXPORT int MPI_Init(int *argc, char ***argv)
+{
+    CPL_INSIDE;
+    cpl_context_before_init();
+    int result = cpl_context_raises_level(MPI_THREAD_SINGLE)
+                     ? cpl_context_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL)
+                     : PMPI_Init(argc, argv);
+    if (result == MPI_SUCCESS)
+        cpl_context_start();
+    return result;
+}
+
+EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    CPL_INSIDE;
+    cpl_context_before_init();
+    int result = provided && cpl_context_raises_level(required)
+                     ? cpl_context_init_thread(argc, argv, required, provided)
+                     : PMPI_Init_thread(argc, argv, required, provided);
+    if (result == MPI_SUCCESS)
+        cpl_context_start();
+    return result;
+}
+
+EXPORT int MPI_Query_thread(int *provided)
+{
+    int result = PMPI_Query_thread(provided);
+    if (result == MPI_SUCCESS && cpl_context.level_raised)
+        *provided = cpl_context.level;
+    return result;
+}
+
+EXPORT int MPI_Finalize(void)
+{
+    CPL_INSIDE;
+    cpl_context_finish();
+    return PMPI_Finalize();
+}
+
+#define WITH_QUIET(...)       (__VA_ARGS__, bool quiet)
+#define WITH_QUIET_GIVEN(...) (__VA_ARGS__, quiet)
+#define WITH(...)             (__VA_ARGS__, request)
+#define WITH_REQUEST(...)     (__VA_ARGS__, MPI_Request * request)
+#define WITH_INFO(...)        (__VA_ARGS__, MPI_Info info, MPI_Request * request)
+#define WITH_INFO_GIVEN(...)  (__VA_ARGS__, info, request)
+
+/* Batches leave, and the ranks may agree on something. */
+static void before_collective(MPI_Comm comm)
+{
+    cpl_pt2pt_before_collective(comm);
+    cpl_neighbor_before_collective(comm);
+    cpl_quiet_grant_collectives(comm);
+}
+
+/* One that is no exchange of few with few: what was sent before it no longer matters after it. */
+static void before_other(MPI_Comm comm)
+{
+    if (!cpl_quiet_collective(comm))
+        before_collective(comm);
+    cpl_context.last_exchange = NULL;
+}
+
+/* Whether MPI refuses the call, for which it takes one of the communicator's tags nevertheless:
+ * then the call is made on another communicator. */
+static bool lacks_topology(MPI_Comm comm)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && !state->inter && !state->has_topology;
+}
+
+static int raise_error(MPI_Comm comm, int error)
+{
+    PMPI_Comm_call_errhandler(comm, error);
+    return error;
+}
+
+/* Without neighbours MPI refuses the call, or does nothing. */
+static inline bool has_neighbors(MPI_Comm comm)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && state->watched;
+}
+
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    WATCHED watched_##name WITH_QUIET parameters                                                   \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (!quiet && lacks_topology(comm)) {                                                      \
+            const MPI_Comm given = comm;                                                           \
+            {                                                                                      \
+                const MPI_Comm comm = cpl_context.self_comm;                                       \
+                result = PMPI_##name arguments;                                                    \
+            }                                                                                      \
+            return raise_error(given, result);                                                     \
+        }                                                                                          \
+        if (!quiet && !has_neighbors(comm))                                                        \
+            return PMPI_##name arguments;                                                          \
+        if (!quiet)                                                                                \
+            before_collective(comm);                                                               \
+        if (!quiet && cpl_quiet_exchange(&call))                                                   \
+            return PMPI_##name arguments;                                                          \
+        if (cpl_neighbor_carry(&call, &result))                                                    \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_neighbor_passed(&call);                                                                \
+        return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        bool quiet = cpl_quiet_neighborhood(comm);                                                 \
+        if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
+            return PMPI_##name arguments;                                                          \
+        return watched_##name WITH_QUIET_GIVEN arguments;                                          \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
+    }                                                                                              \
+    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
+        CPL_INSIDE;                                                                                \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_neighbor_init(&call, request, &result))                                            \
+            return result;                                                                         \
+        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        cpl_neighbor_init_passed(&call, result, *request);                                         \
+        return result;                                                                             \
+    }
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    WATCHED watched_##name WITH_QUIET parameters                                                   \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (!quiet)                                                                                \
+            before_collective(comm);                                                               \
+        if (!quiet && cpl_quiet_exchange(&call))                                                   \
+            return PMPI_##name arguments;                                                          \
+        if (cpl_alltoall_carry(&call, &result))                                                    \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_neighbor_passed(&call);                                                                \
+        return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        bool quiet = cpl_quiet_collective(comm);                                                   \
+        if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
+            return PMPI_##name arguments;                                                          \
+        return watched_##name WITH_QUIET_GIVEN arguments;                                          \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result;                                                                                \
+        if (cpl_context.active &&                                                                  \
+            cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
+    }
+#include "shim/tables/calls.def"
+
+/* What MPI refuses on one rank is no collective call that others take part in: it is found out
+ * before anything is counted or waited for. The names are those of the call's parameters; what a
+ * call has not is taken from here. */
+static const int root = CPL_NO_ROOT, count = 0, sendcount = 0;
+static const MPI_Datatype datatype = CPL_NO_TYPE;
+static const MPI_Op op = CPL_NO_OP;
+static const char sent_bytes[1], received_bytes[1];
+static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
+                         *const buffer = sent_bytes;
+#define IS_REFUSED(over)                                                                           \
+    cpl_collective_is_refused(over, &(struct cpl_arguments){root, count, sendcount, datatype, op,  \
+                                                            sendbuf, recvbuf, buffer})
+
+#define ENTERS(name, via, over, parameters, arguments)                                             \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        if (IS_REFUSED(over))                                                                      \
+            return PMPI_##name arguments;                                                          \
+        before_other(over);                                                                        \
+        return cpl_collective_##name arguments;                                                    \
+    }
+#define REDUCES(name, via, over, parameters, arguments)                                            \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        if (IS_REFUSED(over))                                                                      \
+            return PMPI_##name arguments;                                                          \
+        if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
+            cpl_neighbor_before_collective(comm);                                                  \
+            cpl_context.last_exchange = NULL;                                                      \
+            return result;                                                                         \
+        }                                                                                          \
+        before_other(over);                                                                        \
+        return cpl_collective_##name arguments;                                                    \
+    }
+#define INITIATES(name, via, parameters, arguments)                                                \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result;                                                                                \
+        if (cpl_context.active && request && !IS_REFUSED(comm) &&                                  \
+            cpl_pt2pt_iallreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))   \
+            return result;                                                                         \
+        return PMPI_##name arguments;                                                              \
+    }
+#define WITH_RESULT(...) (__VA_ARGS__, &result)
+#define REORDERS(name, via, over, parameters, arguments)                                           \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        int result;                                                                                \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        before_other(over);                                                                        \
+        if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
+            return result;                                                                         \
+        return cpl_collective_##name arguments;                                                    \
+    }
+#define OPENS(name, via, over, parameters, arguments)                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        cpl_pt2pt_before_open(over);                                                               \
+        cpl_neighbor_before_collective(over);                                                      \
+        return cpl_collective_##name arguments;                                                    \
+    }
+#define WINDOWS(name, via, over, parameters, arguments)                                            \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        cpl_pt2pt_before_open(over);                                                               \
+        cpl_neighbor_before_collective(over);                                                      \
+        int result = cpl_collective_##name arguments;                                              \
+        if (result == MPI_SUCCESS)                                                                 \
+            cpl_window_opened(over, *win);                                                         \
+        return result;                                                                             \
+    }
+#define JOINS ENTERS
+#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
+    ENTERS(name, via, comm, parameters, arguments)
+#define GATHERS(name, via, nonblocking, parameters, arguments, ...)                                \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        if (IS_REFUSED(comm))                                                                      \
+            return PMPI_##name arguments;                                                          \
+        if (!cpl_quiet_collective(comm))                                                           \
+            before_collective(comm);                                                               \
+        if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
+            return cpl_collective_##name arguments;                                                \
+        struct cpl_allgather_call call = __VA_ARGS__;                                              \
+        int result;                                                                                \
+        if (cpl_allgather_carry(&call, &result))                                                   \
+            return result;                                                                         \
+        result = cpl_collective_##name arguments;                                                  \
+        cpl_allgather_passed(&call);                                                               \
+        return result;                                                                             \
+    }
+/* The state ends before MPI begins: callbacks of the program's attributes may still use the
+ * communicator, and find it MPI's alone. */
+#define FREES(name, via, parameters, arguments)                                                    \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active || !comm || *comm == MPI_COMM_NULL)                                \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        struct cpl_dying dying;                                                                    \
+        cpl_comm_state_before_free(*comm, &dying);                                                 \
+        int result = PMPI_##name arguments;                                                        \
+        cpl_comm_state_after_free(&dying);                                                         \
+        return result;                                                                             \
+    }
+#define WAITS(name, via, gather, parameters, arguments)                                            \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        gather;                                                                                    \
+        return PMPI_##name arguments;                                                              \
+    }
+#include "shim/tables/collectives.def"

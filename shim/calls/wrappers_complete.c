@@ -1,0 +1,104 @@
+/* The intercepted completion calls (doc/point-to-point.md): batches leave, and while anything is
+ * managed they poll. */
+#include "shim/calls/pt2pt_complete.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#define EXPORT   __attribute__((visibility("default")))
+#define NOINLINE __attribute__((noinline))
+
+/* Whether a completion call is MPI's without a further look. */
+static inline bool passes(void)
+{
+    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed() &&
+                                   cpl_context.n_active_requests == 0 && !cpl_context.timed.of);
+}
+
+/* Whether a completion call has to poll, or may be given requests that MPI does not know; batches
+ * leave in any case. */
+static bool polls(void)
+{
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+    return cpl_pt2pt_any_managed() || cpl_context.n_active_requests > 0;
+}
+
+/* The end of a call that may have waited: for the time of a batch in a profile run. */
+static int ended(int result)
+{
+    if (cpl_context.timed.signature)
+        cpl_profile_call_ended();
+    return result;
+}
+
+/* A call that does not pass is a function of its own, so that one that does saves no registers. */
+#define COMPLETION(name, parameters, arguments, is_right, carried)                                 \
+    static NOINLINE int watched_##name parameters                                                  \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        return polls() && (is_right) ? (carried) : ended(PMPI_##name arguments);                   \
+    }                                                                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        return passes() ? PMPI_##name arguments : watched_##name arguments;                        \
+    }
+
+static int request_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    cpl_pt2pt_poll();
+    struct cpl_request *managed = cpl_request_active(request);
+    if (!managed)
+        return PMPI_Request_get_status(request, flag, status);
+    *flag = cpl_request_is_done(managed);
+    if (*flag)
+        cpl_request_status(managed, status);
+    return MPI_SUCCESS;
+}
+
+/* Arguments that MPI refuses. MPI_STATUS_IGNORE is a null pointer in some implementations. */
+static bool has_status(const MPI_Status *status)
+{
+    return status || status == MPI_STATUS_IGNORE;
+}
+
+static bool has_statuses(int count, const MPI_Status *statuses)
+{
+    return statuses || statuses == MPI_STATUSES_IGNORE || count == 0;
+}
+
+static bool is_array(int count, const MPI_Request *requests)
+{
+    return count >= 0 && (requests || count == 0);
+}
+
+COMPLETION(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status),
+           (request, flag, status), flag &&status, request_status(request, flag, status))
+COMPLETION(Wait, (MPI_Request * request, MPI_Status *status), (request, status), request &&status,
+           cpl_complete_one(request, NULL, status))
+COMPLETION(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status),
+           request &&flag &&status, cpl_complete_one(request, flag, status))
+COMPLETION(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+           (count, requests, statuses), is_array(count, requests) && has_statuses(count, statuses),
+           cpl_complete_all(count, requests, NULL, statuses))
+COMPLETION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+           (count, requests, flag, statuses),
+           is_array(count, requests) && flag && has_statuses(count, statuses),
+           cpl_complete_all(count, requests, flag, statuses))
+COMPLETION(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+           (count, requests, index, status),
+           is_array(count, requests) && index && has_status(status),
+           cpl_complete_any(count, requests, index, NULL, status))
+COMPLETION(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+           (count, requests, index, flag, status),
+           is_array(count, requests) && index && flag && has_status(status),
+           cpl_complete_any(count, requests, index, flag, status))
+COMPLETION(Waitsome,
+           (int count, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[]),
+           (count, requests, n_done, indices, statuses),
+           is_array(count, requests) && n_done && indices && has_statuses(count, statuses),
+           cpl_complete_some(count, requests, n_done, indices, statuses, true))
+COMPLETION(Testsome,
+           (int count, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[]),
+           (count, requests, n_done, indices, statuses),
+           is_array(count, requests) && n_done && indices && has_statuses(count, statuses),
+           cpl_complete_some(count, requests, n_done, indices, statuses, false))

@@ -1,0 +1,41 @@
+/* The intercepted calls of others.def: MPI's, but not at the same time as the helper thread's
+ * (service.h). */
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+
+#include <mpi.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define BEGINS(name, via, parameters, arguments)                                                   \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.service.on)                                                               \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        return PMPI_##name arguments;                                                              \
+    }
+#define HANDLES BEGINS
+#define TESTS(name, via, parameters, arguments)                                                    \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        if (cpl_context.n_open_batches > 0)                                                        \
+            cpl_pt2pt_leave();                                                                     \
+        if (cpl_pt2pt_any_managed())                                                               \
+            cpl_pt2pt_poll();                                                                      \
+        return PMPI_##name arguments;                                                              \
+    }
+#define STAYS(name, via, parameters, arguments)                                                    \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        cpl_away_alone();                                                                          \
+        return PMPI_##name arguments;                                                              \
+    }
+#include "shim/tables/others.def"

@@ -1,0 +1,98 @@
+/* The intercepted probes (doc/point-to-point.md): batches leave, and while anything is managed they
+ * poll. Where nothing is, a call costs three branches. */
+#include "shim/calls/pt2pt_messages.h"
+#include "shim/calls/wrappers_pt2pt.h"
+
+#include <mpi.h>
+
+/* Whether probes on a communicator are the shim's. */
+static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
+{
+    struct cpl_span none;
+    return cpl_pt2pt_managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
+}
+
+/* Whether probes on all communicators are MPI's, and no batch has to leave. */
+static inline bool probes_pass(void)
+{
+    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed());
+}
+
+WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    CPL_INSIDE;
+    int flag = 0, result = MPI_SUCCESS;
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state && has_status(status))
+        return cpl_pt2pt_probe(state, source, tag, NULL, status);
+    if (!cpl_pt2pt_any_managed() || !has_status(status))
+        return PMPI_Probe(source, tag, comm, status);
+    while (result == MPI_SUCCESS && !flag) {
+        cpl_pt2pt_poll();
+        result = PMPI_Iprobe(source, tag, comm, &flag, status);
+    }
+    return result;
+}
+
+EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    if (probes_pass())
+        return PMPI_Probe(source, tag, comm, status);
+    return watched_Probe(source, tag, comm, status);
+}
+
+WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    CPL_INSIDE;
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state && flag && has_status(status))
+        return cpl_pt2pt_probe(state, source, tag, flag, status);
+    if (cpl_pt2pt_any_managed())
+        cpl_pt2pt_poll();
+    return PMPI_Iprobe(source, tag, comm, flag, status);
+}
+
+EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    if (probes_pass())
+        return PMPI_Iprobe(source, tag, comm, flag, status);
+    return watched_Iprobe(source, tag, comm, flag, status);
+}
+
+EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    int flag = 0, result = MPI_SUCCESS;
+    if (!cpl_context.active)
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    CPL_INSIDE;
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state && message && has_status(status))
+        return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
+    cpl_wrap_note_blind(comm);
+    if (!cpl_pt2pt_any_managed() || !message || !has_status(status))
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    while (result == MPI_SUCCESS && !flag) {
+        cpl_pt2pt_poll();
+        result = PMPI_Improbe(source, tag, comm, &flag, message, status);
+    }
+    return result;
+}
+
+EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                       MPI_Status *status)
+{
+    if (!cpl_context.active)
+        return PMPI_Improbe(source, tag, comm, flag, message, status);
+    CPL_INSIDE;
+    leave();
+    struct cpl_comm_state *state = managed(comm, source, tag);
+    if (state && flag && message && has_status(status))
+        return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
+    cpl_wrap_note_blind(comm);
+    if (cpl_pt2pt_any_managed())
+        cpl_pt2pt_poll();
+    return PMPI_Improbe(source, tag, comm, flag, message, status);
+}

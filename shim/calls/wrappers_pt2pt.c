@@ -1,0 +1,356 @@
+/* The intercepted point-to-point calls (doc/point-to-point.md). Each is MPI's unless its
+ * communicator is managed; while learning it is noted; while anything is managed, calls that wait
+ * poll. Switched off, a call costs one branch. */
+#include "shim/calls/wrappers_pt2pt.h"
+#include "shim/calls/pt2pt_buffered.h"
+#include "shim/calls/pt2pt_complete.h"
+#include "shim/calls/pt2pt_messages.h"
+#include "shim/calls/pt2pt_persistent.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#include <mpi.h>
+
+/* The state of a communicator that is still learning; NULL: there is nothing to note. */
+static struct cpl_comm_state *learning(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
+        return state;
+    if (state && !cpl_context.service.on) {
+        cpl_context_recent(comm)->alone = true;
+        cpl_context.alone_comm = comm;
+    }
+    return NULL;
+}
+
+void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag)
+{
+    struct cpl_comm_state *state = learning(comm);
+    if (state)
+        cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
+}
+
+void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag, bool blocking)
+{
+    struct cpl_comm_state *state = learning(comm);
+    if (state)
+        cpl_pt2pt_learn_receive(state, source, tag, blocking);
+}
+
+void cpl_wrap_note_blind(MPI_Comm comm)
+{
+    if (cpl_context.active)
+        cpl_wrap_note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, false);
+}
+
+void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,
+                            const MPI_Status *status)
+{
+    if (result == MPI_SUCCESS && source != MPI_PROC_NULL)
+        cpl_wrap_note_receive(comm, status->MPI_SOURCE, status->MPI_TAG, true);
+    else
+        cpl_wrap_note_receive(comm, source, tag, true);
+}
+
+static int send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
+                enum cpl_send_mode mode)
+{
+    struct cpl_sending sending;
+    int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
+    return result == MPI_SUCCESS ? cpl_pt2pt_finish_send(&sending) : result;
+}
+
+static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
+                 enum cpl_send_mode mode, MPI_Request *request)
+{
+    struct cpl_sending sending;
+    int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
+    return result == MPI_SUCCESS ? cpl_pt2pt_request_send(state, &sending, request) : result;
+}
+
+/* A nonblocking send by MPI. While something is managed, MPI_Buffer_detach must not have to wait in
+ * MPI: what is buffered meanwhile is kept by the shim. */
+#define START_FORM(name, mode, count_t)                                                            \
+    static int start_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,  \
+                            MPI_Comm comm, MPI_Request *request)                                   \
+    {                                                                                              \
+        int result;                                                                                \
+        if ((mode) == CPL_SEND_BUFFERED && cpl_pt2pt_any_managed() &&                              \
+            cpl_buffered_isend(buf, count, type, dest, tag, comm, request, &result))               \
+            return result;                                                                         \
+        return PMPI_##name(buf, count, type, dest, tag, comm, request);                            \
+    }
+#define ISEND(name, mode)                                                                          \
+    START_FORM(name, mode, int)                                                                    \
+    START_FORM(name##_c, mode, MPI_Count)
+#include "shim/tables/pt2pt.def"
+
+#define SEND_FORM(name, nonblocking, mode, count_t)                                                \
+    WATCHED watched_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,   \
+                           MPI_Comm comm)                                                          \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_span span;                                                                      \
+        MPI_Request request;                                                                       \
+        struct cpl_comm_state *state =                                                             \
+            cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
+        if (state)                                                                                 \
+            return send(state, &span, dest, tag, mode);                                            \
+        cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
+        if (!cpl_pt2pt_any_managed())                                                              \
+            return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
+        int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
+        return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE)         \
+                                     : result;                                                     \
+    }                                                                                              \
+    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
+                          MPI_Comm comm)                                                           \
+    {                                                                                              \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
+        return watched_##name(buf, count, type, dest, tag, comm);                                  \
+    }
+#define SEND(name, nonblocking, mode)                                                              \
+    SEND_FORM(name, nonblocking, mode, int)                                                        \
+    SEND_FORM(name##_c, nonblocking##_c, mode, MPI_Count)
+#include "shim/tables/pt2pt.def"
+
+#define ISEND_FORM(name, mode, count_t)                                                            \
+    WATCHED watched_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,   \
+                           MPI_Comm comm, MPI_Request *request)                                    \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_span span;                                                                      \
+        struct cpl_comm_state *state =                                                             \
+            cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
+        if (state && request)                                                                      \
+            return isend(state, &span, dest, tag, mode, request);                                  \
+        cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
+        return start_##name(buf, count, type, dest, tag, comm, request);                           \
+    }                                                                                              \
+    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
+        return watched_##name(buf, count, type, dest, tag, comm, request);                         \
+    }
+#define ISEND(name, mode)                                                                          \
+    ISEND_FORM(name, mode, int)                                                                    \
+    ISEND_FORM(name##_c, mode, MPI_Count)
+#include "shim/tables/pt2pt.def"
+
+static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
+                MPI_Status *status)
+{
+    struct cpl_receive receive;
+    cpl_pt2pt_post(state, &receive, span, source, tag);
+    return cpl_pt2pt_finish_receive(state, &receive, status);
+}
+
+#define RECV_FORM(name, nonblocking, count_t)                                                      \
+    WATCHED watched_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,       \
+                           MPI_Comm comm, MPI_Status *status)                                      \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_span span;                                                                      \
+        MPI_Status own;                                                                            \
+        MPI_Request request;                                                                       \
+        leave();                                                                                   \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
+        struct cpl_comm_state *state =                                                             \
+            cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
+        if (state && has_status(status))                                                           \
+            return recv(state, &span, source, tag, status);                                        \
+        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
+        int result;                                                                                \
+        if (!cpl_pt2pt_any_managed() || source == MPI_PROC_NULL || !has_status(status)) {          \
+            result = PMPI_##name(buf, count, type, source, tag, comm, to);                         \
+        } else {                                                                                   \
+            result = PMPI_##nonblocking(buf, count, type, source, tag, comm, &request);            \
+            if (result == MPI_SUCCESS)                                                             \
+                result = cpl_pt2pt_wait(&request, to);                                             \
+        }                                                                                          \
+        cpl_wrap_note_received(comm, source, tag, result, to);                                     \
+        return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
+                          MPI_Comm comm, MPI_Status *status)                                       \
+    {                                                                                              \
+        if (passes(comm) && cpl_context.n_open_batches == 0)                                       \
+            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
+        return watched_##name(buf, count, type, source, tag, comm, status);                        \
+    }
+RECV_FORM(Recv, Irecv, int)
+RECV_FORM(Recv_c, Irecv_c, MPI_Count)
+
+#define IRECV_FORM(name, count_t)                                                                  \
+    WATCHED watched_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,       \
+                           MPI_Comm comm, MPI_Request *request)                                    \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_span span;                                                                      \
+        struct cpl_comm_state *state =                                                             \
+            cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
+        if (state && request)                                                                      \
+            return cpl_pt2pt_irecv(state, &span, source, tag, request);                            \
+        cpl_wrap_note_receive(comm, source, tag, false);                                           \
+        return PMPI_##name(buf, count, type, source, tag, comm, request);                          \
+    }                                                                                              \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        if (passes(comm))                                                                          \
+            return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
+        return watched_##name(buf, count, type, source, tag, comm, request);                       \
+    }
+IRECV_FORM(Irecv, int)
+IRECV_FORM(Irecv_c, MPI_Count)
+
+/* Whether a message handle is the shim's and MPI would receive it so; describes the buffer. */
+static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI_Datatype type,
+                     struct cpl_span *span)
+{
+    return message && cpl_pt2pt_has_message(*message) &&
+           cpl_pt2pt_describe(buf, count, type, 0, true, span);
+}
+
+#define MRECV_FORM(name, nonblocking, count_t)                                                     \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, MPI_Message *message,       \
+                          MPI_Status *status)                                                      \
+    {                                                                                              \
+        struct cpl_span span;                                                                      \
+        MPI_Request request;                                                                       \
+        if (!cpl_pt2pt_any_managed() || !message || *message == MPI_MESSAGE_NO_PROC ||             \
+            !has_status(status))                                                                   \
+            return PMPI_##name(buf, count, type, message, status);                                 \
+        CPL_INSIDE;                                                                                \
+        leave();                                                                                   \
+        if (is_taken(message, buf, count, type, &span))                                            \
+            return cpl_pt2pt_mrecv(&span, message, status);                                        \
+        int result = PMPI_##nonblocking(buf, count, type, message, &request);                      \
+        return result == MPI_SUCCESS ? cpl_pt2pt_wait(&request, status) : result;                  \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking(void *buf, count_t count, MPI_Datatype type,                      \
+                                 MPI_Message *message, MPI_Request *request)                       \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        struct cpl_span span;                                                                      \
+        if (cpl_context.active && request && is_taken(message, buf, count, type, &span))           \
+            return cpl_pt2pt_imrecv(&span, message, request);                                      \
+        return PMPI_##nonblocking(buf, count, type, message, request);                             \
+    }
+MRECV_FORM(Mrecv, Imrecv, int)
+MRECV_FORM(Mrecv_c, Imrecv_c, MPI_Count)
+
+static void add_persistent(int result, const MPI_Request *request, void *buf, MPI_Count count,
+                           MPI_Datatype type, int peer, int tag, MPI_Comm comm, bool receives,
+                           enum cpl_send_mode mode)
+{
+    if (result == MPI_SUCCESS && cpl_context.active)
+        cpl_persistent_add(*request, &(struct cpl_persistent_call){.receives = receives,
+                                                                   .mode = mode,
+                                                                   .buffer = buf,
+                                                                   .count = count,
+                                                                   .type = type,
+                                                                   .peer = peer,
+                                                                   .tag = tag,
+                                                                   .comm = comm});
+}
+
+#define SEND_INIT_FORM(name, mode, count_t)                                                        \
+    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result = PMPI_##name(buf, count, type, dest, tag, comm, request);                      \
+        add_persistent(result, request, (void *)(uintptr_t)buf, count, type, dest, tag, comm,      \
+                       false, mode);                                                               \
+        return result;                                                                             \
+    }
+#define SEND_INIT(name, mode)                                                                      \
+    SEND_INIT_FORM(name, mode, int)                                                                \
+    SEND_INIT_FORM(name##_c, mode, MPI_Count)
+#include "shim/tables/pt2pt.def"
+
+#define RECV_INIT_FORM(name, count_t)                                                              \
+    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
+        add_persistent(result, request, buf, count, type, source, tag, comm, true,                 \
+                       CPL_SEND_STANDARD);                                                         \
+        return result;                                                                             \
+    }
+RECV_INIT_FORM(Recv_init, int)
+RECV_INIT_FORM(Recv_init_c, MPI_Count)
+
+EXPORT int MPI_Start(MPI_Request *request)
+{
+    CPL_INSIDE;
+    return cpl_context.active && request ? cpl_persistent_start(request) : PMPI_Start(request);
+}
+
+EXPORT int MPI_Startall(int count, MPI_Request requests[])
+{
+    CPL_INSIDE;
+    int result = MPI_SUCCESS;
+    if (!cpl_context.active || count < 0 || !requests)
+        return PMPI_Startall(count, requests);
+    for (int k = 0; k < count && result == MPI_SUCCESS; k++)
+        result = cpl_persistent_start(&requests[k]);
+    return result;
+}
+
+EXPORT int MPI_Request_free(MPI_Request *request)
+{
+    CPL_INSIDE;
+    struct cpl_request *managed = request ? cpl_request_active(*request) : NULL;
+    if (managed && !managed->persistent) {
+        cpl_request_free(managed, request);
+        return MPI_SUCCESS;
+    }
+    if (cpl_context.active && request)
+        cpl_persistent_free(*request);
+    return PMPI_Request_free(request);
+}
+
+/* Sends are not taken back: cancelling one that is managed has no effect. */
+EXPORT int MPI_Cancel(MPI_Request *request)
+{
+    CPL_INSIDE;
+    struct cpl_request *managed = request ? cpl_request_active(*request) : NULL;
+    if (!managed)
+        return PMPI_Cancel(request);
+    if (managed->receives && !managed->collective && !managed->sends)
+        cpl_match_cancel(&managed->receive);
+    return MPI_SUCCESS;
+}
+
+/* What was buffered has left when the buffer is the program's again: waited for while polling. */
+#define DETACH_FORM(name, count_t)                                                                 \
+    EXPORT int MPI_##name(void *buffer, count_t *size)                                             \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        if (cpl_context.active && buffer && size) {                                                \
+            leave();                                                                               \
+            cpl_buffered_detach();                                                                 \
+        }                                                                                          \
+        return PMPI_##name(buffer, size);                                                          \
+    }
+DETACH_FORM(Buffer_detach, int)
+DETACH_FORM(Buffer_detach_c, MPI_Count)
+
+#define ATTACH_FORM(name, count_t)                                                                 \
+    EXPORT int MPI_##name(void *buffer, count_t size)                                              \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result = PMPI_##name(buffer, size);                                                    \
+        if (result == MPI_SUCCESS)                                                                 \
+            cpl_buffered_attach(size);                                                             \
+        return result;                                                                             \
+    }
+ATTACH_FORM(Buffer_attach, int)
+ATTACH_FORM(Buffer_attach_c, MPI_Count)

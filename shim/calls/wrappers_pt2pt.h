@@ -1,0 +1,52 @@
+/* What the wrappers of point-to-point calls share. */
+#ifndef CARPOOL_WRAPPERS_PT2PT_H
+#define CARPOOL_WRAPPERS_PT2PT_H
+
+#include "shim/calls/pt2pt_calls.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/comm_state.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* What a call does that does not pass: a function of its own with the same parameters, so that a
+ * call that passes saves no registers and jumps on. */
+#define WATCHED static __attribute__((noinline)) int
+
+/* Whether a call is MPI's without a further look. */
+static inline bool passes(MPI_Comm comm)
+{
+    if (comm == cpl_context.alone_comm || !cpl_context.active)
+        return true;
+    if (cpl_context.service.on) /* what waits must poll */
+        return false;
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    return comm == recent->comm && recent->alone;
+}
+
+/* A call that may wait: batches leave. */
+static inline void leave(void)
+{
+    if (cpl_context.n_open_batches > 0)
+        cpl_pt2pt_leave();
+}
+
+/* Whether a call has a status or does without; MPI refuses another null pointer. */
+static inline bool has_status(const MPI_Status *status)
+{
+    return status || status == MPI_STATUS_IGNORE;
+}
+
+/* While a communicator is learning: a message is sent, a receive is posted (or, blocking, over), or
+ * what goes by the communicator is not all seen, so that it stays MPI's. */
+void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag);
+void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag, bool blocking);
+void cpl_wrap_note_blind(MPI_Comm comm);
+
+/* After a blocking receive by MPI: what came is known even of wildcards. */
+void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,
+                            const MPI_Status *status);
+
+#endif

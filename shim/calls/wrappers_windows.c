@@ -1,0 +1,87 @@
+/* The intercepted calls on windows that wait for other ranks' posts and locks (away_window.h). */
+#include "shim/calls/away_window.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+
+#include <mpi.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
+{
+    CPL_INSIDE;
+    int result = PMPI_Win_post(group, assert, win);
+    if (cpl_context.active && result == MPI_SUCCESS)
+        cpl_window_posted(group, assert, win);
+    return result;
+}
+
+EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active) {
+        cpl_away_alone();
+        cpl_window_before_start(group, assert, win);
+    }
+    return PMPI_Win_start(group, assert, win);
+}
+
+EXPORT int MPI_Win_wait(MPI_Win win)
+{
+    int flag = 0, result = MPI_SUCCESS;
+    if (!cpl_context.active)
+        return PMPI_Win_wait(win);
+    CPL_INSIDE;
+    cpl_away_alone();
+    if (!cpl_pt2pt_any_managed())
+        return PMPI_Win_wait(win);
+    while (!flag && result == MPI_SUCCESS) {
+        result = PMPI_Win_test(win, &flag);
+        if (!flag)
+            cpl_pt2pt_poll();
+    }
+    return result;
+}
+
+EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active) {
+        cpl_away_alone();
+        cpl_window_before_lock(lock_type == MPI_LOCK_EXCLUSIVE, rank, win);
+    }
+    return PMPI_Win_lock(lock_type, rank, assert, win);
+}
+
+EXPORT int MPI_Win_unlock(int rank, MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active)
+        cpl_away_alone();
+    int result = PMPI_Win_unlock(rank, win);
+    if (cpl_context.active)
+        cpl_window_unlocked(rank, win);
+    return result;
+}
+
+EXPORT int MPI_Win_lock_all(int assert, MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active) {
+        cpl_away_alone();
+        cpl_window_before_lock(false, CPL_ALL_RANKS, win);
+    }
+    return PMPI_Win_lock_all(assert, win);
+}
+
+EXPORT int MPI_Win_unlock_all(MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active)
+        cpl_away_alone();
+    int result = PMPI_Win_unlock_all(win);
+    if (cpl_context.active)
+        cpl_window_unlocked(CPL_ALL_RANKS, win);
+    return result;
+}

@@ -1,0 +1,538 @@
+/* Reductions that carry messages (embed.h). */
+#include "shim/carry/embed.h"
+
+#include "planner/hypercube.h"
+#include "shim/base/log.h"
+#include "shim/carry/embed_probe.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/collective.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define NO_STEP (-1)
+
+/* A reduction from its start to its end on this rank. */
+struct cpl_reduction {
+    struct cpl_reduction *next;
+    struct cpl_comm_state *state;
+    struct cpl_embed_kind *kind;
+    struct cpl_hypercube cube;
+    void *vector;   /* the program's, or below */
+    size_t bytes;   /* of it */
+    bool runs;      /* it is the first one pending, and its messages are on their way */
+    int32_t awaits; /* the step whose message is to come; NO_STEP: none, it is over */
+    bool over;      /* for the blocking call that made it */
+    struct cpl_request *request; /* of a nonblocking one; NULL: it blocks */
+};
+
+/* The steps, then two of the ranks that fold. */
+static int n_slots(int size)
+{
+    return cpl_hypercube_of(size).n_steps + 2;
+}
+
+bool cpl_embed_init(struct cpl_comm_state *state)
+{
+    struct cpl_embed *embed = &state->pt2pt.embed;
+    if (embed->slot)
+        return true;
+    embed->n_slots = n_slots(state->size);
+    embed->slot = calloc(2 * (size_t)embed->n_slots, sizeof *embed->slot);
+    return embed->slot;
+}
+
+void cpl_embed_free(struct cpl_embed *embed)
+{
+    struct cpl_reduction *r, *next;
+    LL_FOREACH_SAFE(embed->spare, r, next)
+    free(r);
+    free(embed->points);
+    free(embed->slot);
+    free(embed->cargo);
+    *embed = (struct cpl_embed){.on = false};
+}
+
+/* --- cargo */
+
+static bool reserve(struct cpl_embed *embed, size_t bytes)
+{
+    if (embed->used + bytes <= embed->room)
+        return true;
+    size_t room = 2 * (embed->used + bytes) + 4096;
+    unsigned char *cargo = realloc(embed->cargo, room);
+    if (!cargo)
+        return false;
+    embed->cargo = cargo;
+    embed->room = room;
+    return true;
+}
+
+static void send_alone(struct cpl_pt2pt *p, const unsigned char *segment)
+{
+    struct cpl_segment head;
+    memcpy(&head, segment, sizeof head);
+    cpl_rides_send(&p->rides, head.dest, segment, cpl_segment_bytes(&head), 1);
+    p->embed.n_late++;
+}
+
+/* Room in the cargo for a segment; NULL: there is no memory. */
+static unsigned char *load(struct cpl_embed *embed, size_t bytes)
+{
+    if (!reserve(embed, bytes))
+        return NULL;
+    if (embed->used == 0)
+        embed->since = PMPI_Wtime();
+    embed->used += bytes;
+    return embed->cargo + embed->used - bytes;
+}
+
+unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment)
+{
+    size_t bytes = cpl_segment_bytes(segment);
+    unsigned char *at = load(&p->embed, bytes);
+    if (!at)
+        return NULL;
+    if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
+        memset(at + bytes - 8, 0, 8);
+    memcpy(at, segment, sizeof *segment);
+    return at + sizeof *segment;
+}
+
+/* A segment has come, or begins here. */
+static void take_in(struct cpl_pt2pt *p, const unsigned char *segment)
+{
+    struct cpl_segment head;
+    memcpy(&head, segment, sizeof head);
+    size_t bytes = cpl_segment_bytes(&head);
+    bool arrives = head.dest == p->rides.rank;
+    unsigned char *at = arrives ? NULL : load(&p->embed, bytes);
+    if (arrives)
+        p->rides.deliver(p->rides.context, &head, segment + sizeof head);
+    else if (at)
+        memcpy(at, segment, bytes);
+    else
+        send_alone(p, segment);
+    if (head.source != p->rides.rank && head.dest != p->rides.rank)
+        p->rides.forwarded += head.ride_bytes;
+}
+
+void cpl_embed_release(struct cpl_comm_state *state, bool all)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_embed *embed = &p->embed;
+    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < p->rides.hold_seconds))
+        return;
+    for (size_t at = 0; at < embed->used;) {
+        struct cpl_segment head;
+        memcpy(&head, embed->cargo + at, sizeof head);
+        send_alone(p, embed->cargo + at);
+        at += cpl_segment_bytes(&head);
+    }
+    embed->used = 0;
+}
+
+static struct cpl_embed_slot *slot_of(struct cpl_embed *embed, uint32_t number, int32_t step)
+{
+    return &embed->slot[(number % 2) * (uint32_t)embed->n_slots + (uint32_t)step];
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+/* On the way: the vector's bytes, padded, then the segments. In front of both: how many these are.
+ */
+void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
+                       const unsigned char *bytes, size_t n)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_embed_slot *slot = slot_of(&p->embed, number, step);
+    uint64_t vector = 0;
+    memcpy(&vector, bytes, sizeof vector);
+    memcpy(slot->vector, bytes + sizeof vector, vector);
+    slot->came = true;
+    for (size_t at = sizeof vector + padded(vector); at < n;) {
+        struct cpl_segment head;
+        memcpy(&head, bytes + at, sizeof head);
+        take_in(p, bytes + at);
+        at += cpl_segment_bytes(&head);
+    }
+}
+
+/* --- one reduction */
+
+/* The numbers of the two steps before and after the others, which come behind them. */
+static int32_t fold_step(const struct cpl_reduction *r)
+{
+    return r->cube.n_steps;
+}
+
+static int32_t unfold_step(const struct cpl_reduction *r)
+{
+    return r->cube.n_steps + 1;
+}
+
+/* Sends the vector to a rank, and the cargo whose corner has `value` in the bits of `mask`. What
+ * there is no room for goes on alone. */
+static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int value)
+{
+    struct cpl_pt2pt *p = &r->state->pt2pt;
+    struct cpl_embed *embed = &p->embed;
+    uint64_t bytes = r->bytes;
+    struct cpl_flight *flight = cpl_rides_open(&p->rides, sizeof bytes + padded(r->bytes));
+    size_t kept = 0;
+    memcpy(flight->bytes + flight->used, &bytes, sizeof bytes);
+    if (r->bytes > 0)
+        memcpy(flight->bytes + flight->used + sizeof bytes, r->vector, r->bytes);
+    flight->used += sizeof bytes + padded(r->bytes);
+    for (size_t at = 0; at < embed->used;) {
+        struct cpl_segment head;
+        unsigned char *segment = embed->cargo + at, *place = NULL;
+        memcpy(&head, segment, sizeof head);
+        size_t more = cpl_segment_bytes(&head);
+        at += more;
+        if ((cpl_hypercube_corner(&r->cube, head.dest) & mask) != value) {
+            memmove(embed->cargo + kept, segment, more);
+            kept += more;
+            continue;
+        }
+        if (flight->used + more <= CPL_RIDE_BYTES)
+            place = cpl_flight_append(flight, &head);
+        if (place)
+            memcpy(place, segment + sizeof head, head.ride_bytes);
+        else
+            send_alone(p, segment);
+    }
+    embed->used = kept;
+    embed->n_sends++;
+    cpl_rides_send_reduction(&p->rides, flight, to, embed->number, step);
+}
+
+/* Combines another rank's vector with this one's, in the order of points. */
+static void combine(struct cpl_reduction *r, unsigned char *theirs, bool theirs_first)
+{
+    const struct cpl_embed_kind *kind = r->kind;
+    if (r->bytes == 0)
+        return;
+    if (theirs_first) {
+        PMPI_Reduce_local_c(theirs, r->vector, kind->count, kind->type, kind->op);
+        return;
+    }
+    PMPI_Reduce_local_c(r->vector, theirs, kind->count, kind->type, kind->op);
+    memcpy(r->vector, theirs, r->bytes);
+}
+
+/* Enters one of the steps in which all corners exchange, or ends them. */
+static void enter(struct cpl_reduction *r, int32_t k)
+{
+    int rank = r->state->rank, all = (1 << r->cube.n_steps) - 1, bit = 1 << k;
+    int corner = cpl_hypercube_corner(&r->cube, rank);
+    r->awaits = k < r->cube.n_steps ? k : NO_STEP;
+    if (r->awaits != NO_STEP)
+        send(r, cpl_hypercube_rank(&r->cube, corner ^ bit), k, bit, (corner ^ bit) & bit);
+    else if (cpl_hypercube_folds(&r->cube, rank))
+        send(r, cpl_hypercube_companion(&r->cube, rank), unfold_step(r), all, corner);
+}
+
+static void begin(struct cpl_reduction *r)
+{
+    int rank = r->state->rank;
+    r->runs = true;
+    r->awaits = cpl_hypercube_is_guest(&r->cube, rank) ? unfold_step(r) : fold_step(r);
+    if (!cpl_hypercube_folds(&r->cube, rank))
+        enter(r, 0);
+    else if (cpl_hypercube_is_guest(&r->cube, rank))
+        send(r, cpl_hypercube_companion(&r->cube, rank), fold_step(r), 0, 0);
+}
+
+/* The message of the step that it awaits has come. */
+static void step(struct cpl_reduction *r, unsigned char *vector)
+{
+    int32_t k = r->awaits, corner = cpl_hypercube_corner(&r->cube, r->state->rank);
+    if (k == unfold_step(r)) {
+        if (r->bytes > 0)
+            memcpy(r->vector, vector, r->bytes);
+        r->awaits = NO_STEP;
+    } else if (k == fold_step(r)) {
+        combine(r, vector, true);
+        enter(r, 0);
+    } else {
+        combine(r, vector, corner & 1 << k);
+        enter(r, k + 1);
+    }
+}
+
+/* Goes on as far as messages have come. Returns whether it is over. */
+static bool advance(struct cpl_reduction *r, bool *any)
+{
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    while (r->awaits != NO_STEP) {
+        struct cpl_embed_slot *slot = slot_of(embed, embed->number, r->awaits);
+        if (!slot->came)
+            return false;
+        slot->came = false;
+        *any = true;
+        step(r, slot->vector);
+    }
+    return true;
+}
+
+/* It is over, and no longer pending. */
+static void end(struct cpl_reduction *r)
+{
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    embed->number++;
+    embed->n_reductions++;
+    r->over = true;
+    if (!r->request)
+        return;
+    cpl_request_close_collective(r->request, MPI_SUCCESS);
+    LL_PREPEND(embed->spare, r);
+}
+
+bool cpl_embed_progress(struct cpl_comm_state *state)
+{
+    struct cpl_embed *embed = &state->pt2pt.embed;
+    bool any = false;
+    for (struct cpl_reduction *r; (r = embed->pending); any = true) {
+        if (!r->runs)
+            begin(r);
+        if (!advance(r, &any))
+            break;
+        LL_DELETE(embed->pending, r);
+        end(r);
+    }
+    return any;
+}
+
+void cpl_embed_finish(struct cpl_comm_state *state)
+{
+    while (state->pt2pt.embed.pending)
+        cpl_pt2pt_poll();
+}
+
+/* The batch becomes the cargo. While the communicator is learning it has gone to MPI. */
+static void take_batch(struct cpl_pt2pt *p)
+{
+    if (p->phase != CPL_PT2PT_MANAGED)
+        return;
+    for (size_t at = 0; at < p->batch.used;) {
+        struct cpl_segment head;
+        memcpy(&head, p->batch.segments + at, sizeof head);
+        take_in(p, p->batch.segments + at);
+        at += cpl_segment_bytes(&head);
+        p->embed.n_segments++;
+    }
+    cpl_pt2pt_batch_embedded(p);
+}
+
+/* Prepares a reduction of what is in vector. The bits of IN_ORDER kinds, and of those that are to
+ * become it, hang on the order of ranks. */
+static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
+                    struct cpl_embed_kind *kind, const void *input, void *vector)
+{
+    const struct cpl_embed *embed = &state->pt2pt.embed;
+    r->state = state;
+    r->kind = kind;
+    r->cube = cpl_hypercube_of(state->size);
+    if (embed->points && kind->verdict == CPL_EMBED_ANY_ORDER) {
+        r->cube.point_of = embed->points;
+        r->cube.rank_at = embed->points + state->size;
+    }
+    r->vector = vector;
+    r->bytes = (size_t)(kind->count * kind->extent);
+    r->runs = r->over = false;
+    r->request = NULL;
+    if (r->bytes > 0 && input != vector)
+        memcpy(vector, input, r->bytes);
+}
+
+static void put_off(struct cpl_reduction *r)
+{
+    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    r->next = NULL;
+    LL_APPEND(embed->pending, r);
+}
+
+/* --- blocking */
+
+static void carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *input,
+                      void *vector)
+{
+    struct cpl_reduction r;
+    prepare(&r, state, kind, input, vector);
+    take_batch(&state->pt2pt);
+    cpl_neighbor_embed_board(state);
+    put_off(&r);
+    cpl_embed_progress(state);
+    while (!r.over)
+        cpl_pt2pt_poll();
+}
+
+static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
+                  const void *send, void *recv)
+{
+    return cpl_collective_Allreduce(send, recv, (int)kind->count, kind->type, kind->op,
+                                    state->comm);
+}
+
+static int by_mpi_nonblocking(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
+                              const void *send, void *recv, MPI_Request *request)
+{
+    return PMPI_Iallreduce(send, recv, (int)kind->count, kind->type, kind->op, state->comm,
+                           request);
+}
+
+/* Whether ours have MPI's bits on this rank, for all of the vectors. Collective. */
+static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
+{
+    unsigned char input[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    unsigned char ours[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    unsigned char theirs[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    size_t bytes = (size_t)(kind->count * kind->extent);
+    bool equal = true;
+    for (int k = 0; k < CPL_EMBED_PROBES; k++) {
+        MPI_Request request;
+        cpl_embed_probe_fill(input, kind->count, kind->type, kind->op, k, state->rank, state->size);
+        memcpy(theirs, input, bytes); /* with what lies between elements */
+        carry_out(state, kind, input, ours);
+        int result = kind->blocking ? by_mpi(state, kind, input, theirs)
+                                    : by_mpi_nonblocking(state, kind, input, theirs, &request);
+        if (result == MPI_SUCCESS && !kind->blocking)
+            result = cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        equal &= result == MPI_SUCCESS && memcmp(ours, theirs, bytes) == 0;
+    }
+    return equal;
+}
+
+/* All ranks take ours for MPI's, or none. Collective. */
+static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    kind->verdict = CPL_EMBED_COMPARING; /* in the order of ranks */
+    bool trusted = cpl_agree_all(state->private_comm, probe(state, kind));
+    kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
+    if (!trusted && p->phase == CPL_PT2PT_MANAGED)
+        cpl_pt2pt_review_soon(p);
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "embed", "%d ranks, %s reductions of %lld elements: %s", state->size,
+                kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,
+                trusted ? "the bits are MPI's; they carry messages from now on"
+                        : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
+}
+
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
+                                       const void *recv, int64_t count, MPI_Datatype type,
+                                       MPI_Op op, bool blocking)
+{
+    if (count > 0 && (!send || !recv || send == recv))
+        return NULL; /* MPI refuses it */
+    struct cpl_embed_kind *kind =
+        cpl_embed_kind_find(&state->pt2pt.embed.kinds, op, type, count, blocking);
+    bool undecided = kind && kind->verdict == CPL_EMBED_UNDECIDED;
+    state->pt2pt.embed.not_yet = undecided || (kind && kind->verdict == CPL_EMBED_NEW);
+    return kind && kind->verdict != CPL_EMBED_REFUSED && !undecided ? kind : NULL;
+}
+
+/* MPI has carried out the first one. */
+static void judge(struct cpl_embed_kind *kind, int result)
+{
+    kind->verdict = CPL_EMBED_REFUSED;
+    if (result == MPI_SUCCESS)
+        kind->verdict = cpl_embed_judge(kind->count, kind->type, kind->op, kind->blocking);
+    if (kind->verdict == CPL_EMBED_COMPARING && !kind->blocking)
+        kind->verdict = CPL_EMBED_UNDECIDED;
+}
+
+static bool is_tried(const struct cpl_embed_kind *kind)
+{
+    return kind->verdict == CPL_EMBED_NEW || kind->verdict == CPL_EMBED_COMPARING;
+}
+
+int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
+                        void *recv)
+{
+    state->pt2pt.embed.tried |= is_tried(kind);
+    if (kind->verdict == CPL_EMBED_COMPARING)
+        decide(state, kind);
+    if (kind->verdict != CPL_EMBED_NEW && kind->verdict != CPL_EMBED_REFUSED) {
+        carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
+        return MPI_SUCCESS;
+    }
+    int result = by_mpi(state, kind, send, recv);
+    if (kind->verdict == CPL_EMBED_NEW)
+        judge(kind, result);
+    return result;
+}
+
+/* --- nonblocking */
+
+static struct cpl_reduction *new_reduction(struct cpl_embed *embed)
+{
+    struct cpl_reduction *r = embed->spare;
+    if (r)
+        LL_DELETE(embed->spare, r);
+    else
+        r = calloc(1, sizeof *r);
+    return r;
+}
+
+/* Without memory for a request this rank takes part nevertheless, and waits: others need it. */
+static int carry_out_now(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
+                         const void *input, void *recv)
+{
+    carry_out(state, kind, input, recv);
+    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+    return MPI_ERR_NO_MEM;
+}
+
+static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
+                 void *recv, MPI_Request *request)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    const void *input = send == MPI_IN_PLACE ? recv : send;
+    struct cpl_reduction *r = new_reduction(&p->embed);
+    struct cpl_request *made = r ? cpl_request_make(state->comm, true) : NULL;
+    if (!made) {
+        free(r);
+        return carry_out_now(state, kind, input, recv);
+    }
+    prepare(r, state, kind, input, recv);
+    cpl_request_open_collective(made);
+    r->request = made;
+    *request = made->handle;
+    if (cpl_pt2pt_batch_waits(p))
+        take_batch(p);
+    cpl_neighbor_embed_board(state);
+    put_off(r);
+    cpl_embed_progress(state);
+    return MPI_SUCCESS;
+}
+
+int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
+                         const void *send, void *recv, MPI_Request *request)
+{
+    state->pt2pt.embed.tried |= is_tried(kind);
+    if (kind->verdict != CPL_EMBED_NEW)
+        return start(state, kind, send, recv, request);
+    int result = by_mpi_nonblocking(state, kind, send, recv, request);
+    judge(kind, result);
+    return result;
+}
+
+void cpl_embed_decide(struct cpl_comm_state *state)
+{
+    struct cpl_embed_kinds *kinds = &state->pt2pt.embed.kinds;
+    for (int k = 0; k < kinds->n; k++) {
+        if (kinds->kind[k].verdict != CPL_EMBED_UNDECIDED)
+            continue;
+        cpl_embed_finish(state);
+        decide(state, &kinds->kind[k]);
+    }
+}

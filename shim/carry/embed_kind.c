@@ -1,0 +1,117 @@
+/* Kinds of small reductions (embed_kind.h). */
+#include "shim/carry/embed_kind.h"
+
+#include "shim/base/datatype.h"
+#include "shim/carry/embed_probe.h"
+#include "shim/state/context.h"
+
+#include <stddef.h>
+
+static bool is_small(int64_t count, MPI_Datatype type, int64_t *extent)
+{
+    struct cpl_type described = {.handle = type};
+    if (count < 0 || count > CPL_EMBED_VECTOR || !cpl_type_describe(type, &described))
+        return false;
+    *extent = described.extent;
+    return count * described.extent <= CPL_EMBED_VECTOR;
+}
+
+static bool is_integer(MPI_Datatype type)
+{
+    const MPI_Datatype integers[] = {
+        MPI_INT,           MPI_LONG,           MPI_SHORT,     MPI_UNSIGNED,
+        MPI_UNSIGNED_LONG, MPI_UNSIGNED_SHORT, MPI_LONG_LONG, MPI_UNSIGNED_LONG_LONG,
+        MPI_SIGNED_CHAR,   MPI_UNSIGNED_CHAR,  MPI_BYTE,      MPI_INT8_T,
+        MPI_INT16_T,       MPI_INT32_T,        MPI_INT64_T,   MPI_UINT8_T,
+        MPI_UINT16_T,      MPI_UINT32_T,       MPI_UINT64_T,  MPI_C_BOOL,
+        MPI_AINT,          MPI_OFFSET,         MPI_COUNT,     MPI_INTEGER,
+        MPI_LOGICAL};
+    for (size_t k = 0; k < sizeof integers / sizeof *integers; k++)
+        if (type == integers[k])
+            return true;
+    return false;
+}
+
+static bool is_among(MPI_Op op, const MPI_Op *ops, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (op == ops[k])
+            return true;
+    return false;
+}
+
+static bool is_pair_of_integers(MPI_Datatype type)
+{
+    return type == MPI_2INT || type == MPI_SHORT_INT || type == MPI_LONG_INT ||
+           type == MPI_2INTEGER;
+}
+
+/* Of floating-point numbers even the larger of two may be either of two zeros, and what is no
+ * number is neither larger nor smaller. */
+static bool is_exact(MPI_Op op, MPI_Datatype type)
+{
+    const MPI_Op always[] = {MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
+    const MPI_Op of_integers[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD};
+    return is_among(op, always, sizeof always / sizeof *always) ||
+           (is_among(op, of_integers, sizeof of_integers / sizeof *of_integers) &&
+            is_integer(type)) ||
+           ((op == MPI_MAXLOC || op == MPI_MINLOC) && is_pair_of_integers(type));
+}
+
+static bool is_predefined(MPI_Op op)
+{
+    return is_exact(op, MPI_INT) || is_exact(op, MPI_2INT);
+}
+
+static bool is_commutative(MPI_Op op)
+{
+    int flag = 0;
+    return PMPI_Op_commutative(op, &flag) == MPI_SUCCESS && flag;
+}
+
+static bool is_named(MPI_Datatype type)
+{
+    int n_integers, n_addresses, n_types, combiner = MPI_COMBINER_DUP;
+    return PMPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner) ==
+               MPI_SUCCESS &&
+           combiner == MPI_COMBINER_NAMED;
+}
+
+/* A function of the user's may be another one the next time, under the same handle: it is not
+ * compared; and it may be freed before a nonblocking reduction is over. */
+enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
+{
+    bool all = cpl_context.settings.embed == CPL_EMBED_ALL;
+    int64_t extent;
+    if (cpl_context.settings.embed == CPL_EMBED_OFF || !is_small(count, type, &extent) ||
+        !is_named(type))
+        return CPL_EMBED_REFUSED;
+    if (!is_predefined(op))
+        return all && blocking && is_commutative(op) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_REFUSED;
+    if (all || is_exact(op, type))
+        return CPL_EMBED_ANY_ORDER;
+    return cpl_embed_can_probe(type) ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
+}
+
+struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,
+                                           MPI_Datatype type, int64_t count, bool blocking)
+{
+    int64_t extent = 0;
+    for (int k = 0; k < kinds->n; k++) {
+        struct cpl_embed_kind *kind = &kinds->kind[k];
+        if (kind->op == op && kind->type == type && kind->count == count &&
+            kind->blocking == blocking)
+            return kind;
+    }
+    if (kinds->n == CPL_EMBED_KINDS)
+        return NULL;
+    bool small = is_small(count, type, &extent);
+    struct cpl_embed_kind *kind = &kinds->kind[kinds->n++];
+    *kind = (struct cpl_embed_kind){.op = op,
+                                    .type = type,
+                                    .count = count,
+                                    .blocking = blocking,
+                                    .extent = extent,
+                                    .verdict = small ? CPL_EMBED_NEW : CPL_EMBED_REFUSED};
+    return kind;
+}

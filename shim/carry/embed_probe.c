@@ -1,0 +1,150 @@
+/* Vectors that tell orders of reducing apart (embed_probe.h). */
+#include "shim/carry/embed_probe.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum scalar { FLOAT, DOUBLE, LONG_DOUBLE };
+
+/* A datatype's element: scalars, one after the other, and perhaps an int behind them. */
+struct layout {
+    enum scalar scalar;
+    int n;           /* of scalars */
+    size_t index_at; /* bytes; 0: there is no int */
+    size_t extent;
+};
+
+struct float_int {
+    float value;
+    int index;
+};
+struct double_int {
+    double value;
+    int index;
+};
+struct long_double_int {
+    long double value;
+    int index;
+};
+
+static bool find_layout(MPI_Datatype type, struct layout *layout)
+{
+    const struct {
+        MPI_Datatype type;
+        struct layout layout;
+    } known[] = {
+        {MPI_FLOAT, {FLOAT, 1, 0, sizeof(float)}},
+        {MPI_DOUBLE, {DOUBLE, 1, 0, sizeof(double)}},
+        {MPI_LONG_DOUBLE, {LONG_DOUBLE, 1, 0, sizeof(long double)}},
+        {MPI_C_FLOAT_COMPLEX, {FLOAT, 2, 0, 2 * sizeof(float)}},
+        {MPI_C_DOUBLE_COMPLEX, {DOUBLE, 2, 0, 2 * sizeof(double)}},
+        {MPI_C_LONG_DOUBLE_COMPLEX, {LONG_DOUBLE, 2, 0, 2 * sizeof(long double)}},
+        {MPI_REAL, {FLOAT, 1, 0, sizeof(float)}},
+        {MPI_DOUBLE_PRECISION, {DOUBLE, 1, 0, sizeof(double)}},
+        {MPI_COMPLEX, {FLOAT, 2, 0, 2 * sizeof(float)}},
+        {MPI_DOUBLE_COMPLEX, {DOUBLE, 2, 0, 2 * sizeof(double)}},
+        {MPI_FLOAT_INT, {FLOAT, 1, offsetof(struct float_int, index), sizeof(struct float_int)}},
+        {MPI_DOUBLE_INT,
+         {DOUBLE, 1, offsetof(struct double_int, index), sizeof(struct double_int)}},
+        {MPI_LONG_DOUBLE_INT,
+         {LONG_DOUBLE, 1, offsetof(struct long_double_int, index), sizeof(struct long_double_int)}},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        MPI_Aint lower = 0, extent = 0;
+        if (known[k].type != type)
+            continue;
+        *layout = known[k].layout;
+        PMPI_Type_get_extent(type, &lower, &extent); /* Fortran's may be of another size */
+        return extent == (MPI_Aint)layout->extent;
+    }
+    return false;
+}
+
+bool cpl_embed_can_probe(MPI_Datatype type)
+{
+    struct layout layout;
+    return type != MPI_DATATYPE_NULL && find_layout(type, &layout);
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* Of either sign, all bits of the mantissa random, an exponent of up to `spread` either way. */
+static double number(uint64_t random, int spread)
+{
+    double mantissa = 1.0 + (double)(random >> 12) * 0x1p-52;
+    int exponent = (int)(mix(random) % (uint64_t)(2 * spread + 1)) - spread;
+    return ldexp(random & 1 ? -mantissa : mantissa, exponent);
+}
+
+/* For sums: similar magnitudes; widely different ones; two of many that cancel each other. */
+static double summand(uint64_t random, uint64_t common, int k, int rank, int n_ranks,
+                      enum scalar scalar)
+{
+    int first = (int)(common % (uint64_t)n_ranks), large = scalar == FLOAT ? 40 : 70;
+    int other =
+        (first + 1 + (int)(mix(common) % (uint64_t)(n_ranks > 1 ? n_ranks - 1 : 1))) % n_ranks;
+    if (k % 3 == 0)
+        return number(random, 2);
+    if (k % 3 == 1)
+        return number(random, scalar == FLOAT ? 14 : 30);
+    if (rank == first)
+        return ldexp(1, large);
+    return rank == other ? -ldexp(1, large) : number(random, 2);
+}
+
+/* For minima and maxima: zeros of both signs; numbers and what is none. */
+static double extreme(uint64_t random, int k)
+{
+    if (k % 3 != 1)
+        return random & 1 ? -0.0 : 0.0;
+    return random % 5 == 0 ? (double)NAN : number(random, 2);
+}
+
+static double scalar_value(MPI_Op op, int k, int64_t at, int rank, int n_ranks, enum scalar scalar)
+{
+    uint64_t common = mix((uint64_t)k << 40 ^ (uint64_t)at);
+    uint64_t random = mix(common ^ (uint64_t)rank << 20);
+    if (op == MPI_SUM)
+        return summand(random, common, k, rank, n_ranks, scalar);
+    if (op == MPI_PROD)
+        return number(random, 1);
+    return extreme(random, k);
+}
+
+static void put_scalar(unsigned char *to, enum scalar scalar, double value)
+{
+    float single = (float)value;
+    long double wide = (long double)value + (long double)value * 0x1p-60L;
+    if (scalar == FLOAT)
+        memcpy(to, &single, sizeof single);
+    else if (scalar == DOUBLE)
+        memcpy(to, &value, sizeof value);
+    else
+        memcpy(to, &wide, sizeof wide);
+}
+
+void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op op, int k,
+                          int rank, int n_ranks)
+{
+    const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(long double)};
+    struct layout layout;
+    if (!find_layout(type, &layout))
+        return;
+    unsigned char *to = vector;
+    memset(to, 0, (size_t)count * layout.extent);
+    for (int64_t i = 0; i < count; i++, to += layout.extent) {
+        for (int j = 0; j < layout.n; j++)
+            put_scalar(to + (size_t)j * sizes[layout.scalar], layout.scalar,
+                       scalar_value(op, k, i * layout.n + j, rank, n_ranks, layout.scalar));
+        int index = (int)(mix((uint64_t)rank * 64 + (uint64_t)k) % 1000);
+        if (layout.index_at)
+            memcpy(to + layout.index_at, &index, sizeof index);
+    }
+}

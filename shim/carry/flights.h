@@ -1,0 +1,64 @@
+/* The buffers of rides (rides.h): filled with segments, given to MPI, and used again when MPI has
+ * sent them.
+ *
+ * Order of calls: a zeroed struct, cpl_flights_init, take, append, send or spare, cpl_flights_free.
+ * One buffer is kept in reserve, large enough for any ride: where memory has run out everything
+ * goes by it, one ride after the other, and nothing is lost. Cost: nothing is allocated once there
+ * are as many buffers, and of such a size, as are needed at a time; whether rides have been sent is
+ * looked at only when no buffer is left. Thread rule: one thread.
+ */
+#ifndef CARPOOL_FLIGHTS_H
+#define CARPOOL_FLIGHTS_H
+
+#include "shim/carry/match.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A ride that is being filled or sent. */
+struct cpl_flight {
+    struct cpl_flight *next; /* spare */
+    size_t used, room;
+    uint32_t n_segments;
+    unsigned char *bytes; /* begins with room for a header */
+};
+
+struct cpl_flights {
+    struct cpl_flight *spare;   /* not in use */
+    struct cpl_flight *reserve; /* the one of the size of all, */
+    bool reserve_is_free;
+    size_t most_bytes;          /* that a ride has, with its header */
+    int n_made, room;           /* buffers made; places in the three arrays below */
+    int n_flying, reap_at;      /* that MPI is sending; at how many to look at them again */
+    struct cpl_flight **flying; /* these */
+    MPI_Request *request;       /* theirs */
+    int *landed;
+};
+
+/* Makes the reserve; false when memory ran out. */
+bool cpl_flights_init(struct cpl_flights *flights, size_t most_bytes);
+
+/* An empty ride with room for a header of `head` bytes and `more` behind it. Waits, when memory has
+ * run out, until the one in reserve has been sent, which needs nothing of its receiver but its
+ * posted receives. */
+struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head, size_t more);
+
+/* A ride that is not to be sent. */
+void cpl_flights_spare(struct cpl_flights *flights, struct cpl_flight *flight);
+
+/* Makes room for more bytes behind those that are used. Returns false when memory ran out. */
+bool cpl_flight_make_room(struct cpl_flight *flight, size_t more);
+
+/* Appends a segment. Returns where its payload belongs; NULL when memory ran out. */
+unsigned char *cpl_flight_append(struct cpl_flight *flight, const struct cpl_segment *segment);
+
+/* Gives a ride to MPI. Returns false when MPI refuses it: it is lost, and the log says so. */
+bool cpl_flights_send(struct cpl_flights *flights, struct cpl_flight *flight, int dest, int tag,
+                      MPI_Comm comm);
+
+/* Waits until all rides have been sent; frees all. */
+void cpl_flights_free(struct cpl_flights *flights);
+
+#endif

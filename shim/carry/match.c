@@ -1,0 +1,421 @@
+/* The matching engine (match.h). */
+#include "shim/carry/match.h"
+
+#include "shim/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define SPARE_BYTES 512 /* payloads up to this size wait in memory that is used again */
+
+bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm, int straight_tag)
+{
+    *match = (struct cpl_match){
+        .size = size, .private_comm = private_comm, .straight_tag = straight_tag};
+    match->sources = calloc((size_t)size, sizeof *match->sources);
+    return match->sources;
+}
+
+static void free_arrivals(struct cpl_arrival *list)
+{
+    while (list) {
+        struct cpl_arrival *next = list->next_of;
+        free(list);
+        list = next;
+    }
+}
+
+static void disown(struct cpl_receive *list)
+{
+    struct cpl_receive *receive;
+    DL_FOREACH(list, receive)
+    {
+        receive->match = NULL;
+    }
+}
+
+void cpl_match_free(struct cpl_match *match)
+{
+    struct cpl_arrival *arrival, *next_awaited;
+    for (arrival = match->awaited; arrival; arrival = next_awaited) {
+        next_awaited = arrival->next_awaited;
+        if (arrival->receive) /* it is in no other queue */
+            free(arrival);
+    }
+    for (int i = 0; match->sources && i < match->size; i++) {
+        free_arrivals(match->sources[i].early);
+        free_arrivals(match->sources[i].unexpected);
+        disown(match->sources[i].posted);
+    }
+    disown(match->posted_any);
+    while (match->spare) {
+        struct cpl_arrival *next = match->spare->next;
+        free(match->spare);
+        match->spare = next;
+    }
+    free(match->sources);
+    match->sources = NULL;
+}
+
+void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bool cancelled)
+{
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    status->MPI_SOURCE = source;
+    status->MPI_TAG = tag;
+    PMPI_Status_set_elements_x(status, MPI_BYTE, bytes);
+    PMPI_Status_set_cancelled(status, cancelled);
+}
+
+static void finish(struct cpl_match *match, struct cpl_receive *receive)
+{
+    receive->done = true;
+    cpl_type_release(&receive->span.type);
+    if (receive->abandoned)
+        match->drop(match->context, receive);
+}
+
+/* A straight payload is on its way into the program's buffer, or cannot be. */
+static void expect_payload(struct cpl_match *match, struct cpl_receive *receive, int error)
+{
+    receive->error = error;
+    if (error == MPI_SUCCESS)
+        DL_APPEND(match->straight, receive);
+    else
+        finish(match, receive);
+}
+
+/* The payload comes as a message of its own, straight into the program's buffer. */
+static void receive_straight(struct cpl_match *match, struct cpl_receive *receive, int source)
+{
+    const struct cpl_span *span = &receive->span;
+    expect_payload(match, receive,
+                   PMPI_Irecv_c(span->address, span->count, span->type.handle, source,
+                                match->straight_tag, match->private_comm, &receive->inner));
+}
+
+void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
+                             MPI_Message *message)
+{
+    const struct cpl_span *span = &receive->span;
+    receive->match = match;
+    expect_payload(
+        match, receive,
+        PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &receive->inner));
+}
+
+/* A message and a receive have found each other. */
+static void found(struct cpl_match *match, struct cpl_receive *receive,
+                  const struct cpl_segment *segment)
+{
+    int64_t room = cpl_span_bytes(&receive->span);
+    receive->from = segment->source;
+    receive->from_tag = segment->tag;
+    receive->bytes = segment->bytes < room ? segment->bytes : room;
+    if (segment->flags & CPL_SEGMENT_SYNCHRONOUS)
+        match->acknowledge(match->context, segment);
+}
+
+static void take_payload(struct cpl_match *match, struct cpl_receive *receive,
+                         const struct cpl_segment *segment, const unsigned char *payload)
+{
+    receive->error = cpl_span_unpack(&receive->span, payload, segment->bytes);
+    finish(match, receive);
+}
+
+static bool fits(int source, int tag, const struct cpl_segment *segment)
+{
+    return (source == MPI_ANY_SOURCE || source == segment->source) &&
+           (tag == MPI_ANY_TAG || tag == segment->tag);
+}
+
+static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segment *segment,
+                                 const unsigned char *payload)
+{
+    size_t room = segment->ride_bytes < SPARE_BYTES ? SPARE_BYTES : segment->ride_bytes;
+    struct cpl_arrival *arrival = match->spare;
+    if (arrival && room == SPARE_BYTES)
+        match->spare = arrival->next;
+    else
+        arrival = malloc(sizeof *arrival + room);
+    if (!arrival) {
+        cpl_log(CPL_LOG_ERROR, "match", "no memory for a message of %lld bytes from rank %d",
+                (long long)segment->bytes, segment->source);
+        return NULL;
+    }
+    arrival->room = room;
+    arrival->awaited = false;
+    arrival->message = MPI_MESSAGE_NULL;
+    arrival->receive = NULL;
+    arrival->segment = *segment;
+    if (segment->ride_bytes)
+        memcpy(arrival->payload, payload, segment->ride_bytes);
+    return arrival;
+}
+
+static void discard(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    if (arrival->room > SPARE_BYTES) {
+        free(arrival);
+        return;
+    }
+    arrival->next = match->spare;
+    match->spare = arrival;
+}
+
+/* ---- the queues ---- */
+
+static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive)
+{
+    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
+                                     ? &match->posted_any
+                                     : &match->sources[receive->source].posted;
+    receive->posted = true;
+    receive->order = match->n_posted++;
+    match->n_open++;
+    DL_APPEND(*queue, receive);
+}
+
+static void dequeue_receive(struct cpl_match *match, struct cpl_receive *receive)
+{
+    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
+                                     ? &match->posted_any
+                                     : &match->sources[receive->source].posted;
+    receive->posted = false;
+    match->n_open--;
+    DL_DELETE(*queue, receive);
+}
+
+static void enqueue_arrival(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    struct cpl_match_source *source = &match->sources[arrival->segment.source];
+    DL_APPEND(match->unexpected, arrival);
+    DL_APPEND2(source->unexpected, arrival, prev_of, next_of);
+}
+
+static void dequeue_arrival(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    struct cpl_match_source *source = &match->sources[arrival->segment.source];
+    DL_DELETE(match->unexpected, arrival);
+    DL_DELETE2(source->unexpected, arrival, prev_of, next_of);
+}
+
+static struct cpl_receive *first_fitting(struct cpl_receive *queue,
+                                         const struct cpl_segment *segment)
+{
+    while (queue && !fits(queue->source, queue->tag, segment))
+        queue = queue->next;
+    return queue;
+}
+
+/* The receive that was posted first of those that fit. */
+static struct cpl_receive *find_receive(const struct cpl_match *match,
+                                        const struct cpl_segment *segment)
+{
+    struct cpl_receive *named = first_fitting(match->sources[segment->source].posted, segment);
+    struct cpl_receive *any = first_fitting(match->posted_any, segment);
+    if (!named || !any)
+        return named ? named : any;
+    return named->order < any->order ? named : any;
+}
+
+struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag)
+{
+    struct cpl_arrival *arrival;
+    if (source == MPI_ANY_SOURCE) {
+        for (arrival = match->unexpected; arrival; arrival = arrival->next)
+            if (fits(source, tag, &arrival->segment))
+                return arrival;
+        return NULL;
+    }
+    for (arrival = match->sources[source].unexpected; arrival; arrival = arrival->next_of)
+        if (fits(source, tag, &arrival->segment))
+            return arrival;
+    return NULL;
+}
+
+/* ---- matching ---- */
+
+/* Payloads that go straight are taken out of MPI's queue in the order in which they were sent, of
+ * each source; this one's is. */
+static void payload_came(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
+    match->sources[arrival->segment.source].n_awaited--;
+    arrival->awaited = false;
+    if (!arrival->receive)
+        return;
+    cpl_match_receive_taken(match, arrival->receive, &arrival->message);
+    discard(match, arrival);
+}
+
+static int poll_awaited(struct cpl_match *match)
+{
+    struct cpl_arrival *arrival;
+    int n = 0;
+    for (; (arrival = match->awaited); n++) {
+        int flag = 0;
+        if (PMPI_Improbe(arrival->segment.source, match->straight_tag, match->private_comm, &flag,
+                         &arrival->message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+            !flag)
+            break;
+        payload_came(match, arrival);
+    }
+    return n;
+}
+
+static void await_payload(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    arrival->awaited = true;
+    match->sources[arrival->segment.source].n_awaited++;
+    DL_APPEND2(match->awaited, arrival, prev_awaited, next_awaited);
+    poll_awaited(match);
+}
+
+/* A receive takes a message that has waited for it. */
+static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
+                         struct cpl_arrival *arrival)
+{
+    found(match, receive, &arrival->segment);
+    if (arrival->awaited) {
+        arrival->receive = receive;
+        cpl_type_keep(&receive->span.type);
+        return;
+    }
+    if (arrival->segment.flags & CPL_SEGMENT_STRAIGHT)
+        cpl_match_receive_taken(match, receive, &arrival->message);
+    else
+        take_payload(match, receive, &arrival->segment, arrival->payload);
+    discard(match, arrival);
+}
+
+/* A message whose turn it is. Returns false when memory ran out. */
+static bool match_message(struct cpl_match *match, const struct cpl_segment *segment,
+                          const unsigned char *payload)
+{
+    struct cpl_receive *receive = find_receive(match, segment);
+    bool straight = segment->flags & CPL_SEGMENT_STRAIGHT;
+    bool in_turn = !straight || match->sources[segment->source].n_awaited == 0;
+    struct cpl_arrival *arrival = receive && in_turn ? NULL : store(match, segment, payload);
+    if (!arrival && !(receive && in_turn))
+        return false;
+    if (receive)
+        dequeue_receive(match, receive);
+    else
+        enqueue_arrival(match, arrival);
+    if (receive && arrival) {
+        found(match, receive, segment);
+        arrival->receive = receive;
+    } else if (receive) {
+        found(match, receive, segment);
+        if (straight)
+            receive_straight(match, receive, segment->source);
+        else
+            take_payload(match, receive, segment, payload);
+    }
+    if (straight && arrival)
+        await_payload(match, arrival);
+    return true;
+}
+
+/* Messages of a source whose turn has come with the one before. */
+static bool match_early(struct cpl_match *match, struct cpl_match_source *source)
+{
+    bool done = true;
+    for (struct cpl_arrival *arrival = source->early; arrival;) {
+        if (arrival->segment.number != source->expected) {
+            arrival = arrival->next_of;
+            continue;
+        }
+        DL_DELETE2(source->early, arrival, prev_of, next_of);
+        match->n_early--;
+        source->expected++;
+        done &= match_message(match, &arrival->segment, arrival->payload);
+        discard(match, arrival);
+        arrival = source->early; /* from the beginning */
+    }
+    return done;
+}
+
+bool cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segment,
+                       const unsigned char *payload)
+{
+    struct cpl_match_source *source = &match->sources[segment->source];
+    bool done;
+    if (segment->number != source->expected) {
+        struct cpl_arrival *arrival = store(match, segment, payload);
+        if (arrival)
+            DL_APPEND2(source->early, arrival, prev_of, next_of);
+        match->n_early += arrival != NULL;
+        done = arrival;
+    } else {
+        source->expected++;
+        done = match_message(match, segment, payload);
+        done = (!source->early || match_early(match, source)) && done;
+    }
+    if (!done && match->lost)
+        match->lost(match->context);
+    return done;
+}
+
+void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
+{
+    dequeue_arrival(match, arrival);
+    if (arrival->segment.flags & CPL_SEGMENT_SYNCHRONOUS)
+        match->acknowledge(match->context, &arrival->segment);
+}
+
+void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
+{
+    struct cpl_arrival *arrival = cpl_match_probe(match, receive->source, receive->tag);
+    receive->match = match;
+    if (!arrival) {
+        /* The program may free its datatype before the message comes. */
+        cpl_type_keep(&receive->span.type);
+        enqueue_receive(match, receive);
+        return;
+    }
+    dequeue_arrival(match, arrival);
+    take_arrival(match, receive, arrival);
+}
+
+bool cpl_match_cancel(struct cpl_receive *receive)
+{
+    if (!receive->posted)
+        return false;
+    if (receive->match)
+        dequeue_receive(receive->match, receive);
+    receive->posted = false;
+    receive->cancelled = true;
+    receive->from = MPI_ANY_SOURCE;
+    receive->from_tag = MPI_ANY_TAG;
+    receive->done = true;
+    cpl_type_release(&receive->span.type);
+    return true;
+}
+
+bool cpl_match_is_idle(const struct cpl_match *match)
+{
+    return match->n_open == 0 && match->n_early == 0 && !cpl_match_has_straight(match) &&
+           !match->unexpected;
+}
+
+int cpl_match_poll(struct cpl_match *match)
+{
+    struct cpl_receive *receive, *next;
+    int n = poll_awaited(match);
+    DL_FOREACH_SAFE(match->straight, receive, next)
+    {
+        MPI_Status status;
+        int flag = 0;
+        int error = PMPI_Test(&receive->inner, &flag, &status);
+        if (error == MPI_SUCCESS && !flag)
+            continue;
+        receive->error = error;
+        DL_DELETE(match->straight, receive);
+        finish(match, receive);
+        n++;
+    }
+    return n;
+}

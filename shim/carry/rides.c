@@ -1,0 +1,594 @@
+/* Rides (rides.h). */
+#include "shim/carry/rides.h"
+
+#include "shim/base/log.h"
+#include "shim/base/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RIDE_TAG    1000
+#define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
+#define N_RECEIVES  8
+#define N_INSTANCES 8 /* of a plan that can be under way at once, a power of two */
+
+struct header {
+    int32_t plan;
+    uint32_t instance;
+    int32_t wave;
+    uint32_t n_segments;
+};
+
+/* An out-edge of an instance. */
+struct edge {
+    struct cpl_flight *flight; /* what it holds; NULL: nothing */
+    int32_t missing;           /* in-edges that have not come */
+    bool own_missing;          /* own segments have not come */
+    bool left;
+};
+
+struct instance {
+    bool used;
+    uint32_t number;
+    double since; /* when it began to hold; 0: it holds nothing */
+    int32_t n_left;
+    struct edge *edge; /* n_out */
+    bool *came;        /* n_in */
+};
+
+struct cpl_ride_plan {
+    struct cpl_rank_plan slice;
+    int32_t *words;
+    uint32_t mine; /* instances that this rank has begun */
+    struct instance instance[N_INSTANCES];
+    int32_t *next_edge; /* per in-segment: the out-edge it goes on by, -1: none */
+    int32_t *next_slot;
+    int32_t *own_edge; /* per own payload */
+    int32_t *own_slot;
+    bool *has_own;    /* per out-edge */
+    int32_t n_first;  /* out-edges that wait for none; */
+    int32_t *leaving; /* all out-edges, these first, in the order in which they leave; and as much
+                         room */
+    int32_t n_own;
+};
+
+/* A ride with room for so many bytes of segments. */
+static struct cpl_flight *take_flight(struct cpl_rides *rides, size_t bytes)
+{
+    return cpl_flights_take(&rides->flights, sizeof(struct header), bytes);
+}
+
+/* Gives a ride to MPI. */
+static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
+                     struct header header)
+{
+    header.n_segments = flight->n_segments;
+    cpl_work_combined(flight->n_segments, (int64_t)flight->used);
+    memcpy(flight->bytes, &header, sizeof header);
+    if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
+        rides->sent++;
+}
+
+static struct header no_plan(void)
+{
+    return (struct header){.plan = CPL_NO_PLAN};
+}
+
+/* Segments in memory, as many at a time as a ride carries. */
+void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
+                    uint32_t n)
+{
+    while (n > 0) {
+        size_t part = 0;
+        uint32_t n_part = 0;
+        while (n_part < n) {
+            struct cpl_segment segment;
+            memcpy(&segment, segments + part, sizeof segment);
+            size_t more = cpl_segment_bytes(&segment);
+            if (n_part > 0 && sizeof(struct header) + part + more > CPL_RIDE_BYTES)
+                break;
+            part += more;
+            n_part++;
+        }
+        struct cpl_flight *flight = take_flight(rides, part);
+        memcpy(flight->bytes + flight->used, segments, part);
+        flight->used += part;
+        flight->n_segments = n_part;
+        take_off(rides, flight, dest, no_plan());
+        segments += part;
+        bytes -= part;
+        n -= n_part;
+    }
+}
+
+struct cpl_flight *cpl_rides_open(struct cpl_rides *rides, size_t bytes)
+{
+    return take_flight(rides, bytes);
+}
+
+void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
+                              uint32_t number, int32_t step)
+{
+    take_off(rides, flight, dest, (struct header){REDUCTION, number, step, 0});
+}
+
+/* Copies a payload from memory, or when there is a span from the program's buffer. */
+static int copy_payload(unsigned char *to, const struct cpl_segment *segment,
+                        const unsigned char *payload, const struct cpl_span *span)
+{
+    if (segment->ride_bytes == 0)
+        return MPI_SUCCESS;
+    if (span)
+        return cpl_span_pack(span, to);
+    memcpy(to, payload, segment->ride_bytes);
+    return MPI_SUCCESS;
+}
+
+/* One segment straight to its destination. Returns the error of packing it: then nothing is sent.
+ */
+static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment,
+                      const unsigned char *payload, const struct cpl_span *span)
+{
+    struct cpl_segment alone = *segment;
+    struct cpl_flight *flight = take_flight(rides, cpl_segment_bytes(segment));
+    alone.slot = CPL_NO_SLOT;
+    int result = copy_payload(cpl_flight_append(flight, &alone), &alone, payload, span);
+    if (result == MPI_SUCCESS)
+        take_off(rides, flight, alone.dest, no_plan());
+    else
+        cpl_flights_spare(&rides->flights, flight);
+    return result;
+}
+
+int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
+                        const struct cpl_span *span)
+{
+    return send_alone(rides, segment, NULL, span);
+}
+
+/* Lets an out-edge go with what it holds. */
+static void leave(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+{
+    struct cpl_ride_plan *plan = rides->plan[p];
+    struct edge *edge = &instance->edge[e];
+    struct cpl_flight *flight = edge->flight ? edge->flight : take_flight(rides, 0);
+    if (edge->flight)
+        rides->n_holding--;
+    edge->flight = NULL;
+    edge->left = true;
+    take_off(rides, flight, plan->slice.out_to[e],
+             (struct header){p, instance->number, plan->slice.out_wave[e], 0});
+    if (++instance->n_left == plan->slice.n_out)
+        instance->used = false;
+}
+
+static void leave_if_ready(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+{
+    struct edge *edge = &instance->edge[e];
+    if (edge->left || edge->missing > 0 || edge->own_missing)
+        return;
+    rides->in_time++;
+    leave(rides, p, instance, e);
+}
+
+/* Lets everything go that an instance holds; edges that hold nothing leave without a ride. */
+static void release(struct cpl_rides *rides, int p, struct instance *instance)
+{
+    int32_t n_out = rides->plan[p]->slice.n_out;
+    for (int32_t e = 0; e < n_out && instance->used; e++) {
+        struct edge *edge = &instance->edge[e];
+        if (edge->left)
+            continue;
+        if (edge->flight) {
+            rides->late++;
+            leave(rides, p, instance, e);
+        } else {
+            edge->left = true;
+            instance->n_left++;
+        }
+    }
+    instance->used = false;
+}
+
+/* The instance of a number; NULL when it is over. */
+static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number)
+{
+    struct cpl_ride_plan *plan = rides->plan[p];
+    struct instance *instance = &plan->instance[number % N_INSTANCES];
+    if (instance->used && instance->number == number)
+        return instance;
+    if ((int32_t)(number - instance->number) <= 0)
+        return NULL; /* it has been here; numbers begin with 1 */
+    if (instance->used)
+        release(rides, p, instance);
+    instance->used = plan->slice.n_out > 0;
+    instance->number = number;
+    instance->since = 0;
+    instance->n_left = 0;
+    for (int32_t e = 0; e < plan->slice.n_out; e++)
+        instance->edge[e] =
+            (struct edge){.missing = plan->slice.out_waits[e], .own_missing = plan->has_own[e]};
+    if (plan->slice.n_in)
+        memset(instance->came, 0, (size_t)plan->slice.n_in * sizeof *instance->came);
+    return instance->used ? instance : NULL;
+}
+
+/* An out-edge that can still take a segment. What would have to go by the reserve does not wait for
+ * others: then it goes alone. */
+static bool has_place(const struct cpl_rides *rides, const struct edge *edge,
+                      const struct cpl_segment *segment)
+{
+    size_t more = cpl_segment_bytes(segment);
+    if (edge->left || (edge->flight && edge->flight->used + more > CPL_RIDE_BYTES))
+        return false;
+    return !edge->flight ||
+           (edge->flight != rides->flights.reserve && cpl_flight_make_room(edge->flight, more));
+}
+
+/* Puts a segment into an out-edge; straight to its destination when that has left. Returns the
+ * error of packing it: then it is not sent. */
+static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, int32_t slot,
+               const struct cpl_segment *segment, const unsigned char *payload,
+               const struct cpl_span *span)
+{
+    struct edge *edge = instance ? &instance->edge[e] : NULL;
+    if (!edge || !has_place(rides, edge, segment))
+        return send_alone(rides, segment, payload, span);
+    struct cpl_flight *flight = edge->flight;
+    if (!flight)
+        flight = take_flight(rides, cpl_segment_bytes(segment));
+    if (flight == rides->flights.reserve) {
+        cpl_flights_spare(&rides->flights, flight);
+        return send_alone(rides, segment, payload, span);
+    }
+    struct cpl_segment riding = *segment;
+    riding.slot = slot;
+    size_t used = flight->used;
+    int result = copy_payload(cpl_flight_append(flight, &riding), segment, payload, span);
+    if (result != MPI_SUCCESS) {
+        flight->used = used;
+        flight->n_segments--;
+        if (!edge->flight)
+            cpl_flights_spare(&rides->flights, flight);
+        return result;
+    }
+    rides->n_holding += !edge->flight;
+    edge->flight = flight;
+    if (instance->since <= 0)
+        instance->since = PMPI_Wtime();
+    return MPI_SUCCESS;
+}
+
+void cpl_rides_begin(struct cpl_rides *rides, int plan)
+{
+    rides->plan[plan]->mine++;
+}
+
+static int put_own(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
+                   const unsigned char *payload, const struct cpl_span *span)
+{
+    const struct cpl_ride_plan *p = rides->plan[plan];
+    if (k < 0 || k >= p->n_own || p->own_edge[k] < 0)
+        return send_alone(rides, segment, payload, span);
+    return put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,
+               payload, span);
+}
+
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
+                   const unsigned char *payload)
+{
+    put_own(rides, plan, k, segment, payload, NULL);
+}
+
+int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
+                       const struct cpl_segment *segment, const struct cpl_span *span)
+{
+    return put_own(rides, plan, k, segment, NULL, span);
+}
+
+void cpl_rides_end(struct cpl_rides *rides, int plan)
+{
+    struct cpl_ride_plan *p = rides->plan[plan];
+    struct instance *instance = find_instance(rides, plan, p->mine);
+    for (int32_t k = 0; instance && k < p->slice.n_out && instance->used; k++) {
+        int32_t e = p->leaving[k];
+        instance->edge[e].own_missing = false;
+        leave_if_ready(rides, plan, instance, e);
+    }
+}
+
+/* The next instance has the same number: what others hold for this one is late once, not from now
+ * on. */
+void cpl_rides_abandon(struct cpl_rides *rides, int plan)
+{
+    cpl_rides_end(rides, plan);
+    rides->plan[plan]->mine--;
+}
+
+/* In-edges are in the order of waves, then senders. */
+static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave)
+{
+    int32_t low = 0, high = slice->n_in;
+    while (low < high) {
+        int32_t e = (low + high) / 2;
+        if (slice->in_wave[e] < wave || (slice->in_wave[e] == wave && slice->in_from[e] < from))
+            low = e + 1;
+        else
+            high = e;
+    }
+    bool found = low < slice->n_in && slice->in_wave[low] == wave && slice->in_from[low] == from;
+    return found ? low : -1;
+}
+
+/* A segment of a ride: delivered, forwarded by the plan, or sent straight to its destination. */
+static void handle_segment(struct cpl_rides *rides, const struct header *header,
+                           struct instance *instance, int32_t in_edge,
+                           const struct cpl_segment *segment, const unsigned char *payload)
+{
+    if (segment->dest == rides->rank) {
+        rides->deliver(rides->context, segment, payload);
+        return;
+    }
+    rides->forwarded += segment->ride_bytes;
+    for (double end = rides->delay_seconds > 0 ? PMPI_Wtime() + rides->delay_seconds : 0;
+         end > 0 && PMPI_Wtime() < end;)
+        ;
+    const struct cpl_ride_plan *plan = in_edge >= 0 ? rides->plan[header->plan] : NULL;
+    int32_t s = plan && segment->slot >= 0 ? plan->slice.in_first[in_edge] + segment->slot : -1;
+    bool known = s >= 0 && s < plan->slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;
+    if (known)
+        put(rides, instance, plan->next_edge[s], plan->next_slot[s], segment, payload, NULL);
+    else
+        send_alone(rides, segment, payload, NULL);
+}
+
+/* Out-edges that waited for in-edge e of an instance. */
+static void in_edge_came(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+{
+    const struct cpl_rank_plan *slice = &rides->plan[p]->slice;
+    if (!instance->used || instance->came[e])
+        return;
+    instance->came[e] = true;
+    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1]; k++)
+        instance->edge[slice->in_feed[k]].missing--;
+    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1] && instance->used;
+         k++)
+        leave_if_ready(rides, p, instance, slice->in_feed[k]);
+}
+
+static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *bytes, size_t n)
+{
+    struct header header;
+    struct instance *instance = NULL;
+    int32_t in_edge = -1;
+    memcpy(&header, bytes, sizeof header);
+    cpl_work_combined(header.n_segments, (int64_t)n);
+    if (header.plan == REDUCTION) {
+        rides->reduction(rides->context, header.instance, header.wave, bytes + sizeof header,
+                         n - sizeof header);
+        return;
+    }
+    if (header.plan >= 0 && header.plan < rides->n_plans) {
+        in_edge = find_in_edge(&rides->plan[header.plan]->slice, from, header.wave);
+        if (in_edge >= 0)
+            instance = find_instance(rides, header.plan, header.instance);
+    }
+    size_t at = sizeof header;
+    for (uint32_t k = 0; k < header.n_segments && at + sizeof(struct cpl_segment) <= n; k++) {
+        struct cpl_segment segment;
+        memcpy(&segment, bytes + at, sizeof segment);
+        handle_segment(rides, &header, instance, in_edge, &segment, bytes + at + sizeof segment);
+        at += cpl_segment_bytes(&segment);
+    }
+    if (instance)
+        in_edge_came(rides, header.plan, instance, in_edge);
+}
+
+static void post_receive(struct cpl_rides *rides, int k)
+{
+    PMPI_Irecv(rides->buffer + (size_t)k * CPL_RIDE_BYTES, CPL_RIDE_BYTES, MPI_BYTE, MPI_ANY_SOURCE,
+               RIDE_TAG, rides->comm, &rides->receive[k]);
+}
+
+static void release_old(struct cpl_rides *rides)
+{
+    double now = PMPI_Wtime();
+    for (int p = 0; p < rides->n_plans; p++)
+        for (int k = 0; k < N_INSTANCES; k++) {
+            struct instance *instance = &rides->plan[p]->instance[k];
+            if (instance->used && instance->since > 0 &&
+                now - instance->since > rides->hold_seconds)
+                release(rides, p, instance);
+        }
+}
+
+/* All that have come, beginning with the receive that was posted first. */
+bool cpl_rides_poll(struct cpl_rides *rides)
+{
+    MPI_Status status[N_RECEIVES];
+    int n = 0, index[N_RECEIVES], first = 0;
+    if (PMPI_Testsome(N_RECEIVES, rides->receive, &n, index, status) != MPI_SUCCESS || n <= 0) {
+        if (rides->n_holding > 0)
+            release_old(rides);
+        return false;
+    }
+    while (first < n && index[first] < rides->next_receive)
+        first++;
+    for (int k = 0; k < n; k++) {
+        int bytes, at = (first + k) % n, r = index[at];
+        rides->received++;
+        rides->next_receive = (r + 1) % N_RECEIVES;
+        PMPI_Get_count(&status[at], MPI_BYTE, &bytes);
+        handle_ride(rides, status[at].MPI_SOURCE, rides->buffer + (size_t)r * CPL_RIDE_BYTES,
+                    (size_t)bytes);
+        post_receive(rides, r);
+    }
+    return true;
+}
+
+void cpl_rides_release(struct cpl_rides *rides)
+{
+    for (int p = 0; p < rides->n_plans; p++)
+        for (int k = 0; k < N_INSTANCES; k++)
+            if (rides->plan[p]->instance[k].used)
+                release(rides, p, &rides->plan[p]->instance[k]);
+}
+
+bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
+{
+    rides->comm = comm;
+    rides->hold_seconds = hold_seconds;
+    PMPI_Comm_rank(comm, &rides->rank);
+    PMPI_Comm_size(comm, &rides->size);
+    rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
+    rides->buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
+    if (!cpl_flights_init(&rides->flights, CPL_RIDE_BYTES) || !rides->receive || !rides->buffer) {
+        cpl_flights_free(&rides->flights);
+        free(rides->receive);
+        free(rides->buffer);
+        rides->receive = NULL;
+        rides->buffer = NULL;
+        return false;
+    }
+    for (int k = 0; k < N_RECEIVES; k++)
+        post_receive(rides, k);
+    return true;
+}
+
+static void free_plan(struct cpl_rides *rides, struct cpl_ride_plan *plan)
+{
+    if (!plan)
+        return;
+    for (int k = 0; k < N_INSTANCES; k++) {
+        for (int32_t e = 0; plan->instance[k].edge && e < plan->slice.n_out; e++)
+            if (plan->instance[k].edge[e].flight)
+                cpl_flights_spare(&rides->flights, plan->instance[k].edge[e].flight);
+        free(plan->instance[k].edge);
+        free(plan->instance[k].came);
+    }
+    free(plan->next_edge);
+    free(plan->next_slot);
+    free(plan->own_edge);
+    free(plan->own_slot);
+    free(plan->has_own);
+    free(plan->leaving);
+    free(plan->words);
+    free(plan);
+}
+
+/* Where in-segments and own payloads go on. */
+static void find_ways(struct cpl_ride_plan *plan)
+{
+    const struct cpl_rank_plan *slice = &plan->slice;
+    for (int32_t s = 0; s < slice->n_in_segments; s++)
+        plan->next_edge[s] = -1;
+    for (int32_t k = 0; k < plan->n_own; k++)
+        plan->own_edge[k] = -1;
+    for (int32_t e = 0; e < slice->n_out; e++)
+        for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++) {
+            int32_t source = slice->out_source[s], slot = s - slice->out_first[e];
+            if (source >= 0) {
+                plan->next_edge[source] = e;
+                plan->next_slot[source] = slot;
+            } else {
+                plan->own_edge[-1 - source] = e;
+                plan->own_slot[-1 - source] = slot;
+                plan->has_own[e] = true;
+            }
+        }
+}
+
+static bool allocate_plan(struct cpl_ride_plan *plan)
+{
+    const struct cpl_rank_plan *slice = &plan->slice;
+    size_t n_in = (size_t)slice->n_in_segments + 1, n_out = (size_t)slice->n_out + 1;
+    for (int32_t s = 0; s < slice->n_out_segments; s++)
+        if (-slice->out_source[s] > plan->n_own)
+            plan->n_own = -slice->out_source[s];
+    plan->next_edge = calloc(n_in, sizeof *plan->next_edge);
+    plan->next_slot = calloc(n_in, sizeof *plan->next_slot);
+    plan->own_edge = calloc((size_t)plan->n_own + 1, sizeof *plan->own_edge);
+    plan->own_slot = calloc((size_t)plan->n_own + 1, sizeof *plan->own_slot);
+    plan->has_own = calloc(n_out, sizeof *plan->has_own);
+    plan->leaving = calloc(2 * n_out, sizeof *plan->leaving);
+    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot &&
+                plan->has_own && plan->leaving;
+    for (int k = 0; k < N_INSTANCES && done; k++) {
+        plan->instance[k].edge = calloc(n_out, sizeof(struct edge));
+        plan->instance[k].came = calloc((size_t)slice->n_in + 1, sizeof(bool));
+        done = plan->instance[k].edge && plan->instance[k].came;
+    }
+    return done;
+}
+
+/* At first in the plan's order. */
+static void set_leaving(struct cpl_ride_plan *plan)
+{
+    const struct cpl_rank_plan *slice = &plan->slice;
+    int32_t at = 0;
+    for (int waits = 0; waits < 2; waits++) {
+        for (int32_t e = 0; e < slice->n_out; e++)
+            if ((slice->out_waits[e] > 0) == waits)
+                plan->leaving[at++] = e;
+        plan->n_first = waits ? plan->n_first : at;
+    }
+}
+
+int32_t cpl_rides_n_sends(const struct cpl_rides *rides, int plan)
+{
+    return rides->plan[plan]->slice.n_out;
+}
+
+int32_t cpl_rides_first_sends(const struct cpl_rides *rides, int plan, int32_t *to)
+{
+    const struct cpl_ride_plan *p = rides->plan[plan];
+    for (int32_t k = 0; k < p->n_first && to; k++)
+        to[k] = p->slice.out_to[p->leaving[k]];
+    return p->n_first;
+}
+
+void cpl_rides_set_order(struct cpl_rides *rides, int plan, const int64_t *order)
+{
+    struct cpl_ride_plan *p = rides->plan[plan];
+    int32_t *before = p->leaving + p->slice.n_out;
+    memcpy(before, p->leaving, (size_t)p->n_first * sizeof *before);
+    for (int32_t k = 0; k < p->n_first; k++)
+        p->leaving[k] = before[order[k]];
+}
+
+int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
+{
+    struct cpl_error error = {""};
+    struct cpl_ride_plan *plan = calloc(1, sizeof *plan);
+    if (!plan || rides->n_plans == CPL_MAX_RIDE_PLANS ||
+        cpl_rank_plan_view(words, n_words, &plan->slice, &error)) {
+        if (error.text[0])
+            cpl_log(CPL_LOG_ERROR, "rides", "%s", error.text);
+        free(plan);
+        free(words);
+        return CPL_NO_PLAN;
+    }
+    plan->words = words;
+    if (!allocate_plan(plan)) {
+        free_plan(rides, plan);
+        return CPL_NO_PLAN;
+    }
+    find_ways(plan);
+    set_leaving(plan);
+    rides->plan[rides->n_plans] = plan;
+    return rides->n_plans++;
+}
+
+void cpl_rides_free(struct cpl_rides *rides)
+{
+    for (int k = 0; rides->receive && k < N_RECEIVES; k++) {
+        PMPI_Cancel(&rides->receive[k]);
+        PMPI_Wait(&rides->receive[k], MPI_STATUS_IGNORE);
+    }
+    for (int p = 0; p < rides->n_plans; p++)
+        free_plan(rides, rides->plan[p]);
+    cpl_flights_free(&rides->flights);
+    free(rides->receive);
+    free(rides->buffer);
+    *rides = (struct cpl_rides){.receive = NULL};
+}

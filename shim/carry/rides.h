@@ -1,0 +1,110 @@
+/* Rides: segments on their way on a managed communicator's private communicator, combined and
+ * forwarded by plans (doc/point-to-point.md).
+ *
+ * A ride is one MPI message: a header (plan, instance, wave), then segments. A plan is only policy:
+ * an intermediate holds segments while the plan says that more are coming, and for a bounded time;
+ * what is unexpected goes straight to its destination.
+ *
+ * Cost: buffers of rides that have been sent are used again, so that nothing is allocated once
+ * there are as many as are under way at a time; a poll is one look at all posted receives; a
+ * segment is placed by its slot, a ride by a binary search among the plan's in-edges. Thread rule:
+ * one thread. */
+#ifndef CARPOOL_RIDES_H
+#define CARPOOL_RIDES_H
+
+#include "planner/rank_plan.h"
+#include "shim/carry/flights.h"
+#include "shim/carry/match.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPL_MAX_RIDE_PLANS 16
+#define CPL_NO_PLAN        (-1)
+#define CPL_RIDE_BYTES     (48 << 10) /* the most that one ride carries, with its header */
+
+struct cpl_ride_plan;
+
+struct cpl_rides {
+    MPI_Comm comm; /* the private communicator */
+    int rank, size;
+    double hold_seconds;
+    double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
+    int n_plans;
+    struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
+    struct cpl_flights flights;
+    int64_t sent, received; /* rides, for draining */
+    int64_t forwarded;      /* bytes of payload forwarded for others */
+    int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
+    int n_holding;          /* out-edges that hold segments */
+    MPI_Request *receive;   /* posted receives of rides, N_RECEIVES */
+    unsigned char *buffer;  /* theirs */
+    int next_receive;
+    /* Called for segments that have come for this rank. */
+    void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
+    /* Called for a reduction's message that has come, without the header. */
+    void (*reduction)(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
+                      size_t n);
+    void *context;
+};
+
+/* Starts receiving rides on a private communicator; deliver and context are set by the caller
+ * before. Returns false when memory ran out. */
+bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds);
+
+/* Takes over a slice's words (freed with the rides). Returns its number, the same on all ranks when
+ * all add in the same order; CPL_NO_PLAN when memory ran out. */
+int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
+
+/* Combined messages that this rank sends by a plan; the destinations of those that wait for no
+ * other rank's, in the order in which they leave, into `to` (room for all; NULL: only counted), and
+ * how many they are; another order of these: number order[k] leaves as the k-th. */
+int32_t cpl_rides_n_sends(const struct cpl_rides *rides, int plan);
+int32_t cpl_rides_first_sends(const struct cpl_rides *rides, int plan, int32_t *to);
+void cpl_rides_set_order(struct cpl_rides *rides, int plan, const int64_t *order);
+
+/* Begins the plan's next instance; then put each segment of payload k (that for the k-th
+ * destination of this rank), then end. */
+void cpl_rides_begin(struct cpl_rides *rides, int plan);
+void cpl_rides_end(struct cpl_rides *rides, int plan);
+
+/* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
+ * then returns MPI_SUCCESS or the error of packing it: then it is not sent. */
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
+                   const unsigned char *payload);
+int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
+                       const struct cpl_segment *segment, const struct cpl_span *span);
+
+/* Ends an instance that turned out to be another batch's: it does not count as one of this rank's.
+ */
+void cpl_rides_abandon(struct cpl_rides *rides, int plan);
+
+/* Sends segments straight to their common destination, as they lie in memory (each with its payload
+ * padded to 8 bytes). */
+void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
+                    uint32_t n);
+
+/* Sends one segment straight to its destination, with its payload from the program's buffer.
+ * Returns MPI_SUCCESS or the error of packing it: then it is not sent. */
+int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
+                        const struct cpl_span *span);
+
+/* A reduction's message (embed.h) with room for so many bytes: open it, append to it up to
+ * CPL_RIDE_BYTES, send it. */
+struct cpl_flight *cpl_rides_open(struct cpl_rides *rides, size_t bytes);
+void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
+                              uint32_t number, int32_t step);
+
+/* Receives, forwards, delivers, sends what has been held too long. Returns whether anything
+ * happened. */
+bool cpl_rides_poll(struct cpl_rides *rides);
+
+/* Sends everything that is held. */
+void cpl_rides_release(struct cpl_rides *rides);
+
+/* Stops receiving, and is as before cpl_rides_init; nothing may be under way any more. */
+void cpl_rides_free(struct cpl_rides *rides);
+
+#endif

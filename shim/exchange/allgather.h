@@ -1,0 +1,81 @@
+/* MPI_Allgather and MPI_Allgatherv, carried as a ring or recursive doubling over ranks that are
+ * placed for the machine (planner/allgather.h), with the result in the program's order.
+ *
+ * How much data there is in all is alike on all ranks, so they decide alike without a word: calls
+ * of little data are MPI's. When those of more have taken some milliseconds by a rough count, the
+ * ranks agree once: one places all of them, and says what each way is modelled to take for each
+ * class of sizes. In mode auto the ways that promise enough are then tried against MPI, class by
+ * class (trial.h).
+ *
+ * What a call costs that is not carried: a few comparisons; MPI_Allgatherv adds up its counts.
+ * Thread rule: one thread. */
+#ifndef CARPOOL_ALLGATHER_CALLS_H
+#define CARPOOL_ALLGATHER_CALLS_H
+
+#include "shim/exchange/neighbor.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_allgather_call {
+    enum cpl_allgather_kind kind;
+    MPI_Comm comm;
+    struct cpl_neighbor_side send, recv; /* recv: by ranks */
+    /* Set by cpl_allgather_carry for cpl_allgather_passed: */
+    struct cpl_comm_state *state;
+    struct cpl_allgather_size *watched; /* NULL: not watched */
+    double start;                       /* seconds */
+};
+
+/* Carries the call, which is open, if a way is to. Returns true when it is done, with MPI's result
+ * in *result; false when it is to be made through PMPI, and cpl_allgather_passed to be called after
+ * it. Collective, as the call is. */
+bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
+
+/* After PMPI made a call that was not carried. */
+void cpl_allgather_passed(struct cpl_allgather_call *call);
+
+/* The communicator ends: adds records to the report and frees. Collective when the ranks have
+ * agreed on it. */
+void cpl_allgather_end(struct cpl_comm_state *state);
+
+/* For allgather.c: carries a call whose spans are resolved, in doubling with room for all data.
+ * own: what this rank sends, NULL: it is in its place already. rank_at: the rank of each point,
+ * this one at `point`; NULL: rank i plays point i. Returns MPI's result, of the first error.
+ * Collective.
+ */
+int cpl_allgather_run(struct cpl_comm_state *state, const struct cpl_span *own,
+                      enum cpl_allgather_way way, const int32_t *rank_at, int32_t point);
+
+/* A communicator has got its state. Local. */
+void cpl_allgather_begin(struct cpl_comm_state *state);
+
+/* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. Local. */
+static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call, int n_ranks)
+{
+    const struct cpl_neighbor_side *recv = &call->recv;
+    int64_t count = 0, bytes;
+    if (call->kind == CPL_ALLGATHER && __builtin_mul_overflow(recv->count, n_ranks, &count))
+        return -1;
+    for (int r = 0; recv->counts && r < n_ranks; r++) {
+        if (recv->counts[r] < 0)
+            return -1;
+        count += recv->counts[r];
+    }
+    for (int r = 0; recv->large_counts && r < n_ranks; r++)
+        if (recv->large_counts[r] < 0 ||
+            __builtin_add_overflow(count, recv->large_counts[r], &count))
+            return -1;
+    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
+}
+
+/* Whether a call is looked at further, by cpl_allgather_carry. Local. */
+static inline bool cpl_allgather_is_open(const struct cpl_allgather_call *call)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    return state && state->allgather.least < CPL_ALLGATHER_NONE &&
+           cpl_allgather_bytes(call, state->size) >= state->allgather.least;
+}
+
+#endif

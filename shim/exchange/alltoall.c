@@ -1,0 +1,309 @@
+/* MPI_Alltoallv and MPI_Alltoallw whose ranks send to few others (neighbor.h).
+ *
+ * Both ends of a message know of it by their arguments: the sender's count and the receiver's are
+ * zero together. So a plan made for the messages of one call serves all: a planned message that has
+ * become empty rides as zero bytes, and one that is not in the plan goes straight, expected by its
+ * receiver. No rank ever has to tell another that its pattern has changed; whether the plan still
+ * fits is only a matter of speed, and is looked at when the calls are twice as many as the last
+ * time.
+ *
+ * At the 4th, 8th, 16th, ... call the ranks add up how many messages there are and how many go
+ * where none went the call before. With few messages, mostly the same, the exchange is planned. */
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_AGREEMENT 4
+#define MOST_VAIN       6 /* agreements or plans that came to nothing: then MPI has it for good */
+
+/* Bytes for or from a rank; -1: MPI would refuse an argument. */
+static int64_t bytes_of(const struct cpl_neighbor_side *side, int rank)
+{
+    struct cpl_span span;
+    return cpl_neighbor_resolve_rank(side, rank, &span) ? cpl_span_bytes(&span) : -1;
+}
+
+/* Lists the other ranks that there is data for or from. Returns their number, or -1. */
+static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_comm_state *state,
+                      int *peers)
+{
+    int n = 0;
+    for (int r = 0; r < state->size; r++) {
+        int64_t bytes = bytes_of(side, r);
+        if (bytes < 0)
+            return -1;
+        if (bytes > 0 && r != state->rank)
+            peers[n++] = r;
+    }
+    return n;
+}
+
+static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           struct cpl_adjacency *adjacency)
+{
+    int *out = calloc((size_t)state->size, sizeof *out);
+    int *in = calloc((size_t)state->size, sizeof *in);
+    bool done = false;
+    if (out && in) {
+        int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
+        done = n_out >= 0 && n_in >= 0 &&
+               cpl_adjacency_make(state->rank, n_in, in, n_out, out, adjacency);
+    }
+    free(out);
+    free(in);
+    return done;
+}
+
+bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_adjacency *adjacency, int64_t *bytes)
+{
+    cpl_adjacency_free(adjacency);
+    if (!make_adjacency(call, state, adjacency))
+        return false;
+    for (int m = 0; m < adjacency->out.n_messages; m++)
+        bytes[m] = bytes_of(&call->send, adjacency->out.rank[m]);
+    return true;
+}
+
+enum { FLAG_NONE, FLAG_RIDES, FLAG_STRAIGHT };
+
+/* Takes over what the senders say of their messages. Returns false when they have others than this
+ * rank expects: the program's counts do not fit. */
+static bool read_flags(struct cpl_exchange *x, int size, const int *flag)
+{
+    const struct cpl_neighbors *in = &x->own.in;
+    int n_sent = 0;
+    for (int r = 0; r < size; r++)
+        n_sent += flag[r] != FLAG_NONE;
+    for (int m = 0; m < in->n_messages; m++) {
+        if (flag[in->rank[m]] == FLAG_NONE)
+            return false;
+        x->in_straight[m] = flag[in->rank[m]] == FLAG_STRAIGHT;
+        x->in_part[m] = in->part[m];
+    }
+    return n_sent == in->n_messages;
+}
+
+/* Tells every rank whether it is sent to. Collective; may fail on some ranks only. */
+static bool exchange_flags(const struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    const struct cpl_neighbors *out = &x->own.out;
+    int *mine = calloc((size_t)state->size, sizeof *mine);
+    int *theirs = calloc((size_t)state->size, sizeof *theirs);
+    bool done = cpl_agree_all(state->private_comm, mine && theirs);
+    if (done) {
+        for (int m = 0; m < out->n_messages; m++)
+            mine[out->rank[m]] = x->out_straight[m] ? FLAG_STRAIGHT : FLAG_RIDES;
+        done = cpl_collective_Alltoall(mine, 1, MPI_INT, theirs, 1, MPI_INT, state->private_comm) ==
+                   MPI_SUCCESS &&
+               read_flags(x, state->size, theirs);
+    }
+    free(mine);
+    free(theirs);
+    return done;
+}
+
+/* What follows an agreement. Collective, the same result on all ranks. */
+static bool make_executors(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                           struct cpl_agree_output *agreed)
+{
+    return cpl_neighbor_plan_executors(state, x, agreed) &&
+           cpl_agree_all(state->private_comm, exchange_flags(state, x));
+}
+
+/* Plans the messages of this call. Collective, the same result on all ranks. */
+static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x)
+{
+    struct cpl_agree_input input = {.able = false};
+    bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool made = enough && make_adjacency(call, state, &x->own);
+    int *dst = calloc((size_t)state->size, sizeof *dst);
+    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
+    x->n_extra_most = 2 * state->size;
+    if (made && dst && bytes && cpl_neighbor_plan_allocate(x) &&
+        cpl_neighbor_resolve(call, &x->own, &x->data)) {
+        struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
+        cpl_neighbor_plan_list(&x->own, &x->data, &list);
+        cpl_neighbor_hand_in(&list, &input);
+        input.able = true;
+    }
+    input.most_plans = cpl_neighbor_plan_most(x);
+    struct cpl_agree_output output;
+    bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
+    cpl_comm_state_number(state);
+    free(dst);
+    free(bytes);
+    return agreed && make_executors(state, x, &output);
+}
+
+static bool are_few(MPI_Comm comm, int64_t n_messages, int size)
+{
+    int64_t all = 0;
+    return cpl_collective_Allreduce(&n_messages, &all, 1, MPI_INT64_T, MPI_SUM, comm) ==
+               MPI_SUCCESS &&
+           all > 0 && all <= (int64_t)size * (size - 1) / 2;
+}
+
+bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
+                             struct cpl_adjacency *noted, const int64_t *noted_bytes)
+{
+    x->own = *noted;
+    *noted = (struct cpl_adjacency){.in = {.n = 0}};
+    x->n_extra_most = 2 * state->size;
+    int *dst = calloc((size_t)state->size, sizeof *dst);
+    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
+    struct cpl_agree_input input = {.able = dst && bytes && cpl_neighbor_plan_allocate(x),
+                                    .most_plans = cpl_neighbor_plan_most(x)};
+    struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
+    struct cpl_agree_output output;
+    for (int m = 0; input.able && m < x->own.out.n_messages; m++)
+        cpl_neighbor_list_add(&list, m, x->own.out.rank[m], noted_bytes[m]);
+    cpl_neighbor_hand_in(&list, &input);
+    bool few = are_few(state->private_comm, x->own.out.n_messages, state->size);
+    x->learned.n_vain += !few;
+    bool agreed = few && cpl_agree(state->private_comm, &state->private_comm, &input, &output);
+    free(dst);
+    free(bytes);
+    return agreed && make_executors(state, x, &output);
+}
+
+/* Notes where this call sends to. */
+static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                         struct cpl_learned *learned)
+{
+    if (!learned->sent)
+        learned->sent = calloc((size_t)state->size, 1);
+    for (int r = 0; learned->sent && r < state->size; r++)
+        learned->sent[r] = bytes_of(&call->send, r) > 0;
+}
+
+/* Whether all ranks together send few messages, mostly where the call before did. Collective. */
+static bool is_worth_planning(const struct cpl_neighbor_call *call,
+                              const struct cpl_comm_state *state, const struct cpl_learned *learned)
+{
+    enum { MESSAGES, NEW, UNABLE, N_WORDS };
+    int64_t mine[N_WORDS] = {0, 0, !learned->sent}, all[N_WORDS];
+    for (int r = 0; learned->sent && r < state->size; r++) {
+        int64_t bytes = bytes_of(&call->send, r);
+        mine[MESSAGES] += bytes > 0 && r != state->rank;
+        mine[NEW] += bytes > 0 && r != state->rank && !learned->sent[r];
+        mine[UNABLE] += bytes < 0;
+    }
+    int64_t most = (int64_t)state->size * (state->size - 1) / 2;
+    return cpl_collective_Allreduce(mine, all, N_WORDS, MPI_INT64_T, MPI_SUM, call->comm) ==
+               MPI_SUCCESS &&
+           all[UNABLE] == 0 && all[MESSAGES] > 0 && all[MESSAGES] <= most &&
+           8 * all[NEW] <= all[MESSAGES];
+}
+
+/* The next agreement, or none any more. */
+static void go_on_learning(struct cpl_exchange *x, int64_t next)
+{
+    x->phase = ++x->learned.n_vain < MOST_VAIN ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+    x->learned.next_agreement = next;
+}
+
+static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                  struct cpl_exchange *x)
+{
+    struct cpl_learned *learned = &x->learned;
+    if (learned->next_agreement == 0)
+        learned->next_agreement = FIRST_AGREEMENT;
+    if (x->calls == learned->next_agreement - 1)
+        note_pattern(call, state, learned);
+    if (x->calls < learned->next_agreement)
+        return;
+    if (!is_worth_planning(call, state, learned)) {
+        go_on_learning(x, 2 * x->calls);
+        return;
+    }
+    x->phase = plan(call, state, x) ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
+    if (x->phase == CPL_PHASE_DIRECT)
+        cpl_exchange_release(x);
+    learned->next_agreement = 2 * x->calls;
+}
+
+/* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange
+ * is learned anew. Collective. */
+static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
+{
+    struct cpl_learned *learned = &x->learned;
+    int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
+    if (x->calls < learned->next_agreement || x->served)
+        return;
+    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, call->comm);
+    learned->n_extra = learned->n_messages = 0;
+    learned->next_agreement = 2 * x->calls;
+    if (4 * all[0] <= all[1])
+        return;
+    cpl_exchange_release(x);
+    go_on_learning(x, x->calls + 2);
+}
+
+/* Adds the messages of one side that are not in the plan. */
+static bool add_extra(const struct cpl_neighbor_side *side, const struct cpl_neighbors *planned,
+                      int size, bool sent, struct cpl_neighbor_data *data)
+{
+    int m = 0;
+    for (int r = 0; r < size; r++) {
+        struct cpl_extra *extra = &data->extra[data->n_extra];
+        if (m < planned->n_messages && planned->rank[m] == r) {
+            m++;
+            continue;
+        }
+        if (!cpl_neighbor_resolve_rank(side, r, &extra->span))
+            return false;
+        extra->rank = r;
+        extra->sent = sent;
+        data->n_extra += cpl_span_bytes(&extra->span) > 0;
+    }
+    return true;
+}
+
+bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                          struct cpl_exchange *x, struct cpl_neighbor_data *data)
+{
+    data->n_extra = 0;
+    if (!cpl_neighbor_resolve(call, &x->own, data) ||
+        !add_extra(&call->recv, &x->own.in, state->size, false, data))
+        return false;
+    int n_received = data->n_extra;
+    if (!add_extra(&call->send, &x->own.out, state->size, true, data))
+        return false;
+    x->learned.n_extra += data->n_extra - n_received;
+    x->learned.n_messages += x->own.out.n_messages + data->n_extra - n_received;
+    return true;
+}
+
+bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
+        return false;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    cpl_neighbor_enter(x);
+    if (x->phase == CPL_PHASE_PLANNED)
+        review(call, x);
+    if (x->phase == CPL_PHASE_LEARNING)
+        learn(call, state, x);
+    if (x->phase == CPL_PHASE_PLANNED)
+        cpl_neighbor_share(call, state, x);
+    cpl_neighbor_order(state, x);
+    bool carried = cpl_neighbor_take_turn(state, x);
+    if (!carried && cpl_neighbor_pass_untimed(x))
+        return false;
+    double start = PMPI_Wtime();
+    if (carried && cpl_alltoall_resolve(call, state, x, &x->data)) {
+        *result = cpl_neighbor_carry_now(call, state, x, start);
+        return true;
+    }
+    call->state = state;
+    call->watched = x;
+    call->start = start;
+    return false;
+}

@@ -1,0 +1,241 @@
+/* The end of an exchange (exchange.h). */
+#include "shim/exchange/exchange.h"
+
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/quiet.h"
+#include "shim/report/report.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *cpl_exchange_kind_name(int kind)
+{
+    static const char *const names[] = {
+        [CPL_NEIGHBOR_ALLTOALL] = "Neighbor_alltoall",
+        [CPL_NEIGHBOR_ALLTOALLV] = "Neighbor_alltoallv",
+        [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
+        [CPL_NEIGHBOR_ALLGATHER] = "Neighbor_allgather",
+        [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
+        [CPL_ALLTOALLV] = "Alltoallv",
+        [CPL_ALLTOALLW] = "Alltoallw",
+        [CPL_KIND_PT2PT] = "pt2pt",
+        [CPL_KIND_ALLGATHER] = "Allgather",
+        [CPL_KIND_ALLGATHERV] = "Allgatherv",
+    };
+    return names[kind];
+}
+
+static int64_t forwarded_bytes(const struct cpl_exchange *x)
+{
+    int64_t bytes = x->forwarded_dropped + x->sharing.after.forwarded;
+    for (int k = 0; k < CPL_MAX_PLANS; k++)
+        bytes += x->executors[k] ? cpl_executor_work(x->executors[k]).forwarded : 0;
+    return bytes;
+}
+
+static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
+{
+    if (x->learned.n_vain > 0)
+        return CPL_LEFT_DENSE;
+    if (x->summary[0].known)
+        return (enum cpl_left_alone)x->summary[0].reason;
+    if (x->phase == CPL_PHASE_DIRECT)
+        return CPL_LEFT_NO_PLAN;
+    bool enough = x->started > 0 && x->started >= cpl_context.settings.learn;
+    return enough ? CPL_LEFT_NO_MEETING : CPL_LEFT_FEW_CALLS;
+}
+
+/* The plan in use, or the one that was considered, and what trials found. */
+static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
+{
+    const struct cpl_trial *trial = &x->trial;
+    r->summary = x->summary[0];
+    if (x->phase != CPL_PHASE_PLANNED) {
+        r->summary.decided = 0;
+        r->reason = why_not_planned(x);
+        return;
+    }
+    bool carried = trial->chosen > 0 || x->served;
+    if (trial->chosen > 0)
+        r->summary = x->summary[trial->chosen - 1];
+    else if (!carried && x->given_back)
+        r->reason = CPL_LEFT_SLOWED;
+    else if (!carried && x->calls == 0) /* nonblocking calls alone: not tried */
+        r->reason = CPL_LEFT_NO_GAIN;
+    else if (!carried && !trial->running)
+        r->reason = CPL_LEFT_SLOWER;
+    r->summary.decided = carried;
+    r->n_trials = trial->n_trials;
+    r->trial_calls = trial->tried;
+    const char direct[CPL_STRATEGY_TEXT] = "direct";
+    r->n_tried = trial->rounds > 0 ? trial->n : 0;
+    for (int32_t k = 0; k < r->n_tried; k++) {
+        r->tried_us[k] = cpl_trial_us(trial, k);
+        r->tried_modelled_us[k] =
+            k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
+        memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);
+        if (k == 2 && x->sharing.executor)
+            snprintf(r->tried[k], sizeof r->tried[k], "%.70s, duplicates once",
+                     x->summary[k - 1].strategy);
+    }
+}
+
+/* The figures of all ranks together: the slowest one's medians (direct, planned) and most sends in
+ * reductions, the sum of bytes.
+ */
+enum { MOST_DIRECT, MOST_PLANNED, MOST_SENDS, N_MOST };
+enum {
+    SUM_FORWARDED,
+    SUM_SAVED,
+    SUM_ELEMENTS,
+    SUM_BROKEN,
+    SUM_CARRIED_BEFORE,
+    SUM_CARRIED_AFTER,
+    SUM_FORWARDED_BEFORE,
+    SUM_FORWARDED_AFTER,
+    SUM_SEGMENTS,
+    SUM_LATE,
+    N_SUMS
+};
+
+struct figures {
+    double most[N_MOST];
+    int64_t sums[N_SUMS];
+};
+
+static struct figures own_figures(const struct cpl_exchange *x)
+{
+    const struct cpl_sharing *s = &x->sharing;
+    struct figures own = {.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
+                                   [MOST_PLANNED] = cpl_samples_median(&x->planned),
+                                   [MOST_SENDS] = (double)x->embedding.sends}};
+    own.sums[SUM_FORWARDED] = forwarded_bytes(x);
+    own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
+    own.sums[SUM_LATE] = x->embedding.late;
+    if (s->n_shared == 0 || !x->executors[0])
+        return own;
+    struct cpl_executor_work before = cpl_executor_work(x->executors[0]);
+    struct cpl_executor_work after = cpl_neighbor_share_work(x);
+    own.sums[SUM_SAVED] = s->saved;
+    own.sums[SUM_ELEMENTS] = s->n_elements;
+    own.sums[SUM_BROKEN] = s->n_broken;
+    own.sums[SUM_CARRIED_BEFORE] = before.carried;
+    own.sums[SUM_CARRIED_AFTER] = after.carried;
+    own.sums[SUM_FORWARDED_BEFORE] = before.forwarded;
+    own.sums[SUM_FORWARDED_AFTER] = after.forwarded;
+    return own;
+}
+
+/* Bytes of a call; 0 when there was none. */
+static int64_t per_call(int64_t bytes, int64_t calls)
+{
+    return calls > 0 ? bytes / calls : 0;
+}
+
+/* What became of learned duplicates. */
+static void tell_duplicates(const struct cpl_exchange *x, const int64_t *sums, struct cpl_record *r)
+{
+    struct cpl_record_duplicates *d = &r->duplicates;
+    d->tried = x->sharing.n_shared;
+    if (d->tried == 0 || !x->executors[0])
+        return;
+    int64_t calls = cpl_neighbor_share_work(x).exchanges;
+    int64_t calls_before = cpl_executor_work(x->executors[0]).exchanges;
+    d->in_use = x->sharing.executor && x->trial.chosen == 2;
+    d->calls = calls;
+    d->saved = sums[SUM_SAVED];
+    d->elements = sums[SUM_ELEMENTS];
+    d->broken = sums[SUM_BROKEN];
+    d->carried_before = per_call(sums[SUM_CARRIED_BEFORE], calls_before);
+    d->carried_after = per_call(sums[SUM_CARRIED_AFTER], calls);
+    d->forwarded_before = per_call(sums[SUM_FORWARDED_BEFORE], calls_before);
+    d->forwarded_after = per_call(sums[SUM_FORWARDED_AFTER], calls);
+}
+
+/* What became of an order of its messages. */
+static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
+{
+    if (!o->made)
+        return;
+    *r = (struct cpl_record_order){
+        .found = 1,
+        .in_use = cpl_trial_candidate(&o->trial) == 1,
+        .next_kind = o->next.kind,
+        .next_pattern = o->next.pattern,
+        .units = o->units,
+        .calls = o->n_calls,
+        .tried_us = {cpl_trial_us(&o->trial, 0), cpl_trial_us(&o->trial, 1)}};
+}
+
+/* What rode in reductions. */
+static void tell_embedding(const struct cpl_embedding *e, const struct figures *figures,
+                           struct cpl_record *r)
+{
+    bool follow = false;
+    for (int k = 0; k < CPL_N_HOSTS; k++)
+        follow |= 2 * e->n_reduced[k] > e->n_seen;
+    r->reduction_left = follow ? (int32_t)e->left : CPL_EMBED_LEFT_NOT;
+    r->reduction_calls = e->n_rode;
+    r->reductions = e->reductions;
+    r->reduction_sends = (int64_t)figures->most[MOST_SENDS];
+    r->reduction_messages = figures->sums[SUM_SEGMENTS];
+    r->reduction_late = figures->sums[SUM_LATE];
+    r->reduction_mapped = e->mapped;
+    if (e->n_rode > 0)
+        r->reason = CPL_LEFT_NOT;
+}
+
+static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
+                       const struct figures *figures)
+{
+    if (rank != 0 || !cpl_report_is_wanted())
+        return;
+    struct cpl_record r = {.kind = x->kind,
+                           .n_ranks = n_ranks,
+                           .n_communicators = 1,
+                           .calls = x->calls + x->started,
+                           .calls_planned = x->calls_planned + x->started_planned,
+                           .forwarded_bytes = figures->sums[SUM_FORWARDED]};
+    /* Nonblocking calls are not timed: they are taken to be like the blocking ones, if any. */
+    r.direct_seconds = figures->most[MOST_DIRECT] * (double)(r.calls - r.calls_planned);
+    r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
+    tell_choice(x, &r);
+    tell_embedding(&x->embedding, figures, &r);
+    tell_duplicates(x, figures->sums, &r);
+    tell_order(&x->order, &r.order);
+    cpl_report_add(&r);
+}
+
+void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks)
+{
+    struct figures own = own_figures(exchange);
+    add_record(exchange, rank, n_ranks, &own);
+}
+
+/* Brings the ranks' figures together on the first rank; where there is no private communicator (the
+ * exchange was never planned) the first rank's own have to do. */
+static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
+{
+    struct figures own = own_figures(x), all = own;
+    if (state->private_comm != MPI_COMM_NULL) {
+        cpl_collective_Reduce(own.most, all.most, N_MOST, MPI_DOUBLE, MPI_MAX, 0,
+                              state->private_comm);
+        cpl_collective_Reduce(own.sums, all.sums, N_SUMS, MPI_INT64_T, MPI_SUM, 0,
+                              state->private_comm);
+    }
+    add_record(x, state->rank, state->size, &all);
+}
+
+void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
+{
+    cpl_quiet_settle(exchange);
+    cpl_neighbor_drain(exchange);
+    cpl_neighbor_embed_forget(exchange);
+    if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())
+        record(exchange, state);
+    cpl_neighbor_order_forget(exchange);
+    cpl_exchange_release(exchange);
+}

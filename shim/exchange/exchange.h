@@ -1,0 +1,146 @@
+/* An exchange: the neighborhood collectives of one kind on one communicator, from the first call to
+ * the end of the communicator. Learns, is planned, and is then carried by its plan or left to MPI
+ * for good. A persistent request is an exchange of its own. */
+#ifndef CARPOOL_EXCHANGE_H
+#define CARPOOL_EXCHANGE_H
+
+#include "shim/base/datatype.h"
+#include "shim/base/samples.h"
+#include "shim/carry/executor.h"
+#include "shim/exchange/neighbor_embed.h"
+#include "shim/exchange/neighbor_order.h"
+#include "shim/exchange/neighbor_share.h"
+#include "shim/meet/trial.h"
+#include "shim/plan/agree.h"
+#include "shim/state/adjacency.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+struct cpl_neighbor_notes;
+struct cpl_neighbor_op;
+
+enum cpl_neighbor_kind {
+    CPL_NEIGHBOR_ALLTOALL,
+    CPL_NEIGHBOR_ALLTOALLV,
+    CPL_NEIGHBOR_ALLTOALLW,
+    CPL_NEIGHBOR_ALLGATHER,
+    CPL_NEIGHBOR_ALLGATHERV,
+    CPL_ALLTOALLV,
+    CPL_ALLTOALLW,
+    CPL_N_NEIGHBOR_KINDS
+};
+
+/* The kinds of records of point-to-point messages, MPI_Allgather and MPI_Allgatherv. */
+#define CPL_KIND_PT2PT      CPL_N_NEIGHBOR_KINDS
+#define CPL_KIND_ALLGATHER  (CPL_N_NEIGHBOR_KINDS + 1)
+#define CPL_KIND_ALLGATHERV (CPL_N_NEIGHBOR_KINDS + 2)
+
+enum cpl_exchange_phase {
+    CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
+    CPL_PHASE_DIRECT,   /* decided: MPI carries it */
+    CPL_PHASE_PLANNED   /* there are plans: the trial says what carries the next call */
+};
+
+/* A message to or from a rank that is not among the neighbours. */
+struct cpl_extra {
+    int rank;
+    bool sent;
+    struct cpl_span span;
+};
+
+/* Where the data of one call is, and what of it goes straight. */
+struct cpl_neighbor_data {
+    bool same_payload;         /* all out-messages carry the same payload (allgather) */
+    struct cpl_span *out_span; /* per out-neighbour: its data */
+    struct cpl_span *in_span;  /* per in-neighbour */
+    int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
+    struct cpl_extra *extra; /* messages outside the plan (alltoall.c); NULL: there cannot be any */
+    int n_extra;
+    MPI_Request *requests; /* of messages that go straight */
+    MPI_Status *statuses;  /* of these */
+    int n_requests;
+};
+
+/* What is learned of MPI_Alltoallv and MPI_Alltoallw (alltoall.c). */
+struct cpl_learned {
+    int64_t next_agreement; /* number of the call at which the ranks agree; alike on all ranks */
+    int n_vain;             /* agreements that came to nothing; alike on all ranks */
+    unsigned char *sent;    /* per rank: whether the call before sent to it; NULL: not known */
+    int64_t n_extra;        /* messages outside the plan since the last review */
+    int64_t n_messages;     /* all of them */
+};
+
+/* Calls that pass without a look (quiet.h). */
+struct cpl_quiet {
+    int64_t left, granted;
+};
+
+struct cpl_exchange {
+    struct cpl_quiet quiet;
+    const struct cpl_exchange *before; /* cpl_context.last_exchange at the last call, */
+    struct cpl_exchange *after;        /* and after one that passes */
+    enum cpl_neighbor_kind kind;
+    enum cpl_exchange_phase phase;
+    bool mpi_distrusted; /* MPI would carry it wrongly: not to be left to it; alike on all ranks */
+    int64_t calls;       /* alike on all ranks */
+    int64_t calls_planned;
+    int first_tag; /* on the private communicator: the executor's, and one for straight messages */
+    const struct cpl_adjacency *adjacency; /* the communicator's, or its own */
+    struct cpl_adjacency own;              /* of MPI_Alltoallv and MPI_Alltoallw (alltoall.c) */
+    struct cpl_learned learned;            /* of these */
+    int n_extra_most;                      /* messages outside the plan that a call may have */
+    struct cpl_samples direct;             /* this rank's calls that MPI carried */
+    struct cpl_samples planned;
+    int n_plans; /* the summaries below; alike on all ranks */
+    struct cpl_plan_summary summary[CPL_MAX_PLANS];
+    struct cpl_executor *executors[CPL_MAX_PLANS]; /* in phase PLANNED: of the plans decided on */
+    struct cpl_executor *executor;                 /* the one that carries the call at hand */
+    struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
+    struct cpl_sharing sharing;                    /* learned duplicates */
+    struct cpl_order order;                        /* of its messages */
+    int64_t forwarded_dropped;                     /* bytes, by executors that gave way to it */
+
+    /* How this rank's neighbours take part, set when planned: */
+    bool *out_straight; /* per out-message: always sent straight, it is not part of the plan */
+    bool *in_straight;  /* per in-message */
+    int *payload;       /* per out-message that is in the plan, in order: its number; [payload k] */
+    int *
+        in_part; /* the in-neighbours of in-message m in the sender's order of its parallel edges */
+    int *self_from; /* per own in-neighbour that is the rank itself: the out-neighbour it gets its
+                       data from */
+
+    struct cpl_neighbor_data data; /* of the blocking call at hand */
+
+    /* Nonblocking calls (neighbor_serve.h): */
+    int64_t started; /* alike on all ranks */
+    int64_t started_planned;
+    bool settled;    /* decided whether they are carried; alike on all ranks */
+    bool served;     /* they are */
+    bool doubted;    /* to be given back to MPI; alike on all ranks */
+    bool given_back; /* they have been */
+    struct cpl_embedding embedding;
+    struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
+    struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
+    struct cpl_neighbor_op *spare;
+    struct cpl_exchange *next_pending; /* in cpl_context.first_pending */
+};
+
+/* Frees what the exchange holds for carrying; nothing may be pending. Local. */
+void cpl_exchange_release(struct cpl_exchange *exchange);
+
+/* Adds a record of this rank's figures to the report, when one is wanted and it is the first rank.
+ * Local. */
+void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks);
+
+/* The end of the communicator: frees what the exchange holds and, when a report is wanted, adds a
+ * record of it. Waits for what is pending. Collective over the communicator when the exchange was
+ * planned. */
+void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
+
+/* "Neighbor_alltoallv" and so on. */
+const char *cpl_exchange_kind_name(int kind);
+
+#endif

@@ -1,0 +1,273 @@
+/* Deciding what becomes of a neighborhood collective (neighbor.h); neighbor_run.c carries the
+ * planned ones. */
+#include "shim/exchange/neighbor.h"
+
+#include "shim/base/log.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/quiet.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Describes the type of argument k; *type is kept where it is the same. */
+static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_type *type)
+{
+    MPI_Datatype handle = side->types ? side->types[k] : side->type;
+    return (handle == type->handle && handle != MPI_DATATYPE_NULL) ||
+           cpl_type_describe(handle, type);
+}
+
+static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int64_t count, int64_t extent)
+{
+    if (side->byte_displs)
+        return side->byte_displs[k];
+    if (side->int_byte_displs)
+        return side->int_byte_displs[k];
+    if (side->displs)
+        return side->displs[k] * extent;
+    if (side->large_displs)
+        return side->large_displs[k] * extent;
+    return side->same ? 0 : k * count * extent;
+}
+
+static int64_t count_of(const struct cpl_neighbor_side *side, int k)
+{
+    if (side->counts)
+        return side->counts[k];
+    return side->large_counts ? side->large_counts[k] : side->count;
+}
+
+static bool lacks_displs(const struct cpl_neighbor_side *side)
+{
+    return (side->counts || side->large_counts) && !side->displs && !side->large_displs &&
+           !side->byte_displs && !side->int_byte_displs;
+}
+
+static const struct cpl_span empty = {
+    .type = {.handle = MPI_BYTE, .size = 1, .extent = 1, .dense = true}};
+
+/* The span of argument k; `type` is that of the argument before, and becomes this one's. */
+static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl_type *type,
+                         struct cpl_span *span)
+{
+    int64_t count = count_of(side, k);
+    if (count == 0 && side->types && side->types[k] == MPI_DATATYPE_NULL) {
+        *span = empty;
+        return true;
+    }
+    if (count < 0 || !describe(side, k, type))
+        return false;
+    /* As integers: MPI_BOTTOM is no pointer to compute with. */
+    uintptr_t address =
+        (uintptr_t)side->buffer + (uintptr_t)offset_of(side, k, count, type->extent);
+    *span = (struct cpl_span){(char *)address, count, *type};
+    return address || !type->dense || cpl_span_bytes(span) == 0;
+}
+
+/* Fills the spans of one side's n neighbours. */
+static bool resolve_side(const struct cpl_neighbor_side *side,
+                         const struct cpl_neighbors *neighbors, bool by_rank,
+                         struct cpl_span *spans)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (neighbors->n > 0 && lacks_displs(side))
+        return false;
+    for (int k = 0; k < neighbors->n; k++)
+        if (!resolve_span(side, by_rank ? neighbors->peer[k] : k, &type, &spans[k]))
+            return false;
+    return true;
+}
+
+bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
+                               struct cpl_span *span)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (count_of(side, rank) == 0) { /* most are: their types are not looked at */
+        *span = empty;
+        return true;
+    }
+    return !lacks_displs(side) && resolve_span(side, rank, &type, span);
+}
+
+bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (lacks_displs(side))
+        return false;
+    for (int r = 0; r < n; r++)
+        if (!resolve_span(side, r, &type, &spans[r]))
+            return false;
+    return true;
+}
+
+bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
+                            int n_extra)
+{
+    size_t n_out = (size_t)a->out.n + 1, n_in = (size_t)a->in.n + 1;
+    size_t n_all = n_in + n_out + (size_t)n_extra;
+    data->out_span = calloc(n_out, sizeof *data->out_span);
+    data->in_span = calloc(n_in, sizeof *data->in_span);
+    data->out_bytes = calloc(n_out, sizeof *data->out_bytes);
+    data->requests = calloc(n_all, sizeof *data->requests);
+    data->statuses = calloc(n_all, sizeof *data->statuses);
+    data->extra = n_extra ? calloc((size_t)n_extra, sizeof *data->extra) : NULL;
+    return (data->extra || !n_extra) && data->out_span && data->in_span && data->out_bytes &&
+           data->requests && data->statuses;
+}
+
+void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
+{
+    free(data->out_span);
+    free(data->in_span);
+    free(data->out_bytes);
+    free(data->extra);
+    free(data->requests);
+    free(data->statuses);
+    *data = (struct cpl_neighbor_data){.out_span = NULL};
+}
+
+bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
+                          const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data)
+{
+    data->same_payload = call->send.same;
+    return resolve_side(&call->send, &adjacency->out, call->by_rank, data->out_span) &&
+           resolve_side(&call->recv, &adjacency->in, call->by_rank, data->in_span);
+}
+
+int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
+                                   const struct cpl_adjacency *adjacency, int m)
+{
+    const struct cpl_neighbors *out = &adjacency->out;
+    int first = out->first_part[m], n_parts = out->first_part[m + 1] - first;
+    if (data->same_payload)
+        return cpl_span_bytes(&data->out_span[out->part[first]]);
+    int64_t bytes = n_parts > 1 ? n_parts * (int64_t)sizeof(uint32_t) : 0;
+    for (int p = first; p < first + n_parts; p++)
+        bytes += cpl_span_bytes(&data->out_span[out->part[p]]);
+    return bytes;
+}
+
+/* Whether the exchange has been seen often enough; the same answer on all ranks. MPICH's alltoallw
+ * (4.0.2) is wrong and damages memory on ranks whose in- and out-degree differ: where there are
+ * such ranks it is not called even once. */
+static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                      struct cpl_exchange *exchange)
+{
+    if (call->kind == CPL_NEIGHBOR_ALLTOALLW && exchange->calls == 1 &&
+        cpl_context.settings.mode != CPL_MODE_PROFILE)
+        exchange->mpi_distrusted =
+            !cpl_agree_all(call->comm, state->adjacency.in.n == state->adjacency.out.n);
+    return exchange->mpi_distrusted || exchange->calls > cpl_context.settings.learn;
+}
+
+/* What a trial that has ended came to. */
+static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *exchange,
+                       int32_t before)
+{
+    const struct cpl_trial *trial = &exchange->trial;
+    const char *name = trial->chosen > 0 ? exchange->summary[trial->chosen - 1].strategy : "MPI";
+    if (state->rank != 0 || (trial->chosen == before && trial->n_trials > 1))
+        return;
+    cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",
+            cpl_exchange_kind_name(exchange->kind), state->size, name,
+            cpl_trial_us(trial, trial->chosen), cpl_trial_us(trial, 0));
+}
+
+/* Notes what a call took; collective as cpl_agree_trial is. */
+static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                      double seconds)
+{
+    int32_t before = exchange->trial.chosen;
+    if (cpl_agree_trial(state->private_comm, &exchange->trial, seconds * 1e6))
+        log_choice(state, exchange, before);
+}
+
+void cpl_neighbor_enter(struct cpl_exchange *exchange)
+{
+    exchange->before = cpl_context.last_exchange;
+    cpl_quiet_settle(exchange);
+    exchange->calls++;
+    while (exchange->pending)
+        cpl_pt2pt_poll();
+}
+
+bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
+{
+    bool planned = exchange->phase == CPL_PHASE_PLANNED;
+    int32_t candidate = planned ? cpl_trial_candidate(&exchange->trial) : 0;
+    bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
+    bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
+    if ((planned && exchange->trial.running) || is_order_tried)
+        cpl_collective_Barrier(state->private_comm);
+    if (is_order_tried)
+        cpl_neighbor_order_begin(exchange);
+    exchange->executor = candidate > 0 ? exchange->executors[candidate - 1] : NULL;
+    if (candidate > 0)
+        cpl_executor_use_order(exchange->executor, is_ordered);
+    return candidate > 0 || is_ordered;
+}
+
+bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
+{
+    if (exchange->trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
+        return false;
+    cpl_trial_note(&exchange->trial, 0);
+    cpl_quiet_grant(exchange);
+    return true;
+}
+
+int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                           struct cpl_exchange *exchange, double start)
+{
+    int result = cpl_neighbor_run(call, state, exchange);
+    double seconds = PMPI_Wtime() - start;
+    cpl_neighbor_order_ended(exchange);
+    exchange->calls_planned += exchange->executor != NULL;
+    exchange->order.n_calls += !exchange->executor;
+    cpl_samples_add(exchange->executor ? &exchange->planned : &exchange->direct, seconds);
+    if (exchange->phase == CPL_PHASE_PLANNED)
+        note_call(state, exchange, seconds);
+    return result;
+}
+
+bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || !state->watched)
+        return false;
+    struct cpl_exchange *exchange = &state->exchanges[call->kind];
+    cpl_neighbor_enter(exchange);
+    if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
+        cpl_neighbor_plan(call, state, exchange);
+    if (exchange->phase == CPL_PHASE_PLANNED)
+        cpl_neighbor_share(call, state, exchange);
+    cpl_neighbor_order(state, exchange);
+    bool carried = cpl_neighbor_take_turn(state, exchange);
+    if (!carried && cpl_neighbor_pass_untimed(exchange))
+        return false;
+    double start = PMPI_Wtime();
+    if (carried && cpl_neighbor_resolve(call, exchange->adjacency, &exchange->data)) {
+        *result = cpl_neighbor_carry_now(call, state, exchange, start);
+        return true;
+    }
+    call->state = state;
+    call->watched = exchange;
+    call->start = start;
+    return false;
+}
+
+void cpl_neighbor_passed(struct cpl_neighbor_call *call)
+{
+    if (!call->watched)
+        return;
+    double seconds = PMPI_Wtime() - call->start;
+    cpl_neighbor_order_ended(call->watched);
+    cpl_samples_add(&call->watched->direct, seconds);
+    if (call->watched->phase == CPL_PHASE_PLANNED)
+        note_call(call->state, call->watched, seconds);
+    cpl_quiet_grant(call->watched);
+}

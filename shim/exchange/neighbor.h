@@ -1,0 +1,86 @@
+/* Neighborhood collectives (MPI 4.0, chapter 8.6), all forms reduced to one description, carried by
+ * the executor once they are planned. */
+#ifndef CARPOOL_NEIGHBOR_H
+#define CARPOOL_NEIGHBOR_H
+
+#include "shim/exchange/exchange.h"
+#include "shim/state/comm_state.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One side of a call: where the data of neighbour k is. Unused members are zero. */
+struct cpl_neighbor_side {
+    char *buffer;
+    MPI_Count count;               /* elements, when there are no counts */
+    const int *counts;             /* elements per neighbour */
+    const MPI_Count *large_counts; /* or these */
+    const int *displs;             /* in extents of the type */
+    const MPI_Aint *large_displs;  /* or these */
+    const MPI_Aint *byte_displs;
+    const int *int_byte_displs;
+    MPI_Datatype type; /* when types is NULL */
+    const MPI_Datatype *types;
+    bool same; /* every neighbour gets the data at buffer (allgather) */
+};
+
+struct cpl_neighbor_call {
+    enum cpl_neighbor_kind kind;
+    bool by_rank; /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, _w) */
+    MPI_Comm comm;
+    struct cpl_neighbor_side send, recv;
+    /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
+    struct cpl_comm_state *state;
+    struct cpl_exchange *watched; /* NULL: not watched */
+    double start;                 /* seconds */
+};
+
+/* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
+ * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
+ * Plans the exchange when it has been seen often enough. Collective over the communicator, as the
+ * call is. */
+bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
+
+/* The same for MPI_Alltoallv and MPI_Alltoallw (alltoall.c): planned when few ranks send to few and
+ * mostly to the same ones; messages that are not in the plan go straight. */
+bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result);
+
+/* Where the data for (or from) each of n ranks is, of one side of a call with arguments for all
+ * ranks. Returns false when MPI would refuse an argument. Local. */
+bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n,
+                                struct cpl_span *spans);
+
+/* After PMPI made a call that was not carried. */
+void cpl_neighbor_passed(struct cpl_neighbor_call *call);
+
+/* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
+ * result in *result; false when it is to be made through PMPI. Local. */
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
+/* The same for MPI_Ialltoallv and MPI_Ialltoallw. */
+bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
+/* Makes the call's persistent request if it is carried: true when it is made, with MPI's result in
+ * *result; false when it is to be made through PMPI. Collective over the communicator. */
+bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+
+/* After PMPI made a request that is not carried, or failed to: a profile run counts its starts.
+ * Local. */
+void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
+                              MPI_Request request);
+
+/* A blocking collective on comm is about to be entered (comm may be any handle): at the 2nd, 4th,
+ * 8th, ... 64th, 128th, 192nd ... one the ranks may agree to carry nonblocking calls. Collective.
+ */
+void cpl_neighbor_before_collective(MPI_Comm comm);
+
+/* comm is about to be freed: completes what was started for an agreement on it, since MPI keeps a
+ * communicator with open requests, and no longer counts it, unless a rank has persistent requests
+ * left, which may still be started. Collective. */
+void cpl_neighbor_before_free(MPI_Comm comm);
+
+/* Advances what is pending; never waits. Returns whether anything was completed. Local. */
+bool cpl_neighbor_poll(void);
+
+#endif

@@ -1,0 +1,254 @@
+/* Nonblocking neighborhood collectives that ride in reductions (neighbor_embed.h): the calls.
+ * neighbor_embed_agree.c has what the ranks agree on. */
+#include "shim/exchange/neighbor_embed.h"
+
+#include "shim/calls/pt2pt_calls.h"
+#include "shim/carry/embed.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+/* Calls after which it is known whether reductions follow: they are not watched for ever. */
+#define MOST_SEEN 1024
+
+/* --- what comes next after a call */
+
+static bool is_watched(const struct cpl_comm_state *state, const struct cpl_embedding *e)
+{
+    return !e->settled && e->n_seen < MOST_SEEN && state->size == cpl_context.size &&
+           cpl_context.settings.embed != CPL_EMBED_OFF &&
+           cpl_context.settings.mode != CPL_MODE_PROFILE;
+}
+
+static bool has_worlds_ranks(MPI_Comm comm)
+{
+    int result = MPI_UNEQUAL;
+    PMPI_Comm_compare(comm, MPI_COMM_WORLD, &result);
+    return result == MPI_IDENT || result == MPI_CONGRUENT;
+}
+
+/* The messages of calls that wait leave alone. */
+static void leave(struct cpl_exchange *x);
+
+void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    struct cpl_embedding *e = &x->embedding;
+    if (e->open || (!e->on && !is_watched(state, e)))
+        return;
+    if (e->on && e->on->pt2pt.riders.closed) {
+        leave(x);
+        return;
+    }
+    if (!e->on && e->n_seen == 0)
+        e->same_ranks = has_worlds_ranks(state->comm);
+    e->state = state;
+    e->open = true;
+    LL_PREPEND2(cpl_context.first_open, x, embedding.next_open);
+    cpl_context.n_open_batches++;
+}
+
+/* No longer open; the list is the caller's. */
+static void close_call(struct cpl_exchange *x)
+{
+    x->embedding.open = false;
+    cpl_context.n_open_batches--;
+}
+
+void cpl_neighbor_embed_leave(void)
+{
+    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+        struct cpl_embedding *e = &x->embedding;
+        if (e->on && e->on->pt2pt.embed.waiting) {
+            at = &e->next_open;
+            continue;
+        }
+        *at = e->next_open;
+        close_call(x);
+        if (e->on)
+            leave(x);
+        else
+            e->n_seen++;
+    }
+}
+
+void cpl_neighbor_embed_leave_late(void)
+{
+    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+        if (!x->embedding.on) {
+            at = &x->embedding.next_open;
+            continue;
+        }
+        *at = x->embedding.next_open;
+        close_call(x);
+        leave(x);
+    }
+}
+
+void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdict verdict)
+{
+    if (verdict == CPL_EMBED_REFUSED)
+        return;
+    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+        struct cpl_embedding *e = &x->embedding;
+        bool is_world = e->same_ranks && state->comm == MPI_COMM_WORLD;
+        if (e->on || (e->state != state && !is_world)) {
+            at = &e->next_open;
+            continue;
+        }
+        enum cpl_embed_host host = e->state == state ? CPL_HOST_SELF : CPL_HOST_WORLD;
+        *at = e->next_open;
+        close_call(x);
+        e->n_seen++;
+        e->n_reduced[host]++;
+        e->n_in_any_order[host] += verdict == CPL_EMBED_ANY_ORDER;
+    }
+}
+
+void cpl_neighbor_embed_forget(struct cpl_exchange *x)
+{
+    if (x->embedding.open) {
+        LL_DELETE2(cpl_context.first_open, x, embedding.next_open);
+        close_call(x);
+    }
+    cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
+}
+
+/* --- calls of segments */
+
+bool cpl_neighbor_embed_make(struct cpl_neighbor_op *op)
+{
+    size_t n = (size_t)op->ride.x->adjacency->in.n_messages;
+    if (!op->receives)
+        op->receives = calloc(n + 1, sizeof *op->receives);
+    op->embedded = op->receives;
+    return op->embedded;
+}
+
+static void note(int *result, int code)
+{
+    if (*result == MPI_SUCCESS)
+        *result = code;
+}
+
+void cpl_neighbor_embed_start(struct cpl_neighbor_op *op)
+{
+    const struct cpl_adjacency *a = op->ride.x->adjacency;
+    const struct cpl_embedding *e = &op->ride.x->embedding;
+    struct cpl_neighbor_data *data = &op->data;
+    op->left = false;
+    op->n_open = a->in.n_messages;
+    op->ride.result = MPI_SUCCESS;
+    data->n_requests = 0;
+    for (int m = 0; m < a->in.n_messages; m++) {
+        struct cpl_receive *receive = &op->receives[m];
+        *receive = (struct cpl_receive){.source = a->in.rank[m],
+                                        .tag = e->tag,
+                                        .span = data->in_span[a->in.part[a->in.first_part[m]]],
+                                        .inner = MPI_REQUEST_NULL};
+        receive->span.type.kept = false; /* it is the call's */
+        cpl_match_post(&e->on->pt2pt.riders.match, receive);
+    }
+    for (int k = 0; k < a->in.n_self; k++)
+        note(&op->ride.result,
+             cpl_span_copy(&data->out_span[a->out.self[k]], &data->in_span[a->in.self[k]]));
+}
+
+/* Sends one message of a call, aboard the reduction or alone; large ones as messages of their own
+ * behind the segment. */
+static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
+{
+    const struct cpl_neighbors *out = &op->ride.x->adjacency->out;
+    const struct cpl_embedding *e = &op->ride.x->embedding;
+    const struct cpl_span *span = &op->data.out_span[out->part[out->first_part[m]]];
+    struct cpl_pt2pt *p = &e->on->pt2pt;
+    struct cpl_segment segment = {.source = e->on->rank,
+                                  .dest = out->rank[m],
+                                  .tag = e->tag,
+                                  .number = p->riders.next_number[out->rank[m]]++,
+                                  .flags = CPL_SEGMENT_NEIGHBOR,
+                                  .slot = CPL_NO_SLOT,
+                                  .bytes = cpl_span_bytes(span)};
+    if (cpl_pt2pt_goes_straight(segment.bytes)) {
+        segment.flags |= CPL_SEGMENT_STRAIGHT;
+        note(&op->ride.result, PMPI_Isend_c(span->address, span->count, span->type.handle,
+                                            segment.dest, CPL_RIDER_TAG, e->on->private_comm,
+                                            &op->data.requests[op->data.n_requests++]));
+    } else {
+        segment.ride_bytes = (uint32_t)segment.bytes;
+    }
+    unsigned char *to = boards ? cpl_embed_place(p, &segment) : NULL;
+    if (!to)
+        note(&op->ride.result, cpl_rides_send_span(&p->rides, &segment, span));
+    else if (segment.ride_bytes > 0)
+        note(&op->ride.result, cpl_span_pack(span, to));
+}
+
+static void send_all(struct cpl_neighbor_op *op, bool boards)
+{
+    const struct cpl_adjacency *a = op->ride.x->adjacency;
+    op->left = true;
+    for (int m = 0; m < a->out.n_messages; m++)
+        send_message(op, m, boards);
+}
+
+static bool waits(const struct cpl_neighbor_op *op)
+{
+    return op->embedded && !op->left;
+}
+
+static void leave(struct cpl_exchange *x)
+{
+    struct cpl_embedding *e = &x->embedding;
+    struct cpl_neighbor_op *op;
+    LL_FOREACH(x->pending, op)
+    {
+        if (!waits(op))
+            continue;
+        send_all(op, false);
+        e->n_missed += !e->on->pt2pt.embed.not_yet;
+    }
+}
+
+void cpl_neighbor_embed_board(struct cpl_comm_state *state)
+{
+    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+        struct cpl_embedding *e = &x->embedding;
+        struct cpl_neighbor_op *op;
+        if (e->on != state) {
+            at = &e->next_open;
+            continue;
+        }
+        *at = e->next_open;
+        close_call(x);
+        LL_FOREACH(x->pending, op)
+        {
+            if (!waits(op))
+                continue;
+            send_all(op, true);
+            e->n_rode++;
+            e->n_segments += x->adjacency->out.n_messages;
+        }
+    }
+}
+
+bool cpl_neighbor_embed_progress(struct cpl_neighbor_op *op)
+{
+    struct cpl_neighbor_data *data = &op->data;
+    for (; op->n_open > 0; op->n_open--) {
+        const struct cpl_receive *receive = &op->receives[op->n_open - 1];
+        if (!receive->done)
+            return false;
+        note(&op->ride.result, receive->error);
+    }
+    for (; op->left && data->n_requests > 0; data->n_requests--) {
+        int done = 1;
+        int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && !done)
+            return false;
+        note(&op->ride.result, code);
+    }
+    return op->left;
+}

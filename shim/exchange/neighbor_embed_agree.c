@@ -1,0 +1,288 @@
+/* Nonblocking neighborhood collectives that ride in reductions (neighbor_embed.h): what the ranks
+ * agree on, and the end. */
+#include "shim/base/log.h"
+#include "shim/carry/embed.h"
+#include "shim/exchange/neighbor_embed.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/plan/agree.h"
+#include "shim/plan/embed_map.h"
+#include "shim/plan/plan_root.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#define NONE         INT64_MAX
+#define LEAST_CALLS  4  /* that reductions must have followed */
+#define MOST_RIDERS  16 /* exchanges of a communicator */
+#define RIDING_SHARE 8  /* of so many calls that were to ride, one may have left alone, */
+#define FORGIVEN     8  /* and so many more */
+
+const char *cpl_embed_left_text(enum cpl_embed_left reason)
+{
+    static const char *const texts[] = {
+        [CPL_EMBED_LEFT_NOT] = "",
+        [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory, or "
+                                 "a window or file was opened",
+        [CPL_EMBED_LEFT_NO_GAIN] = "they are not modelled faster there",
+        [CPL_EMBED_LEFT_FULL] = "too many exchanges ride already, or memory ran out",
+        [CPL_EMBED_LEFT_MISSED] = "too many calls were waited for before the reduction came, or "
+                                  "the reductions stay MPI's",
+        [CPL_EMBED_LEFT_OPENED] = "a window or file was opened",
+    };
+    return texts[reason];
+}
+
+/* Whether one message goes along each edge of this rank. */
+static bool is_simple(const struct cpl_adjacency *a)
+{
+    bool simple = a->in.n_self <= 1 && a->out.n_self == a->in.n_self;
+    for (int m = 0; m < a->in.n_messages; m++)
+        simple &= a->in.first_part[m + 1] - a->in.first_part[m] == 1;
+    for (int m = 0; m < a->out.n_messages; m++)
+        simple &= a->out.first_part[m + 1] - a->out.first_part[m] == 1;
+    return simple;
+}
+
+static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange *x)
+{
+    bool room = host->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    return room && x->embedding.state->has_adjacency && is_simple(x->adjacency) &&
+           !cpl_context.waits_elsewhere && !cpl_context.met_others && !host->pt2pt.riders.closed;
+}
+
+static enum cpl_embed_host host_of(const struct cpl_comm_state *host,
+                                   const struct cpl_comm_state *state)
+{
+    return host == state ? CPL_HOST_SELF : CPL_HOST_WORLD;
+}
+
+/* Whether it is time to settle about an exchange: reductions of this communicator mostly follow. */
+static bool is_ripe(const struct cpl_comm_state *host, const struct cpl_comm_state *state,
+                    const struct cpl_exchange *x)
+{
+    const struct cpl_embedding *e = &x->embedding;
+    if (!x->settled || e->settled || (state != host && host->comm != MPI_COMM_WORLD))
+        return false;
+    int64_t n = e->n_reduced[host_of(host, state)];
+    return n >= LEAST_CALLS && 2 * n > e->n_seen;
+}
+
+static int64_t id_of(const struct cpl_comm_state *state, const struct cpl_exchange *x)
+{
+    return state->serve.id * CPL_N_NEIGHBOR_KINDS + (int64_t)x->kind;
+}
+
+/* The ripe exchange with the lowest number; NULL: none. */
+static struct cpl_exchange *find_ripe(const struct cpl_comm_state *host)
+{
+    struct cpl_exchange *found = NULL;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+        for (int k = 0; s->serve.named && k < CPL_ALLTOALLV; k++) {
+            struct cpl_exchange *x = &s->exchanges[k];
+            if (is_ripe(host, s, x) &&
+                (!found || id_of(s, x) < id_of(found->embedding.state, found)))
+                found = x;
+        }
+    return found;
+}
+
+struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *host)
+{
+    struct cpl_embed_ballot b = {.id = NONE, .id_negated = -NONE};
+    const struct cpl_exchange *x = find_ripe(host);
+    if (!x)
+        return b;
+    const struct cpl_embedding *e = &x->embedding;
+    enum cpl_embed_host of = host_of(host, e->state);
+    b.id = id_of(e->state, x);
+    b.id_negated = -b.id;
+    b.started = x->started;
+    b.started_negated = -b.started;
+    if (is_able(host, x))
+        b.verdict =
+            2 * e->n_in_any_order[of] > e->n_seen ? CPL_EMBED_ANY_ORDER : CPL_EMBED_COMPARING;
+    return b;
+}
+
+/* Whether it is modelled to pay: beside MPI, and beside the plan that carries the calls. The same
+ * answer on all ranks. */
+static bool pays(const struct cpl_exchange *x)
+{
+    const struct cpl_plan_summary *s = &x->summary[0];
+    if (cpl_context.settings.mode == CPL_MODE_FORCE)
+        return true;
+    return s->known && cpl_plan_managed_promises(s, s->embedded_us) &&
+           (!x->served || s->embedded_us < s->planned.modelled_us);
+}
+
+/* Makes a communicator ready for riders. Collective, the same answer on all ranks. */
+static bool open_riders(struct cpl_comm_state *host)
+{
+    struct cpl_riders *r = &host->pt2pt.riders;
+    if (r->open)
+        return r->n < MOST_RIDERS;
+    if (host->private_comm == MPI_COMM_NULL &&
+        !cpl_agree_private(host->comm, host->rank, &host->private_comm))
+        return false;
+    cpl_comm_state_number(host);
+    bool prepared = cpl_away_prepare(host->private_comm);
+    bool ready =
+        cpl_match_init(&r->match, host->size, host->private_comm, CPL_RIDER_TAG) && prepared;
+    r->next_number = calloc((size_t)host->size, sizeof *r->next_number);
+    ready = ready && r->next_number && cpl_pt2pt_open(host) && cpl_embed_init(host);
+    ready = cpl_agree_all(host->private_comm, ready);
+    r->open = true;
+    cpl_context.n_hosts++;
+    cpl_context_update_service();
+    if (!ready) {
+        cpl_neighbor_embed_close(host);
+        return false;
+    }
+    host->pt2pt.embed.on = true;
+    cpl_pt2pt_link(host);
+    return true;
+}
+
+/* Places the ranks for what rides, unless they have been. Collective. */
+static void map_ranks(struct cpl_comm_state *host, const struct cpl_exchange *x)
+{
+    const struct cpl_neighbors *out = &x->adjacency->out;
+    const struct cpl_plan_summary *s = &x->summary[0];
+    if (host->pt2pt.embed.points)
+        return;
+    int64_t *messages =
+        calloc((size_t)out->n_messages + 1, CPL_EMBED_MESSAGE_WORDS * sizeof *messages);
+    for (int m = 0; messages && m < out->n_messages; m++) {
+        int64_t *words = messages + (size_t)m * CPL_EMBED_MESSAGE_WORDS;
+        words[CPL_EMBED_MESSAGE_DST] = out->rank[m];
+        words[CPL_EMBED_MESSAGE_BYTES] = s->n_messages > 0 ? s->bytes / s->n_messages : 0;
+    }
+    cpl_embed_map(host, out->n_messages, messages);
+    free(messages);
+}
+
+static void add_rider(struct cpl_comm_state *host, struct cpl_exchange *x)
+{
+    struct cpl_riders *r = &host->pt2pt.riders;
+    struct cpl_embedding *e = &x->embedding;
+    const struct cpl_embed *embed = &host->pt2pt.embed;
+    e->reductions = -embed->n_reductions;
+    e->sends = -embed->n_sends;
+    e->late = -embed->n_late;
+    e->on = host;
+    e->tag = r->next_tag++;
+    r->n++;
+    LL_APPEND2(r->first, x, embedding.next);
+    if (host->rank == 0)
+        cpl_log(CPL_LOG_INFO, "embed",
+                "nonblocking %s, %d ranks: its messages ride in the reductions that follow",
+                cpl_exchange_kind_name(x->kind), host->size);
+}
+
+bool cpl_neighbor_embed_settle(struct cpl_comm_state *host, const struct cpl_embed_ballot *all)
+{
+    if (all->id == NONE || all->id != -all->id_negated || all->started != -all->started_negated)
+        return false;
+    struct cpl_exchange *x = find_ripe(host);
+    struct cpl_embedding *e = &x->embedding;
+    e->settled = true;
+    if (all->verdict == CPL_EMBED_REFUSED)
+        e->left = CPL_EMBED_LEFT_EDGES;
+    else if (!pays(x))
+        e->left = CPL_EMBED_LEFT_NO_GAIN;
+    else if (!open_riders(host))
+        e->left = CPL_EMBED_LEFT_FULL;
+    if (e->left != CPL_EMBED_LEFT_NOT)
+        return true;
+    if (all->verdict == CPL_EMBED_ANY_ORDER)
+        map_ranks(host, x);
+    add_rider(host, x);
+    return true;
+}
+
+void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
+{
+    struct cpl_embedding *e = &x->embedding;
+    struct cpl_comm_state *host = e->on;
+    if (!host)
+        return;
+    const struct cpl_embed *embed = &host->pt2pt.embed;
+    e->reductions += embed->n_reductions;
+    e->sends += embed->n_sends;
+    e->late += embed->n_late;
+    e->mapped = embed->points;
+    e->left = reason;
+    e->on = NULL;
+    LL_DELETE2(host->pt2pt.riders.first, x, embedding.next);
+    host->pt2pt.riders.n--;
+}
+
+static bool misses(const struct cpl_embedding *e)
+{
+    return (e->n_missed - FORGIVEN) * RIDING_SHARE > e->n_rode;
+}
+
+/* What the ranks compare of an exchange that rides, by the minimum. */
+enum { STARTED, STARTED_NEGATED, STAYS, REVIEW_WORDS };
+
+void cpl_neighbor_embed_review(struct cpl_comm_state *host)
+{
+    struct cpl_riders *r = &host->pt2pt.riders;
+    int64_t mine[2 + MOST_RIDERS * REVIEW_WORDS] = {r->n, -r->n},
+                                   all[2 + MOST_RIDERS * REVIEW_WORDS];
+    int64_t *words = mine + 2;
+    struct cpl_exchange *x, *next;
+    if (!r->open)
+        return;
+    LL_FOREACH2(r->first, x, embedding.next)
+    {
+        words[STARTED] = x->started;
+        words[STARTED_NEGATED] = -x->started;
+        words[STAYS] = !r->closed && !misses(&x->embedding);
+        words += REVIEW_WORDS;
+    }
+    if (cpl_collective_Allreduce(mine, all, 2 + MOST_RIDERS * REVIEW_WORDS, MPI_INT64_T, MPI_MIN,
+                                 host->comm) != MPI_SUCCESS ||
+        all[0] != -all[1])
+        return;
+    words = all + 2;
+    LL_FOREACH_SAFE2(r->first, x, next, embedding.next)
+    {
+        if (words[STARTED] == -words[STARTED_NEGATED] && !words[STAYS])
+            cpl_neighbor_embed_end(x, r->closed ? CPL_EMBED_LEFT_OPENED : CPL_EMBED_LEFT_MISSED);
+        words += REVIEW_WORDS;
+    }
+    if (r->n > 0)
+        return;
+    cpl_pt2pt_drain(host);
+    cpl_neighbor_embed_close(host);
+}
+
+void cpl_neighbor_embed_end_all(struct cpl_comm_state *host)
+{
+    struct cpl_exchange *x;
+    while ((x = host->pt2pt.riders.first)) {
+        cpl_neighbor_drain(x);
+        cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
+    }
+}
+
+void cpl_neighbor_embed_close(struct cpl_comm_state *host)
+{
+    struct cpl_riders *r = &host->pt2pt.riders;
+    if (!r->open)
+        return;
+    bool closed = r->closed;
+    if (r->match.sources)
+        cpl_match_free(&r->match);
+    free(r->next_number);
+    *r = (struct cpl_riders){.closed = closed};
+    cpl_context.n_hosts--;
+    cpl_context_update_service();
+    cpl_pt2pt_close(host);
+}

@@ -1,0 +1,92 @@
+/* The order in which a neighborhood exchange's messages leave when another exchange always follows
+ * it (planner/order.h): first those to ranks that send most in the following one.
+ *
+ * Each rank notes what follows what. At the 4th, 8th, 16th ... blocking call of an exchange, and
+ * at the meetings of nonblocking ones (neighbor_serve.c), the ranks tell each other how many
+ * messages they send next, and compare, in units of time, the order of the program (or of the plan)
+ * with the one by these numbers. A better one is used: of what leaves at once of a plan; where MPI
+ * carries the exchange, by sending the program's messages from its buffers as MPI does, in that
+ * order. In auto mode blocking exchanges are measured with and without, from the start of the first
+ * one to the end of the second, as plans are (trial.h).
+ *
+ * Exchanges of all communicators are looked at; not one that follows itself, nor one with another
+ * blocking collective between, in which all ranks wait for the last one anyway; nor one after which
+ * now this and now that has come, CPL_VARIED changes.
+ * Thread rule: one thread. */
+#ifndef CARPOOL_NEIGHBOR_ORDER_H
+#define CARPOOL_NEIGHBOR_ORDER_H
+
+#include "shim/meet/trial.h"
+#include "shim/plan/send_order.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+struct cpl_exchange;
+
+#define CPL_VARIED 16
+
+/* What came next after an exchange, on this rank. */
+struct cpl_follower {
+    int64_t number;  /* of the exchange on this rank; 0: none yet */
+    int64_t times;   /* in a row */
+    int32_t changes; /* from one to another; above CPL_VARIED nothing counts as following */
+    int32_t sends;   /* of this rank in it, the last time */
+    bool settled;    /* how it is carried was not being tried */
+    bool waits;      /* it was started only: its end is not seen */
+    int32_t kind;
+    uint64_t pattern; /* its fingerprint; 0: not known */
+};
+
+struct cpl_order {
+    int64_t number; /* names the exchange on this rank; 0: not called yet */
+    struct cpl_follower next;
+    /* Alike on all ranks: */
+    int64_t next_meeting; /* number of the call; 0: the first one */
+    int64_t n_meetings;   /* of nonblocking calls */
+    bool made;            /* there is an order */
+    int32_t candidate;    /* of the exchange's trial (trial.h): what it is an order of */
+    struct cpl_order_units units;
+    struct cpl_trial trial; /* candidate 1: with the order */
+    int32_t *key;           /* per rank: messages that it sends afterwards */
+    /* This rank's: */
+    int *message;    /* its out-messages in the order of sending, where MPI carried them */
+    bool is_timed;   /* the last call was part of the trial: alike on all ranks */
+    double start;    /* of that call, in seconds */
+    double own_us;   /* from there to the end of the next exchange */
+    int64_t n_calls; /* that MPI would have carried and that left in order */
+};
+
+/* Before each blocking call. Collective over the communicator. */
+void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
+
+/* Whether this rank has learned that x follows `before`, or that nothing does always; and calls of
+ * x, which is left to MPI, until there is something to do about its order. Local. */
+bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const struct cpl_exchange *x);
+int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x);
+
+/* The same of a call that is only started. Local. */
+void cpl_neighbor_order_started(struct cpl_exchange *exchange);
+
+/* At a meeting of nonblocking calls: orders those that are carried. Collective over all ranks. */
+void cpl_neighbor_order_served(void);
+
+/* Whether the call at hand is part of a measurement, before which all ranks come together. */
+bool cpl_neighbor_order_is_tried(const struct cpl_exchange *exchange);
+
+/* Then, when they have: the measurement begins. Local. */
+void cpl_neighbor_order_begin(struct cpl_exchange *exchange);
+
+/* Whether messages leave in the new order when a candidate of the trial carries the call. */
+bool cpl_neighbor_is_ordered(const struct cpl_exchange *exchange, int32_t candidate);
+
+/* Whether the end of a call is to be told by cpl_neighbor_order_ended. */
+bool cpl_neighbor_order_waits(void);
+void cpl_neighbor_order_ended(const struct cpl_exchange *exchange);
+
+/* Drops the order; the exchange itself goes. */
+void cpl_neighbor_order_free(struct cpl_order *order);
+void cpl_neighbor_order_forget(const struct cpl_exchange *exchange);
+
+#endif

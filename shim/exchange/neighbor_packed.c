@@ -1,0 +1,90 @@
+/* MPI_Ineighbor_alltoallw as MPI_Ineighbor_alltoallv of packed data. MPICH's own (4.0.2) is wrong
+ * and damages memory on ranks whose in- and out-degree differ; such ranks send and receive packed
+ * bytes until the exchange is carried. To the others it makes no difference: both calls are the
+ * same loop of sends and receives in MPICH. */
+#include "shim/exchange/neighbor_internal.h"
+
+#include <stdlib.h>
+
+struct cpl_neighbor_packed {
+    MPI_Request request;
+    unsigned char *out, *in;
+    MPI_Count *out_count, *in_count;
+    MPI_Aint *out_at, *in_at;
+};
+
+static void free_packed(struct cpl_neighbor_packed *p)
+{
+    free(p->out);
+    free(p->in);
+    free(p->out_count);
+    free(p->in_count);
+    free(p->out_at);
+    free(p->in_at);
+    free(p);
+}
+
+/* Packs n spans one after the other into a new buffer; NULL when that fails. What is received into
+ * is packed, too: a message may be shorter than its place. */
+static unsigned char *pack_side(const struct cpl_span *spans, int n, MPI_Count *count, MPI_Aint *at)
+{
+    int64_t total = 0;
+    for (int k = 0; k < n; k++) {
+        count[k] = cpl_span_bytes(&spans[k]);
+        at[k] = total;
+        total += count[k];
+    }
+    unsigned char *buffer = malloc((size_t)total + 1);
+    for (int k = 0; buffer && k < n; k++)
+        if (count[k] > 0 && cpl_span_pack(&spans[k], buffer + at[k]) != MPI_SUCCESS) {
+            free(buffer);
+            return NULL;
+        }
+    return buffer;
+}
+
+static bool pack_sides(struct cpl_neighbor_packed *p, const struct cpl_adjacency *a,
+                       const struct cpl_neighbor_data *data)
+{
+    size_t n_out = (size_t)a->out.n + 1, n_in = (size_t)a->in.n + 1;
+    p->out_count = calloc(n_out, sizeof *p->out_count);
+    p->in_count = calloc(n_in, sizeof *p->in_count);
+    p->out_at = calloc(n_out, sizeof *p->out_at);
+    p->in_at = calloc(n_in, sizeof *p->in_at);
+    if (!p->out_count || !p->in_count || !p->out_at || !p->in_at)
+        return false;
+    p->out = pack_side(data->out_span, a->out.n, p->out_count, p->out_at);
+    p->in = pack_side(data->in_span, a->in.n, p->in_count, p->in_at);
+    return p->out && p->in;
+}
+
+struct cpl_neighbor_packed *cpl_neighbor_packed_start(const struct cpl_adjacency *adjacency,
+                                                      const struct cpl_neighbor_data *data,
+                                                      MPI_Comm comm, int *result)
+{
+    struct cpl_neighbor_packed *p = calloc(1, sizeof *p);
+    *result = MPI_ERR_NO_MEM;
+    if (p && pack_sides(p, adjacency, data))
+        *result = PMPI_Ineighbor_alltoallv_c(p->out, p->out_count, p->out_at, MPI_BYTE, p->in,
+                                             p->in_count, p->in_at, MPI_BYTE, comm, &p->request);
+    if (*result == MPI_SUCCESS)
+        return p;
+    if (p)
+        free_packed(p);
+    return NULL;
+}
+
+bool cpl_neighbor_packed_progress(struct cpl_neighbor_packed *packed,
+                                  const struct cpl_adjacency *adjacency,
+                                  const struct cpl_neighbor_data *data, int *result)
+{
+    int done = 1;
+    *result = PMPI_Test(&packed->request, &done, MPI_STATUS_IGNORE);
+    if (*result == MPI_SUCCESS && !done)
+        return false;
+    for (int k = 0; k < adjacency->in.n && *result == MPI_SUCCESS; k++)
+        *result =
+            cpl_span_unpack(&data->in_span[k], packed->in + packed->in_at[k], packed->in_count[k]);
+    free_packed(packed);
+    return true;
+}

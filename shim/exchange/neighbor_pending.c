@@ -1,0 +1,177 @@
+/* Nonblocking and persistent neighborhood collectives that are under way (neighbor.h).
+ *
+ * An exchange carries one call at a time, in the order in which they were started: all ranks start
+ * the calls of a communicator in the same order, so whoever waits for a later one waits for ranks
+ * that have started the earlier ones. What is pending is advanced by every call that polls
+ * (pt2pt.h). The operation of a nonblocking call is used again as soon as it is complete, its
+ * request (pt2pt_requests.h) when the program has completed that. */
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+/* Keeps derived types: the program may free them once the call is started. */
+static bool keep_types(struct cpl_span *spans, int n)
+{
+    MPI_Datatype given = MPI_DATATYPE_NULL;
+    for (int k = 0; k < n; k++) {
+        MPI_Datatype handle = spans[k].type.handle;
+        if (k > 0 && handle == given)
+            spans[k].type.handle = spans[k - 1].type.handle;
+        else if (!cpl_type_keep(&spans[k].type))
+            return false;
+        given = handle;
+    }
+    return true;
+}
+
+static void release_types(struct cpl_span *spans, int n)
+{
+    for (int k = 0; spans && k < n; k++)
+        cpl_type_release(&spans[k].type);
+}
+
+static void release_op_types(struct cpl_neighbor_op *op)
+{
+    const struct cpl_adjacency *a = op->ride.x->adjacency;
+    for (int k = 0; k < op->data.n_extra; k++)
+        cpl_type_release(&op->data.extra[k].span.type);
+    release_types(op->data.out_span, a->out.n);
+    release_types(op->data.in_span, a->in.n);
+}
+
+static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
+{
+    struct cpl_neighbor_op *op = x->spare;
+    if (op) {
+        LL_DELETE(x->spare, op);
+        return op;
+    }
+    op = calloc(1, sizeof *op);
+    if (op && !cpl_neighbor_data_make(&op->data, x->adjacency, x->n_extra_most)) {
+        cpl_neighbor_data_free(&op->data);
+        free(op);
+        return NULL;
+    }
+    return op;
+}
+
+void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
+{
+    release_op_types(op);
+    cpl_neighbor_data_free(&op->data);
+    free(op->receives);
+    free(op);
+}
+
+struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
+                                             struct cpl_comm_state *state,
+                                             struct cpl_exchange *exchange, bool *refused)
+{
+    struct cpl_neighbor_op *op = new_op(exchange);
+    const struct cpl_adjacency *a = exchange->adjacency;
+    *refused = false;
+    if (!op)
+        return NULL;
+    op->ride = (struct cpl_neighbor_ride){
+        .state = state, .x = exchange, .executor = exchange->executors[0], .data = &op->data};
+    op->request = NULL;
+    op->packed = NULL;
+    op->embedded = false;
+    op->running = false;
+    *refused = !(call->by_rank ? cpl_alltoall_resolve(call, state, exchange, &op->data)
+                               : cpl_neighbor_resolve(call, a, &op->data));
+    bool kept = !*refused && keep_types(op->data.out_span, a->out.n) &&
+                keep_types(op->data.in_span, a->in.n);
+    for (int k = 0; kept && k < op->data.n_extra; k++)
+        kept = cpl_type_keep(&op->data.extra[k].span.type);
+    if (kept)
+        return op;
+    cpl_neighbor_op_free(op);
+    return NULL;
+}
+
+/* Tells the program; a persistent operation stays its owner's. */
+static void complete(struct cpl_neighbor_op *op)
+{
+    struct cpl_exchange *x = op->ride.x;
+    cpl_request_close_collective(op->request, op->ride.result);
+    if (op->request->persistent)
+        return;
+    release_op_types(op);
+    LL_PREPEND(x->spare, op);
+}
+
+static bool progress(struct cpl_neighbor_op *op)
+{
+    if (op->packed)
+        return cpl_neighbor_packed_progress(op->packed, op->ride.x->adjacency, &op->data,
+                                            &op->ride.result);
+    if (op->embedded)
+        return cpl_neighbor_embed_progress(op);
+    if (!op->running)
+        cpl_neighbor_ride_start(&op->ride);
+    op->running = true;
+    return cpl_neighbor_ride_progress(&op->ride);
+}
+
+/* Advances the first operation, and those behind it as it completes. Returns whether any did. */
+static bool advance(struct cpl_exchange *x)
+{
+    bool any = false;
+    for (struct cpl_neighbor_op *op; (op = x->pending); any = true) {
+        if (!progress(op))
+            break;
+        op->running = false;
+        LL_DELETE(x->pending, op);
+        complete(op);
+    }
+    return any;
+}
+
+bool cpl_neighbor_poll(void)
+{
+    bool any = false;
+    for (struct cpl_exchange **at = &cpl_context.first_pending; *at;) {
+        struct cpl_exchange *x = *at;
+        any |= advance(x);
+        if (x->pending)
+            at = &x->next_pending;
+        else
+            *at = x->next_pending;
+    }
+    return any;
+}
+
+void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
+{
+    struct cpl_exchange *x = op->ride.x;
+    bool alone = !x->pending;
+    op->next = NULL;
+    LL_APPEND(x->pending, op);
+    if (op->embedded)
+        cpl_neighbor_embed_start(op);
+    if (!alone)
+        return;
+    advance(x);
+    if (!x->pending)
+        return;
+    LL_PREPEND2(cpl_context.first_pending, x, next_pending);
+    cpl_context_update_service();
+}
+
+void cpl_neighbor_drain(struct cpl_exchange *exchange)
+{
+    struct cpl_neighbor_op *op, *next;
+    if (exchange->embedding.open)
+        cpl_neighbor_embed_leave();
+    while (exchange->pending)
+        cpl_pt2pt_poll();
+    LL_FOREACH_SAFE(exchange->spare, op, next)
+    {
+        LL_DELETE(exchange->spare, op);
+        cpl_neighbor_op_free(op);
+    }
+}

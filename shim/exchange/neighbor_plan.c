@@ -1,0 +1,227 @@
+/* Planning a neighborhood exchange: what this rank hands in, and how its neighbours take part in
+ * the plan.
+ *
+ * MPI does not say which of several parallel edges between two ranks matches which (MPICH matches
+ * them in order in alltoallv and in reverse in alltoall). So the ranks ask: each sends along every
+ * edge, by the very call that is to be replaced, the edge's number among its parallel ones. The
+ * same tokens tell receivers which messages are too large to share and always go straight. */
+#include "shim/base/log.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *zeroed(int n, size_t size)
+{
+    return calloc((size_t)n + 1, size);
+}
+
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
+{
+    const struct cpl_adjacency *a = x->adjacency;
+    x->out_straight = zeroed(a->out.n_messages, sizeof *x->out_straight);
+    x->in_straight = zeroed(a->in.n_messages, sizeof *x->in_straight);
+    x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
+    x->in_part = zeroed(a->in.n, sizeof *x->in_part);
+    x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
+    return cpl_neighbor_data_make(&x->data, a, x->n_extra_most) && x->out_straight &&
+           x->in_straight && x->payload && x->in_part && x->self_from;
+}
+
+void cpl_exchange_release(struct cpl_exchange *x)
+{
+    for (int k = 0; k < CPL_MAX_PLANS; k++) {
+        cpl_executor_destroy(x->executors[k]);
+        x->executors[k] = NULL;
+    }
+    cpl_neighbor_share_free(&x->sharing);
+    cpl_neighbor_order_free(&x->order);
+    free(x->out_straight);
+    free(x->in_straight);
+    free(x->payload);
+    free(x->in_part);
+    free(x->self_from);
+    cpl_neighbor_data_free(&x->data);
+    cpl_adjacency_free(&x->own);
+    free(x->learned.sent);
+    x->learned.sent = NULL;
+    x->executor = NULL;
+    x->out_straight = x->in_straight = NULL;
+    x->payload = x->in_part = x->self_from = NULL;
+}
+
+void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes)
+{
+    list->straight[m] = bytes > cpl_context.settings.size_limit;
+    if (list->straight[m]) {
+        list->n_straight++;
+        list->straight_bytes += bytes;
+        return;
+    }
+    list->payload[list->n] = m;
+    list->dst[list->n] = dst;
+    list->bytes[list->n++] = bytes;
+}
+
+void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
+                            const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list)
+{
+    for (int m = 0; m < adjacency->out.n_messages; m++)
+        cpl_neighbor_list_add(list, m, adjacency->out.rank[m],
+                              cpl_neighbor_payload_bytes(data, adjacency, m));
+}
+
+void cpl_neighbor_hand_in(const struct cpl_neighbor_list *list, struct cpl_agree_input *input)
+{
+    input->n_messages = list->n;
+    input->dst = list->dst;
+    input->bytes = list->bytes;
+    input->n_straight = list->n_straight;
+    input->straight_bytes = list->straight_bytes;
+}
+
+void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
+{
+    for (int k = 0; k < a->out.n; k++) {
+        int m = a->out.message[k];
+        token[k] = 2 * a->out.ordinal[k] + (m >= 0 && straight[m]);
+    }
+}
+
+/* Exchanges tokens by the kind's own call, or alltoallv where any order does (allgather) or where
+ * MPI's own is not to be trusted (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
+ */
+static bool exchange_tokens(MPI_Comm comm, const struct cpl_exchange *x, const int *out, int *in)
+{
+    int n_in = x->adjacency->in.n, n_out = x->adjacency->out.n;
+    if (x->kind == CPL_NEIGHBOR_ALLTOALL)
+        return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, comm) ==
+               MPI_SUCCESS;
+    int n = n_in > n_out ? n_in : n_out;
+    int *ones = zeroed(n, sizeof *ones), *displs = zeroed(n, sizeof *displs);
+    bool ready = cpl_agree_all(comm, ones && displs), done = false;
+    if (ready) {
+        for (int k = 0; k < n; k++) {
+            ones[k] = 1;
+            displs[k] = k;
+        }
+        done = cpl_collective_Neighbor_alltoallv(out, ones, displs, MPI_INT, in, ones, displs,
+                                                 MPI_INT, comm) == MPI_SUCCESS;
+    }
+    free(ones);
+    free(displs);
+    return done;
+}
+
+bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
+{
+    const struct cpl_adjacency *a = x->adjacency;
+    const struct cpl_neighbors *in = &a->in;
+    for (int m = 0; m < in->n_messages; m++) {
+        int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
+        for (int p = first; p < first + n_parts; p++)
+            x->in_part[p] = -1;
+        for (int p = first; p < first + n_parts; p++) {
+            int ordinal = token[in->part[p]] / 2;
+            if (ordinal < 0 || ordinal >= n_parts || x->in_part[first + ordinal] >= 0)
+                return false;
+            x->in_part[first + ordinal] = in->part[p];
+            x->in_straight[m] = token[in->part[p]] % 2;
+        }
+    }
+    for (int k = 0; k < in->n_self; k++) {
+        int ordinal = token[in->self[k]] / 2;
+        if (ordinal < 0 || ordinal >= a->out.n_self)
+            return false;
+        x->self_from[k] = a->out.self[ordinal];
+    }
+    return true;
+}
+
+bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    const struct cpl_adjacency *a = x->adjacency;
+    int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
+    bool done = cpl_agree_all(state->comm, out && in);
+    if (done) {
+        cpl_neighbor_plan_tokens(a, x->out_straight, out);
+        done = exchange_tokens(state->comm, x, out, in) && cpl_neighbor_plan_read(x, in);
+    }
+    free(out);
+    free(in);
+    return done;
+}
+
+int cpl_neighbor_plan_most(const struct cpl_exchange *x)
+{
+    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && cpl_context.settings.trial > 0 &&
+                    !x->mpi_distrusted;
+    return measured ? CPL_MAX_PLANS : 1;
+}
+
+bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                                 struct cpl_agree_output *agreed)
+{
+    int n = 0;
+    bool made = true;
+    for (int k = 0; k < agreed->n; k++) {
+        x->summary[k] = agreed->summary[k];
+        if (!agreed->summary[k].decided)
+            continue;
+        x->executors[n] = cpl_executor_create(agreed->words[k], agreed->n_words[k],
+                                              state->private_comm, x->first_tag);
+        agreed->words[k] = NULL;
+        made = made && x->executors[n++];
+    }
+    x->n_plans = agreed->n;
+    cpl_agree_output_free(agreed);
+    if (n == 0)
+        return false;
+    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
+    cpl_trial_begin(&x->trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
+    cpl_neighbor_share_begin(x);
+    return cpl_agree_all(state->private_comm, made);
+}
+
+/* Gathers, plans, and makes the executors; true when all ranks have them. Collective. */
+static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x)
+{
+    int n = state->adjacency.out.n_messages;
+    int *dst = zeroed(n, sizeof *dst);
+    int64_t *bytes = zeroed(n, sizeof *bytes);
+    struct cpl_agree_input input = {.needed = x->mpi_distrusted,
+                                    .same_payload = call->send.same,
+                                    .most_plans = cpl_neighbor_plan_most(x)};
+    bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    input.able = state->has_adjacency && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
+                 cpl_neighbor_resolve(call, x->adjacency, &x->data);
+    struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
+    if (input.able) {
+        cpl_neighbor_plan_list(x->adjacency, &x->data, &list);
+        cpl_neighbor_hand_in(&list, &input);
+    }
+    struct cpl_agree_output output;
+    bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
+    cpl_comm_state_number(state);
+    free(dst);
+    free(bytes);
+    if (!agreed)
+        return false;
+    if (!cpl_neighbor_plan_executors(state, x, &output))
+        return false;
+    return cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x));
+}
+
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *exchange)
+{
+    if (plan(call, state, exchange)) {
+        exchange->phase = CPL_PHASE_PLANNED;
+        return;
+    }
+    exchange->phase = CPL_PHASE_DIRECT;
+    cpl_exchange_release(exchange);
+}

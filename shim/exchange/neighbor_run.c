@@ -1,0 +1,321 @@
+/* Carrying a planned neighborhood collective: between the program's buffers and the executor. */
+#include "shim/base/log.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int send_straight(const struct cpl_neighbor_ride *ride, int m)
+{
+    const struct cpl_neighbors *out = &ride->x->adjacency->out;
+    struct cpl_neighbor_data *data = ride->data;
+    int result = MPI_SUCCESS;
+    int first = out->first_part[m], end = out->first_part[m + 1];
+    for (int p = first; p < end && result == MPI_SUCCESS; p++) {
+        const struct cpl_span *span = &data->out_span[out->part[p]];
+        result = PMPI_Isend_c(span->address, span->count, span->type.handle, out->rank[m],
+                              cpl_neighbor_straight_tag(ride->x), ride->state->private_comm,
+                              &data->requests[data->n_requests++]);
+    }
+    return result;
+}
+
+static int receive_straight(const struct cpl_neighbor_ride *ride, int m)
+{
+    const struct cpl_neighbors *in = &ride->x->adjacency->in;
+    struct cpl_neighbor_data *data = ride->data;
+    int result = MPI_SUCCESS;
+    int first = in->first_part[m], end = in->first_part[m + 1];
+    for (int p = first; p < end && result == MPI_SUCCESS; p++) {
+        const struct cpl_span *span = &data->in_span[ride->x->in_part[p]];
+        result = PMPI_Irecv_c(span->address, span->count, span->type.handle, in->rank[m],
+                              cpl_neighbor_straight_tag(ride->x), ride->state->private_comm,
+                              &data->requests[data->n_requests++]);
+    }
+    return result;
+}
+
+static int copy_selves(const struct cpl_neighbor_ride *ride)
+{
+    const struct cpl_adjacency *a = ride->x->adjacency;
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < a->in.n_self && result == MPI_SUCCESS; k++)
+        result = cpl_span_copy(&ride->data->out_span[ride->x->self_from[k]],
+                               &ride->data->in_span[a->in.self[k]]);
+    return result;
+}
+
+/* Messages outside the plan: both ends know of them by their arguments. */
+static int start_extra(const struct cpl_neighbor_ride *ride, const struct cpl_extra *extra)
+{
+    const struct cpl_span *span = &extra->span;
+    MPI_Request *request = &ride->data->requests[ride->data->n_requests++];
+    int tag = cpl_neighbor_straight_tag(ride->x);
+    MPI_Comm comm = ride->state->private_comm;
+    if (extra->sent)
+        return PMPI_Isend_c(span->address, span->count, span->type.handle, extra->rank, tag, comm,
+                            request);
+    return PMPI_Irecv_c(span->address, span->count, span->type.handle, extra->rank, tag, comm,
+                        request);
+}
+
+static void note(int *result, int code)
+{
+    if (*result == MPI_SUCCESS)
+        *result = code;
+}
+
+/* Posts the receives of messages that never ride, sizes every out-message and sends those that do
+ * not ride this time: without an executor all, in the exchange's order. Goes on after an error: the
+ * others wait for what they are owed. */
+static int start_straight(const struct cpl_neighbor_ride *ride)
+{
+    const struct cpl_adjacency *a = ride->x->adjacency;
+    const struct cpl_exchange *x = ride->x;
+    bool is_all = !ride->executor;
+    struct cpl_neighbor_data *data = ride->data;
+    int result = MPI_SUCCESS;
+    data->n_requests = 0;
+    for (int m = 0; m < a->in.n_messages; m++)
+        if (is_all || x->in_straight[m])
+            note(&result, receive_straight(ride, m));
+    for (int k = 0; k < data->n_extra; k++)
+        note(&result, start_extra(ride, &data->extra[k]));
+    for (int k = 0; k < a->out.n_messages; k++) {
+        int m = is_all ? x->order.message[k] : k;
+        data->out_bytes[m] = cpl_neighbor_payload_bytes(data, a, m);
+        if (is_all || x->out_straight[m] || data->out_bytes[m] > cpl_context.settings.size_limit) {
+            data->out_bytes[m] = CPL_STRAIGHT;
+            note(&result, send_straight(ride, m));
+        }
+    }
+    return result;
+}
+
+static int64_t payload_size(void *context, int32_t k)
+{
+    const struct cpl_neighbor_ride *ride = context;
+    return ride->data->out_bytes[ride->x->payload[k]];
+}
+
+static int pack_payload(void *context, int32_t k, unsigned char *to)
+{
+    const struct cpl_neighbor_ride *ride = context;
+    const struct cpl_neighbors *out = &ride->x->adjacency->out;
+    const struct cpl_span *spans = ride->data->out_span;
+    int m = ride->x->payload[k], first = out->first_part[m], end = out->first_part[m + 1];
+    if (ride->data->same_payload || end - first == 1)
+        return cpl_span_pack(&spans[out->part[first]], to);
+    unsigned char *data = to + (size_t)(end - first) * sizeof(uint32_t);
+    int result = MPI_SUCCESS;
+    for (int p = first; p < end && result == MPI_SUCCESS; p++) {
+        uint32_t bytes = (uint32_t)cpl_span_bytes(&spans[out->part[p]]);
+        memcpy(to + (size_t)(p - first) * sizeof bytes, &bytes, sizeof bytes);
+        result = cpl_span_pack(&spans[out->part[p]], data);
+        data += bytes;
+    }
+    return result;
+}
+
+/* The in-message from a rank: bisection in the ascending list of ranks. */
+static int find_message(const struct cpl_neighbors *in, int rank)
+{
+    int low = 0, high = in->n_messages - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (in->rank[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A payload with the lengths of its parts in front. */
+static int unpack_parts(const struct cpl_neighbor_ride *ride, int first, int n_parts,
+                        const unsigned char *data, int64_t bytes)
+{
+    int64_t at = n_parts * (int64_t)sizeof(uint32_t);
+    int result = MPI_SUCCESS;
+    for (int p = 0; p < n_parts; p++) {
+        uint32_t length;
+        if (at > bytes)
+            return MPI_ERR_INTERN;
+        memcpy(&length, data + (size_t)p * sizeof length, sizeof length);
+        if (length > bytes - at)
+            return MPI_ERR_INTERN;
+        int code =
+            cpl_span_unpack(&ride->data->in_span[ride->x->in_part[first + p]], data + at, length);
+        result = result == MPI_SUCCESS ? code : result;
+        at += length;
+    }
+    return result;
+}
+
+static int deliver_payload(void *context, int32_t owner, int32_t part, const unsigned char *data,
+                           int64_t bytes)
+{
+    (void)part; /* messages are whole */
+    const struct cpl_neighbor_ride *ride = context;
+    const struct cpl_neighbors *in = &ride->x->adjacency->in;
+    int m = find_message(in, owner);
+    int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
+    if (bytes == CPL_STRAIGHT)
+        return receive_straight(ride, m);
+    if (!ride->data->same_payload && n_parts > 1)
+        return unpack_parts(ride, first, n_parts, data, bytes);
+    int result = MPI_SUCCESS;
+    for (int p = first; p < first + n_parts; p++) {
+        int code = cpl_span_unpack(&ride->data->in_span[ride->x->in_part[p]], data, bytes);
+        result = result == MPI_SUCCESS ? code : result;
+    }
+    return result;
+}
+
+/* The first error of requests that were waited for together. */
+static int first_error(int code, const MPI_Status *statuses, int n)
+{
+    for (int k = 0; k < n && code == MPI_ERR_IN_STATUS; k++)
+        if (statuses[k].MPI_ERROR != MPI_SUCCESS)
+            return statuses[k].MPI_ERROR;
+    return code;
+}
+
+/* Waits for the straight messages. */
+static int finish_straight(const struct cpl_neighbor_ride *ride)
+{
+    struct cpl_neighbor_data *data = ride->data;
+    return first_error(cpl_collective_waitall(data->n_requests, data->requests, data->statuses),
+                       data->statuses, data->n_requests);
+}
+
+/* --- parts: what several destinations get alike travels once (neighbor_share.h) ------------- */
+
+static int64_t part_size(void *context, int32_t k)
+{
+    const struct cpl_neighbor_ride *ride = context;
+    const struct cpl_parts *parts = &ride->x->sharing.parts;
+    return parts->part[parts->row_part[k]].bytes;
+}
+
+static int pack_part(void *context, int32_t k, unsigned char *to)
+{
+    const struct cpl_neighbor_ride *ride = context;
+    const struct cpl_sharing *s = &ride->x->sharing;
+    return cpl_parts_pack(&s->parts, s->parts.row_part[k], s->pieces, to, pack_payload, context);
+}
+
+/* Elements of in-message m whose places are not simply in memory: when all parts have come, they
+ * are unpacked. */
+static int collect_part(const struct cpl_neighbor_ride *ride, int m, int32_t part,
+                        const unsigned char *data, int64_t bytes, const struct cpl_span *span)
+{
+    const struct cpl_divided *divided = &ride->x->sharing.divided[m];
+    struct cpl_scratch *scratch = &ride->x->sharing.scratch[m];
+    if (!scratch->data)
+        scratch->data = calloc((size_t)divided->bytes + 1, 1);
+    if (!scratch->data)
+        return MPI_ERR_NO_MEM;
+    cpl_divided_scatter(divided, part, data, bytes, scratch->data);
+    if (++scratch->n_arrived < divided->n_rows)
+        return MPI_SUCCESS;
+    scratch->n_arrived = 0;
+    return cpl_span_unpack(span, scratch->data, divided->bytes);
+}
+
+static int place_part(const struct cpl_neighbor_ride *ride, int m, int32_t part,
+                      const unsigned char *data, int64_t bytes)
+{
+    const struct cpl_divided *divided = &ride->x->sharing.divided[m];
+    const struct cpl_span *span =
+        &ride->data->in_span[ride->x->in_part[ride->x->adjacency->in.first_part[m]]];
+    if (divided->bytes < 0) /* an empty message */
+        return MPI_SUCCESS;
+    if (!span->type.dense || cpl_span_bytes(span) < divided->bytes)
+        return collect_part(ride, m, part, data, bytes, span);
+    cpl_divided_scatter(divided, part, data, bytes, (unsigned char *)span->address);
+    return MPI_SUCCESS;
+}
+
+static int deliver_part(void *context, int32_t owner, int32_t part, const unsigned char *data,
+                        int64_t bytes)
+{
+    const struct cpl_neighbor_ride *ride = context;
+    int m = find_message(&ride->x->adjacency->in, owner);
+    const unsigned char *whole;
+    int64_t n;
+    enum cpl_row_kind kind =
+        bytes == CPL_STRAIGHT
+            ? CPL_ROW_DAMAGED
+            : cpl_divided_read(&ride->x->sharing.divided[m], part, data, bytes, &whole, &n);
+    switch (kind) {
+    case CPL_ROW_ELEMENTS:
+        return place_part(ride, m, part, data, bytes);
+    case CPL_ROW_WHOLE:
+        return deliver_payload(context, owner, 0, whole, n);
+    case CPL_ROW_STRAIGHT:
+        return receive_straight(ride, m);
+    case CPL_ROW_NOTHING:
+        return MPI_SUCCESS;
+    default:
+        cpl_log(CPL_LOG_ERROR, "execute", "a part of a message of rank %d is damaged", owner);
+        return MPI_ERR_INTERN;
+    }
+}
+
+/* How the executor gets at the data; compares the copies where parts are carried. */
+static struct cpl_payloads payloads_of(struct cpl_neighbor_ride *ride)
+{
+    if (ride->executor == ride->x->sharing.executor) {
+        cpl_neighbor_share_prepare(ride->x, ride->data);
+        return (struct cpl_payloads){ride, part_size, pack_part, deliver_part};
+    }
+    return (struct cpl_payloads){ride, payload_size, pack_payload, deliver_payload};
+}
+
+void cpl_neighbor_ride_start(struct cpl_neighbor_ride *ride)
+{
+    ride->carried = false;
+    ride->result = start_straight(ride);
+    note(&ride->result, copy_selves(ride));
+    const struct cpl_payloads payloads = payloads_of(ride);
+    cpl_executor_start(ride->executor, &payloads);
+}
+
+bool cpl_neighbor_ride_progress(struct cpl_neighbor_ride *ride)
+{
+    struct cpl_neighbor_data *data = ride->data;
+    int result = MPI_SUCCESS;
+    if (!ride->carried && !cpl_executor_progress(ride->executor, &result))
+        return false;
+    ride->carried = true;
+    note(&ride->result, result);
+    while (data->n_requests > 0) {
+        int done = 1;
+        int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && !done)
+            return false;
+        note(&ride->result, code);
+        data->n_requests--;
+    }
+    return true;
+}
+
+int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                     struct cpl_exchange *exchange)
+{
+    struct cpl_neighbor_ride ride = {
+        .state = state, .x = exchange, .executor = exchange->executor, .data = &exchange->data};
+    int result = start_straight(&ride);
+    note(&result, copy_selves(&ride));
+    if (ride.executor) {
+        const struct cpl_payloads payloads = payloads_of(&ride);
+        note(&result, cpl_executor_run(ride.executor, &payloads));
+    }
+    note(&result, finish_straight(&ride));
+    if (result != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(call->comm, result);
+    return result;
+}

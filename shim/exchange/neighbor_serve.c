@@ -1,0 +1,560 @@
+/* Nonblocking neighborhood collectives: when they are carried (neighbor.h).
+ *
+ * A nonblocking call must not wait for other ranks, so it cannot agree on anything. The first one
+ * of a kind on a communicator notes this rank's messages and starts, by MPI's own nonblocking
+ * calls, what the agreement will need: a number that names the communicator, and the tokens of
+ * parallel edges. The agreement itself takes place in a blocking collective over all ranks of
+ * MPI_COMM_WORLD, on any communicator, at the 2nd, 4th, 8th, ... 64th one and every 64th after it:
+ * if all ranks have then made the same number of calls of each kind on the communicator, it is
+ * planned and the next call is the first one carried, on all ranks alike. Else they try again at
+ * the next collectives, three times. In auto mode the same collectives are where the program's pace
+ * is looked at: when it is slower than before, the calls are given back to MPI in the same way.
+ *
+ * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
+ * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
+#include "shim/base/log.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/quiet.h"
+#include "shim/plan/plan_root.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+#include "shim/wait/collective.h"
+#include "shim/wait/pt2pt_requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_ROUND   2
+#define LONGEST_PAUSE 64
+#define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
+#define MOST_RETRIES  3
+#define NO_CANDIDATE  INT64_MAX
+
+/* What a rank wants to send, from the first call of a kind until it is decided. */
+struct cpl_neighbor_notes {
+    bool usable;
+    struct cpl_neighbor_list list;
+    int *token_out, *token_in;
+    int *ones, *displs;
+    MPI_Request request; /* of the tokens; MPI_REQUEST_NULL: they are here */
+    struct cpl_adjacency
+        adjacency; /* of MPI_Ialltoallv and _w, of the latest call; and in list.bytes */
+};
+
+static void *zeroed(int n, size_t size)
+{
+    return calloc((size_t)n + 1, size);
+}
+
+static void free_notes(struct cpl_neighbor_notes *notes)
+{
+    if (!notes)
+        return;
+    free(notes->list.straight);
+    free(notes->list.payload);
+    free(notes->list.dst);
+    free(notes->list.bytes);
+    free(notes->token_out);
+    free(notes->token_in);
+    free(notes->ones);
+    free(notes->displs);
+    cpl_adjacency_free(&notes->adjacency);
+    free(notes);
+}
+
+static struct cpl_neighbor_notes *new_notes(const struct cpl_adjacency *a)
+{
+    struct cpl_neighbor_notes *notes = calloc(1, sizeof *notes);
+    int n = a->out.n_messages, most = a->in.n > a->out.n ? a->in.n : a->out.n;
+    if (!notes)
+        return NULL;
+    notes->request = MPI_REQUEST_NULL;
+    notes->list.straight = zeroed(n, sizeof *notes->list.straight);
+    notes->list.payload = zeroed(n, sizeof *notes->list.payload);
+    notes->list.dst = zeroed(n, sizeof *notes->list.dst);
+    notes->list.bytes = zeroed(n, sizeof *notes->list.bytes);
+    notes->token_out = zeroed(a->out.n, sizeof *notes->token_out);
+    notes->token_in = zeroed(a->in.n, sizeof *notes->token_in);
+    notes->ones = zeroed(most, sizeof *notes->ones);
+    notes->displs = zeroed(most, sizeof *notes->displs);
+    if (notes->list.straight && notes->list.payload && notes->list.dst && notes->list.bytes &&
+        notes->token_out && notes->token_in && notes->ones && notes->displs)
+        return notes;
+    free_notes(notes);
+    return NULL;
+}
+
+/* Sizes and lists the call's messages. */
+static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
+                          struct cpl_neighbor_notes *notes)
+{
+    struct cpl_neighbor_data data = {.out_span = NULL};
+    bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
+    if (done)
+        cpl_neighbor_plan_list(a, &data, &notes->list);
+    cpl_neighbor_data_free(&data);
+    return done;
+}
+
+/* Starts the exchange of tokens: as MPI matches parallel edges in the call that is to be replaced.
+ */
+static void send_tokens(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
+                        struct cpl_neighbor_notes *notes)
+{
+    int n = a->in.n > a->out.n ? a->in.n : a->out.n;
+    cpl_neighbor_plan_tokens(a, notes->list.straight, notes->token_out);
+    for (int k = 0; k < n; k++) {
+        notes->ones[k] = 1;
+        notes->displs[k] = k;
+    }
+    if (call->kind == CPL_NEIGHBOR_ALLTOALL)
+        PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
+                                call->comm, &notes->request);
+    else
+        PMPI_Ineighbor_alltoallv(notes->token_out, notes->ones, notes->displs, MPI_INT,
+                                 notes->token_in, notes->ones, notes->displs, MPI_INT, call->comm,
+                                 &notes->request);
+}
+
+/* The number that names the communicator: given by its first rank. */
+static void name_communicator(struct cpl_comm_state *state)
+{
+    state->serve.named = true;
+    state->serve.id = (int64_t)cpl_context.rank << 32 | cpl_context.n_serve_ids++;
+    PMPI_Ibcast(&state->serve.id, 1, MPI_INT64_T, 0, state->comm, &state->serve.request);
+}
+
+/* In a profile run plans are made and not used. */
+static bool may_be_planned(const struct cpl_comm_state *state)
+{
+    return state->size == cpl_context.size;
+}
+
+/* A call begins: from the first one on, the pace of collectives is taken. */
+static void count_started(void)
+{
+    if (cpl_context.n_started++ == 0)
+        cpl_quiet_end_all();
+}
+
+/* The first call of a kind. All ranks make the same calls here, at the same place in the
+ * communicator's sequence of collectives. */
+static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
+{
+    if (!state->serve.named)
+        name_communicator(state);
+    x->notes = new_notes(x->adjacency);
+    if (!x->notes) {
+        cpl_log(CPL_LOG_ERROR, "neighbor", "no memory to note a nonblocking call");
+        return;
+    }
+    x->notes->usable = list_messages(call, x->adjacency, x->notes);
+    send_tokens(call, x->adjacency, x->notes);
+}
+
+/* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
+static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                        struct cpl_exchange *x)
+{
+    if (!state->serve.named)
+        name_communicator(state);
+    if (!x->notes)
+        x->notes = calloc(1, sizeof *x->notes);
+    if (!x->notes)
+        return;
+    x->notes->request = MPI_REQUEST_NULL;
+    if (!x->notes->list.bytes)
+        x->notes->list.bytes = zeroed(state->size, sizeof *x->notes->list.bytes);
+    x->notes->usable = x->notes->list.bytes &&
+                       cpl_alltoall_note(call, state, &x->notes->adjacency, x->notes->list.bytes);
+}
+
+static int raise_error(MPI_Comm comm, int error)
+{
+    PMPI_Comm_call_errhandler(comm, error);
+    return error;
+}
+
+/* A request that the program has not seen. */
+static void give_back(struct cpl_request *request, int error)
+{
+    MPI_Request handle;
+    if (!request)
+        return;
+    cpl_request_open_collective(request);
+    cpl_request_close_collective(request, error);
+    cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
+}
+
+/* Starts a call that is carried, or packed. Returns false when MPI is to refuse it. */
+static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                  struct cpl_exchange *x, MPI_Request *request, int *result)
+{
+    bool refused;
+    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
+    if (refused)
+        return false;
+    struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
+    *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    if (handle && x->embedding.on && !cpl_neighbor_embed_make(op))
+        *result = MPI_ERR_NO_MEM;
+    else if (handle && !x->served && !x->embedding.on)
+        op->packed = cpl_neighbor_packed_start(x->adjacency, &op->data, call->comm, result);
+    if (*result != MPI_SUCCESS) {
+        give_back(handle, *result);
+        if (op)
+            cpl_neighbor_op_free(op);
+        raise_error(call->comm, *result);
+        return true;
+    }
+    cpl_request_open_collective(handle);
+    op->request = handle;
+    *request = handle->handle;
+    cpl_neighbor_op_start(op);
+    return true;
+}
+
+/* Whether the next call is carried. Alike on all ranks. */
+static bool is_carried(const struct cpl_exchange *x)
+{
+    return x->served || x->embedding.on;
+}
+
+static void count_carried(struct cpl_exchange *x)
+{
+    x->started_planned += is_carried(x);
+    cpl_context.n_carried += is_carried(x);
+}
+
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || !state->watched)
+        return false;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    count_started();
+    if (x->started++ == 0 && may_be_planned(state) && state->has_adjacency)
+        note_first(call, state, x);
+    cpl_neighbor_order_started(x);
+    bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
+                      x->adjacency->in.n != x->adjacency->out.n &&
+                      cpl_context.settings.mode != CPL_MODE_PROFILE;
+    bool started = (is_carried(x) || distrusted) && start(call, state, x, request, result);
+    if (started)
+        count_carried(x);
+    cpl_neighbor_embed_started(state, x);
+    return started;
+}
+
+bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
+        return false;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    count_started();
+    x->started++;
+    if (!x->settled && may_be_planned(state))
+        note_latest(call, state, x);
+    cpl_neighbor_order_started(x);
+    if (!x->served || !start(call, state, x, request, result))
+        return false;
+    count_carried(x);
+    return true;
+}
+
+/* Whether a request that all ranks have started is complete. */
+static bool has_come(MPI_Request *request)
+{
+    int done = 1;
+    if (*request != MPI_REQUEST_NULL)
+        PMPI_Test(request, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+static bool is_undecided(const struct cpl_exchange *x)
+{
+    return x->started > 0 && x->started >= cpl_context.settings.learn && !x->settled;
+}
+
+static bool is_in_question(const struct cpl_exchange *x)
+{
+    return is_undecided(x) || x->doubted;
+}
+
+/* The communicator with the lowest number that has calls to decide about; NULL: none. */
+static struct cpl_comm_state *find_candidate(void)
+{
+    struct cpl_comm_state *found = NULL;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next) {
+        bool in_question = false;
+        for (int k = 0; s->serve.named && k < CPL_N_NEIGHBOR_KINDS; k++)
+            in_question |= is_in_question(&s->exchanges[k]);
+        if (in_question && has_come(&s->serve.request) && (!found || s->serve.id < found->serve.id))
+            found = s;
+    }
+    return found;
+}
+
+enum able { HOPELESS, NOT_YET, ABLE };
+
+static enum able how_able(struct cpl_comm_state *candidate)
+{
+    bool ready = true;
+    if (cpl_context.waits_elsewhere || cpl_context.met_others ||
+        (candidate->private_comm == MPI_COMM_NULL && cpl_context.n_planned >= CPL_MAX_PLANNED))
+        return HOPELESS;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        const struct cpl_exchange *x = &candidate->exchanges[k];
+        if (!is_undecided(x))
+            continue;
+        if (!x->notes || !x->notes->usable)
+            return HOPELESS;
+        ready &= has_come(&x->notes->request);
+    }
+    return ready ? ABLE : NOT_YET;
+}
+
+/* What the ranks compare: the minimum over them; the numbers negated, too, tell whether all are the
+ * same. */
+struct ballot {
+    int64_t able;
+    int64_t id, id_negated;
+    int64_t started[CPL_N_NEIGHBOR_KINDS], started_negated[CPL_N_NEIGHBOR_KINDS];
+    struct cpl_embed_ballot embedding; /* of the communicator of the meeting */
+};
+
+#define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
+
+static struct ballot fill_ballot(const struct cpl_comm_state *host,
+                                 struct cpl_comm_state *candidate)
+{
+    struct ballot b = {.able = ABLE,
+                       .id = NO_CANDIDATE,
+                       .id_negated = -NO_CANDIDATE,
+                       .embedding = cpl_neighbor_embed_ballot(host)};
+    if (!candidate)
+        return b;
+    b.able = how_able(candidate);
+    b.id = candidate->serve.id;
+    b.id_negated = -b.id;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        b.started[k] = candidate->exchanges[k].started;
+        b.started_negated[k] = -b.started[k];
+    }
+    return b;
+}
+
+static bool unanimous(const struct ballot *b)
+{
+    bool same = b->id == -b->id_negated;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        same &= b->started[k] == -b->started_negated[k];
+    return same;
+}
+
+/* Plans from the notes. Collective over the private communicator. */
+static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    struct cpl_neighbor_notes *notes = x->notes;
+    if (x->kind >= CPL_ALLTOALLV)
+        return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
+    if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
+        return false;
+    memcpy(x->out_straight, notes->list.straight,
+           (size_t)x->adjacency->out.n_messages * sizeof *x->out_straight);
+    memcpy(x->payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->payload);
+    struct cpl_agree_input input = {.able = true,
+                                    .needed = x->mpi_distrusted,
+                                    .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
+                                                    x->kind == CPL_NEIGHBOR_ALLGATHERV,
+                                    .most_plans = cpl_neighbor_plan_most(x)};
+    struct cpl_agree_output output;
+    cpl_neighbor_hand_in(&notes->list, &input);
+    return cpl_agree(state->private_comm, &state->private_comm, &input, &output) &&
+           cpl_neighbor_plan_executors(state, x, &output) &&
+           cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
+}
+
+/* Whether the plan carries nonblocking calls, which are not measured: one that was made to be tried
+ * must promise more. */
+static bool promises(const struct cpl_exchange *x)
+{
+    return cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted ||
+           cpl_plan_promises(&x->summary[0]);
+}
+
+/* Decides about the calls of one kind. Collective over `over`. */
+static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x, bool able)
+{
+    x->settled = true;
+    if (able && x->phase == CPL_PHASE_LEARNING) {
+        bool able_to_agree = state->private_comm != MPI_COMM_NULL ||
+                             cpl_agree_private(over, state->rank, &state->private_comm);
+        cpl_comm_state_number(state);
+        bool planned = able_to_agree && plan(state, x);
+        x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
+        if (!planned)
+            cpl_exchange_release(x);
+    }
+    x->served = able && x->phase == CPL_PHASE_PLANNED && promises(x);
+    x->served = x->served && cpl_away_prepare(over);
+    if (x->served && !state->serve.counted) {
+        state->serve.counted = true;
+        cpl_context.n_served++;
+        cpl_context_update_service();
+    }
+    if (x->notes && x->notes->request == MPI_REQUEST_NULL) {
+        free_notes(x->notes);
+        x->notes = NULL;
+    }
+}
+
+/* Gives the calls of one kind back to MPI: the next one is MPI's, on all ranks alike. Collective
+ * over the communicator, on which all have started the same calls. */
+static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    bool served = state->n_persistent > 0;
+    cpl_neighbor_drain(x);
+    cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
+    x->served = x->doubted = false;
+    x->embedding.settled = x->given_back = true;
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "neighbor", "nonblocking %s, %d ranks: %s",
+                cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        served |= state->exchanges[k].served;
+    if (served || !state->serve.counted)
+        return;
+    cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
+    state->serve.counted = false;
+    cpl_context.n_served--;
+    cpl_context_update_service();
+}
+
+/* Decides about candidates as long as all ranks have the same; *any: there was one. Returns false
+ * when some rank has one and they differ, or something is not there yet. Collective over `over`,
+ * the communicator of `host`. */
+static bool decide(MPI_Comm over, struct cpl_comm_state *host, bool *any)
+{
+    for (*any = false;; *any = true) {
+        struct cpl_comm_state *candidate = find_candidate();
+        struct ballot mine = fill_ballot(host, candidate), all = mine;
+        if (cpl_collective_Allreduce(&mine, &all, BALLOT_WORDS, MPI_INT64_T, MPI_MIN, over) !=
+            MPI_SUCCESS)
+            return true;
+        bool settled = cpl_neighbor_embed_settle(host, &all.embedding);
+        if (all.id == NO_CANDIDATE && settled)
+            continue;
+        if (all.id == NO_CANDIDATE)
+            return true;
+        if (!unanimous(&all) || all.able == NOT_YET) {
+            *any = true;
+            return false;
+        }
+        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+            struct cpl_exchange *x = &candidate->exchanges[k];
+            if (x->doubted)
+                take_back(candidate, x);
+            else if (is_undecided(x))
+                settle(over, candidate, x, all.able == ABLE);
+        }
+    }
+}
+
+/* Doubts all calls that are carried when the program has become slower by them. Collective over
+ * `over`, the same result on all ranks. */
+static void review(MPI_Comm over, const struct cpl_pace *pace)
+{
+    enum { BEFORE, SINCE, N };
+    double all[N] = {
+        [BEFORE] = cpl_samples_median(&pace->before), [SINCE] = cpl_samples_median(&pace->since)};
+    if (!cpl_agree_times(over, all, 1, N, MPI_SUM) || !cpl_pace_is_slower(all[SINCE], all[BEFORE]))
+        return;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+            s->exchanges[k].doubted = is_carried(&s->exchanges[k]);
+}
+
+static void meet(MPI_Comm comm, struct cpl_comm_state *state)
+{
+    struct cpl_serve *s = &state->serve;
+    bool any;
+    if (s->n_collectives == s->next_power) {
+        int64_t longest = s->met_any || cpl_context.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
+        s->next_power += s->next_power < longest ? s->next_power : longest;
+        s->n_retries = 0;
+        if (cpl_context.n_served + cpl_context.n_hosts > 0 &&
+            cpl_context.settings.mode == CPL_MODE_AUTO)
+            review(comm, &s->pace);
+        cpl_neighbor_embed_review(state);
+    }
+    s->next_round = s->next_power;
+    if (!decide(comm, state, &any) && s->n_retries++ < MOST_RETRIES)
+        s->next_round = s->n_collectives + 1;
+    s->met_any |= any;
+    if (cpl_context.n_served > 0)
+        cpl_neighbor_order_served();
+}
+
+void cpl_neighbor_before_collective(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state || state->inter || state->size < 2 || !may_be_planned(state))
+        return;
+    struct cpl_serve *s = &state->serve;
+    if (s->next_round == 0)
+        s->next_round = s->next_power = FIRST_ROUND;
+    bool paced = cpl_context.n_started > 0;
+    if (state->pt2pt.embed.tried)
+        s->pace.n = cpl_context.n_started; /* it says nothing of the others */
+    if (paced)
+        cpl_pace_note(&s->pace, cpl_context.n_started, cpl_context.n_carried > s->n_carried,
+                      PMPI_Wtime());
+    state->pt2pt.embed.tried = false;
+    s->n_carried = cpl_context.n_carried;
+    if (++s->n_collectives < s->next_round)
+        return;
+    meet(comm, state);
+    if (paced)
+        s->pace.at = PMPI_Wtime();
+}
+
+/* Completes what was started for an agreement. Collective. */
+static void forget_notes(struct cpl_comm_state *state)
+{
+    cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &state->exchanges[k];
+        if (x->notes)
+            cpl_collective_waitall(1, &x->notes->request, MPI_STATUSES_IGNORE);
+        free_notes(x->notes);
+        x->notes = NULL;
+        x->settled = true;
+    }
+}
+
+void cpl_neighbor_before_free(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_context.first_state;
+    if (cpl_context.n_serve_ids == 0 && cpl_context.n_served == 0)
+        return;
+    while (state && state->comm != comm)
+        state = state->next;
+    if (!state)
+        return;
+    if (state->serve.named)
+        forget_notes(state);
+    if (!state->serve.counted)
+        return;
+    state->serve.left = cpl_context.active && state->n_persistent > 0 &&
+                        !cpl_agree_all(state->private_comm, state->n_left == 0);
+    if (state->serve.left)
+        return;
+    state->serve.counted = false;
+    cpl_context.n_served--;
+    cpl_context_update_service();
+}

@@ -1,0 +1,78 @@
+/* Calls that pass without a look. Where MPI carries an exchange for now, nothing is to be decided,
+ * measured or noted at most of its calls; they are granted, and a granted call only counts down:
+ * so do the collectives of a communicator on which the ranks do not meet for a while. Where many
+ * ranks share a core each one finds its memory outside of the caches, and what a call looks at is
+ * what it costs: two cache lines of the communicator's state and one of cpl_context.
+ *
+ * Counters that a granted call does not touch are brought up to date (settled) before anything that
+ * is not granted looks at them. A grant ends before the next call at which all ranks do something
+ * together, so that it does not matter when some of them have one that others have not.
+ * Thread rule: one thread. */
+#ifndef CARPOOL_QUIET_H
+#define CARPOOL_QUIET_H
+
+#include "shim/exchange/neighbor.h"
+#include "shim/state/comm_state.h"
+
+/* The state of a communicator when calls on it may pass; else NULL. Local. */
+static inline struct cpl_comm_state *cpl_quiet_state(MPI_Comm comm)
+{
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    const struct cpl_context *c = &cpl_context;
+    if (c->n_managed + c->n_hosts + c->n_served + c->n_open_batches > 0 || comm != recent->comm)
+        return NULL;
+    return recent->state;
+}
+
+/* Whether a collective on comm passes. Local. */
+static inline bool cpl_quiet_collective(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_quiet_state(comm);
+    if (!state || state->quiet.left == 0)
+        return false;
+    state->quiet.left--;
+    return true;
+}
+
+/* The same of one that is a neighborhood collective: there is a topology. Local. */
+static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_quiet_state(comm);
+    if (!state || state->quiet.left == 0 || !state->has_topology)
+        return false;
+    state->quiet.left--;
+    return true;
+}
+
+/* Whether a call of an exchange passes: it is MPI's. Local. */
+static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
+{
+    struct cpl_comm_state *state = cpl_quiet_state(call->comm);
+    struct cpl_exchange *last = cpl_context.last_exchange;
+    if (!state || cpl_context.first_pending || cpl_context.timed_exchange)
+        return false;
+    if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
+        return true;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    bool learned = !last || last == x->before || last->order.next.changes > CPL_VARIED;
+    if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
+        return false;
+    x->quiet.left--;
+    cpl_context.last_exchange = x->after;
+    return true;
+}
+
+/* Brings the counters of a communicator up to date and ends its grant; then grants as many
+ * collectives as nothing is to be done at. Local. */
+void cpl_quiet_settle_collectives(struct cpl_comm_state *state);
+void cpl_quiet_grant_collectives(MPI_Comm comm);
+
+/* Ends the grants of all communicators: their collectives matter from now on. Local. */
+void cpl_quiet_end_all(void);
+
+/* The same of an exchange, whose call at hand MPI carries; not while it is still being learned what
+ * it follows. Local. */
+void cpl_quiet_settle(struct cpl_exchange *exchange);
+void cpl_quiet_grant(struct cpl_exchange *exchange);
+
+#endif

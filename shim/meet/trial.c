@@ -1,0 +1,163 @@
+/* Choosing by measurement (trial.h). */
+#include "shim/meet/trial.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HOPELESS 4.0  /* times the fastest candidate: out after the first round */
+#define BEATEN   1.15 /* times another's median, by one's best: out after any other round */
+#define FASTER   0.97 /* of what is in use: worth a change of plan */
+
+/* Calls between the first trial and the second; the interval doubles from trial to trial. */
+#define FIRST_INTERVAL 2048
+#define LAST_INTERVAL  (INT64_C(1) << 40)
+
+/* Later trials have this part of the first one's rounds. */
+#define LATER_PART 2
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *values, int32_t n)
+{
+    double sorted[CPL_TRIAL_ROUNDS];
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare);
+    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
+static void next_turn(struct cpl_trial *trial, int32_t from)
+{
+    trial->turn = from;
+    while (trial->turn < trial->n && !trial->in[trial->turn])
+        trial->turn++;
+}
+
+static void start(struct cpl_trial *trial)
+{
+    trial->running = true;
+    trial->round = 0;
+    next_turn(trial, 0);
+}
+
+void cpl_trial_begin(struct cpl_trial *trial, int32_t n, int32_t rounds)
+{
+    *trial = (struct cpl_trial){.n = n,
+                                .rounds = rounds < CPL_TRIAL_ROUNDS ? rounds : CPL_TRIAL_ROUNDS,
+                                .chosen = rounds > 0 ? 0 : 1,
+                                .interval = FIRST_INTERVAL};
+    for (int32_t k = 0; k < n; k++)
+        trial->in[k] = true;
+    if (rounds > 0)
+        start(trial);
+}
+
+int32_t cpl_trial_candidate(const struct cpl_trial *trial)
+{
+    return trial->running ? trial->turn : trial->chosen;
+}
+
+/* A later trial: MPI against the plan in use, else the best one known, else the first. */
+static void start_again(struct cpl_trial *trial)
+{
+    int32_t plan = trial->chosen > 0 ? trial->chosen : 1;
+    for (int32_t k = 1; k < trial->n && trial->chosen == 0; k++) {
+        bool better = trial->median_us[k] < trial->median_us[plan] || trial->median_us[plan] <= 0;
+        if (trial->median_us[k] > 0 && better)
+            plan = k;
+    }
+    for (int32_t k = 0; k < trial->n; k++)
+        trial->in[k] = k == 0 || k == plan;
+    start(trial);
+}
+
+bool cpl_trial_note(struct cpl_trial *trial, double us)
+{
+    if (!trial->running) {
+        if (trial->rounds > 0 && ++trial->calls >= trial->interval)
+            start_again(trial);
+        return false;
+    }
+    trial->tried++;
+    trial->own_us[trial->turn] = us;
+    next_turn(trial, trial->turn + 1);
+    return trial->turn == trial->n;
+}
+
+int64_t cpl_trial_quiet(const struct cpl_trial *trial)
+{
+    if (trial->running)
+        return 0;
+    return trial->rounds > 0 ? trial->interval - trial->calls - 1 : INT64_MAX;
+}
+
+void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
+{
+    if (trial->rounds > 0)
+        trial->calls += n;
+}
+
+/* Drops the candidates that cannot win any more. Returns how many are left. */
+static int32_t drop(struct cpl_trial *trial, const double *slowest_us)
+{
+    double best = -1;
+    int32_t n = 0;
+    for (int32_t k = 0; k < trial->n; k++) {
+        double us = trial->round > 0 ? trial->median_us[k] : slowest_us[k];
+        if (trial->in[k] && (best < 0 || us < best))
+            best = us;
+    }
+    for (int32_t k = 0; k < trial->n; k++) {
+        if (!trial->in[k])
+            continue;
+        if (trial->round == 0 || slowest_us[k] < trial->least_us[k])
+            trial->least_us[k] = slowest_us[k];
+        trial->in[k] = trial->least_us[k] <= (trial->round > 0 ? BEATEN : HOPELESS) * best;
+        n += trial->in[k];
+    }
+    return n;
+}
+
+/* The candidate to use from now on: one that was not dropped. */
+static int32_t choose(const struct cpl_trial *trial)
+{
+    int32_t best = -1;
+    for (int32_t k = 0; k < trial->n; k++)
+        if (trial->in[k] && (best < 0 || trial->median_us[k] < trial->median_us[best]))
+            best = k;
+    if (!trial->in[trial->chosen] || best == 0)
+        return best;
+    return trial->median_us[best] < FASTER * trial->median_us[trial->chosen] ? best : trial->chosen;
+}
+
+void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us)
+{
+    for (int32_t k = 0; k < trial->n && trial->round > 0; k++) {
+        if (!trial->in[k])
+            continue;
+        trial->slowest_us[k][trial->round - 1] = slowest_us[k];
+        trial->median_us[k] = median(trial->slowest_us[k], trial->round);
+    }
+    int32_t n_left = drop(trial, slowest_us);
+    int32_t n_rounds =
+        trial->n_trials > 0 ? (trial->rounds + LATER_PART - 1) / LATER_PART : trial->rounds;
+    if (n_left > 1 && trial->round < n_rounds) {
+        trial->round++;
+        next_turn(trial, 0);
+        return;
+    }
+    trial->chosen = choose(trial);
+    trial->running = false;
+    trial->calls = 0;
+    if (trial->n_trials++ > 0 && trial->interval < LAST_INTERVAL)
+        trial->interval *= 2;
+}
+
+double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate)
+{
+    double median_us = trial->median_us[candidate];
+    return median_us > 0 ? median_us : trial->least_us[candidate];
+}

@@ -1,0 +1,450 @@
+/* Planning for a communicator (plan_root.h). */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "shim/plan/plan_root.h"
+
+#include "planner/hypercube.h"
+#include "planner/machine.h"
+#include "planner/plan_cache.h"
+#include "shim/base/directory.h"
+#include "shim/base/log.h"
+#include "shim/base/work.h"
+#include "shim/report/picture.h"
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be kept");
+
+static enum cpl_status build_pattern(const struct cpl_plan_request *request,
+                                     struct cpl_pattern *pattern, struct cpl_error *error)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < request->n_ranks; i++)
+        n += request->n_messages[i];
+    struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
+    if (!entries)
+        return cpl_fail_memory(error, "the pattern");
+    int64_t e = 0;
+    for (int32_t i = 0; i < request->n_ranks; i++)
+        for (int64_t k = 0; k < request->n_messages[i]; k++, e++) {
+            const int64_t *words = request->messages + e * CPL_MESSAGE_WORDS;
+            entries[e] =
+                (struct cpl_pattern_entry){.src = i,
+                                           .dst = (int32_t)words[CPL_MESSAGE_DST],
+                                           .volume = words[CPL_MESSAGE_BYTES],
+                                           .payload_class = (int32_t)words[CPL_MESSAGE_CLASS]};
+        }
+    enum cpl_status status = cpl_pattern_build(request->n_ranks, entries, n, pattern, error);
+    free(entries);
+    return status;
+}
+
+/* A file or description that cannot be used is warned about once in a run, not at every plan. */
+static void warn_once(bool *warned, const char *text)
+{
+    if (!*warned)
+        cpl_log(CPL_LOG_WARN, "plan", "%s", text);
+    *warned = true;
+}
+
+static void apply_topology(struct cpl_machine *machine)
+{
+    struct cpl_shim_machine *cache = &cpl_context.machine;
+    struct cpl_error error;
+    if (!cache->shape_tried) {
+        cache->shape_tried = true;
+        cache->shape_known =
+            !cpl_node_shape_load(cpl_context.settings.topology, &cache->shape, &error);
+        if (!cache->shape_known)
+            cpl_log(CPL_LOG_WARN, "plan", "%s%s; nodes are taken as one socket",
+                    cpl_context.settings.topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
+    }
+    if (cache->shape_known)
+        cpl_machine_apply_shape(machine, &cache->shape);
+    /* More ranks than cores is a trial of what will run elsewhere: it is planned as it would be
+     * there, with a core for every rank. */
+    machine->cores_per_node = 0;
+}
+
+/* Reads what CARPOOL_MACHINE names. What cannot be used is warned about and left out. */
+static void load_machine_file(struct cpl_shim_machine *cache)
+{
+    const char *name = cpl_context.settings.machine;
+    struct cpl_error error;
+    cache->file_tried = true;
+    cache->file = cpl_machine_file_default();
+    if (name[0] && cpl_machine_file_load(name, &cache->file, &error))
+        cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; the built-in costs hold", error.text);
+    if (cache->file.distances[0] &&
+        cpl_distances_load(name, &cache->file, cpl_context.size, &cache->distances, &error))
+        cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; planning goes on without distances",
+                error.text);
+}
+
+/* Ranks of another MPI_COMM_WORLD have no distances. */
+static enum cpl_status apply_machine_file(const int32_t *world_rank, struct cpl_machine *machine,
+                                          struct cpl_error *error)
+{
+    struct cpl_shim_machine *cache = &cpl_context.machine;
+    if (!cache->file_tried)
+        load_machine_file(cache);
+    machine->costs = cache->file.costs;
+    if (!cache->distances.n_ranks || cpl_context.met_others)
+        return CPL_OK;
+    return cpl_machine_set_distances(machine, &cache->distances, world_rank, error);
+}
+
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
+                                      const int32_t *world_rank, struct cpl_machine *machine,
+                                      struct cpl_error *error)
+{
+    enum cpl_status status =
+        cpl_machine_from_places(n_ranks, node_key, NULL, NULL, 0, machine, error);
+    if (status)
+        return status;
+    apply_topology(machine);
+    status = apply_machine_file(world_rank, machine, error);
+    if (status)
+        cpl_machine_free(machine);
+    return status;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+void cpl_plan_root_start(void)
+{
+    struct cpl_settings *settings = &cpl_context.settings;
+    if (settings->mode == CPL_MODE_OFF || !settings->plan_cache[0])
+        return;
+    bool made = cpl_directory_make(settings->plan_cache);
+    if (made && access(settings->plan_cache, R_OK | X_OK) == 0)
+        return;
+    cpl_log(CPL_LOG_WARN, "plan",
+            "CARPOOL_PLAN_CACHE: cannot %s the directory %s (%s); plans are not kept; name another "
+            "one",
+            made ? "read" : "make", settings->plan_cache, strerror(errno));
+    settings->plan_cache[0] = '\0';
+}
+
+/* Whether the plans are in the cache. */
+static bool find_kept(const struct cpl_plan_key *key, struct cpl_plan_set *set)
+{
+    struct cpl_error error;
+    char text[sizeof error.text + 200];
+    bool found = false;
+    if (!cpl_context.settings.plan_cache[0])
+        return false;
+    if (cpl_plan_cache_find(cpl_context.settings.plan_cache, key, set, &found, &error)) {
+        snprintf(text, sizeof text,
+                 "CARPOOL_PLAN_CACHE: %s; it is planned anew and the file replaced", error.text);
+        warn_once(&cpl_context.machine.cache_warned, text);
+    }
+    return found;
+}
+
+static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
+{
+    struct cpl_error error;
+    char text[sizeof error.text + 200];
+    if (!cpl_context.settings.plan_cache[0] || cpl_context.machine.cache_closed ||
+        !cpl_plan_cache_keep(cpl_context.settings.plan_cache, key, set, &error))
+        return;
+    snprintf(text, sizeof text,
+             "CARPOOL_PLAN_CACHE: %s; plans of this run are not kept; name a directory with room "
+             "that can be written to",
+             error.text);
+    warn_once(&cpl_context.machine.cache_warned, text);
+    cpl_context.machine.cache_closed = true;
+}
+
+/* The plans by a choice, from the cache or new. */
+static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
+                                    const struct cpl_strategy_choice *choice,
+                                    struct cpl_plan_set *set, bool *was_kept,
+                                    struct cpl_error *error)
+{
+    char strategy[CPL_STRATEGY_TEXT];
+    const struct cpl_plan_key key = {PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
+    cpl_strategy_format(choice, strategy);
+    double start = now_ms();
+    *was_kept = find_kept(&key, set);
+    if (*was_kept)
+        return CPL_OK;
+    *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
+    enum cpl_status status = choice->strategy
+                                 ? cpl_strategy_plan(input, choice, set->plan, error)
+                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
+                                                            &set->n, &set->ranking, error);
+    set->ms = now_ms() - start;
+    if (!status)
+        keep(&key, set);
+    return status;
+}
+
+/* The plans of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
+ * is then direct. The ranking is what auto tried, else empty. */
+static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
+                                  struct cpl_plan_set *set, bool *fits, bool *was_kept,
+                                  struct cpl_error *error)
+{
+    struct cpl_strategy_choice choice;
+    *fits = true;
+    enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, &choice, error);
+    if (!status)
+        status = find_or_plan(input, most, &choice, set, was_kept, error);
+    if (status != CPL_ERR_UNFIT)
+        return status;
+    char text[CPL_SETTINGS_TEXT + sizeof error->text + 100];
+    snprintf(text, sizeof text,
+             "CARPOOL_STRATEGY=%s cannot be used here: %s; such exchanges are left to MPI",
+             cpl_context.settings.strategy, error->text);
+    warn_once(&cpl_context.machine.unfit_warned, text);
+    *fits = false;
+    cpl_strategy_parse("direct", &choice, NULL);
+    return find_or_plan(input, most, &choice, set, was_kept, error);
+}
+
+static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
+                                      struct cpl_metrics *metrics, struct cpl_error *error)
+{
+    struct cpl_strategy_choice direct;
+    struct cpl_plan plan;
+    cpl_strategy_parse("direct", &direct, NULL);
+    enum cpl_status status = cpl_strategy_plan(input, &direct, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_measure(&plan, input->machine, input->unit_bytes, metrics, error);
+    cpl_plan_free(&plan);
+    return status;
+}
+
+/* What a plan may take of direct's time, by the model, which leaves out packing: one that is not
+ * measured, and one that is. */
+#define MOST_OF_DIRECT 0.9
+#define WORTH_A_TRIAL  0.95
+
+bool cpl_plan_promises(const struct cpl_plan_summary *summary)
+{
+    return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
+}
+
+bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
+{
+    const struct cpl_metrics *direct = &summary->direct;
+    int64_t most = direct->sends_max > direct->recvs_max ? direct->sends_max : direct->recvs_max;
+    return modelled_us + CPL_MANAGED_US * (double)most < MOST_OF_DIRECT * direct->modelled_us;
+}
+
+bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
+{
+    return summary->reduced != CPL_EMBED_REFUSED &&
+           cpl_plan_managed_promises(summary, summary->embedded_us);
+}
+
+/* What a profile run does with a plan that other modes would carry out, or try. */
+static enum cpl_left_alone unless_profiled(void)
+{
+    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
+}
+
+/* Why the mode does not want this plan carried out, or tried, if it does not. */
+static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
+{
+    if (needed)
+        return unless_profiled();
+    if (!fits)
+        return CPL_LEFT_UNFIT;
+    if (summary->n_messages == 0)
+        return CPL_LEFT_EMPTY;
+    bool gains = cpl_context.settings.trial > 0
+                     ? summary->planned.modelled_us < WORTH_A_TRIAL * summary->direct.modelled_us
+                     : cpl_plan_promises(summary);
+    if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains &&
+        !cpl_plan_embedded_promises(summary))
+        return CPL_LEFT_NO_GAIN;
+    return unless_profiled();
+}
+
+static bool must_check(void)
+{
+#ifdef NDEBUG
+    return cpl_context.settings.check;
+#else
+    return true;
+#endif
+}
+
+/* Checks a plan and fills its summary; the figures of direct are filled already. */
+static enum cpl_status summarise(const struct cpl_strategy_input *input,
+                                 const struct cpl_strategy_choice *choice,
+                                 const struct cpl_plan *plan, struct cpl_plan_summary *summary,
+                                 struct cpl_error *error)
+{
+    enum cpl_status status = must_check() ? cpl_plan_check(plan, input->pattern, error) : CPL_OK;
+    if (!status)
+        status = cpl_plan_measure(plan, input->machine, 1, &summary->planned, error);
+    if (status)
+        return status;
+    cpl_strategy_format(choice, summary->strategy);
+    summary->known = 1;
+    summary->pattern_fingerprint = plan->pattern_fingerprint;
+    summary->plan_fingerprint = plan->fingerprint;
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(input->pattern);
+    summary->n_messages = pairs->n_messages;
+    for (int64_t m = 0; m < pairs->n_messages; m++)
+        summary->bytes += pairs->volume[m];
+    return CPL_OK;
+}
+
+/* What making the set took, where that is not measured (work.h). */
+static void note_work(const struct cpl_strategy_input *input, const struct cpl_plan_set *set)
+{
+    int64_t n_strategies = set->ranking.n > 0 ? (int64_t)set->ranking.n : 1;
+    bool searched = n_strategies > 1 || set->choice[0].strategy->searches;
+    cpl_work_planned(input->pattern->n_messages, n_strategies, searched ? input->budget_ms : 0);
+}
+
+/* What the messages add to a reduction: by ranks placed for them where its order does not matter.
+ */
+static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
+                                     enum cpl_embed_verdict reduced, double *us,
+                                     struct cpl_error *error)
+{
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(input->pattern);
+    struct cpl_hypercube cube = cpl_hypercube_of(pairs->n_ranks);
+    bool changed;
+    if (reduced != CPL_EMBED_ANY_ORDER)
+        return cpl_hypercube_carry_cost(&cube, pairs, input->machine, input->unit_bytes, us, error);
+    int32_t *point_of = calloc((size_t)pairs->n_ranks, sizeof *point_of);
+    if (!point_of)
+        return cpl_fail_memory(error, "mapping the ranks");
+    enum cpl_status status =
+        cpl_hypercube_map(pairs, input->machine, input->unit_bytes, point_of, &changed, us, error);
+    free(point_of);
+    return status;
+}
+
+static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
+                                    const struct cpl_plan_request *request,
+                                    struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
+                                    struct cpl_error *error)
+{
+    struct cpl_plan_set set;
+    struct cpl_metrics direct;
+    bool fits, was_kept;
+    double start = now_ms();
+    enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &was_kept, error);
+    if (status)
+        return status;
+    if (!was_kept)
+        note_work(input, &set);
+    double ms = now_ms() - start;
+    double embedded_us = 0;
+    status = measure_direct(input, &direct, error);
+    if (!status)
+        status = embedded_cost(input, request->reduced, &embedded_us, error);
+    for (int k = 0; k < set.n && !status; k++) {
+        summary[k].plan_ms = ms;
+        summary[k].was_kept = was_kept;
+        summary[k].made_ms = was_kept ? set.ms : 0;
+        summary[k].direct = direct;
+        summary[k].reduced = (int32_t)request->reduced;
+        summary[k].embedded_us = embedded_us;
+        status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);
+        if (status)
+            break;
+        summary[k].reason = decide(&summary[k], fits, request->needed);
+        summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
+        cpl_picture_add(cpl_pattern_pairs(input->pattern), &set.plan[k], input->machine,
+                        &summary[k], &set.ranking);
+        plan[k] = set.plan[k];
+    }
+    if (status)
+        cpl_plan_set_free(&set);
+    else
+        *n = set.n;
+    return status;
+}
+
+static void log_plan(const struct cpl_plan_summary *s, bool tried)
+{
+    char made[80] = "planned";
+    if (s->was_kept)
+        snprintf(made, sizeof made, "read from the plan cache (planning took %.1f ms)", s->made_ms);
+    cpl_log(
+        CPL_LOG_INFO, "plan",
+        "%d ranks, %lld messages: %s, busiest rank sends %lld instead of %lld, modelled %.1f us "
+        "instead of %.1f, %s in %.1f ms; %s",
+        cpl_context.size, (long long)s->n_messages, s->strategy, (long long)s->planned.sends_max,
+        (long long)s->direct.sends_max, s->planned.modelled_us, s->direct.modelled_us, made,
+        s->plan_ms,
+        !s->decided ? "left to MPI"
+        : tried     ? "to be tried"
+                    : "rerouted from now on");
+}
+
+/* Small patterns are not worth the whole budget: programs make communicators by the hundred. */
+#define BUDGET_MS_PER_MESSAGE 0.02
+
+static double budget_ms(const struct cpl_pattern *pattern)
+{
+    double enough = BUDGET_MS_PER_MESSAGE * (double)pattern->n_messages;
+    return enough < (double)cpl_context.settings.budget ? enough
+                                                        : (double)cpl_context.settings.budget;
+}
+
+/* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
+static bool is_world(const struct cpl_plan_request *request)
+{
+    bool same = request->n_ranks == cpl_context.size && !cpl_context.met_others;
+    for (int32_t i = 0; i < request->n_ranks && same; i++)
+        same = request->world_rank[i] == i;
+    return same;
+}
+
+int cpl_plan_root(const struct cpl_plan_request *request,
+                  struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
+                  struct cpl_plan plan[CPL_MAX_PLANS])
+{
+    struct cpl_machine machine;
+    struct cpl_error error;
+    int n = 0;
+    memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
+    enum cpl_status status = build_pattern(request, pattern, &error);
+    if (!status) {
+        status = cpl_plan_root_machine(request->n_ranks, request->node_key, request->world_rank,
+                                       &machine, &error);
+        if (!status) {
+            struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
+            status = plan_pattern(&input, request, summary, plan, &n, &error);
+            cpl_machine_free(&machine);
+        }
+        if (status)
+            cpl_pattern_free(pattern);
+    }
+    if (status) {
+        cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI", error.text);
+        memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
+        return 0;
+    }
+    bool in_world = is_world(request);
+    for (int k = 0; k < n; k++) {
+        summary[k].in_world = in_world;
+        log_plan(&summary[k], request->most_plans > 1);
+    }
+    return n;
+}

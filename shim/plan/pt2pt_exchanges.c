@@ -1,0 +1,248 @@
+/* The exchanges that recur on a communicator (pt2pt_exchanges.h). */
+#include "shim/plan/pt2pt_exchanges.h"
+
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/collective.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_NOTES 256
+#define MOST_NOTES  8192      /* that a rank keeps; the last ones */
+#define LEAST_NOTES 256       /* that a rank hands in at most, whatever the number of ranks */
+#define ALL_NOTES   (1 << 21) /* of all ranks together, above that */
+
+/* Where notes may begin: after the end of a window. */
+static bool is_boundary(const struct cpl_note *note)
+{
+    return note->kind == CPL_NOTE_LEFT || note->kind == CPL_NOTE_COLLECTIVE;
+}
+
+/* The first note, from a given one on, before which a window ended. */
+static int next_beginning(const struct cpl_notes *notes, int from)
+{
+    while (from > 0 && from < notes->n && !is_boundary(&notes->note[from - 1]))
+        from++;
+    return from;
+}
+
+/* Room for one more note: older ones are dropped when there are too many. */
+static bool make_room(struct cpl_notes *notes)
+{
+    if (notes->n < notes->room)
+        return true;
+    if (notes->room < MOST_NOTES) {
+        int room = notes->room ? 2 * notes->room : FIRST_NOTES;
+        struct cpl_note *note = realloc(notes->note, (size_t)room * sizeof *note);
+        if (!note)
+            return false;
+        notes->note = note;
+        notes->room = room;
+        return true;
+    }
+    int from = next_beginning(notes, notes->n / 2);
+    notes->n -= from;
+    memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
+    return true;
+}
+
+void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
+{
+    if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
+        notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
+        return;
+    if (make_room(notes))
+        notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
+    else
+        notes->n = 0; /* what follows is noted again when there is memory */
+}
+
+void cpl_notes_free(struct cpl_notes *notes)
+{
+    free(notes->note);
+    *notes = (struct cpl_notes){.n = 0};
+}
+
+/* --- recognising, by the first rank ------------------------------------------------------ */
+
+#define NOTE_WORDS ((int)(sizeof(struct cpl_note) / sizeof(int32_t)))
+
+/* What the first rank has of all. */
+struct desk {
+    int n_ranks;
+    int *counts, *displs; /* in words, then in notes */
+    int64_t *first;
+    struct cpl_note *notes;
+    int32_t *exchange;
+};
+
+static void close_desk(struct desk *desk)
+{
+    free(desk->counts);
+    free(desk->displs);
+    free(desk->first);
+    free(desk->notes);
+    free(desk->exchange);
+}
+
+static bool open_desk(struct desk *desk)
+{
+    size_t n = (size_t)desk->n_ranks;
+    desk->counts = calloc(n, sizeof *desk->counts);
+    desk->displs = calloc(n, sizeof *desk->displs);
+    desk->first = calloc(n + 1, sizeof *desk->first);
+    return desk->counts && desk->displs && desk->first;
+}
+
+/* Room for so many notes of each rank; counts and displacements are then in `words` a note. */
+static bool expect_notes(struct desk *desk)
+{
+    for (int i = 0; i < desk->n_ranks; i++)
+        desk->first[i + 1] = desk->first[i] + desk->counts[i];
+    int64_t n = desk->first[desk->n_ranks];
+    if (n > INT_MAX / NOTE_WORDS)
+        return false;
+    desk->notes = calloc((size_t)n + 1, sizeof *desk->notes);
+    desk->exchange = calloc((size_t)n + 1, sizeof *desk->exchange);
+    return desk->notes && desk->exchange;
+}
+
+static void lay_out(struct desk *desk, int words)
+{
+    for (int i = 0; desk->first && i < desk->n_ranks; i++) {
+        desk->counts[i] = words * (int)(desk->first[i + 1] - desk->first[i]);
+        desk->displs[i] = words * (int)desk->first[i];
+    }
+}
+
+/* The last notes of this rank, as many as are handed in. */
+static int first_handed_in(const struct cpl_comm_state *state)
+{
+    const struct cpl_notes *notes = &state->pt2pt.notes;
+    int most = ALL_NOTES / state->size;
+    most = most > LEAST_NOTES ? most : LEAST_NOTES;
+    return notes->n > most ? next_beginning(notes, notes->n - most) : 0;
+}
+
+/* Hands in notes, gets back the exchange of each. Collective; alike on all ranks: how many
+ * exchanges there are, or -1. */
+static int recognise(struct cpl_comm_state *state, struct desk *desk, struct cpl_notes *mine,
+                     struct cpl_exchanges *exchanges)
+{
+    bool root = state->rank == 0;
+    int n = -1;
+    exchanges->of_note = calloc((size_t)mine->n + 1, sizeof *exchanges->of_note);
+    if (!cpl_agree_all(state->comm, exchanges->of_note && (!root || open_desk(desk))))
+        return -1;
+    cpl_collective_Gather(&mine->n, 1, MPI_INT, desk->counts, 1, MPI_INT, 0, state->comm);
+    if (!cpl_agree_all(state->comm, !root || expect_notes(desk)))
+        return -1;
+    lay_out(desk, NOTE_WORDS);
+    cpl_collective_Gatherv(mine->note, NOTE_WORDS * mine->n, MPI_INT32_T, desk->notes, desk->counts,
+                           desk->displs, MPI_INT32_T, 0, state->comm);
+    if (root)
+        n = cpl_recognise(desk->n_ranks, desk->first, desk->notes, CPL_MOST_EXCHANGES,
+                          CPL_RECURS_TIMES, exchanges->found, desk->exchange);
+    cpl_collective_Bcast(&n, 1, MPI_INT, 0, state->comm);
+    if (n <= 0)
+        return n;
+    cpl_collective_Bcast(exchanges->found, n * (int)sizeof *exchanges->found, MPI_BYTE, 0,
+                         state->comm);
+    lay_out(desk, 1);
+    cpl_collective_Scatterv(desk->exchange, desk->counts, desk->displs, MPI_INT32_T,
+                            exchanges->of_note, mine->n, MPI_INT32_T, 0, state->comm);
+    return n;
+}
+
+/* This rank's signature in each exchange, and which part of its batches belongs to it. */
+static void find_signatures(struct cpl_exchanges *exchanges, const struct cpl_notes *mine)
+{
+    int n_of[CPL_MAX_SIGNATURES] = {0}, n_in[CPL_MOST_EXCHANGES] = {0};
+    for (int k = 0; k < exchanges->n; k++)
+        exchanges->signature[k] = -1;
+    for (int k = 0; k < mine->n; k++) {
+        int e = exchanges->of_note[k];
+        if (mine->note[k].kind != CPL_NOTE_LEFT || mine->note[k].peer < 0)
+            continue;
+        n_of[mine->note[k].peer]++;
+        if (e < 0)
+            continue;
+        exchanges->signature[e] = mine->note[k].peer;
+        n_in[e]++;
+    }
+    for (int k = 0; k < exchanges->n; k++)
+        exchanges->share[k] = n_in[k] ? (double)n_in[k] / n_of[exchanges->signature[k]] : 0;
+}
+
+/* The same name for the same exchange at all agreements; on all ranks. */
+static void name_exchange(struct cpl_exchange_names *names, const struct cpl_recurring *found,
+                          int32_t *tag, int32_t *ordinal)
+{
+    int k = 0;
+    *ordinal = 0;
+    for (k = 0; k < names->n && names->hash[k] != found->hash; k++)
+        *ordinal += names->tag[k] == found->tag;
+    *tag = found->tag;
+    if (k < names->n || names->n == CPL_MOST_NAMES)
+        return;
+    names->hash[k] = found->hash;
+    names->tag[k] = found->tag;
+    names->n++;
+}
+
+bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct desk desk = {.n_ranks = state->size};
+    *exchanges = (struct cpl_exchanges){.first_note = first_handed_in(state)};
+    struct cpl_notes mine = {.n = p->notes.n - exchanges->first_note};
+    if (mine.n > 0)
+        mine.note = p->notes.note + exchanges->first_note;
+    exchanges->n = recognise(state, &desk, &mine, exchanges);
+    close_desk(&desk);
+    if (exchanges->n < 0)
+        return false;
+    find_signatures(exchanges, &mine);
+    for (int k = 0; k < exchanges->n; k++)
+        name_exchange(&p->names, &exchanges->found[k], &exchanges->tag[k], &exchanges->ordinal[k]);
+    return true;
+}
+
+void cpl_exchanges_free(struct cpl_exchanges *exchanges)
+{
+    free(exchanges->of_note);
+    exchanges->of_note = NULL;
+}
+
+/* --- the order in which a rank's batches recur -------------------------------------------- */
+
+/* From the first batch of a known exchange on, without those that no plan carries. */
+static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                      const int *plan, struct cpl_step *step)
+{
+    int n = 0;
+    for (int k = exchanges->first_note; k < p->notes.n; k++) {
+        const struct cpl_note *note = &p->notes.note[k];
+        int e = exchanges->of_note[k - exchanges->first_note];
+        bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
+        if (note->kind == CPL_NOTE_COLLECTIVE && n > 0 && !after_collective)
+            step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};
+        if (note->kind == CPL_NOTE_LEFT && note->peer >= 0 && p->signature[note->peer].planned &&
+            (n > 0 || e >= 0))
+            step[n++] = (struct cpl_step){note->peer, e >= 0 ? plan[e] : CPL_NO_PLAN};
+    }
+    return n;
+}
+
+bool cpl_exchanges_order(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                         const int *plan)
+{
+    size_t n_notes = (size_t)(p->notes.n - exchanges->first_note);
+    struct cpl_step *step = calloc(n_notes + 1, sizeof *step);
+    if (!step)
+        return false;
+    cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, plan, step));
+    return true;
+}

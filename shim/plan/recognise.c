@@ -1,0 +1,305 @@
+/* Recognising exchanges (recognise.h). */
+#include "shim/plan/recognise.h"
+
+#include "planner/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One end of a message. */
+struct end {
+    int32_t source, dest, tag;
+    int32_t window;
+    int64_t number; /* of the note */
+};
+
+/* What a rank did between two leave points. */
+struct window {
+    int32_t rank;
+    int32_t signature; /* -1: none, it sends nothing that recurs */
+    int32_t tag;       /* of its first message sent */
+    int32_t n_sent;
+    int64_t left;    /* number of the note that ended it; -1: none */
+    int32_t parent;  /* of the same exchange; the root is its own */
+    int32_t group;   /* of the exchange, of a window that sends */
+    bool incomplete; /* a root: the other end of a message is not among the notes */
+};
+
+/* The windows of an exchange of which each rank has one: where a rank has several, its second ones
+ * are another exchange. */
+struct group {
+    uint64_t hash;
+    int64_t n_messages;
+    int64_t times;
+    int32_t root, next; /* of the same root; -1: none */
+    int32_t number;     /* among what is found; -1: not */
+    int32_t tag;
+    int32_t last_rank; /* whose window was counted */
+    bool several;      /* a rank sends several messages */
+};
+
+struct search {
+    int n_ranks;
+    const int64_t *first;
+    const struct cpl_note *notes;
+    int64_t n_notes;
+    struct window *window;
+    int32_t n_windows;
+    struct end *sent, *received;
+    int64_t n_sent, n_received;
+    struct group *group;
+    int32_t n_groups;
+    int32_t *group_of; /* per root window: its first group; -1: none */
+    struct group **sorted;
+};
+
+static bool allocate(struct search *s)
+{
+    size_t n = (size_t)s->n_notes + 1;
+    s->window = calloc(n, sizeof *s->window);
+    s->sent = calloc(n, sizeof *s->sent);
+    s->received = calloc(n, sizeof *s->received);
+    s->group = calloc(n, sizeof *s->group);
+    s->group_of = calloc(n, sizeof *s->group_of);
+    s->sorted = calloc(n, sizeof *s->sorted);
+    return s->window && s->sent && s->received && s->group && s->group_of && s->sorted;
+}
+
+static void release(struct search *s)
+{
+    free(s->window);
+    free(s->sent);
+    free(s->received);
+    free(s->group);
+    free(s->group_of);
+    free(s->sorted);
+}
+
+static int32_t open_window(struct search *s, int32_t rank)
+{
+    s->window[s->n_windows] = (struct window){
+        .rank = rank, .signature = -1, .left = -1, .parent = s->n_windows, .group = -1};
+    return s->n_windows++;
+}
+
+static void note_end(struct search *s, int32_t rank, int64_t k, int32_t window)
+{
+    const struct cpl_note *note = &s->notes[k];
+    struct window *w = &s->window[window];
+    if (note->kind == CPL_NOTE_SENT) {
+        if (w->n_sent++ == 0)
+            w->tag = note->tag;
+        s->sent[s->n_sent++] = (struct end){rank, note->peer, note->tag, window, k};
+    } else {
+        s->received[s->n_received++] = (struct end){note->peer, rank, note->tag, window, k};
+    }
+}
+
+/* Blocking receives leave by themselves: those that follow each other are one window. */
+static void cut_into_windows(struct search *s, int32_t rank)
+{
+    int32_t window = -1;
+    bool blocking = false;
+    for (int64_t k = s->first[rank]; k < s->first[rank + 1]; k++) {
+        const struct cpl_note *note = &s->notes[k];
+        if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_LEFT) {
+            if (note->kind == CPL_NOTE_LEFT && window >= 0 && !blocking) {
+                s->window[window].signature = note->peer;
+                s->window[window].left = k;
+            }
+            window = -1;
+            continue;
+        }
+        if (window < 0 || (blocking && note->kind != CPL_NOTE_RECEIVED)) {
+            window = open_window(s, rank);
+            blocking = note->kind == CPL_NOTE_RECEIVED;
+        }
+        note_end(s, rank, k, window);
+    }
+}
+
+static int32_t find_root(struct search *s, int32_t w)
+{
+    while (s->window[w].parent != w) {
+        s->window[w].parent = s->window[s->window[w].parent].parent;
+        w = s->window[w].parent;
+    }
+    return w;
+}
+
+static void link_windows(struct search *s, int32_t a, int32_t b)
+{
+    int32_t x = find_root(s, a), y = find_root(s, b);
+    int32_t low = x < y ? x : y, high = x < y ? y : x;
+    s->window[high].parent = low;
+    s->window[low].incomplete |= s->window[high].incomplete;
+}
+
+static int compare(int64_t a, int64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+/* Ends of messages that can match. */
+static int compare_messages(const struct end *a, const struct end *b)
+{
+    int order = compare(a->source, b->source);
+    if (order == 0)
+        order = compare(a->dest, b->dest);
+    return order ? order : compare(a->tag, b->tag);
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+    const struct end *x = a, *y = b;
+    int order = compare_messages(x, y);
+    return order ? order : compare(x->number, y->number);
+}
+
+static void miss(struct search *s, const struct end *end)
+{
+    s->window[find_root(s, end->window)].incomplete = true;
+}
+
+/* All that was sent has been received, so the last message sent is the last one received, and so on
+ * backwards, as far as both ends were noted. */
+static void match_ends(struct search *s)
+{
+    int64_t i = s->n_sent - 1, j = s->n_received - 1;
+    qsort(s->sent, (size_t)s->n_sent, sizeof *s->sent, compare_ends);
+    qsort(s->received, (size_t)s->n_received, sizeof *s->received, compare_ends);
+    while (i >= 0 || j >= 0) {
+        int order = i < 0 ? -1 : j < 0 ? 1 : compare_messages(&s->sent[i], &s->received[j]);
+        if (order == 0)
+            link_windows(s, s->sent[i--].window, s->received[j--].window);
+        else if (order > 0)
+            miss(s, &s->sent[i--]);
+        else
+            miss(s, &s->received[j--]);
+    }
+}
+
+static struct group *add_group(struct search *s, int32_t root, struct group *before)
+{
+    int32_t number = s->n_groups++;
+    s->group[number] = (struct group){
+        .hash = CPL_HASH_START, .root = root, .next = -1, .number = -1, .last_rank = -1};
+    if (before)
+        before->next = number;
+    else
+        s->group_of[root] = number;
+    return &s->group[number];
+}
+
+/* The group of a window of this rank: the first one of the exchange that has none yet. */
+static struct group *find_group(struct search *s, int32_t root, int32_t rank)
+{
+    struct group *group = NULL;
+    for (int32_t k = s->group_of[root]; k >= 0; k = s->group[k].next) {
+        group = &s->group[k];
+        if (group->last_rank != rank)
+            return group;
+    }
+    return add_group(s, root, group);
+}
+
+static void gather_groups(struct search *s)
+{
+    for (int32_t w = 0; w < s->n_windows; w++)
+        s->group_of[w] = -1;
+    for (int32_t w = 0; w < s->n_windows; w++) {
+        struct window *window = &s->window[w];
+        int32_t root = find_root(s, w);
+        if (window->signature < 0 || window->n_sent == 0 || s->window[root].incomplete)
+            continue;
+        struct group *group = find_group(s, root, window->rank);
+        if (group->n_messages == 0)
+            group->tag = window->tag;
+        group->last_rank = window->rank;
+        group->n_messages += window->n_sent;
+        group->several |= window->n_sent > 1;
+        group->hash = cpl_hash_word(group->hash, (uint64_t)(uint32_t)window->rank << 32 |
+                                                     (uint32_t)window->signature);
+        window->group = (int32_t)(group - s->group);
+    }
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const struct group *x = *(struct group *const *)a, *y = *(struct group *const *)b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return compare(x->root, y->root);
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+    const struct group *x = *(struct group *const *)a, *y = *(struct group *const *)b;
+    int order = compare(y->times * y->n_messages, x->times * x->n_messages);
+    return order ? order : compare_hashes(a, b);
+}
+
+/* Counts equal exchanges in the first one of them. Returns how many different ones there are, which
+ * are then first in s->sorted; the others' `number` leads to it (below -1). */
+static int32_t count_equal(struct search *s)
+{
+    int32_t n = 0;
+    for (int32_t k = 0; k < s->n_groups; k++)
+        s->sorted[k] = &s->group[k];
+    qsort(s->sorted, (size_t)s->n_groups, sizeof *s->sorted, compare_hashes);
+    for (int32_t k = 0; k < s->n_groups; k++) {
+        struct group *group = s->sorted[k];
+        if (n == 0 || s->sorted[n - 1]->hash != group->hash)
+            s->sorted[n++] = group;
+        else
+            group->number = -2 - (int32_t)(s->sorted[n - 1] - s->group);
+        s->sorted[n - 1]->times++;
+    }
+    return n;
+}
+
+static int choose(struct search *s, int most, int64_t least_times, struct cpl_recurring *found)
+{
+    int32_t n_different = count_equal(s);
+    int n = 0;
+    qsort(s->sorted, (size_t)n_different, sizeof *s->sorted, compare_weights);
+    for (int32_t k = 0; k < n_different && n < most; k++) {
+        struct group *group = s->sorted[k];
+        if (group->times < least_times || !group->several)
+            continue;
+        found[n] = (struct cpl_recurring){group->hash, group->tag, group->times, group->n_messages};
+        group->number = n++;
+    }
+    return n;
+}
+
+static void label(const struct search *s, int32_t *exchange)
+{
+    for (int64_t k = 0; k < s->n_notes; k++)
+        exchange[k] = -1;
+    for (int32_t w = 0; w < s->n_windows; w++) {
+        const struct window *window = &s->window[w];
+        if (window->group < 0)
+            continue;
+        int32_t number = s->group[window->group].number;
+        exchange[window->left] = number < -1 ? s->group[-2 - number].number : number;
+    }
+}
+
+int cpl_recognise(int n_ranks, const int64_t *first, const struct cpl_note *notes, int most,
+                  int64_t least_times, struct cpl_recurring *found, int32_t *exchange)
+{
+    struct search s = {
+        .n_ranks = n_ranks, .first = first, .notes = notes, .n_notes = first[n_ranks]};
+    int n = -1;
+    if (allocate(&s)) {
+        for (int32_t rank = 0; rank < n_ranks; rank++)
+            cut_into_windows(&s, rank);
+        match_ends(&s);
+        gather_groups(&s);
+        n = choose(&s, most, least_times, found);
+        label(&s, exchange);
+    }
+    release(&s);
+    return n;
+}

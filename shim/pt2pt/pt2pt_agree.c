@@ -1,0 +1,406 @@
+/* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
+ * on one rank is followed by one in which all learn of it. */
+#include "shim/base/log.h"
+#include "shim/calls/pt2pt_messages.h"
+#include "shim/plan/embed_map.h"
+#include "shim/plan/plan_root.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/report/report.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/away.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_VAIN 6 /* agreements that come to nothing before learning stops for good */
+
+/* No batch goes by a plan any more. */
+static void plan_nothing(struct cpl_pt2pt *p)
+{
+    for (int k = 0; k < p->n_signatures; k++)
+        p->signature[k].planned = false;
+    cpl_cycle_end(&p->cycle);
+}
+
+/* From here on the communicator is MPI's alone. On all ranks. */
+static void stop_learning(struct cpl_comm_state *state)
+{
+    cpl_pt2pt_close_batch(&state->pt2pt);
+    cpl_notes_free(&state->pt2pt.notes);
+    state->pt2pt.phase = CPL_PT2PT_ALONE;
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
+}
+
+/* In a profile run exchanges that were planned are counted to the end. */
+static bool is_profiled(const struct cpl_pt2pt *p)
+{
+    return cpl_context.settings.mode == CPL_MODE_PROFILE && p->left.n > 0;
+}
+
+/* No more is expected of learning. On all ranks. */
+static void end_learning(struct cpl_comm_state *state)
+{
+    if (!is_profiled(&state->pt2pt)) {
+        stop_learning(state);
+        return;
+    }
+    state->pt2pt.sampled = true;
+    cpl_notes_free(&state->pt2pt.notes);
+}
+
+/* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
+static int why_unable(const struct cpl_pt2pt *p)
+{
+    if (p->blind != CPL_LEFT_NOT)
+        return p->blind;
+    if (cpl_context.waits_elsewhere)
+        return CPL_LEFT_OPENED;
+    return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
+}
+
+/* Whether all ranks are able, and any has something to combine. Where that is out of the question
+ * for good, learning stops. */
+static bool all_able(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    int most = 0;
+    for (int k = 0; k < p->n_signatures; k++)
+        if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
+            most = p->signature[k].n_dests;
+    bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool exhausted = cpl_pt2pt_exhausted(p);
+    int mine[] = {-why_unable(p), room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
+    int all[] = {0, 0, 0, 0, 0};
+    if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
+        return false;
+    bool gains = all[2] <= -2;
+    bool nothing_will_recur = !gains && all[3] && all[4] && !is_profiled(p);
+    bool able = all[0] == -CPL_LEFT_NOT;
+    if (!able || nothing_will_recur)
+        stop_learning(state);
+    /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
+    bool all_are = able && all[1] && cpl_collective_of_this_world(state->comm);
+    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : -all[0];
+    return all_are && gains;
+}
+
+/* Whether every message that was started has its receive. */
+static bool everything_fits(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    size_t n = (size_t)state->size;
+    struct cpl_pair_count *came = calloc(n, sizeof *came);
+    bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
+    if (ready) {
+        fits = cpl_collective_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T,
+                                       state->comm) == MPI_SUCCESS;
+        for (size_t k = 0; k < n; k++)
+            fits &= came[k].n == p->received[k].n && came[k].hash == p->received[k].hash;
+        fits = cpl_agree_all(state->comm, fits);
+    }
+    free(came);
+    return fits;
+}
+
+/* Slices of the plans that pay. */
+struct slices {
+    int n;
+    int plan[CPL_MOST_EXCHANGES]; /* of each exchange; CPL_NO_PLAN: none */
+    int32_t *words[CPL_MAX_RIDE_PLANS];
+    int32_t n_words[CPL_MAX_RIDE_PLANS];
+    struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
+};
+
+/* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
+ * same answer on all ranks. */
+static bool pays_alone(const struct cpl_plan_summary *summary)
+{
+    return cpl_context.settings.mode == CPL_MODE_FORCE ||
+           cpl_plan_managed_promises(summary, summary->planned.modelled_us);
+}
+
+static bool pays(const struct cpl_plan_summary *summary)
+{
+    return pays_alone(summary) || cpl_plan_embedded_promises(summary);
+}
+
+/* Of the reductions that mostly come after a batch. */
+static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
+{
+    if (2 * s->n_in_any_order > s->times)
+        return CPL_EMBED_ANY_ORDER;
+    return 2 * s->n_reduced > s->times ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
+}
+
+/* Messages of a rank to itself need no plan. */
+static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+                          int number, struct slices *slices)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_left_exchange left = {.hash = exchanges->found[number].hash,
+                                     .tag = exchanges->tag[number],
+                                     .ordinal = exchanges->ordinal[number],
+                                     .signature = exchanges->signature[number],
+                                     .share = exchanges->share[number]};
+    const struct cpl_signature *s = left.signature >= 0 ? &p->signature[left.signature] : NULL;
+    enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
+    slices->plan[number] = CPL_NO_PLAN;
+    if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(state, &left, reduced))
+        return;
+    struct cpl_agree_input input = {.able = true, .most_plans = 1, .reduced = reduced};
+    struct cpl_agree_output output;
+    int n = s ? s->n_dests : 0;
+    int *dst = calloc((size_t)n + 1, sizeof *dst);
+    int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
+    input.able = dst && bytes;
+    for (int k = 0; k < n && input.able; k++) {
+        if (s->dest[k] == state->rank)
+            continue;
+        dst[input.n_messages] = s->dest[k];
+        bytes[input.n_messages++] = s->bytes[k];
+    }
+    input.dst = dst;
+    input.bytes = bytes;
+    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, &output);
+    cpl_comm_state_number(state);
+    free(dst);
+    free(bytes);
+    if (!agreed)
+        return;
+    struct cpl_plan_summary *summary = &output.summary[0];
+    bool wanted = summary->decided || summary->reason == CPL_LEFT_PROFILED;
+    summary->tag = left.tag;
+    summary->ordinal = left.ordinal;
+    summary->times_planned = 1;
+    if (wanted && !pays(summary))
+        summary->reason = CPL_LEFT_DEAR;
+    if (summary->reason != CPL_LEFT_NOT) {
+        summary->decided = 0;
+        cpl_profile_left(state, &left, summary);
+        cpl_agree_output_free(&output);
+        return;
+    }
+    cpl_profile_carried(p, &left, summary);
+    slices->plan[number] = slices->n;
+    slices->summary[slices->n] = output.summary[0];
+    slices->words[slices->n] = output.words[0];
+    slices->n_words[slices->n++] = output.n_words[0];
+}
+
+/* Whether the messages of a plan ride in reductions where these come next: when that is modelled
+ * faster than the plan, which needs messages of its own. The same answer on all ranks. */
+static bool embeds(const struct cpl_plan_summary *summary)
+{
+    return cpl_context.settings.embed != CPL_EMBED_OFF &&
+           (cpl_context.settings.mode == CPL_MODE_FORCE ||
+            summary->embedded_us < summary->planned.modelled_us);
+}
+
+static bool rides_in_any_order(const struct cpl_pt2pt *p, const struct slices *slices, int plan)
+{
+    return p->embeds[plan] && slices->summary[plan].reduced == CPL_EMBED_ANY_ORDER;
+}
+
+/* Takes over the plans. Local. */
+static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    p->n_plans = slices->n;
+    p->summary = calloc((size_t)slices->n, sizeof *p->summary);
+    ready = ready && p->summary && cpl_embed_init(state);
+    for (int k = 0; k < slices->n; k++) {
+        int plan = CPL_NO_PLAN;
+        if (ready)
+            plan = cpl_rides_add_plan(&p->rides, slices->words[k], slices->n_words[k]);
+        else
+            free(slices->words[k]);
+        ready = ready && plan == k;
+        p->embeds[k] = embeds(&slices->summary[k]);
+        p->only_embeds[k] = !pays_alone(&slices->summary[k]);
+        p->embed.on |= p->embeds[k];
+        if (p->summary)
+            p->summary[k] = slices->summary[k];
+    }
+    return ready;
+}
+
+/* What this rank sends in the exchanges whose messages ride in reductions in any order, as messages
+ * of cpl_embed_map; NULL: no memory. */
+static int64_t *list_riding(const struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                            const struct slices *slices, int rank, int *n)
+{
+    size_t most = 1;
+    for (int e = 0; e < exchanges->n; e++)
+        if (exchanges->signature[e] >= 0)
+            most += (size_t)p->signature[exchanges->signature[e]].n_dests;
+    int64_t *messages = calloc(most, CPL_EMBED_MESSAGE_WORDS * sizeof *messages);
+    *n = 0;
+    for (int e = 0; e < exchanges->n && messages; e++) {
+        int plan = slices->plan[e], s = exchanges->signature[e];
+        if (plan == CPL_NO_PLAN || s < 0 || !rides_in_any_order(p, slices, plan))
+            continue;
+        for (int k = 0; k < p->signature[s].n_dests; k++) {
+            int64_t *words = messages + (size_t)*n * CPL_EMBED_MESSAGE_WORDS;
+            words[CPL_EMBED_MESSAGE_DST] = p->signature[s].dest[k];
+            words[CPL_EMBED_MESSAGE_BYTES] = p->signature[s].bytes[k];
+            *n += p->signature[s].dest[k] != rank;
+        }
+    }
+    return messages;
+}
+
+/* Places the ranks for what rides in reductions. Collective. */
+static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+                      const struct slices *slices)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    bool any = false;
+    int n;
+    for (int plan = 0; plan < slices->n; plan++)
+        any |= rides_in_any_order(p, slices, plan);
+    if (!any || p->embed.points)
+        return;
+    int64_t *messages = list_riding(p, exchanges, slices, state->rank, &n);
+    cpl_embed_map(state, n, messages);
+    free(messages);
+}
+
+/* From here on all ranks manage the communicator, or none. */
+static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+                   struct slices *slices)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    bool prepared = cpl_away_prepare(state->private_comm);
+    bool ready = add_plans(state, cpl_pt2pt_manage(state) && prepared, slices);
+    for (int k = 0; k < exchanges->n; k++)
+        if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
+            p->signature[exchanges->signature[k]].planned = true;
+    ready = ready && cpl_exchanges_order(p, exchanges, slices->plan);
+    cpl_notes_free(&p->notes);
+    map_ranks(state, exchanges, slices);
+    if (cpl_agree_all(state->private_comm, ready)) {
+        cpl_pt2pt_learn_order(state);
+        cpl_pt2pt_order_sends(state);
+        p->phase = CPL_PT2PT_MANAGED;
+        p->reason = CPL_LEFT_NOT;
+        cpl_pt2pt_link(state);
+        return;
+    }
+    plan_nothing(p);
+    p->phase = CPL_PT2PT_ALONE;
+    cpl_pt2pt_close(state);
+}
+
+/* Plans what recurs. Collective; returns in how many exchanges that is. */
+static int plan_all(struct cpl_comm_state *state, struct slices *slices)
+{
+    struct cpl_exchanges exchanges;
+    bool found = cpl_exchanges_find(state, &exchanges);
+    for (int k = 0; found && k < exchanges.n; k++)
+        plan_exchange(state, &exchanges, k, slices);
+    if (slices->n > 0)
+        manage(state, &exchanges, slices);
+    cpl_exchanges_free(&exchanges);
+    return found ? exchanges.n : 0;
+}
+
+bool cpl_pt2pt_agree(struct cpl_comm_state *state)
+{
+    struct slices slices = {.n = 0};
+    if (!all_able(state))
+        return true;
+    state->pt2pt.reason = CPL_LEFT_UNMATCHED;
+    bool fits = everything_fits(state);
+    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits)
+        end_learning(state);
+    if (!fits)
+        return false;
+    state->pt2pt.reason = CPL_LEFT_NO_GAIN;
+    int n = plan_all(state, &slices);
+    if (slices.n == 0 && state->pt2pt.n_vain >= MOST_VAIN)
+        end_learning(state);
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
+                state->size, n, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+    return true;
+}
+
+/* Collectives until a review that cannot wait for the next power of two. */
+#define SOON 16
+
+/* Batches of each rank that tell whether they ride: the first reduction of a kind is MPI's. */
+#define LEAST_BATCHES 16
+
+/* More than one in so many out-edges that left late: the plans do not fit what the program does. */
+#define LATE_SHARE 8
+
+static bool is_busy(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following ||
+           cpl_pt2pt_has_taken(state);
+}
+
+void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
+{
+    cpl_pt2pt_abandon(p);
+    if (!p->given_up)
+        p->reason = reason;
+    p->given_up = true;
+    plan_nothing(p);
+}
+
+void cpl_pt2pt_review_soon(struct cpl_pt2pt *p)
+{
+    p->n_rode = p->n_walked = 0;
+    if (p->next_agreement > p->n_collectives + SOON)
+        p->next_agreement = p->n_collectives + SOON;
+}
+
+static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
+{
+    bool all = true;
+    for (int k = 0; k < p->n_plans; k++)
+        all &= p->only_embeds[k];
+    return all;
+}
+
+/* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
+static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    enum { LATE, IN_TIME, RODE, WALKED, N };
+    enum { BEFORE, SINCE, N_TIMES };
+    int64_t mine[N] = {p->rides.late, p->rides.in_time, p->n_rode, p->n_walked}, all[N] = {0};
+    double times[N_TIMES] = {[BEFORE] = cpl_samples_median(&p->pace.before),
+                             [SINCE] = cpl_samples_median(&p->pace.since)};
+    if (cpl_collective_Allreduce(mine, all, N, MPI_INT64_T, MPI_SUM, state->comm) != MPI_SUCCESS ||
+        !cpl_agree_times(state->comm, times, 1, N_TIMES, MPI_SUM))
+        return CPL_LEFT_NOT;
+    if (all[LATE] * LATE_SHARE > all[IN_TIME])
+        return CPL_LEFT_GIVEN_UP;
+    if (pays_by_reductions_only(p) && all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size) {
+        p->n_rode = p->n_walked = 0;
+        if (all[WALKED] > all[RODE])
+            return CPL_LEFT_UNREDUCED;
+    }
+    bool slower = cpl_pace_is_slower(times[SINCE], times[BEFORE]);
+    return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
+}
+
+void cpl_pt2pt_review(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(state);
+    if (!p->given_up && fault == CPL_LEFT_NOT)
+        return;
+    if (!p->given_up && state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
+    cpl_pt2pt_give_up(p, fault);
+    /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
+    cpl_pt2pt_drain(state);
+    if (cpl_agree_all(state->private_comm, !is_busy(state)))
+        cpl_pt2pt_unmanage(state);
+}

@@ -1,0 +1,282 @@
+/* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature. */
+#include "planner/hash.h"
+#include "shim/base/log.h"
+#include "shim/meet/quiet.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/report/report.h"
+#include "shim/state/comm_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_MESSAGES 16
+#define MOST_MESSAGES  4096 /* in one batch; what comes after them is another batch */
+
+/* Batches after which nothing is expected any more to recur: with all signatures used up; with
+ * fewer, but none of several destinations. */
+#define VARIED_BATCHES 128
+#define PLAIN_BATCHES  4096
+#define MOST_COUNTED   (1 << 16) /* messages after that, then the rank is not able for good */
+
+uint64_t cpl_pt2pt_hash(int a, int b)
+{
+    return cpl_hash_mix((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
+}
+
+bool cpl_pt2pt_start(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->started)
+        return true;
+    p->sent = calloc((size_t)state->size, sizeof *p->sent);
+    p->received = calloc((size_t)state->size, sizeof *p->received);
+    p->signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->signature);
+    p->started = p->sent && p->received && p->signature;
+    cpl_quiet_settle_collectives(state); /* they matter from now on */
+    p->reducing = CPL_EMBED_REFUSED;
+    if (!p->started) {
+        free(p->sent);
+        free(p->received);
+        free(p->signature);
+        p->sent = p->received = NULL;
+        p->signature = NULL;
+        p->blind = CPL_LEFT_UNABLE;
+    }
+    return p->started;
+}
+
+static bool grow(struct cpl_batch *batch)
+{
+    int capacity = batch->capacity ? 2 * batch->capacity : FIRST_MESSAGES;
+    int *dest = realloc(batch->dest, (size_t)capacity * sizeof *dest);
+    if (dest)
+        batch->dest = dest;
+    int *tag = realloc(batch->tag, (size_t)capacity * sizeof *tag);
+    if (tag)
+        batch->tag = tag;
+    int64_t *bytes = realloc(batch->bytes, (size_t)capacity * sizeof *bytes);
+    if (bytes)
+        batch->bytes = bytes;
+    if (!dest || !tag || !bytes)
+        return false;
+    batch->capacity = capacity;
+    return true;
+}
+
+bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch)
+{
+    return batch->n < batch->capacity || grow(batch);
+}
+
+bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes)
+{
+    if (!cpl_pt2pt_batch_reserve(batch))
+        return false;
+    if (batch->n == 0)
+        batch->hash = 0;
+    batch->reduced = CPL_EMBED_REFUSED;
+    batch->dest[batch->n] = dest;
+    batch->tag[batch->n] = tag;
+    batch->bytes[batch->n++] = bytes;
+    batch->hash += cpl_pt2pt_hash(dest, tag);
+    return true;
+}
+
+/* A message of an open window. */
+static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag)
+{
+    cpl_context.n_open_batches += !p->open;
+    p->open = true;
+    if (!p->sampled)
+        cpl_notes_add(&p->notes, kind, peer, tag);
+}
+
+void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
+        return;
+    p->sent[dest].n++;
+    p->sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
+    if (p->counts_only) {
+        if (++p->n_counted >= MOST_COUNTED)
+            p->blind = CPL_LEFT_VARIED;
+        return;
+    }
+    if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
+        cpl_profile_begin(p);
+    note(p, CPL_NOTE_SENT, dest, tag);
+    if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
+        cpl_pt2pt_close_batch(p);
+}
+
+void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
+        return;
+    if (source < 0 || source >= state->size || tag < 0) {
+        p->blind = CPL_LEFT_WILDCARD; /* a wildcard: what it receives is not known */
+        return;
+    }
+    p->received[source].n++;
+    p->received[source].hash += cpl_pt2pt_hash(source, tag);
+    if (p->counts_only)
+        return;
+    if (!blocking)
+        note(p, CPL_NOTE_POSTED, source, tag);
+    else if (!p->sampled)
+        cpl_notes_add(&p->notes, CPL_NOTE_RECEIVED, source, tag);
+}
+
+struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n)
+{
+    for (int k = 0; k < p->n_signatures; k++)
+        if (p->signature[k].hash == hash && p->signature[k].n == n)
+            return &p->signature[k];
+    return NULL;
+}
+
+bool cpl_pt2pt_recurs(const struct cpl_signature *s)
+{
+    return s->times >= CPL_RECURS_TIMES;
+}
+
+/* Whether a rank has seen enough to say that no batch of several destinations will recur. */
+bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
+{
+    if (p->n_learned < (p->n_signatures == CPL_MAX_SIGNATURES ? VARIED_BATCHES : PLAIN_BATCHES))
+        return false;
+    for (int k = 0; k < p->n_signatures; k++)
+        if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > 1)
+            return false;
+    return true;
+}
+
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
+{
+    int low = 0, high = s->n_dests;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->dest[middle] < dest)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->n_dests && s->dest[low] == dest ? low : -1;
+}
+
+struct message {
+    int dest;
+    int64_t bytes;
+};
+
+static int compare_messages(const void *a, const void *b)
+{
+    return ((const struct message *)a)->dest - ((const struct message *)b)->dest;
+}
+
+/* The batch's destinations in ascending order, each once. */
+static bool list_destinations(const struct cpl_batch *batch, struct cpl_signature *s)
+{
+    struct message *message = malloc((size_t)batch->n * sizeof *message);
+    if (!message)
+        return false;
+    for (int k = 0; k < batch->n; k++)
+        message[k] = (struct message){batch->dest[k], batch->bytes[k]};
+    qsort(message, (size_t)batch->n, sizeof *message, compare_messages);
+    s->n_dests = 0;
+    for (int k = 0; k < batch->n; k++) {
+        if (k == 0 || message[k].dest != message[k - 1].dest) {
+            s->dest[s->n_dests] = message[k].dest;
+            s->bytes[s->n_dests++] = 0;
+        }
+        s->bytes[s->n_dests - 1] += message[k].bytes;
+    }
+    free(message);
+    return true;
+}
+
+static void free_signature(struct cpl_signature *s)
+{
+    free(s->dest);
+    free(s->bytes);
+    free(s->message);
+    free(s->durations);
+}
+
+static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
+{
+    const struct cpl_batch *batch = &p->batch;
+    if (p->n_signatures == CPL_MAX_SIGNATURES)
+        return NULL;
+    struct cpl_signature *s = &p->signature[p->n_signatures];
+    *s = (struct cpl_signature){.hash = batch->hash,
+                                .n = batch->n,
+                                .dest = calloc((size_t)batch->n, sizeof(int)),
+                                .bytes = calloc((size_t)batch->n, sizeof(int64_t)),
+                                .message = calloc((size_t)batch->n, sizeof *s->message)};
+    if (!s->dest || !s->bytes || !s->message || !list_destinations(batch, s)) {
+        free_signature(s);
+        return NULL;
+    }
+    for (int k = 0; k < batch->n; k++) {
+        s->message[k].dest = batch->dest[k];
+        s->message[k].tag = batch->tag[k];
+    }
+    p->n_signatures++;
+    return s;
+}
+
+/* Returns its signature; NULL when it has none. */
+static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
+{
+    struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    if (!s)
+        s = add_signature(p);
+    if (s) {
+        s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
+        enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
+        s->n_reduced += next != CPL_EMBED_REFUSED;
+        s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
+    }
+    cpl_profile_batch_left(p, s);
+    p->n_learned++;
+    p->batch.n = 0;
+    if (p->n_learned % VARIED_BATCHES == 0)
+        p->counts_only = cpl_pt2pt_exhausted(p);
+    return s;
+}
+
+void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
+{
+    if (!p->open)
+        return;
+    p->open = false;
+    cpl_context.n_open_batches--;
+    struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
+    if (!p->sampled)
+        cpl_notes_add(&p->notes, CPL_NOTE_LEFT, s ? (int)(s - p->signature) : -1, 0);
+}
+
+void cpl_pt2pt_free(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    if (p->open)
+        cpl_context.n_open_batches--;
+    cpl_profile_finish(p);
+    for (int k = 0; k < p->n_signatures; k++)
+        free_signature(&p->signature[k]);
+    free(p->signature);
+    cpl_notes_free(&p->notes);
+    cpl_cycle_end(&p->cycle);
+    free(p->left.summary);
+    free(p->sent);
+    free(p->received);
+    free(p->batch.dest);
+    free(p->batch.tag);
+    free(p->batch.bytes);
+    free(p->batch.segments);
+    free(p->next_number);
+    free(p->summary);
+}

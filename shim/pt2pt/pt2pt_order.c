@@ -1,0 +1,118 @@
+/* The order in which planned point-to-point exchanges leave (send_order.h; doc/point-to-point.md):
+ * first the combined messages to ranks that send most in the exchange that comes next. Which one
+ * that is, the cycles of the ranks say (cycle.h). */
+#include "shim/base/log.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+
+/* The plan of the batch that comes after this rank's one by `plan`; CPL_NO_PLAN: there is none, it
+ * is the same, or all ranks meet in a collective before it: the order does not matter then. */
+static int find_next(const struct cpl_cycle *cycle, int plan)
+{
+    int at = 0;
+    while (at < cycle->n && cycle->step[at].plan != plan)
+        at++;
+    if (at == cycle->n)
+        return CPL_NO_PLAN;
+    const struct cpl_step *step = &cycle->step[(at + 1) % cycle->n];
+    return step->signature == CPL_STEP_COLLECTIVE || step->plan == plan ? CPL_NO_PLAN : step->plan;
+}
+
+/* Which plan follows each, by most ranks; CPL_NO_PLAN: none. The same on all ranks. Collective. */
+static bool agree_on_next(const struct cpl_comm_state *state, int *next)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    int32_t mine[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS] = {{0}},
+            all[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS];
+    for (int k = 0; k < p->n_plans; k++) {
+        next[k] = find_next(&p->cycle, k);
+        if (next[k] != CPL_NO_PLAN)
+            mine[k][next[k]] = 1;
+    }
+    if (cpl_collective_Allreduce(mine, all, CPL_MAX_RIDE_PLANS * CPL_MAX_RIDE_PLANS, MPI_INT32_T,
+                                 MPI_SUM, state->private_comm) != MPI_SUCCESS)
+        return false;
+    bool any = false;
+    for (int k = 0; k < p->n_plans; k++) {
+        int32_t most = 0;
+        next[k] = CPL_NO_PLAN;
+        for (int j = 0; j < p->n_plans; j++)
+            if (all[k][j] > most) {
+                most = all[k][j];
+                next[k] = j;
+            }
+        any |= next[k] != CPL_NO_PLAN;
+    }
+    return any;
+}
+
+/* What each rank sends by each plan, in all and not at once: two words a plan. NULL on all ranks
+ * when memory ran out on one. Collective. */
+static int32_t *gather_sends(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = &state->pt2pt;
+    int n = 2 * p->n_plans;
+    int32_t mine[2 * CPL_MAX_RIDE_PLANS];
+    int32_t *all = calloc((size_t)state->size * (size_t)n, sizeof *all);
+    for (int k = 0; k < p->n_plans; k++) {
+        mine[2 * k] = cpl_rides_n_sends(&p->rides, k);
+        mine[2 * k + 1] = mine[2 * k] - cpl_rides_first_sends(&p->rides, k, NULL);
+    }
+    if (cpl_agree_all(state->private_comm, all) &&
+        cpl_collective_Allgather(mine, n, MPI_INT32_T, all, n, MPI_INT32_T, state->private_comm) ==
+            MPI_SUCCESS)
+        return all;
+    free(all);
+    return NULL;
+}
+
+/* Orders plan k before plan `next`. Collective. */
+static void order_plan(struct cpl_comm_state *state, int k, int next, const int32_t *all)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_send_order sends;
+    struct cpl_order_units units;
+    int n_words = 2 * p->n_plans;
+    bool ready =
+        cpl_send_order_make(&sends, state->rank, state->size, cpl_rides_n_sends(&p->rides, k));
+    if (cpl_agree_all(state->private_comm, ready)) {
+        for (int i = 0; i < state->size; i++)
+            sends.key[i] = all[i * n_words + 2 * next] + all[i * n_words + 2 * k + 1];
+        sends.n = sends.n_given = cpl_rides_first_sends(&p->rides, k, sends.to);
+        for (int m = 0; m < sends.n; m++) {
+            sends.given[m] = sends.to[m];
+            sends.weight[m] = 1;
+        }
+        if (cpl_send_order_find(state->private_comm, &sends, &units)) {
+            cpl_rides_set_order(&p->rides, k, sends.order);
+            p->order[k] = (struct cpl_pt2pt_order){true, next, units};
+        }
+    }
+    cpl_send_order_free(&sends);
+}
+
+void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    int next[CPL_MAX_RIDE_PLANS];
+    for (int k = 0; k < CPL_MAX_RIDE_PLANS; k++)
+        p->order[k].found = false;
+    if (cpl_context.settings.order == CPL_ORDER_OFF || p->n_plans < 2 ||
+        !agree_on_next(state, next))
+        return;
+    int32_t *all = gather_sends(state);
+    for (int k = 0; k < p->n_plans && all; k++) {
+        if (next[k] != CPL_NO_PLAN)
+            order_plan(state, k, next[k], all);
+        if (p->order[k].found && state->rank == 0)
+            cpl_log(CPL_LOG_INFO, "order",
+                    "pt2pt, tag %d, %d ranks, before tag %d: both done after %d sends instead of "
+                    "%d when those that send most next are sent to first; ordered from now on",
+                    p->summary[k].tag, state->size, p->summary[next[k]].tag,
+                    p->order[k].units.ordered, p->order[k].units.given);
+    }
+    free(all);
+}

@@ -1,0 +1,145 @@
+/* Point-to-point exchanges that stay with MPI (pt2pt_profile.h). */
+#include "shim/pt2pt/pt2pt_profile.h"
+
+#include "shim/report/report.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+
+/* The first batches of a communicator are timed, then one in so many: a prime, so that exchanges
+ * that take turns are all met. */
+#define FIRST_TIMED 32
+#define TIMED_EVERY 13
+
+static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exchange *exchange)
+{
+    for (int k = 0; k < left->n; k++)
+        if (left->exchange[k].hash == exchange->hash)
+            return k;
+    return -1;
+}
+
+bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
+                     enum cpl_embed_verdict reduced)
+{
+    const struct cpl_left_exchanges *left = &state->pt2pt.left;
+    int k = find(left, exchange);
+    if (k < 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
+        return k >= 0;
+    enum cpl_embed_verdict mine = exchange->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
+    return !cpl_agree_all(state->comm, mine > left->exchange[k].reduced);
+}
+
+/* Planning took that, too, when it was done before. */
+static void add_earlier(const struct cpl_left_exchanges *left, int k,
+                        struct cpl_plan_summary *summary)
+{
+    if (!left->summary)
+        return;
+    summary->times_planned += left->summary[k].times_planned;
+    summary->plan_ms += left->summary[k].plan_ms;
+}
+
+void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
+                      const struct cpl_plan_summary *summary)
+{
+    struct cpl_left_exchanges *left = &state->pt2pt.left;
+    struct cpl_plan_summary told = *summary;
+    int k = find(left, exchange);
+    if (k < 0 && left->n == CPL_MOST_LEFT)
+        return;
+    if (k >= 0)
+        add_earlier(left, k, &told);
+    else
+        k = left->n++;
+    left->exchange[k] = *exchange;
+    left->exchange[k].reduced = (enum cpl_embed_verdict)summary->reduced;
+    if (state->rank == 0 && !left->summary && cpl_report_is_wanted())
+        left->summary = calloc(CPL_MOST_LEFT, sizeof *left->summary);
+    if (left->summary)
+        left->summary[k] = told;
+}
+
+void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
+                         struct cpl_plan_summary *summary)
+{
+    struct cpl_left_exchanges *left = &p->left;
+    int k = find(left, exchange);
+    if (k < 0)
+        return;
+    add_earlier(left, k, summary);
+    int last = --left->n;
+    left->exchange[k] = left->exchange[last];
+    if (left->summary)
+        left->summary[k] = left->summary[last];
+}
+
+void cpl_profile_report(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = &state->pt2pt;
+    const struct cpl_left_exchanges *left = &p->left;
+    double mine[2 * CPL_MOST_LEFT] = {0}, most[2 * CPL_MOST_LEFT] = {0}; /* calls, seconds */
+    if (left->n == 0 || state->private_comm == MPI_COMM_NULL || !cpl_report_is_wanted())
+        return;
+    cpl_profile_finish(p);
+    for (int k = 0; k < left->n; k++) {
+        const struct cpl_left_exchange *exchange = &left->exchange[k];
+        const struct cpl_signature *s =
+            exchange->signature >= 0 ? &p->signature[exchange->signature] : NULL;
+        mine[2 * k] = s ? exchange->share * (double)s->times : 0;
+        mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
+    }
+    cpl_collective_Reduce(mine, most, 2 * left->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
+    for (int k = 0; k < left->n && left->summary; k++) {
+        struct cpl_record r = {.kind = CPL_KIND_PT2PT,
+                               .n_ranks = state->size,
+                               .n_communicators = 1,
+                               .calls = (int64_t)(most[2 * k] + 0.5),
+                               .direct_seconds = most[2 * k] * most[2 * k + 1],
+                               .summary = left->summary[k],
+                               .reason = left->summary[k].reason};
+        cpl_report_add(&r);
+    }
+}
+
+void cpl_profile_sample(struct cpl_pt2pt *p)
+{
+    bool looked_at = ++p->n_collectives % CPL_SAMPLED_EVERY == 0;
+    p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
+    if (looked_at)
+        cpl_context.alone_comm = MPI_COMM_NULL;
+}
+
+void cpl_profile_begin(struct cpl_pt2pt *p)
+{
+    cpl_profile_finish(NULL);
+    if (p->n_learned >= FIRST_TIMED && p->n_learned % TIMED_EVERY != 0)
+        return;
+    cpl_context.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
+}
+
+void cpl_profile_batch_left(struct cpl_pt2pt *p, struct cpl_signature *signature)
+{
+    if (cpl_context.timed.of == p && !cpl_context.timed.signature)
+        cpl_context.timed.signature = signature;
+}
+
+void cpl_profile_call_ended(void)
+{
+    cpl_context.timed.end = PMPI_Wtime();
+}
+
+void cpl_profile_finish(const struct cpl_pt2pt *p)
+{
+    struct cpl_timed_batch *timed = &cpl_context.timed;
+    if (!timed->of || (p && p != timed->of))
+        return;
+    struct cpl_signature *s = timed->signature;
+    if (s && !s->durations)
+        s->durations = calloc(1, sizeof *s->durations);
+    if (s && s->durations && timed->end > timed->start)
+        cpl_samples_add(s->durations, timed->end - timed->start);
+    *timed = (struct cpl_timed_batch){.of = NULL};
+}

@@ -1,0 +1,270 @@
+/* Pictures of exchanges (picture.h). */
+#include "shim/report/picture.h"
+
+#include "shim/base/log.h"
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of all pictures together, at rank 0. */
+#define MOST_BYTES (16 << 20)
+
+static size_t n_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
+{
+    size_t n = (size_t)picture->n_cells;
+    return part <= CPL_PLANNED_CELLS ? n * n : (size_t)picture->n_bins;
+}
+
+int32_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
+{
+    int32_t *counts = (int32_t *)(uintptr_t)(picture + 1);
+    for (int k = 0; k < (int)part; k++)
+        counts += n_counts(picture, (enum cpl_picture_part)k);
+    return counts;
+}
+
+/* Ranks of a group when there may be at most so many groups. */
+static int32_t group_of(int32_t n_ranks, int32_t most)
+{
+    return (n_ranks + most - 1) / most;
+}
+
+static struct cpl_picture *make(int32_t n_ranks)
+{
+    struct cpl_picture shape = {.n_ranks = n_ranks};
+    size_t n = 0;
+    shape.cell_ranks = group_of(n_ranks, CPL_PICTURE_CELLS);
+    shape.n_cells = group_of(n_ranks, shape.cell_ranks);
+    shape.bin_ranks = group_of(n_ranks, CPL_PICTURE_BINS);
+    shape.n_bins = group_of(n_ranks, shape.bin_ranks);
+    for (int k = 0; k < CPL_N_PARTS; k++)
+        n += n_counts(&shape, (enum cpl_picture_part)k);
+    size_t bytes = (sizeof shape + n * sizeof(int32_t) + 7) / 8 * 8;
+    struct cpl_picture *picture = calloc(1, bytes);
+    if (picture) {
+        *picture = shape;
+        picture->n_bytes = (int64_t)bytes;
+    }
+    return picture;
+}
+
+/* Counts messages by sender and receiver; loads has n_ranks entries for each of sends, receives. */
+static void count(struct cpl_picture *picture, enum cpl_picture_part cells, int32_t *loads,
+                  int32_t from, int32_t to)
+{
+    int32_t *cell = cpl_picture_counts(picture, cells);
+    cell[(from / picture->cell_ranks) * picture->n_cells + to / picture->cell_ranks]++;
+    loads[from]++;
+    loads[picture->n_ranks + to]++;
+}
+
+/* Keeps the busiest rank of each bin, and clears the loads. */
+static void bin(struct cpl_picture *picture, enum cpl_picture_part sends,
+                enum cpl_picture_part recvs, int32_t *loads)
+{
+    int32_t *send = cpl_picture_counts(picture, sends), *recv = cpl_picture_counts(picture, recvs);
+    for (int32_t i = 0; i < picture->n_ranks; i++) {
+        int32_t k = i / picture->bin_ranks;
+        if (loads[i] > send[k])
+            send[k] = loads[i];
+        if (loads[picture->n_ranks + i] > recv[k])
+            recv[k] = loads[picture->n_ranks + i];
+    }
+    memset(loads, 0, 2 * (size_t)picture->n_ranks * sizeof *loads);
+}
+
+static int class_of(int64_t bytes)
+{
+    int k = 0;
+    for (; bytes > 0 && k < CPL_SIZE_CLASSES - 1; bytes >>= 1)
+        k++;
+    return k;
+}
+
+static void draw(struct cpl_picture *picture, const struct cpl_pattern *pattern,
+                 const struct cpl_plan *plan, int32_t *loads)
+{
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
+            int64_t bytes = pattern->volume[m];
+            count(picture, CPL_DIRECT_CELLS, loads, i, pattern->dst[m]);
+            picture->size_class[class_of(bytes)]++;
+            if (m == 0 || bytes < picture->smallest)
+                picture->smallest = bytes;
+            if (bytes > picture->largest)
+                picture->largest = bytes;
+        }
+    bin(picture, CPL_DIRECT_SENDS, CPL_DIRECT_RECVS, loads);
+    for (int64_t e = 0; e < plan->n_edges; e++)
+        count(picture, CPL_PLANNED_CELLS, loads, plan->edges[e].from, plan->edges[e].to);
+    bin(picture, CPL_PLANNED_SENDS, CPL_PLANNED_RECVS, loads);
+}
+
+/* The fastest that were tried, and direct. */
+static void list_tried(struct cpl_picture *picture, const struct cpl_ranking *ranking)
+{
+    for (size_t k = 0; k < ranking->n; k++) {
+        const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
+        bool is_direct = strcmp(ranked->choice.strategy->name, "direct") == 0;
+        if (picture->n_tried >= CPL_MOST_TRIED - 1 && !is_direct)
+            continue;
+        if (picture->n_tried == CPL_MOST_TRIED)
+            break;
+        struct cpl_tried *tried = &picture->tried[picture->n_tried++];
+        cpl_strategy_format(&ranked->choice, tried->strategy);
+        tried->us = ranked->us;
+    }
+}
+
+/* One file for a pattern, whichever communicators have it. */
+static bool write_pattern(const struct cpl_pattern *pattern, uint64_t fingerprint)
+{
+    struct cpl_context *c = &cpl_context;
+    char file[CPL_SETTINGS_TEXT + 64];
+    struct cpl_error error;
+    if (!c->settings.output[0] || c->pictures.output_failed)
+        return false;
+    for (int k = 0; k < c->pictures.n_written; k++)
+        if (c->pictures.written[k] == fingerprint)
+            return true;
+    if (c->pictures.n_written == CPL_MOST_PATTERN_FILES)
+        return false;
+    snprintf(file, sizeof file, "%.*s/pattern-%016" PRIx64 ".mtx", CPL_SETTINGS_TEXT - 1,
+             c->settings.output, fingerprint);
+    if (cpl_pattern_write(pattern, file, &error)) {
+        cpl_log(CPL_LOG_WARN, "report", "CARPOOL_OUTPUT: %s; no patterns are written", error.text);
+        remove(file); /* half a file would be taken for the pattern */
+        c->pictures.output_failed = true;
+        return false;
+    }
+    c->pictures.written[c->pictures.n_written++] = fingerprint;
+    return true;
+}
+
+static bool is_of(const struct cpl_picture *picture, const struct cpl_plan_summary *summary)
+{
+    return picture->pattern_fingerprint == summary->pattern_fingerprint &&
+           picture->plan_fingerprint == summary->plan_fingerprint;
+}
+
+void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
+                     const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
+                     const struct cpl_ranking *ranking)
+{
+    struct cpl_pictures *all = &cpl_context.pictures;
+    if (!cpl_report_has_file())
+        return;
+    bool is_written = write_pattern(pattern, summary->pattern_fingerprint);
+    for (int k = 0; k < all->n; k++)
+        if (is_of(all->picture[k], summary))
+            return;
+    if (all->n == CPL_MOST_PICTURES)
+        return;
+    int32_t *loads = calloc(2 * (size_t)pattern->n_ranks, sizeof *loads);
+    struct cpl_picture *picture = loads ? make(pattern->n_ranks) : NULL;
+    if (picture) {
+        picture->pattern_fingerprint = summary->pattern_fingerprint;
+        picture->plan_fingerprint = summary->plan_fingerprint;
+        picture->n_nodes = machine->n_nodes;
+        picture->is_written = is_written;
+        draw(picture, pattern, plan, loads);
+        if (ranking)
+            list_tried(picture, ranking);
+        all->picture[all->n++] = picture;
+    }
+    free(loads);
+}
+
+/* This process's pictures in one block, as far as they fit. */
+static unsigned char *pack(int most_bytes, int *bytes)
+{
+    const struct cpl_pictures *all = &cpl_context.pictures;
+    unsigned char *block = malloc((size_t)most_bytes + 1);
+    *bytes = 0;
+    for (int k = 0; block && k < all->n; k++) {
+        int64_t n = all->picture[k]->n_bytes;
+        if (n > most_bytes - *bytes)
+            break;
+        memcpy(block + *bytes, all->picture[k], (size_t)n);
+        *bytes += (int)n;
+    }
+    return block;
+}
+
+static int bytes_of_all(void)
+{
+    const struct cpl_pictures *all = &cpl_context.pictures;
+    int64_t bytes = 0;
+    for (int k = 0; k < all->n; k++)
+        bytes += all->picture[k]->n_bytes;
+    return (int)bytes; /* at most CPL_MOST_PICTURES of about 140 KB */
+}
+
+/* Gives every rank what it may send, in the order of ranks. */
+static int share_room(const int *wanted, int *allowed, int *displs)
+{
+    int total = 0;
+    for (int i = 0; i < cpl_context.size; i++) {
+        displs[i] = total;
+        allowed[i] = wanted[i] <= MOST_BYTES - total ? wanted[i] : 0;
+        total += allowed[i];
+    }
+    return total;
+}
+
+unsigned char *cpl_picture_collect(size_t *bytes)
+{
+    int n = bytes_of_all(), packed = 0, total = 0;
+    size_t size = (size_t)cpl_context.size;
+    bool root = cpl_context.rank == 0;
+    int *ints = root ? calloc(3 * size, sizeof *ints) : NULL; /* wanted, allowed, displacements */
+    unsigned char *all = NULL;
+    *bytes = 0;
+    if (!cpl_agree_all(MPI_COMM_WORLD, ints || !root)) {
+        free(ints);
+        return NULL;
+    }
+    PMPI_Gather(&n, 1, MPI_INT, ints, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (root) {
+        total = share_room(ints, ints + size, ints + 2 * size);
+        all = malloc((size_t)total + 1);
+    }
+    PMPI_Scatter(root ? ints + size : NULL, 1, MPI_INT, &n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    unsigned char *mine = pack(n, &packed);
+    if (cpl_agree_all(MPI_COMM_WORLD, mine && (all || !root))) {
+        PMPI_Gatherv(mine, packed, MPI_BYTE, all, root ? ints + size : NULL,
+                     root ? ints + 2 * size : NULL, MPI_BYTE, 0, MPI_COMM_WORLD);
+        *bytes = (size_t)total;
+    } else {
+        free(all);
+        all = NULL;
+    }
+    free(mine);
+    free(ints);
+    return all;
+}
+
+const struct cpl_picture *cpl_picture_find(const unsigned char *pictures, size_t bytes,
+                                           const struct cpl_plan_summary *summary)
+{
+    for (size_t at = 0; pictures && at < bytes;) {
+        const struct cpl_picture *picture = (const void *)(pictures + at);
+        if (is_of(picture, summary))
+            return picture;
+        at += (size_t)picture->n_bytes;
+    }
+    return NULL;
+}
+
+void cpl_picture_free(void)
+{
+    struct cpl_pictures *all = &cpl_context.pictures;
+    for (int k = 0; k < all->n; k++)
+        free(all->picture[k]);
+    all->n = all->n_written = 0;
+}

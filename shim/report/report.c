@@ -1,0 +1,286 @@
+/* Collecting and writing the report (report.h). */
+#include "shim/report/report.h"
+
+#include "shim/base/directory.h"
+#include "shim/base/log.h"
+#include "shim/report/picture.h"
+#include "shim/state/context.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+struct cpl_record_node {
+    struct cpl_record record;
+    struct cpl_record_node *next;
+};
+
+const char *cpl_left_alone_text(enum cpl_left_alone reason)
+{
+    static const char *const texts[CPL_N_LEFT] = {
+        [CPL_LEFT_NOT] = "",
+        [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives were called on the "
+                                         "communicator",
+        [CPL_LEFT_UNABLE] = "no memory, too many communicators, or processes of several "
+                            "MPI_COMM_WORLDs",
+        [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
+        [CPL_LEFT_OPENED] = "a window or file was opened",
+        [CPL_LEFT_WILDCARD] = "a rank posted a nonblocking receive with wildcards, or called "
+                              "MPI_Mprobe or MPI_Isendrecv, before the exchange was learned",
+        [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
+        [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
+                               "receive yet",
+        [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
+        [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
+        [CPL_LEFT_UNREDUCED] =
+            "rerouted at first; the reductions that messages were to ride in are "
+            "carried out by MPI",
+        [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
+        [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
+        [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",
+        [CPL_LEFT_UNFIT] = "CARPOOL_STRATEGY cannot be used with so many ranks",
+        [CPL_LEFT_EMPTY] = "no rank has a message for another that is below CARPOOL_SIZE_LIMIT",
+        [CPL_LEFT_DEAR] = "the plan would save less than matching the messages costs",
+        [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
+        [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators at a time, or no "
+                             "memory",
+        [CPL_LEFT_NO_MEETING] = "its nonblocking calls met no blocking collective of all ranks at "
+                                "which to be planned, or a window or file was open",
+        [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
+    };
+    return texts[reason];
+}
+
+static bool alike(const struct cpl_record *a, const struct cpl_record *b)
+{
+    return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
+           a->data_most == b->data_most && a->reduction_left == b->reduction_left &&
+           a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
+           a->summary.decided == b->summary.decided &&
+           a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
+           a->order.in_use == b->order.in_use && a->order.next_kind == b->order.next_kind &&
+           a->order.next_pattern == b->order.next_pattern;
+}
+
+void cpl_report_add(const struct cpl_record *record)
+{
+    struct cpl_record_node *node;
+    LL_FOREACH(cpl_context.records, node)
+    {
+        if (!alike(&node->record, record))
+            continue;
+        node->record.n_communicators += record->n_communicators;
+        node->record.calls += record->calls;
+        node->record.calls_planned += record->calls_planned;
+        node->record.direct_seconds += record->direct_seconds;
+        node->record.planned_seconds += record->planned_seconds;
+        node->record.forwarded_bytes += record->forwarded_bytes;
+        node->record.reductions += record->reductions;
+        node->record.reduction_sends += record->reduction_sends;
+        node->record.reduction_messages += record->reduction_messages;
+        node->record.reduction_late += record->reduction_late;
+        node->record.reduction_calls += record->reduction_calls;
+        node->record.order.calls += record->order.calls;
+        node->record.duplicates.calls += record->duplicates.calls;
+        node->record.duplicates.broken += record->duplicates.broken;
+        return;
+    }
+    node = malloc(sizeof *node);
+    if (!node)
+        return; /* the report is the poorer for it, the program is not */
+    node->record = *record;
+    LL_APPEND(cpl_context.records, node);
+}
+
+void cpl_report_free(void)
+{
+    struct cpl_record_node *node, *next;
+    LL_FOREACH_SAFE(cpl_context.records, node, next)
+    free(node);
+    cpl_context.records = NULL;
+}
+
+bool cpl_report_has_file(void)
+{
+    return cpl_context.settings.report[0] || cpl_context.settings.output[0];
+}
+
+bool cpl_report_is_wanted(void)
+{
+    return cpl_report_has_file() || cpl_context.settings.mode == CPL_MODE_PROFILE;
+}
+
+void cpl_report_file(char *file, size_t size)
+{
+    const struct cpl_settings *settings = &cpl_context.settings;
+    if (settings->report[0])
+        snprintf(file, size, "%s", settings->report);
+    else
+        snprintf(file, size, "%s/report.json", settings->output);
+}
+
+static void warn_of(const char *file, int code)
+{
+    bool named = cpl_context.settings.report[0];
+    cpl_log(CPL_LOG_WARN, "report", "%s: cannot write %s (%s); name %s",
+            named ? "CARPOOL_REPORT" : "CARPOOL_OUTPUT", file, code ? strerror(code) : "no memory",
+            named ? "a file in a writable directory" : "another directory");
+}
+
+/* Whether a file may be written: itself if it is there, else its directory. */
+static bool is_writable(const char *file)
+{
+    char directory[CPL_SETTINGS_TEXT + 64];
+    snprintf(directory, sizeof directory, "%s", file);
+    if (access(file, F_OK) == 0)
+        return access(file, W_OK) == 0;
+    char *slash = strrchr(directory, '/');
+    if (!slash)
+        return access(".", W_OK) == 0;
+    slash[slash == directory] = '\0';
+    return access(directory, W_OK) == 0;
+}
+
+void cpl_report_start(void)
+{
+    struct cpl_settings *settings = &cpl_context.settings;
+    char file[CPL_SETTINGS_TEXT + 64];
+    if (settings->mode == CPL_MODE_OFF)
+        return;
+    if (settings->output[0] && !cpl_directory_make(settings->output)) {
+        cpl_log(CPL_LOG_WARN, "report",
+                "CARPOOL_OUTPUT: cannot make the directory %s (%s); nothing is written there; name "
+                "another one",
+                settings->output, strerror(errno));
+        settings->output[0] = '\0';
+    }
+    if (!cpl_report_has_file())
+        return;
+    cpl_report_file(file, sizeof file);
+    if (!is_writable(file))
+        warn_of(file, errno);
+}
+
+/* Whether a file may be replaced by another of its name: it is a plain one, or not there. */
+static bool is_plain(const char *file)
+{
+    struct stat info;
+    return lstat(file, &info) != 0 || S_ISREG(info.st_mode);
+}
+
+/* Writes beside the file and renames, so that a full disk leaves no half report and the one from
+ * before stays; devices and links are written as they are. */
+static bool write_json(const json_t *root, const char *file)
+{
+    char beside[CPL_SETTINGS_TEXT + 128];
+    bool plain = is_plain(file);
+    snprintf(beside, sizeof beside, "%s%s", file, plain ? ".part" : "");
+    errno = 0;
+    bool done = root && !json_dump_file(root, beside, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    int code = errno;
+    if (done && plain && rename(beside, file) != 0) {
+        code = errno;
+        done = false;
+    }
+    if (!done && plain)
+        remove(beside);
+    if (!done)
+        warn_of(file, code);
+    return done;
+}
+
+/* What all calls of an exchange take: measured, or modelled where it was not. */
+static double seconds_of(const struct cpl_record *r)
+{
+    double measured = r->direct_seconds + r->planned_seconds;
+    double modelled = r->summary.known ? r->summary.direct.modelled_us * 1e-6 : 0;
+    return measured > 0 ? measured : modelled * (double)r->calls;
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+    double x = seconds_of(a), y = seconds_of(b);
+    return (x < y) - (x > y);
+}
+
+static void write_all(const struct cpl_record *records, size_t n, const unsigned char *pictures,
+                      size_t bytes, json_t *nodes)
+{
+    char file[CPL_SETTINGS_TEXT + 64] = "";
+    if (cpl_report_has_file()) {
+        cpl_report_file(file, sizeof file);
+        json_t *root = cpl_report_json(records, n, pictures, bytes, nodes);
+        if (!write_json(root, file))
+            file[0] = '\0';
+        json_decref(root);
+    }
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+        cpl_report_summarize(records, n, file);
+}
+
+/* This process's records as an array. */
+static struct cpl_record *list_records(int *n)
+{
+    struct cpl_record_node *node;
+    *n = 0;
+    LL_COUNT(cpl_context.records, node, *n);
+    struct cpl_record *list = calloc((size_t)*n + 1, sizeof *list);
+    if (!list) {
+        *n = 0;
+        return NULL;
+    }
+    int k = 0;
+    LL_FOREACH(cpl_context.records, node)
+    list[k++] = node->record;
+    return list;
+}
+
+/* Rank 0: room for everybody's records, in counts and displs (bytes). Returns NULL when there is
+ * none. */
+static struct cpl_record *expect(const int *n_records, int *counts, int *displs, size_t *total)
+{
+    *total = 0;
+    for (int i = 0; i < cpl_context.size; i++) {
+        counts[i] = n_records[i] * (int)sizeof(struct cpl_record);
+        displs[i] = (int)(*total * sizeof(struct cpl_record));
+        *total += (size_t)n_records[i];
+    }
+    if (*total > INT_MAX / sizeof(struct cpl_record))
+        return NULL;
+    return calloc(*total + 1, sizeof(struct cpl_record));
+}
+
+void cpl_report_write(void)
+{
+    int n, size = cpl_context.size;
+    bool root = cpl_context.rank == 0;
+    struct cpl_record *mine = list_records(&n), *all = NULL;
+    int *ints = calloc(3 * (size_t)size, sizeof *ints); /* records, counts, displacements */
+    size_t total = 0, bytes = 0;
+    if (cpl_agree_all(MPI_COMM_WORLD, mine && ints)) {
+        PMPI_Gather(&n, 1, MPI_INT, ints, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        if (root)
+            all = expect(ints, ints + size, ints + 2 * size, &total);
+        if (cpl_agree_all(MPI_COMM_WORLD, !root || all))
+            PMPI_Gatherv(mine, n * (int)sizeof *mine, MPI_BYTE, all, ints + size, ints + 2 * size,
+                         MPI_BYTE, 0, MPI_COMM_WORLD);
+        unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
+        json_t *nodes = cpl_report_has_file() ? cpl_report_nodes() : NULL;
+        if (all)
+            qsort(all, total, sizeof *all, compare_seconds);
+        if (all)
+            write_all(all, total, pictures, bytes, nodes);
+        else if (root)
+            cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
+        free(pictures);
+    }
+    free(mine);
+    free(all);
+    free(ints);
+}

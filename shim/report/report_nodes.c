@@ -1,0 +1,81 @@
+/* Which ranks ran on which node, for the report (report.h). Nodes are those that planning sees
+ * where CARPOOL_RANKS_PER_NODE says so, else the hosts' names. */
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 64
+
+struct named {
+    char name[NAME_BYTES];
+    int rank;
+};
+
+static int compare_named(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+    int64_t block = cpl_context.settings.ranks_per_node;
+    int order = block > 0
+                    ? (x->rank / block > y->rank / block) - (x->rank / block < y->rank / block)
+                    : strcmp(x->name, y->name);
+    return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static bool same_node(const struct named *a, const struct named *b)
+{
+    int64_t block = cpl_context.settings.ranks_per_node;
+    return block > 0 ? a->rank / block == b->rank / block : strcmp(a->name, b->name) == 0;
+}
+
+/* The ranks of a node as text, "0-3,8,12-13". NULL: no memory. */
+static char *list_ranks(const struct named *ranks, int n)
+{
+    size_t size = 24 * (size_t)n + 1, used = 0;
+    char *text = malloc(size);
+    for (int first = 0, last; text && first < n; first = last + 1) {
+        for (last = first; last + 1 < n && ranks[last + 1].rank == ranks[last].rank + 1;)
+            last++;
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%d", used ? "," : "", ranks[first].rank);
+        if (last > first)
+            used += (size_t)snprintf(text + used, size - used, "-%d", ranks[last].rank);
+    }
+    return text;
+}
+
+static json_t *list_nodes(struct named *ranks, int n)
+{
+    json_t *nodes = json_array();
+    qsort(ranks, (size_t)n, sizeof *ranks, compare_named);
+    for (int first = 0, last; first < n; first = last) {
+        for (last = first + 1; last < n && same_node(&ranks[first], &ranks[last]);)
+            last++;
+        char *text = list_ranks(ranks + first, last - first);
+        if (text)
+            json_array_append_new(nodes,
+                                  json_pack("{s:s s:s}", "host", ranks[first].name, "ranks", text));
+        free(text);
+    }
+    return nodes;
+}
+
+json_t *cpl_report_nodes(void)
+{
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length, size = cpl_context.size;
+    struct named mine = {.rank = cpl_context.rank}, *all = NULL;
+    PMPI_Get_processor_name(name, &length);
+    snprintf(mine.name, sizeof mine.name, "%.*s", NAME_BYTES - 1, name);
+    if (cpl_context.rank == 0)
+        all = calloc((size_t)size, sizeof *all);
+    if (!cpl_agree_all(MPI_COMM_WORLD, all || cpl_context.rank != 0))
+        return NULL;
+    PMPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, MPI_COMM_WORLD);
+    json_t *nodes = all ? list_nodes(all, size) : NULL;
+    free(all);
+    return nodes;
+}

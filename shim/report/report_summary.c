@@ -1,0 +1,91 @@
+/* The summary of a profile run (report.h): a screenful, however many ranks and exchanges. */
+#include "shim/base/log.h"
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_LINES 8
+
+static void line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void line(const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    cpl_log_plain(text);
+}
+
+static void describe(const struct cpl_record *r)
+{
+    const struct cpl_plan_summary *s = &r->summary;
+    char name[40], sends[40] = "-", modelled[40] = "-", measured[24] = "-";
+    snprintf(name, sizeof name, "%s", cpl_exchange_kind_name(r->kind));
+    if (r->kind == CPL_KIND_PT2PT && s->known)
+        snprintf(name, sizeof name, "pt2pt, tag %d", s->tag);
+    else if (r->data_most > 0 && r->data_most < INT64_MAX)
+        snprintf(name, sizeof name, "%s, < %lldK", cpl_exchange_kind_name(r->kind),
+                 (long long)(r->data_most + 1) / 1024);
+    if (s->known) {
+        snprintf(sends, sizeof sends, "%lld -> %lld", (long long)s->direct.sends_max,
+                 (long long)s->planned.sends_max);
+        snprintf(modelled, sizeof modelled, "%.1f -> %.1f", s->direct.modelled_us,
+                 s->planned.modelled_us);
+    }
+    if (r->direct_seconds > 0)
+        snprintf(measured, sizeof measured, "%.1f", r->direct_seconds / (double)r->calls * 1e6);
+    line("  %-20s %6d %9lld %13s %17s %11s  %s%s", name, r->n_ranks, (long long)r->calls, sends,
+         modelled, measured, r->reason == CPL_LEFT_PROFILED ? "carry it by " : "leave it to MPI",
+         r->reason == CPL_LEFT_PROFILED ? s->strategy : "");
+    if (r->reason != CPL_LEFT_PROFILED)
+        line("    (%s)", cpl_left_alone_text((enum cpl_left_alone)r->reason));
+}
+
+static void tell_totals(const struct cpl_record *records, size_t n)
+{
+    double all = 0, saved = 0;
+    for (size_t k = 0; k < n; k++) {
+        const struct cpl_plan_summary *s = &records[k].summary;
+        all += records[k].direct_seconds;
+        if (records[k].reason == CPL_LEFT_PROFILED)
+            saved +=
+                (s->direct.modelled_us - s->planned.modelled_us) * 1e-6 * (double)records[k].calls;
+    }
+    line(
+        "measured in these exchanges: %.3g s of the run; what auto would carry is modelled to save "
+        "%.3g s",
+        all, saved);
+}
+
+void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file)
+{
+    line("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
+         cpl_context.size, PMPI_Wtime() - cpl_context.start);
+    if (n == 0)
+        line("no exchanges were seen: no neighborhood collectives, no point-to-point messages on a "
+             "communicator of all ranks");
+    else
+        line("  %-20s %6s %9s %13s %17s %11s  %s", "exchange", "ranks", "calls", "busiest sends",
+             "modelled us", "measured us", "mode auto would");
+    for (size_t k = 0; k < n && k < MOST_LINES; k++)
+        describe(&records[k]);
+    if (n > MOST_LINES)
+        line("  and %zu more exchanges%s", n - MOST_LINES, file[0] ? ", see the report" : "");
+    if (n > 0)
+        tell_totals(records, n);
+    if (cpl_context.n_reorderable > 0)
+        line("%lld communicators that the program lets MPI reorder could be placed better, by the "
+             "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "
+             "their "
+             "ranks from them",
+             (long long)cpl_context.n_reorderable, cpl_context.reorder_after_us,
+             cpl_context.reorder_before_us);
+    if (file[0])
+        line("report in %s; `carpool report %s` shows it, with --html=PAGE as a page", file, file);
+    else if (!cpl_report_has_file())
+        line("CARPOOL_OUTPUT=DIR keeps the report and the patterns");
+}

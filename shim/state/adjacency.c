@@ -1,0 +1,179 @@
+/* Neighbours of a rank (adjacency.h). */
+#include "shim/state/adjacency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int *new_ints(int n)
+{
+    return calloc((size_t)n + 1, sizeof(int));
+}
+
+static bool allocate_peers(struct cpl_adjacency *a, int n_in, int n_out)
+{
+    a->in.n = n_in;
+    a->out.n = n_out;
+    a->in.peer = new_ints(n_in);
+    a->out.peer = new_ints(n_out);
+    return a->in.peer && a->out.peer;
+}
+
+static bool query_dist_graph(MPI_Comm comm, struct cpl_adjacency *a)
+{
+    int n_in, n_out, weighted;
+    if (PMPI_Dist_graph_neighbors_count(comm, &n_in, &n_out, &weighted) != MPI_SUCCESS ||
+        !allocate_peers(a, n_in, n_out))
+        return false;
+    int *weights = new_ints(n_in > n_out ? n_in : n_out);
+    int *more = new_ints(n_in > n_out ? n_in : n_out);
+    /* Of an unweighted graph MPI leaves the weights alone. MPI_UNWEIGHTED would be a data symbol of
+     * the MPI library, which processes without MPI (shells, launchers) could not resolve when
+     * preloaded. */
+    bool done = weights && more &&
+                PMPI_Dist_graph_neighbors(comm, n_in, a->in.peer, weights, n_out, a->out.peer,
+                                          more) == MPI_SUCCESS;
+    free(weights);
+    free(more);
+    return done;
+}
+
+static bool query_graph(MPI_Comm comm, struct cpl_adjacency *a)
+{
+    int rank, n;
+    PMPI_Comm_rank(comm, &rank);
+    if (PMPI_Graph_neighbors_count(comm, rank, &n) != MPI_SUCCESS || !allocate_peers(a, n, n) ||
+        PMPI_Graph_neighbors(comm, rank, n, a->in.peer) != MPI_SUCCESS)
+        return false;
+    memcpy(a->out.peer, a->in.peer, (size_t)n * sizeof(int));
+    return true;
+}
+
+/* Two neighbours a dimension: the one below, then the one above. */
+static bool query_cart(MPI_Comm comm, struct cpl_adjacency *a)
+{
+    int n_dims;
+    if (PMPI_Cartdim_get(comm, &n_dims) != MPI_SUCCESS ||
+        !allocate_peers(a, 2 * n_dims, 2 * n_dims))
+        return false;
+    for (int d = 0; d < n_dims; d++)
+        if (PMPI_Cart_shift(comm, d, 1, &a->in.peer[2 * d], &a->in.peer[2 * d + 1]) != MPI_SUCCESS)
+            return false;
+    memcpy(a->out.peer, a->in.peer, (size_t)(2 * n_dims) * sizeof(int));
+    return true;
+}
+
+struct keyed {
+    int peer, number;
+};
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    if (x->peer != y->peer)
+        return x->peer < y->peer ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Walks the neighbours in order of rank and fills the grouped arrays. */
+static void fill_groups(struct cpl_neighbors *n, const struct keyed *sorted, int self)
+{
+    int n_parts = 0;
+    for (int k = 0; k < n->n; k++) {
+        int peer = sorted[k].peer, number = sorted[k].number;
+        bool repeated = k > 0 && sorted[k - 1].peer == peer;
+        n->ordinal[number] = repeated ? n->ordinal[sorted[k - 1].number] + 1 : 0;
+        n->message[number] = -1;
+        if (peer == MPI_PROC_NULL)
+            continue;
+        if (peer == self) {
+            n->self[n->n_self++] = number;
+            continue;
+        }
+        if (!repeated) {
+            n->rank[n->n_messages] = peer;
+            n->first_part[n->n_messages++] = n_parts;
+        }
+        n->message[number] = n->n_messages - 1;
+        n->part[n_parts++] = number;
+    }
+    n->first_part[n->n_messages] = n_parts;
+}
+
+static bool group(struct cpl_neighbors *n, int self)
+{
+    struct keyed *sorted = calloc((size_t)n->n + 1, sizeof *sorted);
+    n->rank = new_ints(n->n);
+    n->first_part = new_ints(n->n + 1);
+    n->part = new_ints(n->n);
+    n->self = new_ints(n->n);
+    n->ordinal = new_ints(n->n);
+    n->message = new_ints(n->n);
+    bool done =
+        sorted && n->rank && n->first_part && n->part && n->self && n->ordinal && n->message;
+    if (done) {
+        for (int k = 0; k < n->n; k++)
+            sorted[k] = (struct keyed){n->peer[k], k};
+        qsort(sorted, (size_t)n->n, sizeof *sorted, compare_keyed);
+        fill_groups(n, sorted, self);
+    }
+    free(sorted);
+    return done;
+}
+
+bool cpl_adjacency_exists(MPI_Comm comm)
+{
+    int topology;
+    return PMPI_Topo_test(comm, &topology) == MPI_SUCCESS && topology != MPI_UNDEFINED;
+}
+
+bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency)
+{
+    int topology, rank;
+    struct cpl_adjacency a = {{0}, {0}};
+    if (PMPI_Topo_test(comm, &topology) != MPI_SUCCESS ||
+        PMPI_Comm_rank(comm, &rank) != MPI_SUCCESS)
+        return false;
+    bool done = (topology == MPI_DIST_GRAPH && query_dist_graph(comm, &a)) ||
+                (topology == MPI_GRAPH && query_graph(comm, &a)) ||
+                (topology == MPI_CART && query_cart(comm, &a));
+    if (done && group(&a.in, rank) && group(&a.out, rank)) {
+        *adjacency = a;
+        return true;
+    }
+    cpl_adjacency_free(&a);
+    return false;
+}
+
+bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int *out,
+                        struct cpl_adjacency *adjacency)
+{
+    struct cpl_adjacency a = {{0}, {0}};
+    if (allocate_peers(&a, n_in, n_out)) {
+        memcpy(a.in.peer, in, (size_t)n_in * sizeof *in);
+        memcpy(a.out.peer, out, (size_t)n_out * sizeof *out);
+        if (group(&a.in, rank) && group(&a.out, rank)) {
+            *adjacency = a;
+            return true;
+        }
+    }
+    cpl_adjacency_free(&a);
+    return false;
+}
+
+static void free_neighbors(struct cpl_neighbors *n)
+{
+    free(n->peer);
+    free(n->rank);
+    free(n->first_part);
+    free(n->part);
+    free(n->self);
+    free(n->ordinal);
+    free(n->message);
+    *n = (struct cpl_neighbors){0};
+}
+
+void cpl_adjacency_free(struct cpl_adjacency *adjacency)
+{
+    free_neighbors(&adjacency->in);
+    free_neighbors(&adjacency->out);
+}

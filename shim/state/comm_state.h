@@ -1,0 +1,96 @@
+/* What the shim knows of a communicator: its neighbours, its exchanges, and the private
+ * communicator that rerouted messages travel on. Hangs on the communicator as an attribute and is
+ * freed with it. */
+#ifndef CARPOOL_COMM_STATE_H
+#define CARPOOL_COMM_STATE_H
+
+#include "shim/exchange/allgather_state.h"
+#include "shim/exchange/exchange.h"
+#include "shim/meet/pace.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/adjacency.h"
+#include "shim/state/context.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* Communicators that may hold a private communicator at the same time. MPI has only some thousand
+ * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
+#define CPL_MAX_PLANNED 256
+
+/* When the nonblocking neighborhood collectives are decided about (neighbor_serve.c). */
+struct cpl_serve {
+    bool named;   /* there has been a nonblocking call */
+    bool counted; /* in cpl_context.n_served */
+    bool left;    /* freed with persistent requests left */
+    int64_t id;   /* names the communicator on all its ranks, once the request is complete */
+    MPI_Request request;
+    int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */
+    int64_t next_round, next_power;
+    int n_retries;
+    bool met_any;         /* there was something to decide; alike on all ranks */
+    struct cpl_pace pace; /* by nonblocking calls on any communicator */
+    int64_t n_carried;    /* of these, at the last blocking collective */
+};
+
+struct cpl_comm_state {
+    struct cpl_quiet quiet; /* collectives */
+    MPI_Comm comm;          /* the program's; not to be used once it is being freed */
+    MPI_Comm
+        private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
+    int64_t planned_number; /* the how many-th to get one; of any two the same one is first on all
+                             * ranks that they share. 0: none */
+    int rank, size;
+    bool has_topology;
+    bool watched;       /* has a topology and several ranks: alike on all its ranks */
+    bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
+    struct cpl_adjacency adjacency;
+    struct cpl_exchange exchanges[CPL_N_NEIGHBOR_KINDS];
+    bool inter; /* an intercommunicator: left alone */
+    struct cpl_serve serve;
+    int n_persistent; /* neighborhood requests made; alike on all ranks */
+    int n_left;       /* of these, not freed */
+    struct cpl_pt2pt pt2pt;
+    struct cpl_allgather allgather;
+    struct cpl_comm_state *previous, *next; /* in cpl_context */
+};
+
+/* The state of a communicator, made at its first use; NULL when there is none to be had (no memory,
+ * an invalid handle). Local. */
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm);
+
+/* A communicator has begun to be managed or has gone: no other is known any more to be MPI's alone
+ * without a look at it. Local. */
+void cpl_comm_state_forget_recent(void);
+static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
+{
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    if (comm == recent->comm && recent->state)
+        return recent->state;
+    return cpl_comm_state_find(comm);
+}
+
+/* After cpl_agree: numbers the communicator if it has got a private one. */
+void cpl_comm_state_number(struct cpl_comm_state *state);
+
+/* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
+ * is. */
+int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
+
+/* The program frees a communicator: ends its state, then MPI's call, in which callbacks may use the
+ * communicator and find it MPI's alone. Before: collective over the communicator. */
+struct cpl_dying {
+    MPI_Comm comm;
+    struct cpl_dying *outer; /* a callback may free another one */
+};
+void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
+void cpl_comm_state_after_free(const struct cpl_dying *dying);
+
+/* Frees what is left of communicators that the program freed before their persistent requests. At
+ * the end of MPI. */
+void cpl_comm_state_free_left(void);
+
+/* Frees a state and takes its attribute off the communicator. Collective over the communicator. */
+void cpl_comm_state_release(struct cpl_comm_state *state);
+
+#endif

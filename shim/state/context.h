@@ -1,0 +1,151 @@
+/* The shim's state of one process, and its start and end. All other modules' state hangs on
+ * communicators (attributes) or in here, so that simulated ranks in one process can be kept apart
+ * by keeping this struct apart. */
+#ifndef CARPOOL_CONTEXT_H
+#define CARPOOL_CONTEXT_H
+
+#include "planner/machine.h"
+#include "shim/base/datatype.h"
+#include "shim/base/settings.h"
+#include "shim/calls/pt2pt_buffered.h"
+#include "shim/pt2pt/pt2pt_profile.h"
+#include "shim/wait/service.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CPL_N_NAMED_TYPES 32
+
+struct cpl_comm_state;
+struct cpl_dying;
+struct cpl_exchange;
+struct cpl_persistent;
+struct cpl_taken_message;
+struct cpl_record_node;
+struct cpl_picture;
+
+#define CPL_MOST_PICTURES      16
+#define CPL_MOST_PATTERN_FILES 256
+
+/* What the report shows of the exchanges that this process has planned (picture.h). */
+struct cpl_pictures {
+    int n, n_written;
+    bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
+    struct cpl_picture *picture[CPL_MOST_PICTURES];
+    uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of patterns */
+};
+struct cpl_request;
+
+/* The machine as far as one process finds it out, once, when it first plans. */
+struct cpl_shim_machine {
+    bool shape_tried, shape_known;
+    struct cpl_node_shape shape;
+    bool file_tried;
+    struct cpl_machine_file file;   /* what CARPOOL_MACHINE says, else the default */
+    struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
+    bool unfit_warned;              /* CARPOOL_STRATEGY has been warned about */
+    bool cache_warned;              /* CARPOOL_PLAN_CACHE has been warned about */
+    bool cache_closed;              /* plans cannot be kept there */
+};
+
+#define CPL_N_RECENT 64 /* a power of two */
+
+/* A communicator that was asked for. */
+struct cpl_recent {
+    MPI_Comm comm;
+    bool alone; /* nothing is managed and this one is not learned about: MPI's alone */
+    struct cpl_comm_state *state; /* NULL: none */
+};
+
+struct cpl_context {
+    /* What calls that pass look at, together: */
+    MPI_Comm alone_comm; /* a communicator whose messages are MPI's alone, found last; MPI_COMM_NULL
+                          * while there is none, or while something is pending */
+    bool active;         /* MPI is initialised and the mode is not off: calls are looked at */
+    struct cpl_service service;
+    int n_managed;      /* communicators that are managed now (pt2pt.h): alike on all ranks of
+                           MPI_COMM_WORLD between two collective calls, see collective.h */
+    int n_hosts;        /* communicators in whose reductions neighborhood collectives ride, and */
+    int n_served;       /* communicators whose nonblocking ones are carried: alike as n_managed */
+    int n_open_batches; /* communicators with messages that have not left */
+    int n_active_requests;               /* managed ones that the program has not completed */
+    struct cpl_exchange *first_pending;  /* neighborhood exchanges with calls under way */
+    struct cpl_exchange *first_open;     /* those of calls that nothing which may wait has followed;
+                                            each counts as an open batch */
+    struct cpl_exchange *last_exchange;  /* the last neighborhood exchange (neighbor_order.h) */
+    struct cpl_exchange *timed_exchange; /* waits for the end of the next one */
+    struct cpl_timed_batch timed;        /* in a profile run */
+    int64_t n_exchanges;                 /* neighborhood exchanges that have been called */
+
+    int level;          /* of threads, that the program has been told of, */
+    bool level_raised;  /* because MPI was asked for more */
+    MPI_Comm self_comm; /* of this rank alone: the program's MPI_COMM_SELF may have receives open */
+    MPI_Comm away_comm; /* for the barriers of away.h; MPI_COMM_NULL until something is managed */
+    struct cpl_dying *dying; /* communicators that MPI is freeing (comm_state.h) */
+    int rank;                /* in MPI_COMM_WORLD */
+    int size;
+    int keyval; /* of the attribute that holds a communicator's state */
+    struct cpl_settings settings;
+    struct cpl_comm_state
+        *first_state; /* communicators with state, in the order in which they got it */
+    struct cpl_comm_state *last_state;
+    struct cpl_recent recent[CPL_N_RECENT];         /* communicators asked for last, by handle */
+    struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
+    int64_t n_ever_planned; /* communicators that have got a private communicator so far */
+    int n_planned;          /* communicators that hold a private communicator now */
+    int64_t n_reordered;    /* communicators whose ranks were placed (reorder.h) */
+    int64_t
+        n_reorderable; /* that would have been, had the settings let them; on the rank that maps, */
+    double reorder_before_us, reorder_after_us; /* and the modelled times of what gains most */
+    /* Point-to-point messages (pt2pt.h): */
+    bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
+    bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
+    struct cpl_comm_state *first_managed;
+    struct cpl_persistent *persistent; /* the program's persistent requests */
+    int n_requests, n_buckets;
+    struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
+    struct cpl_request *spare_requests, *complete_send;
+    struct cpl_taken_message *taken_messages;
+    struct cpl_buffered buffered;
+    int tag_ub; /* MPI's highest tag */
+    struct cpl_shim_machine machine;
+    /* Neighborhood collectives: */
+    struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
+    int32_t n_serve_ids;
+    int64_t n_started, n_carried;    /* nonblocking calls, and those of them that were carried */
+    struct cpl_record_node *records; /* what the report will tell (report.h) */
+    struct cpl_pictures pictures;
+    double start; /* PMPI_Wtime after MPI_Init */
+};
+
+extern struct cpl_context cpl_context;
+
+/* The place of a communicator's handle among the recent ones: handles of a kind count up. */
+static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
+{
+    unsigned handle = (unsigned)(uintptr_t)comm;
+    return &cpl_context.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
+}
+
+/* Before MPI is initialised; then in place of MPI_Init or MPI_Init_thread where the level of
+ * threads that the program asks for is below what the helper thread needs. Local. */
+void cpl_context_before_init(void);
+bool cpl_context_raises_level(int required);
+int cpl_context_init_thread(int *argc, char ***argv, int required, int *provided);
+
+/* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
+ * Where some rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one
+ * says so.
+ */
+void cpl_context_start(void);
+
+/* The counters above say whether anything is managed, served or under way: from now on no call
+ * passes unseen while it is, and the helper thread serves. Local. */
+void cpl_context_update_service(void);
+
+/* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
+ * MPI_COMM_WORLD. Does nothing when the shim is not active. */
+void cpl_context_finish(void);
+
+#endif

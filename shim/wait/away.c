@@ -1,0 +1,132 @@
+/* Calls that wait inside MPI (away.h). */
+#include "shim/wait/away.h"
+
+#include "shim/plan/agree.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+/* Tags of its messages. */
+enum cpl_away_kind { CPL_AWAY_GATHER, CPL_AWAY_LEADER };
+
+/* Whether anything is managed or served: alike on all ranks between two collectives over them. */
+bool cpl_away_gathers(void)
+{
+    return cpl_context.n_managed + cpl_context.n_served > 0 &&
+           cpl_context.away_comm != MPI_COMM_NULL;
+}
+
+bool cpl_away_prepare(MPI_Comm over)
+{
+    return cpl_context.away_comm != MPI_COMM_NULL ||
+           (cpl_agree_all(over, cpl_service_prepare(cpl_pt2pt_serve)) &&
+            cpl_agree_split(over, cpl_context.rank, &cpl_context.away_comm));
+}
+
+void cpl_away_end(void)
+{
+    if (cpl_context.away_comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.away_comm);
+}
+
+/* Messages of no bytes from one rank to another keep their order, and ranks enter calls that both
+ * take part in in the same order: so one tag does. */
+static void tell(int rank, enum cpl_away_kind kind)
+{
+    MPI_Request request;
+    if (PMPI_Isend(NULL, 0, MPI_BYTE, rank, kind, cpl_context.away_comm, &request) == MPI_SUCCESS)
+        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void hear(int rank, enum cpl_away_kind kind)
+{
+    MPI_Request request;
+    if (PMPI_Irecv(NULL, 0, MPI_BYTE, rank, kind, cpl_context.away_comm, &request) == MPI_SUCCESS)
+        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* The rank in MPI_COMM_WORLD of a group's k-th; MPI_UNDEFINED: it is of another one. */
+int cpl_away_world_rank(MPI_Group group, int k)
+{
+    MPI_Group world;
+    int rank = MPI_UNDEFINED;
+    PMPI_Comm_group(cpl_context.away_comm, &world);
+    PMPI_Group_translate_ranks(group, 1, &k, world, &rank);
+    PMPI_Group_free(&world);
+    return rank;
+}
+
+static bool are_of_this_world(MPI_Group group, int n)
+{
+    bool all = true;
+    for (int k = 0; k < n && all && cpl_context.met_others; k++)
+        all = cpl_away_world_rank(group, k) != MPI_UNDEFINED;
+    return all;
+}
+
+/* A barrier by dissemination. It needs no memory: a rank that stayed away would leave others
+ * waiting. */
+static void gather(MPI_Group group)
+{
+    int n = 0, me = MPI_UNDEFINED;
+    PMPI_Group_size(group, &n);
+    PMPI_Group_rank(group, &me);
+    if (me == MPI_UNDEFINED || !are_of_this_world(group, n))
+        return;
+    for (int distance = 1; distance < n; distance *= 2) {
+        tell(cpl_away_world_rank(group, (me + distance) % n), CPL_AWAY_GATHER);
+        hear(cpl_away_world_rank(group, (me + n - distance) % n), CPL_AWAY_GATHER);
+    }
+}
+
+void cpl_away_alone(void)
+{
+    cpl_collective_before_wait();
+}
+
+void cpl_away_group(MPI_Group group)
+{
+    cpl_away_alone();
+    if (cpl_away_gathers() && group != MPI_GROUP_NULL)
+        gather(group);
+}
+
+void cpl_away_window(MPI_Win win)
+{
+    MPI_Group group;
+    cpl_away_alone();
+    if (!cpl_away_gathers() || win == MPI_WIN_NULL ||
+        PMPI_Win_get_group(win, &group) != MPI_SUCCESS)
+        return;
+    gather(group);
+    PMPI_Group_free(&group);
+}
+
+void cpl_away_file(MPI_File file)
+{
+    MPI_Group group;
+    cpl_away_alone();
+    if (!cpl_away_gathers() || file == MPI_FILE_NULL ||
+        PMPI_File_get_group(file, &group) != MPI_SUCCESS)
+        return;
+    gather(group);
+    PMPI_Group_free(&group);
+}
+
+void cpl_away_leaders(MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader)
+{
+    int rank = MPI_UNDEFINED, n = 0;
+    MPI_Group group;
+    PMPI_Comm_rank(local, &rank);
+    if (!cpl_away_gathers() || rank != local_leader || peers == MPI_COMM_NULL ||
+        PMPI_Comm_group(peers, &group) != MPI_SUCCESS)
+        return;
+    PMPI_Group_size(group, &n);
+    int other = remote_leader < 0 || remote_leader >= n ? MPI_UNDEFINED
+                                                        : cpl_away_world_rank(group, remote_leader);
+    PMPI_Group_free(&group);
+    if (other == MPI_UNDEFINED)
+        return;
+    tell(other, CPL_AWAY_LEADER);
+    hear(other, CPL_AWAY_LEADER);
+}

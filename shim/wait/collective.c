@@ -1,0 +1,195 @@
+/* Blocking collectives that poll (collective.h). */
+#include "shim/wait/collective.h"
+
+#include "shim/calls/pt2pt_calls.h"
+#include "shim/exchange/neighbor.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/context.h"
+#include "shim/wait/away.h"
+
+/* Whether a group has only processes of this MPI_COMM_WORLD. */
+static bool within_world(MPI_Group group)
+{
+    MPI_Group world, others;
+    int n_others = 1;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (PMPI_Group_difference(group, world, &others) == MPI_SUCCESS) {
+        PMPI_Group_size(others, &n_others);
+        PMPI_Group_free(&others);
+    }
+    PMPI_Group_free(&world);
+    return n_others == 0;
+}
+
+static bool is_intercommunicator(MPI_Comm comm)
+{
+    int inter = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    return inter;
+}
+
+bool cpl_collective_of_this_world(MPI_Comm comm)
+{
+    MPI_Group group;
+    if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS)
+        return false;
+    bool within = within_world(group);
+    PMPI_Group_free(&group);
+    if (within && is_intercommunicator(comm)) {
+        PMPI_Comm_remote_group(comm, &group);
+        within = within_world(group);
+        PMPI_Group_free(&group);
+    }
+    return within;
+}
+
+/* Whether a collective over comm has to poll: the same answer on all its ranks, whatever this one
+ * has under way. */
+static bool must_poll(MPI_Comm comm)
+{
+    return cpl_context.n_managed + cpl_context.n_served > 0 && comm != MPI_COMM_NULL &&
+           (!cpl_context.met_others || cpl_collective_of_this_world(comm));
+}
+
+/* Waits until all ranks of comm, of both groups if it has two, have come here. A barrier between
+ * two groups tells that the other group has come; the second one that it has left the first one,
+ * for which all of this group have come. */
+static void gather_ranks(MPI_Comm comm)
+{
+    cpl_pt2pt_gather_ranks(comm);
+    if (is_intercommunicator(comm))
+        cpl_pt2pt_gather_ranks(comm);
+}
+
+/* Ends a nonblocking form; `started` is what its start returned. */
+static int finish(int started, MPI_Request *request)
+{
+    return started == MPI_SUCCESS ? cpl_pt2pt_wait(request, MPI_STATUS_IGNORE) : started;
+}
+
+#define WITH_REQUEST(...) (__VA_ARGS__, &request)
+#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        if (!must_poll(comm))                                                                      \
+            return PMPI_##name arguments;                                                          \
+        MPI_Request request;                                                                       \
+        int started = PMPI_##nonblocking WITH_REQUEST arguments;                                   \
+        return finish(started, &request);                                                          \
+    }
+#define ENTERS(name, via, over, parameters, arguments)                                             \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        if (must_poll(over))                                                                       \
+            gather_ranks(over);                                                                    \
+        return PMPI_##name arguments;                                                              \
+    }
+/* Two groups, which find each other by their leaders: when these have, all of both have come. */
+#define PAIRS(name, via, over, parameters, arguments)                                              \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        if (must_poll(over)) {                                                                     \
+            gather_ranks(over);                                                                    \
+            cpl_away_leaders(over, local_leader, peer_comm, remote_leader);                        \
+            gather_ranks(over);                                                                    \
+        }                                                                                          \
+        return PMPI_##name arguments;                                                              \
+    }
+#define OPENS ENTERS
+#define JOINS(name, via, over, parameters, arguments)                                              \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        cpl_context.met_others = true;                                                             \
+        if (must_poll(over))                                                                       \
+            gather_ranks(over);                                                                    \
+        return PMPI_##name arguments;                                                              \
+    }
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    MOVES(name, , nonblocking, parameters, arguments)
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    MOVES(name, , nonblocking, parameters, arguments)
+#include "shim/tables/calls.def"
+#include "shim/tables/collectives.def"
+
+static bool is_root_wrong(const struct cpl_comm_state *state, int root)
+{
+    return root != CPL_NO_ROOT && !state->inter && (root < 0 || root >= state->size);
+}
+
+/* MPI is asked what it thinks of an operation and a type, on no elements; not again of the last
+ * two, when the type is one of its own. */
+static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
+{
+    static MPI_Op last_op = MPI_OP_NULL;
+    static MPI_Datatype last_type = MPI_DATATYPE_NULL;
+    struct cpl_type known;
+    char none[1];
+    if (op == last_op && type == last_type && op != MPI_OP_NULL)
+        return false;
+    if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.self_comm) != MPI_SUCCESS)
+        return true;
+    if (cpl_type_is_named(type, &known)) {
+        last_op = op;
+        last_type = type;
+    }
+    return false;
+}
+
+static bool is_type_wrong(MPI_Datatype type)
+{
+    struct cpl_span span;
+    char none[1];
+    return type != CPL_NO_TYPE && !cpl_pt2pt_describe(none, 0, type, 0, false, &span);
+}
+
+/* A derived type may have addresses of its own. */
+static bool are_buffers_wrong(const struct cpl_comm_state *state, const struct cpl_arguments *a)
+{
+    struct cpl_type known;
+    bool receives = a->root == CPL_NO_ROOT || a->root == state->rank;
+    return a->count > 0 && a->sendbuf != MPI_IN_PLACE && !state->inter &&
+           cpl_type_is_named(a->datatype, &known) &&
+           (!a->sendbuf || (receives && (!a->recvbuf || a->recvbuf == a->sendbuf)));
+}
+
+bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state)
+        return comm == MPI_COMM_NULL;
+    if (is_root_wrong(state, a->root) || a->count < 0 ||
+        (a->root == CPL_NO_ROOT && a->sendbuf != MPI_IN_PLACE && a->sendcount < 0))
+        return true;
+    if (a->op == CPL_NO_OP)
+        return is_type_wrong(a->datatype) ||
+               (a->count > 0 && !a->buffer &&
+                cpl_type_is_named(a->datatype, &(struct cpl_type){0}));
+    return is_operation_wrong(a->op, a->datatype) || are_buffers_wrong(state, a);
+}
+
+void cpl_collective_before_wait(void)
+{
+    cpl_pt2pt_leave();
+    if (cpl_pt2pt_any_managed())
+        cpl_pt2pt_poll();
+}
+
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[])
+{
+    if (!cpl_pt2pt_any_managed())
+        return PMPI_Waitsome(n, requests, n_done, indices, statuses);
+    for (;;) {
+        int result = PMPI_Testsome(n, requests, n_done, indices, statuses);
+        if (result != MPI_SUCCESS || *n_done != 0)
+            return result;
+        cpl_pt2pt_poll();
+    }
+}
+
+int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
+{
+    return cpl_pt2pt_any_managed() ? cpl_pt2pt_wait_each(n, requests, statuses)
+                                   : PMPI_Waitall(n, requests, statuses);
+}

@@ -1,0 +1,60 @@
+/* Blocking collectives that poll: while any communicator is managed (pt2pt.h), a rank that waits in
+ * a collective must go on forwarding, since others may wait for what it has to forward. Calls that
+ * only move data run as their nonblocking form; the others are entered when all ranks have come, so
+ * that they wait for nobody who waits for this rank.
+ *
+ * A blocking collective does not match a nonblocking one, so all ranks of a communicator must
+ * choose alike. They do because n_managed and n_served change alike on all ranks of MPI_COMM_WORLD,
+ * and only in collectives over all of them; communicators with processes of another world never
+ * poll. Cost while nothing is managed: a branch. Thread rule: one thread. */
+#ifndef CARPOOL_COLLECTIVE_H
+#define CARPOOL_COLLECTIVE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* cpl_collective_NAME, for every row of a call that communicates over a communicator: PMPI_NAME,
+ * polling when that is needed. For the shim's own calls and the wrappers. Same arguments and return
+ * value as MPI_NAME, and collective as it is; any handle is passed on. */
+#define MOVES(name, via, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
+#define ENTERS(name, via, comm, parameters, arguments)       int cpl_collective_##name parameters;
+#define OPENS                                                ENTERS
+#define JOINS                                                ENTERS
+#include "shim/tables/collectives.def"
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    int cpl_collective_##name parameters;
+#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    int cpl_collective_##name parameters;
+#include "shim/tables/calls.def"
+
+/* The arguments of a blocking collective that can be looked at before it: those that a call has not
+ * are these values. */
+#define CPL_NO_ROOT (-1000)
+#define CPL_NO_TYPE ((MPI_Datatype)(uintptr_t)-1)
+#define CPL_NO_OP   ((MPI_Op)(uintptr_t)-1)
+struct cpl_arguments {
+    int root;
+    MPI_Count count, sendcount;
+    MPI_Datatype datatype;
+    MPI_Op op;
+    const void *sendbuf, *recvbuf, *buffer;
+};
+
+/* Whether MPI would refuse the call on this rank for one of them. Local. */
+bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *arguments);
+
+/* Whether all processes of a communicator, of both groups if it has two, are of this
+ * MPI_COMM_WORLD. Local; the same answer on all its ranks. */
+bool cpl_collective_of_this_world(MPI_Comm comm);
+
+/* A call that may wait, on no communicator at hand (windows, files), is about to be entered:
+ * batches leave, and what has come is dealt with once. Local. */
+void cpl_collective_before_wait(void);
+
+/* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[]);
+int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[]);
+
+#endif

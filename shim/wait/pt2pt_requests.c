@@ -1,0 +1,260 @@
+/* The requests that the shim completes itself (pt2pt_requests.h). */
+#include "shim/wait/pt2pt_requests.h"
+
+#include "shim/pt2pt/pt2pt.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define FIRST_BUCKETS 64 /* a power of two */
+
+/* Bucket of a handle. MPICH's are numbers that count up. */
+static struct cpl_request **bucket_of(MPI_Request handle)
+{
+    uint32_t hash = (uint32_t)(uintptr_t)handle * UINT32_C(2654435761);
+    return &cpl_context.request_buckets[hash >> 8 & (uint32_t)(cpl_context.n_buckets - 1)];
+}
+
+struct cpl_request *cpl_request_find(MPI_Request handle)
+{
+    struct cpl_request *request = cpl_context.n_requests > 0 ? *bucket_of(handle) : NULL;
+    while (request && request->handle != handle)
+        request = request->next;
+    return request;
+}
+
+static void link_request(struct cpl_request *request)
+{
+    struct cpl_request **bucket = bucket_of(request->handle);
+    request->next = *bucket;
+    *bucket = request;
+}
+
+/* As many buckets as there may be requests; the old ones stay when memory runs out. */
+static bool widen(void)
+{
+    int n_old = cpl_context.n_buckets, n = n_old ? 2 * n_old : FIRST_BUCKETS;
+    struct cpl_request **old = cpl_context.request_buckets;
+    struct cpl_request **buckets = calloc((size_t)n, sizeof(struct cpl_request *));
+    if (!buckets)
+        return n_old > 0;
+    cpl_context.request_buckets = buckets;
+    cpl_context.n_buckets = n;
+    for (int k = 0; k < n_old; k++)
+        for (struct cpl_request *request = old[k], *next; request; request = next) {
+            next = request->next;
+            link_request(request);
+        }
+    free(old);
+    return true;
+}
+
+bool cpl_request_add(struct cpl_request *request)
+{
+    if (cpl_context.n_requests >= cpl_context.n_buckets && !widen())
+        return false;
+    link_request(request);
+    cpl_context.n_requests++;
+    return true;
+}
+
+void cpl_request_remove(struct cpl_request *request)
+{
+    struct cpl_request **at = bucket_of(request->handle);
+    while (*at && *at != request)
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    *at = request->next;
+    cpl_context.n_requests--;
+}
+
+/* What MPI would ask of a generalized request when it is completed: at the end, by nobody. */
+static int query(void *extra, MPI_Status *status)
+{
+    (void)extra;
+    cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
+    return MPI_SUCCESS;
+}
+
+static int do_nothing(void *extra)
+{
+    (void)extra;
+    return MPI_SUCCESS;
+}
+
+static int cancel(void *extra, int complete)
+{
+    (void)extra, (void)complete;
+    return MPI_SUCCESS;
+}
+
+/* A request with a handle that nobody has. */
+static struct cpl_request *new_request(void)
+{
+    struct cpl_request *request = calloc(1, sizeof *request);
+    if (!request)
+        return NULL;
+    if (PMPI_Grequest_start(query, do_nothing, cancel, NULL, &request->handle) != MPI_SUCCESS) {
+        free(request);
+        return NULL;
+    }
+    if (!cpl_request_add(request)) {
+        PMPI_Grequest_complete(request->handle);
+        PMPI_Request_free(&request->handle);
+        free(request);
+        return NULL;
+    }
+    return request;
+}
+
+void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool receives)
+{
+    request->active = true;
+    request->comm = comm;
+    request->receives = receives;
+    request->sends = !receives;
+    request->collective = false;
+    cpl_context.n_active_requests++;
+}
+
+struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
+{
+    struct cpl_request *request = cpl_context.spare_requests;
+    if (request)
+        cpl_context.spare_requests = request->next_spare;
+    else
+        request = new_request();
+    if (request)
+        cpl_request_activate(request, comm, receives);
+    return request;
+}
+
+MPI_Request cpl_request_complete_send(void)
+{
+    struct cpl_request *request = cpl_context.complete_send;
+    if (!request) {
+        request = new_request();
+        if (!request)
+            return MPI_REQUEST_NULL;
+        request->active = request->shared = true;
+        request->comm = MPI_COMM_WORLD;
+        request->sending.inner = MPI_REQUEST_NULL;
+        cpl_context.complete_send = request;
+    }
+    cpl_context.n_active_requests++;
+    return request->handle;
+}
+
+static void deactivate(struct cpl_request *request)
+{
+    cpl_context.n_active_requests--;
+    if (request->shared)
+        return;
+    request->active = false;
+    if (request->freed) {
+        request->gone(request); /* it is no more */
+        return;
+    }
+    if (request->persistent)
+        return;
+    request->next_spare = cpl_context.spare_requests;
+    cpl_context.spare_requests = request;
+}
+
+void cpl_request_open_collective(struct cpl_request *request)
+{
+    request->collective = true;
+    request->receive = (struct cpl_receive){.from = MPI_ANY_SOURCE, .from_tag = MPI_ANY_TAG};
+}
+
+void cpl_request_close_collective(struct cpl_request *request, int error)
+{
+    request->receive.error = error;
+    request->receive.done = true;
+}
+
+bool cpl_request_is_done(struct cpl_request *request)
+{
+    if (request->shared)
+        return true;
+    bool sent = !request->sends || cpl_pt2pt_send_done(&request->sending);
+    return sent && (!request->receives || request->receive.done);
+}
+
+void cpl_request_status(const struct cpl_request *request, MPI_Status *status)
+{
+    const struct cpl_receive *receive = &request->receive;
+    if (request->receives)
+        cpl_match_status(status, receive->from, receive->from_tag, receive->bytes,
+                         receive->cancelled);
+    else
+        cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
+}
+
+int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status)
+{
+    int error = request->receives ? request->receive.error : MPI_SUCCESS;
+    cpl_request_status(request, status);
+    if (request->sends && !request->shared)
+        cpl_pt2pt_forget_send(&request->sending);
+    if (!request->persistent)
+        *handle = MPI_REQUEST_NULL;
+    deactivate(request);
+    return error;
+}
+
+/* What has been started goes on; nobody waits for it any more. */
+void cpl_request_abandon(struct cpl_request *request)
+{
+    if (request->sends)
+        cpl_pt2pt_forget_send(&request->sending);
+    if (request->receives && !request->receive.done)
+        request->receive.abandoned = true; /* it comes back when it is done */
+    else
+        deactivate(request);
+}
+
+void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
+{
+    if (request->collective)
+        cpl_pt2pt_leave();
+    while (request->collective && !cpl_request_is_done(request))
+        cpl_pt2pt_poll();
+    *handle = MPI_REQUEST_NULL;
+    if (request->shared)
+        cpl_context.n_active_requests--;
+    else
+        cpl_request_abandon(request);
+}
+
+void cpl_request_drop(struct cpl_receive *receive)
+{
+    deactivate(
+        (struct cpl_request *)(void *)((char *)receive - offsetof(struct cpl_request, receive)));
+}
+
+void cpl_request_forget_comm(MPI_Comm comm)
+{
+    for (int k = 0; k < cpl_context.n_buckets; k++)
+        for (struct cpl_request *r = cpl_context.request_buckets[k]; r; r = r->next)
+            if (r->comm == comm)
+                r->comm = MPI_COMM_WORLD;
+}
+
+void cpl_request_end(void)
+{
+    for (int k = 0; k < cpl_context.n_buckets; k++)
+        for (struct cpl_request *request = cpl_context.request_buckets[k], *next; request;
+             request = next) {
+            next = request->next;
+            PMPI_Grequest_complete(request->handle);
+            PMPI_Request_free(&request->handle);
+            free(request);
+        }
+    free(cpl_context.request_buckets);
+    cpl_context.request_buckets = NULL;
+    cpl_context.n_buckets = cpl_context.n_requests = 0;
+    cpl_context.spare_requests = cpl_context.complete_send = NULL;
+}

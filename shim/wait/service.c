@@ -1,0 +1,171 @@
+/* The helper thread (service.h). */
+#include "shim/wait/service.h"
+
+#include "shim/base/log.h"
+#include "shim/state/context.h"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_US 4000 /* between two looks at whether the program polls */
+#define BUSY_US 100  /* after a look that found something to do */
+#define SPINS   200  /* before the program sleeps until the thread is done */
+
+/* Of the process, not of MPI's state: what runs. */
+static struct {
+    bool running;
+    pid_t process; /* that has the thread: a child of fork has none */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool stop, awake; /* under the lock; awake: there is something to serve */
+    bool (*work)(void);
+    int policy; /* of the program's thread, which may be a real-time one: the helper would starve */
+    struct sched_param priority;
+} helper = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void futex(atomic_int *word, int operation, int value)
+{
+    (void)syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
+
+void cpl_service_wait(void)
+{
+    struct cpl_service *s = &cpl_context.service;
+    for (int k = 0; k < SPINS; k++)
+        if (!atomic_load_explicit(&s->serving, memory_order_acquire))
+            return;
+    for (;;) {
+        int now = 1;
+        atomic_compare_exchange_strong(&s->serving, &now, 2);
+        if (now == 0)
+            return;
+        futex(&s->serving, FUTEX_WAIT_PRIVATE, 2);
+    }
+}
+
+/* Does the program's work if it is outside MPI. Returns whether there was any. */
+static bool serve(struct cpl_service *s)
+{
+    bool any = false;
+    atomic_store(&s->serving, 1);
+    if (s->expedited)
+        (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+    if (s->on && !atomic_load_explicit(&s->inside, memory_order_acquire))
+        any = helper.work();
+    if (atomic_exchange(&s->serving, 0) == 2)
+        futex(&s->serving, FUTEX_WAKE_PRIVATE, 1);
+    return any;
+}
+
+/* Sleeps for a while, or until there is something to serve. Returns whether to go on. */
+static bool rest(long us)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&helper.lock);
+    while (!helper.stop && !helper.awake)
+        pthread_cond_wait(&helper.changed, &helper.lock);
+    while (!helper.stop && pthread_cond_timedwait(&helper.changed, &helper.lock, &until) == 0)
+        ;
+    bool goes_on = !helper.stop;
+    pthread_mutex_unlock(&helper.lock);
+    return goes_on;
+}
+
+static void *run(void *unused)
+{
+    struct cpl_service *s = &cpl_context.service;
+    unsigned seen = 0;
+    bool any = false;
+    (void)unused;
+    (void)pthread_setschedparam(pthread_self(), helper.policy, &helper.priority);
+    while (rest(any ? BUSY_US : LOOK_US)) {
+        unsigned n = atomic_load_explicit(&s->n_polls, memory_order_relaxed);
+        any = n == seen && serve(s);
+        seen = atomic_load_explicit(&s->n_polls, memory_order_relaxed);
+    }
+    return NULL;
+}
+
+/* The program's signals are the program's. */
+static bool start_thread(void)
+{
+    sigset_t all, before;
+    pthread_condattr_t by_clock;
+    helper.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    sched_getparam(0, &helper.priority);
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&helper.changed, &by_clock);
+    pthread_condattr_destroy(&by_clock);
+    helper.stop = helper.awake = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&helper.thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
+
+bool cpl_service_prepare(bool (*work)(void))
+{
+    if (helper.running)
+        return true;
+    helper.work = work;
+    cpl_context.service.expedited =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0;
+    helper.process = getpid();
+    helper.running = start_thread();
+    if (helper.running) /* a program may exit without MPI_Finalize, and libraries then end */
+        (void)atexit(cpl_service_end);
+    if (!helper.running)
+        cpl_log(CPL_LOG_WARN, "service",
+                "no thread can be started: messages and nonblocking calls are left to MPI");
+    return helper.running;
+}
+
+static void wake(bool awake)
+{
+    pthread_mutex_lock(&helper.lock);
+    helper.awake = awake;
+    pthread_cond_signal(&helper.changed);
+    pthread_mutex_unlock(&helper.lock);
+}
+
+void cpl_service_switch(bool on)
+{
+    struct cpl_service *s = &cpl_context.service;
+    if (on == s->on)
+        return;
+    if (on)
+        atomic_store(&s->inside, true); /* until the outermost bracket ends */
+    s->on = on;
+    if (helper.running)
+        wake(on);
+    if (!on)
+        atomic_store(&s->inside, false);
+}
+
+void cpl_service_end(void)
+{
+    if (!helper.running || helper.process != getpid())
+        return;
+    pthread_mutex_lock(&helper.lock);
+    helper.stop = true;
+    pthread_cond_signal(&helper.changed);
+    pthread_mutex_unlock(&helper.lock);
+    pthread_join(helper.thread, NULL);
+    helper.running = false;
+}
