@@ -1,8 +1,11 @@
 /* Locks and epochs of windows (away_window.h). */
 #include "shim/calls/away_window.h"
+#include "shim/meet/agree.h"
+#include "shim/state/hooks.h"
+#include "shim/wait/progress.h"
 
-#include "shim/calls/pt2pt_buffered.h"
-#include "shim/plan/agree.h"
+#include "shim/carry/buffered.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
@@ -159,7 +162,7 @@ static void await_post(int rank, int64_t window)
         if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, POST, cpl_context.away_comm,
                        &request) != MPI_SUCCESS)
             return;
-        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         struct post *p = message.window == window ? NULL : malloc(sizeof *p);
         if (!p) /* or no memory: MPI's own call will wait for the other one */
             return;
@@ -239,7 +242,7 @@ static void serve(int rank, const struct message *message)
         grant_all(l);
 }
 
-bool cpl_window_poll(void)
+static bool poll(void)
 {
     MPI_Status status;
     int done = 0;
@@ -274,11 +277,11 @@ static void await_grant(int rank)
     if (rank != cpl_context.rank) {
         if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, GRANT, cpl_context.away_comm,
                        &request) == MPI_SUCCESS)
-            cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+            cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         return;
     }
     while (windows.n_granted == 0)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     windows.n_granted--;
 }
 
@@ -332,3 +335,5 @@ void cpl_window_end(void)
     free(l);
     windows.locks = NULL;
 }
+
+const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll};

@@ -25,10 +25,10 @@ void cpl_window_before_start(MPI_Group group, int assert, MPI_Win win);
 void cpl_window_before_lock(bool exclusive, int rank, MPI_Win win);
 void cpl_window_unlocked(int rank, MPI_Win win);
 
-/* Serves other ranks' locks. Returns whether there was anything to do. */
-bool cpl_window_poll(void);
-
 /* At the end of MPI. */
 void cpl_window_end(void);
+
+/* Serves other ranks' locks. */
+extern const struct cpl_hooks cpl_window_hooks;
 
 #endif

@@ -3,12 +3,14 @@
  * requests of a communicator may be started in any order, by each rank in its own. It is carried
  * even where nothing is gained: MPICH's own (4.0.2) fail in MPI_Testall and do damage in
  * alltoallw. */
-#include "shim/calls/pt2pt_persistent.h"
+#include "shim/carry/persistent.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 
@@ -45,6 +47,101 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     return x;
 }
 
+/* A request that is carried, and one that stays MPI's and whose starts are counted. */
+struct persistent_collective {
+    struct cpl_persistent persistent; /* the first member */
+    struct cpl_neighbor_op *op;
+};
+
+struct watched_collective {
+    struct cpl_persistent persistent; /* the first member */
+    struct cpl_exchange *exchange;
+    int rank, n_ranks; /* of its communicator */
+};
+
+static int start_carried(struct cpl_persistent *p, MPI_Request *handle)
+{
+    struct cpl_neighbor_op *op = ((struct persistent_collective *)(void *)p)->op;
+    (void)handle;
+    cpl_request_activate(&p->request, op->ride.state->comm, true);
+    cpl_request_open_collective(&p->request);
+    op->ride.x->started++;
+    op->ride.x->started_planned++;
+    cpl_neighbor_op_start(op);
+    return MPI_SUCCESS;
+}
+
+/* Waits until it is complete. */
+static void free_carried(struct cpl_persistent *p)
+{
+    struct cpl_neighbor_op *op = ((struct persistent_collective *)(void *)p)->op;
+    if (!op) {
+        free(p);
+        return;
+    }
+    struct cpl_exchange *x = op->ride.x;
+    cpl_neighbor_drain(x);
+    free(p); /* the operation told it that it is complete */
+    op->ride.state->n_left--;
+    cpl_exchange_record(x, op->ride.state->rank, op->ride.state->size);
+    cpl_neighbor_op_free(op);
+    cpl_exchange_release(x);
+    free(x);
+}
+
+static int start_watched(struct cpl_persistent *p, MPI_Request *handle)
+{
+    ((struct watched_collective *)(void *)p)->exchange->started++;
+    return PMPI_Start(handle);
+}
+
+static void free_watched(struct cpl_persistent *p)
+{
+    const struct watched_collective *w = (struct watched_collective *)(void *)p;
+    cpl_exchange_record(w->exchange, w->rank, w->n_ranks);
+    cpl_exchange_release(w->exchange);
+    free(w->exchange);
+    free(p);
+}
+
+static const struct cpl_persistent_kind carried = {
+    .start = start_carried, .free = free_carried, .is_waited_for = true};
+static const struct cpl_persistent_kind watched = {.start = start_watched, .free = free_watched};
+
+/* Makes the operation known by its handle; false when memory ran out. */
+static bool add_carried(MPI_Request handle, struct cpl_neighbor_op *op)
+{
+    struct persistent_collective *p = calloc(1, sizeof *p);
+    if (!p || !cpl_persistent_add(&p->persistent, &carried, handle)) {
+        free(p);
+        return false;
+    }
+    p->op = op;
+    op->request = &p->persistent.request;
+    return true;
+}
+
+/* It is the caller's again. */
+static void forget_carried(MPI_Request handle)
+{
+    struct cpl_persistent *p = cpl_persistent_find(handle);
+    ((struct persistent_collective *)(void *)p)->op = NULL;
+    cpl_persistent_forget(p);
+}
+
+static bool add_watched(MPI_Request handle, const struct cpl_neighbor_call *call)
+{
+    struct watched_collective *w = calloc(1, sizeof *w);
+    if (!w || !cpl_persistent_add(&w->persistent, &watched, handle)) {
+        free(w);
+        return false;
+    }
+    w->exchange = call->watched;
+    w->rank = call->state->rank;
+    w->n_ranks = call->state->size;
+    return true;
+}
+
 /* The operation behind a new handle; NULL on all ranks when one has no memory. The handle is that
  * of a receive from a real rank, never started: when one from MPI_PROC_NULL is freed, MPICH's
  * (4.0.2) next persistent collective never completes. Collective. */
@@ -57,13 +154,13 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
-    bool added = made && cpl_persistent_add_collective(handle, op);
+    bool added = made && add_carried(handle, op);
     if (cpl_agree_all(state->private_comm, added)) {
         *request = handle;
         return op;
     }
     if (added)
-        cpl_persistent_forget_collective(handle);
+        forget_carried(handle);
     if (made)
         PMPI_Request_free(&handle);
     if (op)
@@ -76,7 +173,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || !state->watched || state->size != cpl_context.size)
         return false;
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     struct cpl_exchange *x = new_exchange(call, state);
     if (!x)
         return false;
@@ -86,7 +183,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
         call->watched = x;
         return false;
     }
-    if (x->phase != CPL_PHASE_PLANNED || !cpl_away_prepare(state->private_comm) ||
+    if (x->phase != CPL_PHASE_PLANNED || !cpl_agree_service(state->private_comm) ||
         !new_request(call, state, x, request)) {
         cpl_exchange_release(x);
         free(x);
@@ -94,9 +191,9 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     }
     state->n_persistent++;
     state->n_left++;
-    cpl_context.n_served += !state->serve.counted;
-    state->serve.counted = true;
-    cpl_context_update_service();
+    cpl_context.n_served += !state->serve->counted;
+    state->serve->counted = true;
+    cpl_progress_update();
     *result = MPI_SUCCESS;
     return true;
 }
@@ -104,20 +201,8 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
 void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result, MPI_Request request)
 {
     struct cpl_exchange *x = call->watched;
-    if (!x || (result == MPI_SUCCESS &&
-               cpl_persistent_watch(request, x, call->state->rank, call->state->size)))
+    if (!x || (result == MPI_SUCCESS && add_watched(request, call)))
         return;
-    cpl_exchange_release(x);
-    free(x);
-}
-
-void cpl_neighbor_persistent_free(struct cpl_neighbor_op *op)
-{
-    struct cpl_exchange *x = op->ride.x;
-    cpl_neighbor_drain(x);
-    op->ride.state->n_left--;
-    cpl_exchange_record(x, op->ride.state->rank, op->ride.state->size);
-    cpl_neighbor_op_free(op);
     cpl_exchange_release(x);
     free(x);
 }

@@ -1,72 +1,25 @@
 /* Sends, receives and probes on managed communicators (pt2pt_calls.h). */
 #include "shim/calls/pt2pt_calls.h"
+#include "shim/wait/progress.h"
 
 #include "shim/base/work.h"
-#include "shim/calls/pt2pt_buffered.h"
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/calls/pt2pt_messages.h"
+#include "shim/carry/buffered.h"
+#include "shim/carry/messages.h"
+#include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
-#include "shim/wait/pt2pt_requests.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-#define MOST_RIDING_BYTES (16 << 10) /* payloads above always go straight */
-
 struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
 {
     if (cpl_context.n_managed == 0)
         return NULL;
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && state->pt2pt.phase == CPL_PT2PT_MANAGED ? state : NULL;
-}
-
-static bool is_rank(int peer, int size, bool receives)
-{
-    return (peer >= 0 && peer < size) || (receives && peer == MPI_ANY_SOURCE);
-}
-
-bool cpl_pt2pt_is_peer(MPI_Comm comm, int peer, bool receives)
-{
-    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && !state->inter &&
-           (peer == MPI_PROC_NULL || is_rank(peer, state->size, receives));
-}
-
-/* What MPI says of arguments, without a message. SimGrid's miscounts such requests; the programs
- * that are simulated have no wrong arguments. */
-#ifdef CPL_SIMULATED
-#define is_refused(buffer, count, type, tag, receives) false
-#else
-static bool is_refused(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
-                       bool receives)
-{
-    MPI_Request request = MPI_REQUEST_NULL;
-    int result = receives ? PMPI_Irecv_c((void *)(uintptr_t)buffer, count, type, MPI_PROC_NULL, tag,
-                                         cpl_context.self_comm, &request)
-                          : PMPI_Isend_c(buffer, count, type, MPI_PROC_NULL, tag,
-                                         cpl_context.self_comm, &request);
-    if (result == MPI_SUCCESS)
-        PMPI_Wait(&request, MPI_STATUS_IGNORE);
-    return result != MPI_SUCCESS;
-}
-#endif
-
-bool cpl_pt2pt_describe(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
-                        bool receives, struct cpl_span *span)
-{
-    bool known_type = cpl_type_is_named(type, &span->type);
-    bool plain_tag = (tag >= 0 && tag <= cpl_context.tag_ub) || (receives && tag == MPI_ANY_TAG);
-    if (!(known_type && plain_tag && buffer && count >= 0) &&
-        is_refused(buffer, count, type, tag, receives))
-        return false;
-    if (!known_type && !cpl_type_describe(type, &span->type))
-        return false;
-    span->address = (char *)(uintptr_t)buffer;
-    span->count = count;
-    return true;
+    return state && state->pt2pt->phase == CPL_PT2PT_MANAGED ? state : NULL;
 }
 
 struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_Count count,
@@ -74,8 +27,8 @@ struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_
                                          struct cpl_span *span)
 {
     struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);
-    return state && is_rank(peer, state->size, receives) &&
-                   cpl_pt2pt_describe(buffer, count, type, tag, receives, span)
+    return state && cpl_is_rank(peer, state->size, receives) &&
+                   cpl_describe(buffer, count, type, tag, receives, span)
                ? state
                : NULL;
 }
@@ -100,18 +53,6 @@ static int raise_error(const struct cpl_comm_state *state, int error)
     return error;
 }
 
-static struct cpl_synchronous *expect_acknowledgement(struct cpl_pt2pt *p, int dest,
-                                                      uint32_t number)
-{
-    struct cpl_synchronous *s = calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->dest = dest;
-    s->number = number;
-    DL_APPEND(p->synchronous, s);
-    return s;
-}
-
 /* A message of the rank to itself needs no ride. */
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
@@ -122,7 +63,7 @@ static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segmen
         return MPI_ERR_NO_MEM;
     int result = dense ? MPI_SUCCESS : cpl_span_pack(span, payload);
     if (result == MPI_SUCCESS &&
-        !cpl_match_deliver(&state->pt2pt.match, segment,
+        !cpl_match_deliver(&state->line->match, segment,
                            dense ? (const unsigned char *)span->address : payload))
         result = MPI_ERR_NO_MEM;
     free(payload);
@@ -160,17 +101,11 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
 /* Notes a message of the batch, for which there is room. */
 static void note_message(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     cpl_context.n_open_batches += p->batch.n == 0;
     cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes);
     if (must_leave(p, dest))
         cpl_pt2pt_flush(state);
-}
-
-bool cpl_pt2pt_goes_straight(int64_t bytes)
-{
-    int64_t limit = cpl_context.settings.size_limit;
-    return bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES);
 }
 
 /* What a message needs before it may have a number: its payload on the way if that goes straight,
@@ -179,14 +114,15 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
                    enum cpl_send_mode mode, bool follows, const struct cpl_segment *segment,
                    struct cpl_sending *sending)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (mode == CPL_SEND_BUFFERED && !cpl_buffered_has_room(segment->bytes))
         return MPI_ERR_BUFFER;
     if (!follows &&
         !(reserve(&p->batch, cpl_segment_bytes(segment)) && cpl_pt2pt_batch_reserve(&p->batch)))
         return MPI_ERR_NO_MEM;
     if (mode == CPL_SEND_SYNCHRONOUS) {
-        sending->synchronous = expect_acknowledgement(p, segment->dest, segment->number);
+        sending->synchronous =
+            cpl_sending_expect(&p->line->synchronous, segment->dest, segment->number);
         if (!sending->synchronous)
             return MPI_ERR_NO_MEM;
     }
@@ -203,7 +139,7 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
 static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool follows,
                const struct cpl_segment *segment)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     bool self = segment->dest == state->rank;
     int result = MPI_SUCCESS;
     if (self)
@@ -220,13 +156,13 @@ static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool f
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
                    enum cpl_send_mode mode, struct cpl_sending *sending)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     int64_t bytes = cpl_span_bytes(span);
-    bool straight = cpl_pt2pt_goes_straight(bytes) && !(dest == state->rank && bytes < INT_MAX);
+    bool straight = cpl_goes_straight(bytes) && !(dest == state->rank && bytes < INT_MAX);
     struct cpl_segment segment = {.source = state->rank,
                                   .dest = dest,
                                   .tag = tag,
-                                  .number = p->next_number[dest],
+                                  .number = p->line->next_number[dest],
                                   .flags = straight ? CPL_SEGMENT_STRAIGHT : 0,
                                   .slot = CPL_NO_SLOT,
                                   .ride_bytes = straight ? 0 : (uint32_t)bytes,
@@ -238,48 +174,23 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
     int result = prepare(state, span, mode, follows, &segment, sending);
     if (result == MPI_SUCCESS)
         result = put(state, span, follows, &segment);
-    p->next_number[dest] += result == MPI_SUCCESS;
+    p->line->next_number[dest] += result == MPI_SUCCESS;
     if (result == MPI_SUCCESS)
         return MPI_SUCCESS;
-    if (sending->synchronous) {
-        DL_DELETE(p->synchronous, sending->synchronous);
-        free(sending->synchronous);
-        sending->synchronous = NULL;
-    }
+    cpl_sending_withdraw(&p->line->synchronous, sending);
     return raise_error(state, result);
-}
-
-bool cpl_pt2pt_send_done(struct cpl_sending *sending)
-{
-    int flag = 1;
-    if (sending->inner != MPI_REQUEST_NULL)
-        PMPI_Test(&sending->inner, &flag, MPI_STATUS_IGNORE);
-    return flag && (!sending->synchronous || sending->synchronous->done);
 }
 
 int cpl_pt2pt_finish_send(struct cpl_sending *sending)
 {
     if (sending->inner == MPI_REQUEST_NULL && !sending->synchronous)
         return MPI_SUCCESS;
-    cpl_pt2pt_leave();
-    while (!cpl_pt2pt_send_done(sending))
-        cpl_pt2pt_poll();
+    cpl_progress_leave();
+    while (!cpl_sending_is_done(sending))
+        cpl_progress_poll();
     free(sending->synchronous);
     sending->synchronous = NULL;
     return MPI_SUCCESS;
-}
-
-void cpl_pt2pt_forget_send(struct cpl_sending *sending)
-{
-    struct cpl_synchronous *s = sending->synchronous;
-    if (sending->inner != MPI_REQUEST_NULL)
-        PMPI_Request_free(&sending->inner);
-    sending->synchronous = NULL;
-    if (!s)
-        return;
-    s->abandoned = true; /* the acknowledgement, if it is still to come, ends it */
-    if (s->done)
-        free(s);
 }
 
 int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,
@@ -293,7 +204,7 @@ int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sen
     }
     struct cpl_request *made = cpl_request_make(state->comm, false);
     if (!made) {
-        cpl_pt2pt_forget_send(sending);
+        cpl_sending_forget(sending);
         return raise_error(state, MPI_ERR_NO_MEM);
     }
     made->sending = *sending;
@@ -307,15 +218,15 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
     cpl_work_managed();
     *receive = (struct cpl_receive){
         .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
-    cpl_match_post(&state->pt2pt.match, receive);
+    cpl_match_post(&state->line->match, receive);
 }
 
 int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
                              MPI_Status *status)
 {
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     while (!receive->done)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     cpl_match_status(status, receive->from, receive->from_tag, receive->bytes, receive->cancelled);
     return raise_error(state, receive->error);
 }
@@ -336,10 +247,10 @@ static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source
                                         const int *flag)
 {
     struct cpl_arrival *arrival;
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     do {
-        cpl_pt2pt_poll();
-        arrival = cpl_match_probe(&state->pt2pt.match, source, tag);
+        cpl_progress_poll();
+        arrival = cpl_match_probe(&state->line->match, source, tag);
     } while (!arrival && !flag);
     return arrival;
 }
@@ -382,7 +293,7 @@ int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Requ
     made->comm = state->comm;
     made->receive = (struct cpl_receive){
         .from = source, .from_tag = tag, .bytes = bytes, .span = *span, .inner = MPI_REQUEST_NULL};
-    cpl_match_receive_taken(&state->pt2pt.match, &made->receive, message);
+    cpl_match_receive_taken(&state->line->match, &made->receive, message);
     *request = made->handle;
     return MPI_SUCCESS;
 }

@@ -1,8 +1,9 @@
 /* Completion calls (pt2pt_complete.h). */
 #include "shim/calls/pt2pt_complete.h"
+#include "shim/wait/progress.h"
 
+#include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt.h"
-#include "shim/wait/pt2pt_requests.h"
 
 #include <stdlib.h>
 
@@ -123,24 +124,24 @@ static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *stat
             *flag = done;
         if (done || result != MPI_SUCCESS || (flag && looked))
             return result;
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     }
 }
 
 int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 {
     struct cpl_request *request = cpl_request_active(*handle);
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     if (!request)
         return complete_others_one(handle, flag, status);
     if (flag) {
         if (!cpl_request_is_done(request))
-            cpl_pt2pt_poll();
+            cpl_progress_poll();
         *flag = cpl_request_is_done(request);
         return *flag ? settle_one(request, handle, status) : MPI_SUCCESS;
     }
     while (!cpl_request_is_done(request))
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     return settle_one(request, handle, status);
 }
 
@@ -155,7 +156,7 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
         if (!request)
             continue;
         while (!cpl_request_is_done(request))
-            cpl_pt2pt_poll();
+            cpl_progress_poll();
         MPI_Comm its = request->comm;
         int error = cpl_request_settle(request, &requests[k], status_at(statuses, k));
         if (statuses != MPI_STATUSES_IGNORE && (waited || error != MPI_SUCCESS))
@@ -166,9 +167,22 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
 }
 
+/* Waits for those that are MPI's. */
+static int wait_others(int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < n; k++) {
+        int code = MPI_SUCCESS;
+        if (!cpl_request_active(requests[k]))
+            code = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
+        result = code == MPI_SUCCESS ? result : code;
+    }
+    return result;
+}
+
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    return settle_ours(n, requests, statuses, cpl_pt2pt_wait_each(n, requests, statuses), true);
+    return settle_ours(n, requests, statuses, wait_others(n, requests, statuses), true);
 }
 
 static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
@@ -191,13 +205,13 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
             return settle_ours(n, requests, statuses, result, false);
         if (looked)
             return MPI_SUCCESS;
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     }
 }
 
 int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     return flag ? test_all(n, requests, flag, statuses) : wait_all(n, requests, statuses);
 }
 
@@ -226,7 +240,7 @@ static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, 
 
 int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     for (bool looked = false;; looked = true) {
         int n_open, first, done = 0, result = MPI_SUCCESS;
         int n_ours = count_ours(n, requests, &n_open, &first);
@@ -246,7 +260,7 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
             *index = MPI_UNDEFINED;
             return MPI_SUCCESS;
         }
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     }
 }
 
@@ -296,7 +310,7 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
 int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
                       bool waits)
 {
-    cpl_pt2pt_leave();
+    cpl_progress_leave();
     for (bool looked = false;; looked = true) {
         int n_open, first, n_ours = count_ours(n, requests, &n_open, &first);
         int result = MPI_SUCCESS;
@@ -307,6 +321,6 @@ int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, M
             result = settle_some(n, requests, n_done, indices, statuses, result);
         if (result != MPI_SUCCESS || *n_done != 0 || (!waits && looked))
             return result;
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     }
 }

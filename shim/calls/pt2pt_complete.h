@@ -1,4 +1,4 @@
-/* Completion calls on arrays of requests, of which some are the shim's (pt2pt_requests.h) and the
+/* Completion calls on arrays of requests, of which some are the shim's (requests.h) and the
  * others MPI's: they poll (doc/point-to-point.md).
  *
  * Cost: requests that are all the shim's are completed without MPI; arrays of both kinds cost MPI's

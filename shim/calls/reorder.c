@@ -5,11 +5,12 @@
  * it sends them; all other calls name edges by ranks of the new communicator, whoever names them.
  */
 #include "shim/calls/reorder.h"
+#include "shim/meet/agree.h"
 
 #include "planner/pattern.h"
 #include "planner/place.h"
 #include "shim/base/log.h"
-#include "shim/plan/agree.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"

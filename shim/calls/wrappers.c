@@ -3,8 +3,10 @@
  * costs one branch. */
 #include "shim/calls/away_window.h"
 #include "shim/calls/reorder.h"
+#include "shim/calls/start.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
+#include "shim/exchange/quiet_calls.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
@@ -29,24 +31,24 @@
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
     CPL_INSIDE;
-    cpl_context_before_init();
-    int result = cpl_context_raises_level(MPI_THREAD_SINGLE)
-                     ? cpl_context_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL)
+    cpl_start_before_init();
+    int result = cpl_start_raises_level(MPI_THREAD_SINGLE)
+                     ? cpl_start_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL)
                      : PMPI_Init(argc, argv);
     if (result == MPI_SUCCESS)
-        cpl_context_start();
+        cpl_start();
     return result;
 }
 
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     CPL_INSIDE;
-    cpl_context_before_init();
-    int result = provided && cpl_context_raises_level(required)
-                     ? cpl_context_init_thread(argc, argv, required, provided)
+    cpl_start_before_init();
+    int result = provided && cpl_start_raises_level(required)
+                     ? cpl_start_init_thread(argc, argv, required, provided)
                      : PMPI_Init_thread(argc, argv, required, provided);
     if (result == MPI_SUCCESS)
-        cpl_context_start();
+        cpl_start();
     return result;
 }
 
@@ -61,7 +63,7 @@ EXPORT int MPI_Query_thread(int *provided)
 EXPORT int MPI_Finalize(void)
 {
     CPL_INSIDE;
-    cpl_context_finish();
+    cpl_finish();
     return PMPI_Finalize();
 }
 
@@ -321,6 +323,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         struct cpl_dying dying;                                                                    \
+        cpl_progress_leave();                                                                      \
         cpl_comm_state_before_free(*comm, &dying);                                                 \
         int result = PMPI_##name arguments;                                                        \
         cpl_comm_state_after_free(&dying);                                                         \

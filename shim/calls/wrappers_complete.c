@@ -1,8 +1,10 @@
 /* The intercepted completion calls (doc/point-to-point.md): batches leave, and while anything is
  * managed they poll. */
 #include "shim/calls/pt2pt_complete.h"
+#include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/pt2pt/pt2pt_profile.h"
+#include "shim/wait/progress.h"
 
 #define EXPORT   __attribute__((visibility("default")))
 #define NOINLINE __attribute__((noinline))
@@ -10,7 +12,7 @@
 /* Whether a completion call is MPI's without a further look. */
 static inline bool passes(void)
 {
-    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed() &&
+    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_progress_needed() &&
                                    cpl_context.n_active_requests == 0 && !cpl_context.timed.of);
 }
 
@@ -19,8 +21,8 @@ static inline bool passes(void)
 static bool polls(void)
 {
     if (cpl_context.n_open_batches > 0)
-        cpl_pt2pt_leave();
-    return cpl_pt2pt_any_managed() || cpl_context.n_active_requests > 0;
+        cpl_progress_leave();
+    return cpl_progress_needed() || cpl_context.n_active_requests > 0;
 }
 
 /* The end of a call that may have waited: for the time of a batch in a profile run. */
@@ -45,7 +47,7 @@ static int ended(int result)
 
 static int request_status(MPI_Request request, int *flag, MPI_Status *status)
 {
-    cpl_pt2pt_poll();
+    cpl_progress_poll();
     struct cpl_request *managed = cpl_request_active(request);
     if (!managed)
         return PMPI_Request_get_status(request, flag, status);

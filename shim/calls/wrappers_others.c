@@ -3,6 +3,7 @@
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 
@@ -24,9 +25,9 @@
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         if (cpl_context.n_open_batches > 0)                                                        \
-            cpl_pt2pt_leave();                                                                     \
-        if (cpl_pt2pt_any_managed())                                                               \
-            cpl_pt2pt_poll();                                                                      \
+            cpl_progress_leave();                                                                  \
+        if (cpl_progress_needed())                                                                 \
+            cpl_progress_poll();                                                                   \
         return PMPI_##name arguments;                                                              \
     }
 #define STAYS(name, via, parameters, arguments)                                                    \

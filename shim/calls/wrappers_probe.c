@@ -1,7 +1,8 @@
 /* The intercepted probes (doc/point-to-point.md): batches leave, and while anything is managed they
  * poll. Where nothing is, a call costs three branches. */
-#include "shim/calls/pt2pt_messages.h"
 #include "shim/calls/wrappers_pt2pt.h"
+#include "shim/carry/messages.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 
@@ -15,7 +16,7 @@ static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
 /* Whether probes on all communicators are MPI's, and no batch has to leave. */
 static inline bool probes_pass(void)
 {
-    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_pt2pt_any_managed());
+    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_progress_needed());
 }
 
 WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
@@ -26,10 +27,10 @@ WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     struct cpl_comm_state *state = managed(comm, source, tag);
     if (state && has_status(status))
         return cpl_pt2pt_probe(state, source, tag, NULL, status);
-    if (!cpl_pt2pt_any_managed() || !has_status(status))
+    if (!cpl_progress_needed() || !has_status(status))
         return PMPI_Probe(source, tag, comm, status);
     while (result == MPI_SUCCESS && !flag) {
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
         result = PMPI_Iprobe(source, tag, comm, &flag, status);
     }
     return result;
@@ -49,8 +50,8 @@ WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status
     struct cpl_comm_state *state = managed(comm, source, tag);
     if (state && flag && has_status(status))
         return cpl_pt2pt_probe(state, source, tag, flag, status);
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
+    if (cpl_progress_needed())
+        cpl_progress_poll();
     return PMPI_Iprobe(source, tag, comm, flag, status);
 }
 
@@ -72,10 +73,10 @@ EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, 
     if (state && message && has_status(status))
         return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
     cpl_wrap_note_blind(comm);
-    if (!cpl_pt2pt_any_managed() || !message || !has_status(status))
+    if (!cpl_progress_needed() || !message || !has_status(status))
         return PMPI_Mprobe(source, tag, comm, message, status);
     while (result == MPI_SUCCESS && !flag) {
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
         result = PMPI_Improbe(source, tag, comm, &flag, message, status);
     }
     return result;
@@ -92,7 +93,7 @@ EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Messag
     if (state && flag && message && has_status(status))
         return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
     cpl_wrap_note_blind(comm);
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
+    if (cpl_progress_needed())
+        cpl_progress_poll();
     return PMPI_Improbe(source, tag, comm, flag, message, status);
 }

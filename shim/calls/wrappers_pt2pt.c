@@ -2,11 +2,13 @@
  * communicator is managed; while learning it is noted; while anything is managed, calls that wait
  * poll. Switched off, a call costs one branch. */
 #include "shim/calls/wrappers_pt2pt.h"
-#include "shim/calls/pt2pt_buffered.h"
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/calls/pt2pt_messages.h"
 #include "shim/calls/pt2pt_persistent.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/carry/buffered.h"
+#include "shim/carry/messages.h"
+#include "shim/carry/persistent.h"
+#include "shim/carry/requests.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 
@@ -14,7 +16,7 @@
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (state && state->pt2pt.phase == CPL_PT2PT_LEARNING && !state->pt2pt.blind)
+    if (state && state->pt2pt->phase == CPL_PT2PT_LEARNING && !state->pt2pt->blind)
         return state;
     if (state && !cpl_context.service.on) {
         cpl_context_recent(comm)->alone = true;
@@ -75,7 +77,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
                             MPI_Comm comm, MPI_Request *request)                                   \
     {                                                                                              \
         int result;                                                                                \
-        if ((mode) == CPL_SEND_BUFFERED && cpl_pt2pt_any_managed() &&                              \
+        if ((mode) == CPL_SEND_BUFFERED && cpl_progress_needed() &&                                \
             cpl_buffered_isend(buf, count, type, dest, tag, comm, request, &result))               \
             return result;                                                                         \
         return PMPI_##name(buf, count, type, dest, tag, comm, request);                            \
@@ -97,7 +99,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         if (state)                                                                                 \
             return send(state, &span, dest, tag, mode);                                            \
         cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
-        if (!cpl_pt2pt_any_managed())                                                              \
+        if (!cpl_progress_needed())                                                                \
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
         int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
         return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE)         \
@@ -165,12 +167,12 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
             return recv(state, &span, source, tag, status);                                        \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         int result;                                                                                \
-        if (!cpl_pt2pt_any_managed() || source == MPI_PROC_NULL || !has_status(status)) {          \
+        if (!cpl_progress_needed() || source == MPI_PROC_NULL || !has_status(status)) {            \
             result = PMPI_##name(buf, count, type, source, tag, comm, to);                         \
         } else {                                                                                   \
             result = PMPI_##nonblocking(buf, count, type, source, tag, comm, &request);            \
             if (result == MPI_SUCCESS)                                                             \
-                result = cpl_pt2pt_wait(&request, to);                                             \
+                result = cpl_progress_wait(&request, to);                                          \
         }                                                                                          \
         cpl_wrap_note_received(comm, source, tag, result, to);                                     \
         return result;                                                                             \
@@ -213,7 +215,7 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
                      struct cpl_span *span)
 {
     return message && cpl_pt2pt_has_message(*message) &&
-           cpl_pt2pt_describe(buf, count, type, 0, true, span);
+           cpl_describe(buf, count, type, 0, true, span);
 }
 
 #define MRECV_FORM(name, nonblocking, count_t)                                                     \
@@ -222,7 +224,7 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
     {                                                                                              \
         struct cpl_span span;                                                                      \
         MPI_Request request;                                                                       \
-        if (!cpl_pt2pt_any_managed() || !message || *message == MPI_MESSAGE_NO_PROC ||             \
+        if (!cpl_progress_needed() || !message || *message == MPI_MESSAGE_NO_PROC ||               \
             !has_status(status))                                                                   \
             return PMPI_##name(buf, count, type, message, status);                                 \
         CPL_INSIDE;                                                                                \
@@ -230,7 +232,7 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
         if (is_taken(message, buf, count, type, &span))                                            \
             return cpl_pt2pt_mrecv(&span, message, status);                                        \
         int result = PMPI_##nonblocking(buf, count, type, message, &request);                      \
-        return result == MPI_SUCCESS ? cpl_pt2pt_wait(&request, status) : result;                  \
+        return result == MPI_SUCCESS ? cpl_progress_wait(&request, status) : result;               \
     }                                                                                              \
     EXPORT int MPI_##nonblocking(void *buf, count_t count, MPI_Datatype type,                      \
                                  MPI_Message *message, MPI_Request *request)                       \
@@ -249,14 +251,14 @@ static void add_persistent(int result, const MPI_Request *request, void *buf, MP
                            enum cpl_send_mode mode)
 {
     if (result == MPI_SUCCESS && cpl_context.active)
-        cpl_persistent_add(*request, &(struct cpl_persistent_call){.receives = receives,
-                                                                   .mode = mode,
-                                                                   .buffer = buf,
-                                                                   .count = count,
-                                                                   .type = type,
-                                                                   .peer = peer,
-                                                                   .tag = tag,
-                                                                   .comm = comm});
+        cpl_persistent_message(*request, &(struct cpl_persistent_call){.receives = receives,
+                                                                       .mode = mode,
+                                                                       .buffer = buf,
+                                                                       .count = count,
+                                                                       .type = type,
+                                                                       .peer = peer,
+                                                                       .tag = tag,
+                                                                       .comm = comm});
 }
 
 #define SEND_INIT_FORM(name, mode, count_t)                                                        \

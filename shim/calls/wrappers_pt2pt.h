@@ -30,7 +30,7 @@ static inline bool passes(MPI_Comm comm)
 static inline void leave(void)
 {
     if (cpl_context.n_open_batches > 0)
-        cpl_pt2pt_leave();
+        cpl_progress_leave();
 }
 
 /* Whether a call has a status or does without; MPI refuses another null pointer. */

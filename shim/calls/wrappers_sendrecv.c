@@ -1,10 +1,11 @@
 /* MPI_Sendrecv and its relatives (doc/point-to-point.md). Both halves of a call are started before
  * either is waited for. Arguments that MPI would refuse are found out before anything is started,
  * and the call is then made as it is, for MPI to refuse. */
-#include "shim/calls/pt2pt_buffered.h"
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers_pt2pt.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/carry/buffered.h"
+#include "shim/carry/requests.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static bool describe(struct half *half, MPI_Comm comm, const void *buffer, MPI_C
                      MPI_Datatype type, int peer, int tag, bool receives)
 {
     *half = (struct half){.peer = peer, .tag = tag, .receives = receives};
-    return cpl_pt2pt_is_peer(comm, peer, receives) &&
-           cpl_pt2pt_describe(buffer, count, type, tag, receives, &half->span);
+    return cpl_is_peer(comm, peer, receives) &&
+           cpl_describe(buffer, count, type, tag, receives, &half->span);
 }
 
 static int start_by_mpi(const struct half *half, MPI_Comm comm, MPI_Request *request)
@@ -104,7 +105,7 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
             return PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,    \
                                recvtype, source, recvtag, comm, status);                           \
         CPL_INSIDE;                                                                                \
-        if (cpl_pt2pt_any_managed() && has_status(status) &&                                       \
+        if (cpl_progress_needed() && has_status(status) &&                                         \
             describe(&sent, comm, sendbuf, sendcount, sendtype, dest, sendtag, false) &&           \
             describe(&received, comm, recvbuf, recvcount, recvtype, source, recvtag, true)) {      \
             leave();                                                                               \
@@ -161,7 +162,7 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
         if (!cpl_context.active)                                                                   \
             return PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, status);    \
         CPL_INSIDE;                                                                                \
-        if (cpl_pt2pt_any_managed() && has_status(status) &&                                       \
+        if (cpl_progress_needed() && has_status(status) &&                                         \
             describe(&sent, comm, buf, count, type, dest, sendtag, false) &&                       \
             describe(&received, comm, buf, count, type, source, recvtag, true)) {                  \
             leave();                                                                               \

@@ -3,6 +3,7 @@
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 
@@ -34,12 +35,12 @@ EXPORT int MPI_Win_wait(MPI_Win win)
         return PMPI_Win_wait(win);
     CPL_INSIDE;
     cpl_away_alone();
-    if (!cpl_pt2pt_any_managed())
+    if (!cpl_progress_needed())
         return PMPI_Win_wait(win);
     while (!flag && result == MPI_SUCCESS) {
         result = PMPI_Win_test(win, &flag);
         if (!flag)
-            cpl_pt2pt_poll();
+            cpl_progress_poll();
     }
     return result;
 }

@@ -1,14 +1,16 @@
 /* Reductions that carry messages (embed.h). */
 #include "shim/carry/embed.h"
+#include "shim/meet/agree.h"
 
 #include "planner/hypercube.h"
 #include "shim/base/log.h"
 #include "shim/carry/embed_probe.h"
-#include "shim/pt2pt/pt2pt.h"
-#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/carry/line.h"
+#include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
+#include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,7 @@ static int n_slots(int size)
 
 bool cpl_embed_init(struct cpl_comm_state *state)
 {
-    struct cpl_embed *embed = &state->pt2pt.embed;
+    struct cpl_embed *embed = &state->line->embed;
     if (embed->slot)
         return true;
     embed->n_slots = n_slots(state->size);
@@ -72,12 +74,12 @@ static bool reserve(struct cpl_embed *embed, size_t bytes)
     return true;
 }
 
-static void send_alone(struct cpl_pt2pt *p, const unsigned char *segment)
+static void send_alone(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
-    cpl_rides_send(&p->rides, head.dest, segment, cpl_segment_bytes(&head), 1);
-    p->embed.n_late++;
+    cpl_rides_send(&line->rides, head.dest, segment, cpl_segment_bytes(&head), 1);
+    line->embed.n_late++;
 }
 
 /* Room in the cargo for a segment; NULL: there is no memory. */
@@ -91,10 +93,10 @@ static unsigned char *load(struct cpl_embed *embed, size_t bytes)
     return embed->cargo + embed->used - bytes;
 }
 
-unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment)
+unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *segment)
 {
     size_t bytes = cpl_segment_bytes(segment);
-    unsigned char *at = load(&p->embed, bytes);
+    unsigned char *at = load(&line->embed, bytes);
     if (!at)
         return NULL;
     if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
@@ -103,34 +105,33 @@ unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *se
     return at + sizeof *segment;
 }
 
-/* A segment has come, or begins here. */
-static void take_in(struct cpl_pt2pt *p, const unsigned char *segment)
+void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
     size_t bytes = cpl_segment_bytes(&head);
-    bool arrives = head.dest == p->rides.rank;
-    unsigned char *at = arrives ? NULL : load(&p->embed, bytes);
+    bool arrives = head.dest == line->rides.rank;
+    unsigned char *at = arrives ? NULL : load(&line->embed, bytes);
     if (arrives)
-        p->rides.deliver(p->rides.context, &head, segment + sizeof head);
+        line->rides.deliver(line->rides.context, &head, segment + sizeof head);
     else if (at)
         memcpy(at, segment, bytes);
     else
-        send_alone(p, segment);
-    if (head.source != p->rides.rank && head.dest != p->rides.rank)
-        p->rides.forwarded += head.ride_bytes;
+        send_alone(line, segment);
+    if (head.source != line->rides.rank && head.dest != line->rides.rank)
+        line->rides.forwarded += head.ride_bytes;
 }
 
 void cpl_embed_release(struct cpl_comm_state *state, bool all)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    struct cpl_embed *embed = &p->embed;
-    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < p->rides.hold_seconds))
+    struct cpl_line *line = state->line;
+    struct cpl_embed *embed = &line->embed;
+    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < line->rides.hold_seconds))
         return;
     for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
         memcpy(&head, embed->cargo + at, sizeof head);
-        send_alone(p, embed->cargo + at);
+        send_alone(line, embed->cargo + at);
         at += cpl_segment_bytes(&head);
     }
     embed->used = 0;
@@ -151,8 +152,8 @@ static size_t padded(size_t bytes)
 void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
                        const unsigned char *bytes, size_t n)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    struct cpl_embed_slot *slot = slot_of(&p->embed, number, step);
+    struct cpl_line *line = state->line;
+    struct cpl_embed_slot *slot = slot_of(&line->embed, number, step);
     uint64_t vector = 0;
     memcpy(&vector, bytes, sizeof vector);
     memcpy(slot->vector, bytes + sizeof vector, vector);
@@ -160,7 +161,7 @@ void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t st
     for (size_t at = sizeof vector + padded(vector); at < n;) {
         struct cpl_segment head;
         memcpy(&head, bytes + at, sizeof head);
-        take_in(p, bytes + at);
+        cpl_embed_take(line, bytes + at);
         at += cpl_segment_bytes(&head);
     }
 }
@@ -182,10 +183,10 @@ static int32_t unfold_step(const struct cpl_reduction *r)
  * there is no room for goes on alone. */
 static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int value)
 {
-    struct cpl_pt2pt *p = &r->state->pt2pt;
-    struct cpl_embed *embed = &p->embed;
+    struct cpl_line *line = r->state->line;
+    struct cpl_embed *embed = &line->embed;
     uint64_t bytes = r->bytes;
-    struct cpl_flight *flight = cpl_rides_open(&p->rides, sizeof bytes + padded(r->bytes));
+    struct cpl_flight *flight = cpl_rides_open(&line->rides, sizeof bytes + padded(r->bytes));
     size_t kept = 0;
     memcpy(flight->bytes + flight->used, &bytes, sizeof bytes);
     if (r->bytes > 0)
@@ -207,11 +208,11 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
         if (place)
             memcpy(place, segment + sizeof head, head.ride_bytes);
         else
-            send_alone(p, segment);
+            send_alone(line, segment);
     }
     embed->used = kept;
     embed->n_sends++;
-    cpl_rides_send_reduction(&p->rides, flight, to, embed->number, step);
+    cpl_rides_send_reduction(&line->rides, flight, to, embed->number, step);
 }
 
 /* Combines another rank's vector with this one's, in the order of points. */
@@ -271,7 +272,7 @@ static void step(struct cpl_reduction *r, unsigned char *vector)
 /* Goes on as far as messages have come. Returns whether it is over. */
 static bool advance(struct cpl_reduction *r, bool *any)
 {
-    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    struct cpl_embed *embed = &r->state->line->embed;
     while (r->awaits != NO_STEP) {
         struct cpl_embed_slot *slot = slot_of(embed, embed->number, r->awaits);
         if (!slot->came)
@@ -286,7 +287,7 @@ static bool advance(struct cpl_reduction *r, bool *any)
 /* It is over, and no longer pending. */
 static void end(struct cpl_reduction *r)
 {
-    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    struct cpl_embed *embed = &r->state->line->embed;
     embed->number++;
     embed->n_reductions++;
     r->over = true;
@@ -298,7 +299,7 @@ static void end(struct cpl_reduction *r)
 
 bool cpl_embed_progress(struct cpl_comm_state *state)
 {
-    struct cpl_embed *embed = &state->pt2pt.embed;
+    struct cpl_embed *embed = &state->line->embed;
     bool any = false;
     for (struct cpl_reduction *r; (r = embed->pending); any = true) {
         if (!r->runs)
@@ -313,23 +314,8 @@ bool cpl_embed_progress(struct cpl_comm_state *state)
 
 void cpl_embed_finish(struct cpl_comm_state *state)
 {
-    while (state->pt2pt.embed.pending)
-        cpl_pt2pt_poll();
-}
-
-/* The batch becomes the cargo. While the communicator is learning it has gone to MPI. */
-static void take_batch(struct cpl_pt2pt *p)
-{
-    if (p->phase != CPL_PT2PT_MANAGED)
-        return;
-    for (size_t at = 0; at < p->batch.used;) {
-        struct cpl_segment head;
-        memcpy(&head, p->batch.segments + at, sizeof head);
-        take_in(p, p->batch.segments + at);
-        at += cpl_segment_bytes(&head);
-        p->embed.n_segments++;
-    }
-    cpl_pt2pt_batch_embedded(p);
+    while (state->line->embed.pending)
+        cpl_progress_poll();
 }
 
 /* Prepares a reduction of what is in vector. The bits of IN_ORDER kinds, and of those that are to
@@ -337,7 +323,7 @@ static void take_batch(struct cpl_pt2pt *p)
 static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
                     struct cpl_embed_kind *kind, const void *input, void *vector)
 {
-    const struct cpl_embed *embed = &state->pt2pt.embed;
+    const struct cpl_embed *embed = &state->line->embed;
     r->state = state;
     r->kind = kind;
     r->cube = cpl_hypercube_of(state->size);
@@ -353,9 +339,19 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
         memcpy(vector, input, r->bytes);
 }
 
+/* What waits for the reduction goes aboard. */
+static void board(struct cpl_comm_state *state, bool blocking)
+{
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->board)
+            hooks->board(state, blocking);
+    }
+}
+
 static void put_off(struct cpl_reduction *r)
 {
-    struct cpl_embed *embed = &r->state->pt2pt.embed;
+    struct cpl_embed *embed = &r->state->line->embed;
     r->next = NULL;
     LL_APPEND(embed->pending, r);
 }
@@ -367,12 +363,11 @@ static void carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
 {
     struct cpl_reduction r;
     prepare(&r, state, kind, input, vector);
-    take_batch(&state->pt2pt);
-    cpl_neighbor_embed_board(state);
+    board(state, true);
     put_off(&r);
     cpl_embed_progress(state);
     while (!r.over)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
 }
 
 static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
@@ -405,7 +400,7 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
         int result = kind->blocking ? by_mpi(state, kind, input, theirs)
                                     : by_mpi_nonblocking(state, kind, input, theirs, &request);
         if (result == MPI_SUCCESS && !kind->blocking)
-            result = cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+            result = cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         equal &= result == MPI_SUCCESS && memcmp(ours, theirs, bytes) == 0;
     }
     return equal;
@@ -414,12 +409,10 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 /* All ranks take ours for MPI's, or none. Collective. */
 static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
     kind->verdict = CPL_EMBED_COMPARING; /* in the order of ranks */
     bool trusted = cpl_agree_all(state->private_comm, probe(state, kind));
     kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
-    if (!trusted && p->phase == CPL_PT2PT_MANAGED)
-        cpl_pt2pt_review_soon(p);
+    state->line->embed.distrusted |= !trusted;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "embed", "%d ranks, %s reductions of %lld elements: %s", state->size,
                 kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,
@@ -434,9 +427,9 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
     if (count > 0 && (!send || !recv || send == recv))
         return NULL; /* MPI refuses it */
     struct cpl_embed_kind *kind =
-        cpl_embed_kind_find(&state->pt2pt.embed.kinds, op, type, count, blocking);
+        cpl_embed_kind_find(&state->line->embed.kinds, op, type, count, blocking);
     bool undecided = kind && kind->verdict == CPL_EMBED_UNDECIDED;
-    state->pt2pt.embed.not_yet = undecided || (kind && kind->verdict == CPL_EMBED_NEW);
+    state->line->embed.not_yet = undecided || (kind && kind->verdict == CPL_EMBED_NEW);
     return kind && kind->verdict != CPL_EMBED_REFUSED && !undecided ? kind : NULL;
 }
 
@@ -458,7 +451,7 @@ static bool is_tried(const struct cpl_embed_kind *kind)
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv)
 {
-    state->pt2pt.embed.tried |= is_tried(kind);
+    state->line->embed.tried |= is_tried(kind);
     if (kind->verdict == CPL_EMBED_COMPARING)
         decide(state, kind);
     if (kind->verdict != CPL_EMBED_NEW && kind->verdict != CPL_EMBED_REFUSED) {
@@ -495,9 +488,8 @@ static int carry_out_now(struct cpl_comm_state *state, struct cpl_embed_kind *ki
 static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                  void *recv, MPI_Request *request)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
     const void *input = send == MPI_IN_PLACE ? recv : send;
-    struct cpl_reduction *r = new_reduction(&p->embed);
+    struct cpl_reduction *r = new_reduction(&state->line->embed);
     struct cpl_request *made = r ? cpl_request_make(state->comm, true) : NULL;
     if (!made) {
         free(r);
@@ -507,9 +499,7 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
     cpl_request_open_collective(made);
     r->request = made;
     *request = made->handle;
-    if (cpl_pt2pt_batch_waits(p))
-        take_batch(p);
-    cpl_neighbor_embed_board(state);
+    board(state, false);
     put_off(r);
     cpl_embed_progress(state);
     return MPI_SUCCESS;
@@ -518,7 +508,7 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
 int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
                          const void *send, void *recv, MPI_Request *request)
 {
-    state->pt2pt.embed.tried |= is_tried(kind);
+    state->line->embed.tried |= is_tried(kind);
     if (kind->verdict != CPL_EMBED_NEW)
         return start(state, kind, send, recv, request);
     int result = by_mpi_nonblocking(state, kind, send, recv, request);
@@ -528,7 +518,7 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
 
 void cpl_embed_decide(struct cpl_comm_state *state)
 {
-    struct cpl_embed_kinds *kinds = &state->pt2pt.embed.kinds;
+    struct cpl_embed_kinds *kinds = &state->line->embed.kinds;
     for (int k = 0; k < kinds->n; k++) {
         if (kinds->kind[k].verdict != CPL_EMBED_UNDECIDED)
             continue;

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 struct cpl_comm_state;
-struct cpl_pt2pt;
+struct cpl_line;
 struct cpl_reduction;
 struct cpl_segment;
 
@@ -40,10 +40,11 @@ struct cpl_embed_slot {
 };
 
 struct cpl_embed {
-    bool on;      /* alike on all ranks */
-    bool waiting; /* a reduction is being entered, which will take the batch */
-    bool not_yet; /* the last one asked for is MPI's for the time being: nothing rides in it */
-    bool tried;   /* the last one was the first of its kind, or compared: it takes longer */
+    bool on;         /* alike on all ranks */
+    bool waiting;    /* a reduction is being entered, which will take the batch */
+    bool not_yet;    /* the last one asked for is MPI's for the time being: nothing rides in it */
+    bool tried;      /* the last one was the first of its kind, or compared: it takes longer */
+    bool distrusted; /* a kind was found to stay MPI's, which users have not looked at; alike */
     struct cpl_embed_kinds kinds;
     int32_t *points; /* of the ranks, then the ranks at the points; NULL: the ranks themselves */
     struct cpl_reduction *pending; /* started and not over, in order; the first one runs */
@@ -67,7 +68,11 @@ void cpl_embed_free(struct cpl_embed *embed);
 
 /* Takes a segment of this rank's aboard, for another one. Returns the place for its payload; NULL:
  * there is no memory. */
-unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment);
+unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *segment);
+
+/* A segment, with its payload behind it, has come or begins here: it goes aboard, or is delivered
+ * when it is this rank's. */
+void cpl_embed_take(struct cpl_line *line, const unsigned char *segment);
 
 /* Advances what is pending, as far as messages have come. Returns whether anything happened. */
 bool cpl_embed_progress(struct cpl_comm_state *state);

@@ -1,9 +1,9 @@
 /* Kinds of small reductions (embed_kind.h). */
 #include "shim/carry/embed_kind.h"
 
-#include "shim/base/datatype.h"
 #include "shim/carry/embed_probe.h"
 #include "shim/state/context.h"
+#include "shim/state/datatype.h"
 
 #include <stddef.h>
 

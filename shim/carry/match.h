@@ -9,7 +9,7 @@
 #ifndef CARPOOL_MATCH_H
 #define CARPOOL_MATCH_H
 
-#include "shim/base/datatype.h"
+#include "shim/state/datatype.h"
 
 #include <mpi.h>
 #include <stdbool.h>

@@ -1,10 +1,12 @@
 /* Deciding what becomes of an allgather (allgather.h); allgather_run.c carries it. */
 #include "shim/exchange/allgather.h"
+#include "shim/meet/agree.h"
+#include "shim/state/hooks.h"
 
 #include "planner/place.h"
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/plan/agree.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -23,12 +25,16 @@
 /* What doubling gathers in, at most: its data is copied once more than the ring's. */
 #define MOST_ROOM (INT64_C(64) << 20)
 
-void cpl_allgather_begin(struct cpl_comm_state *state)
+static bool begin(struct cpl_comm_state *state)
 {
     const struct cpl_settings *settings = &cpl_context.settings;
-    state->allgather.least = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
+    state->allgather = calloc(1, sizeof *state->allgather);
+    if (!state->allgather)
+        return false;
+    state->allgather->least = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
     if (state->inter || state->size < 2 || settings->allgather == CPL_ALLGATHER_CHOICE_OFF)
-        state->allgather.least = CPL_ALLGATHER_NONE;
+        state->allgather->least = CPL_ALLGATHER_NONE;
+    return true;
 }
 
 /* ---- the ranks agree ---- */
@@ -90,7 +96,7 @@ static void plan_at_root(struct cpl_allgather *a, int32_t n_ranks, const int64_t
 /* Gathers where the ranks sit, plans, spreads it. Collective; the same result on all ranks. */
 static bool find_plan(struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = &state->allgather;
+    struct cpl_allgather *a = state->allgather;
     MPI_Comm comm = state->private_comm;
     size_t n = (size_t)state->size;
     int root = cpl_agree_root(comm, state->rank);
@@ -191,7 +197,7 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
         cpl_log(
             CPL_LOG_INFO, "allgather",
             "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
-            state->size, state->allgather.plan.plan_ms, (long long)least);
+            state->size, state->allgather->plan.plan_ms, (long long)least);
     else
         cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
                 state->size);
@@ -201,7 +207,7 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
  * for good. Collective. */
 static void agree(MPI_Comm comm, struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = &state->allgather;
+    struct cpl_allgather *a = state->allgather;
     bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
     a->agreed = true;
     bool done = cpl_agree_all(comm, enough && allocate(a, state->size));
@@ -244,7 +250,7 @@ static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
 /* Makes room for so many bytes. Collective; the same result on all ranks. */
 static bool make_room(struct cpl_comm_state *state, int64_t bytes)
 {
-    struct cpl_allgather *a = &state->allgather;
+    struct cpl_allgather *a = state->allgather;
     if (bytes <= a->n_room)
         return true;
     if (a->lacks_room || bytes > MOST_ROOM)
@@ -300,7 +306,7 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_allgather_s
 static bool resolve(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
                     struct cpl_span *own)
 {
-    struct cpl_span *span = state->allgather.span;
+    struct cpl_span *span = state->allgather->span;
     if (!cpl_neighbor_resolve_ranks(&call->recv, state->size, span))
         return false;
     if (call->send.buffer == MPI_IN_PLACE)
@@ -314,7 +320,7 @@ static bool resolve(const struct cpl_allgather_call *call, struct cpl_comm_state
 static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
                  enum cpl_allgather_way way, const struct cpl_span *own, int32_t class_)
 {
-    const struct cpl_allgather *a = &state->allgather;
+    const struct cpl_allgather *a = state->allgather;
     bool placed = a->plan.model[class_].placed[way];
     int result = cpl_allgather_run(state, call->send.buffer == MPI_IN_PLACE ? NULL : own, way,
                                    placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL,
@@ -327,7 +333,7 @@ static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *s
 bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    struct cpl_allgather *a = &state->allgather;
+    struct cpl_allgather *a = state->allgather;
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))
@@ -436,7 +442,7 @@ enum { DIRECT, CARRIED, N_MEDIANS };
 static void add_record(const struct cpl_comm_state *state, int kind, int32_t class_,
                        const double *medians)
 {
-    const struct cpl_allgather *a = &state->allgather;
+    const struct cpl_allgather *a = state->allgather;
     const struct cpl_allgather_size *size = a->sizes[kind][class_];
     if (!size || size->calls == 0)
         return;
@@ -452,9 +458,9 @@ static void add_record(const struct cpl_comm_state *state, int kind, int32_t cla
     cpl_report_add(&r);
 }
 
-void cpl_allgather_end(struct cpl_comm_state *state)
+static void end(struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = &state->allgather;
+    struct cpl_allgather *a = state->allgather;
     double own[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS] = {{{0}}};
     double all[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS];
     if (a->n_calls > 0 && cpl_report_is_wanted()) {
@@ -474,3 +480,5 @@ void cpl_allgather_end(struct cpl_comm_state *state)
     }
     release(a);
 }
+
+const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .begin = begin, .end = end};

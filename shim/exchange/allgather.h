@@ -36,10 +36,6 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
 /* After PMPI made a call that was not carried. */
 void cpl_allgather_passed(struct cpl_allgather_call *call);
 
-/* The communicator ends: adds records to the report and frees. Collective when the ranks have
- * agreed on it. */
-void cpl_allgather_end(struct cpl_comm_state *state);
-
 /* For allgather.c: carries a call whose spans are resolved, in doubling with room for all data.
  * own: what this rank sends, NULL: it is in its place already. rank_at: the rank of each point,
  * this one at `point`; NULL: rank i plays point i. Returns MPI's result, of the first error.
@@ -48,8 +44,7 @@ void cpl_allgather_end(struct cpl_comm_state *state);
 int cpl_allgather_run(struct cpl_comm_state *state, const struct cpl_span *own,
                       enum cpl_allgather_way way, const int32_t *rank_at, int32_t point);
 
-/* A communicator has got its state. Local. */
-void cpl_allgather_begin(struct cpl_comm_state *state);
+extern const struct cpl_hooks cpl_allgather_hooks;
 
 /* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. Local. */
 static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call, int n_ranks)
@@ -74,8 +69,8 @@ static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call,
 static inline bool cpl_allgather_is_open(const struct cpl_allgather_call *call)
 {
     const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    return state && state->allgather.least < CPL_ALLGATHER_NONE &&
-           cpl_allgather_bytes(call, state->size) >= state->allgather.least;
+    return state && state->allgather->least < CPL_ALLGATHER_NONE &&
+           cpl_allgather_bytes(call, state->size) >= state->allgather->least;
 }
 
 #endif

@@ -3,9 +3,9 @@
 #define CARPOOL_ALLGATHER_STATE_H
 
 #include "planner/allgather.h"
-#include "shim/base/datatype.h"
 #include "shim/base/samples.h"
 #include "shim/meet/trial.h"
+#include "shim/state/datatype.h"
 
 #include <stdbool.h>
 #include <stdint.h>

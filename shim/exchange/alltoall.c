@@ -10,7 +10,7 @@
  * At the 4th, 8th, 16th, ... call the ranks add up how many messages there are and how many go
  * where none went the call before. With few messages, mostly the same, the exchange is planned. */
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/pt2pt/pt2pt.h"
+#include "shim/meet/agree.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -134,7 +134,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     }
     input.most_plans = cpl_neighbor_plan_most(x);
     struct cpl_agree_output output;
-    bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
+    bool agreed = cpl_plan_agree(call->comm, &state->private_comm, &input, &output);
     cpl_comm_state_number(state);
     free(dst);
     free(bytes);
@@ -166,7 +166,7 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
     cpl_neighbor_hand_in(&list, &input);
     bool few = are_few(state->private_comm, x->own.out.n_messages, state->size);
     x->learned.n_vain += !few;
-    bool agreed = few && cpl_agree(state->private_comm, &state->private_comm, &input, &output);
+    bool agreed = few && cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
     return agreed && make_executors(state, x, &output);

@@ -2,7 +2,7 @@
 #include "shim/exchange/exchange.h"
 
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/meet/quiet.h"
+#include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
@@ -10,23 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-const char *cpl_exchange_kind_name(int kind)
-{
-    static const char *const names[] = {
-        [CPL_NEIGHBOR_ALLTOALL] = "Neighbor_alltoall",
-        [CPL_NEIGHBOR_ALLTOALLV] = "Neighbor_alltoallv",
-        [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
-        [CPL_NEIGHBOR_ALLGATHER] = "Neighbor_allgather",
-        [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
-        [CPL_ALLTOALLV] = "Alltoallv",
-        [CPL_ALLTOALLW] = "Alltoallw",
-        [CPL_KIND_PT2PT] = "pt2pt",
-        [CPL_KIND_ALLGATHER] = "Allgather",
-        [CPL_KIND_ALLGATHERV] = "Allgatherv",
-    };
-    return names[kind];
-}
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {

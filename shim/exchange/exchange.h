@@ -4,15 +4,17 @@
 #ifndef CARPOOL_EXCHANGE_H
 #define CARPOOL_EXCHANGE_H
 
-#include "shim/base/datatype.h"
+#include "shim/base/names.h"
 #include "shim/base/samples.h"
 #include "shim/carry/executor.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_order.h"
 #include "shim/exchange/neighbor_share.h"
 #include "shim/meet/trial.h"
-#include "shim/plan/agree.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/state/adjacency.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/datatype.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -21,22 +23,6 @@
 struct cpl_comm_state;
 struct cpl_neighbor_notes;
 struct cpl_neighbor_op;
-
-enum cpl_neighbor_kind {
-    CPL_NEIGHBOR_ALLTOALL,
-    CPL_NEIGHBOR_ALLTOALLV,
-    CPL_NEIGHBOR_ALLTOALLW,
-    CPL_NEIGHBOR_ALLGATHER,
-    CPL_NEIGHBOR_ALLGATHERV,
-    CPL_ALLTOALLV,
-    CPL_ALLTOALLW,
-    CPL_N_NEIGHBOR_KINDS
-};
-
-/* The kinds of records of point-to-point messages, MPI_Allgather and MPI_Allgatherv. */
-#define CPL_KIND_PT2PT      CPL_N_NEIGHBOR_KINDS
-#define CPL_KIND_ALLGATHER  (CPL_N_NEIGHBOR_KINDS + 1)
-#define CPL_KIND_ALLGATHERV (CPL_N_NEIGHBOR_KINDS + 2)
 
 enum cpl_exchange_phase {
     CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
@@ -71,11 +57,6 @@ struct cpl_learned {
     unsigned char *sent;    /* per rank: whether the call before sent to it; NULL: not known */
     int64_t n_extra;        /* messages outside the plan since the last review */
     int64_t n_messages;     /* all of them */
-};
-
-/* Calls that pass without a look (quiet.h). */
-struct cpl_quiet {
-    int64_t left, granted;
 };
 
 struct cpl_exchange {
@@ -139,8 +120,5 @@ void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ra
  * record of it. Waits for what is pending. Collective over the communicator when the exchange was
  * planned. */
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
-
-/* "Neighbor_alltoallv" and so on. */
-const char *cpl_exchange_kind_name(int kind);
 
 #endif

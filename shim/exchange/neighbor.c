@@ -1,11 +1,12 @@
 /* Deciding what becomes of a neighborhood collective (neighbor.h); neighbor_run.c carries the
  * planned ones. */
 #include "shim/exchange/neighbor.h"
+#include "shim/meet/agree.h"
+#include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/meet/quiet.h"
-#include "shim/pt2pt/pt2pt.h"
+#include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
@@ -192,7 +193,7 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
     cpl_quiet_settle(exchange);
     exchange->calls++;
     while (exchange->pending)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
 }
 
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)

@@ -3,7 +3,9 @@
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
+#include "shim/exchange/allgather_state.h"
 #include "shim/exchange/exchange.h"
+#include "shim/exchange/neighbor_serve.h"
 #include "shim/state/comm_state.h"
 
 #include <mpi.h>
@@ -75,12 +77,9 @@ void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
  */
 void cpl_neighbor_before_collective(MPI_Comm comm);
 
-/* comm is about to be freed: completes what was started for an agreement on it, since MPI keeps a
- * communicator with open requests, and no longer counts it, unless a rank has persistent requests
- * left, which may still be started. Collective. */
-void cpl_neighbor_before_free(MPI_Comm comm);
-
 /* Advances what is pending; never waits. Returns whether anything was completed. Local. */
 bool cpl_neighbor_poll(void);
+
+extern const struct cpl_hooks cpl_exchange_hooks;
 
 #endif

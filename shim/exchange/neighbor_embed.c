@@ -2,8 +2,8 @@
  * neighbor_embed_agree.c has what the ranks agree on. */
 #include "shim/exchange/neighbor_embed.h"
 
-#include "shim/calls/pt2pt_calls.h"
 #include "shim/carry/embed.h"
+#include "shim/carry/line.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
@@ -38,7 +38,7 @@ void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchang
     struct cpl_embedding *e = &x->embedding;
     if (e->open || (!e->on && !is_watched(state, e)))
         return;
-    if (e->on && e->on->pt2pt.riders.closed) {
+    if (e->on && e->on->line->closed) {
         leave(x);
         return;
     }
@@ -61,7 +61,7 @@ void cpl_neighbor_embed_leave(void)
 {
     for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
         struct cpl_embedding *e = &x->embedding;
-        if (e->on && e->on->pt2pt.embed.waiting) {
+        if (e->on && e->on->line->embed.waiting) {
             at = &e->next_open;
             continue;
         }
@@ -74,8 +74,9 @@ void cpl_neighbor_embed_leave(void)
     }
 }
 
-void cpl_neighbor_embed_leave_late(void)
+bool cpl_neighbor_embed_leave_late(void)
 {
+    bool any = false;
     for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
         if (!x->embedding.on) {
             at = &x->embedding.next_open;
@@ -84,7 +85,9 @@ void cpl_neighbor_embed_leave_late(void)
         *at = x->embedding.next_open;
         close_call(x);
         leave(x);
+        any = true;
     }
+    return any;
 }
 
 void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdict verdict)
@@ -149,7 +152,7 @@ void cpl_neighbor_embed_start(struct cpl_neighbor_op *op)
                                         .span = data->in_span[a->in.part[a->in.first_part[m]]],
                                         .inner = MPI_REQUEST_NULL};
         receive->span.type.kept = false; /* it is the call's */
-        cpl_match_post(&e->on->pt2pt.riders.match, receive);
+        cpl_match_post(&e->on->line->rider_match, receive);
     }
     for (int k = 0; k < a->in.n_self; k++)
         note(&op->ride.result,
@@ -163,15 +166,15 @@ static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
     const struct cpl_neighbors *out = &op->ride.x->adjacency->out;
     const struct cpl_embedding *e = &op->ride.x->embedding;
     const struct cpl_span *span = &op->data.out_span[out->part[out->first_part[m]]];
-    struct cpl_pt2pt *p = &e->on->pt2pt;
+    struct cpl_line *line = e->on->line;
     struct cpl_segment segment = {.source = e->on->rank,
                                   .dest = out->rank[m],
                                   .tag = e->tag,
-                                  .number = p->riders.next_number[out->rank[m]]++,
+                                  .number = line->rider_number[out->rank[m]]++,
                                   .flags = CPL_SEGMENT_NEIGHBOR,
                                   .slot = CPL_NO_SLOT,
                                   .bytes = cpl_span_bytes(span)};
-    if (cpl_pt2pt_goes_straight(segment.bytes)) {
+    if (cpl_goes_straight(segment.bytes)) {
         segment.flags |= CPL_SEGMENT_STRAIGHT;
         note(&op->ride.result, PMPI_Isend_c(span->address, span->count, span->type.handle,
                                             segment.dest, CPL_RIDER_TAG, e->on->private_comm,
@@ -179,9 +182,9 @@ static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
     } else {
         segment.ride_bytes = (uint32_t)segment.bytes;
     }
-    unsigned char *to = boards ? cpl_embed_place(p, &segment) : NULL;
+    unsigned char *to = boards ? cpl_embed_place(line, &segment) : NULL;
     if (!to)
-        note(&op->ride.result, cpl_rides_send_span(&p->rides, &segment, span));
+        note(&op->ride.result, cpl_rides_send_span(&line->rides, &segment, span));
     else if (segment.ride_bytes > 0)
         note(&op->ride.result, cpl_span_pack(span, to));
 }
@@ -208,12 +211,13 @@ static void leave(struct cpl_exchange *x)
         if (!waits(op))
             continue;
         send_all(op, false);
-        e->n_missed += !e->on->pt2pt.embed.not_yet;
+        e->n_missed += !e->on->line->embed.not_yet;
     }
 }
 
-void cpl_neighbor_embed_board(struct cpl_comm_state *state)
+void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking)
 {
+    (void)blocking;
     for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
         struct cpl_embedding *e = &x->embedding;
         struct cpl_neighbor_op *op;

@@ -13,6 +13,7 @@
 #ifndef CARPOOL_NEIGHBOR_EMBED_H
 #define CARPOOL_NEIGHBOR_EMBED_H
 
+#include "shim/base/names.h"
 #include "shim/carry/embed_kind.h"
 #include "shim/carry/match.h"
 
@@ -26,19 +27,6 @@ struct cpl_neighbor_op;
 
 /* Whose reductions come next. */
 enum cpl_embed_host { CPL_HOST_SELF, CPL_HOST_WORLD, CPL_N_HOSTS };
-
-/* Why the messages of calls that reductions follow do not ride in them. */
-enum cpl_embed_left {
-    CPL_EMBED_LEFT_NOT,
-    CPL_EMBED_LEFT_EDGES,
-    CPL_EMBED_LEFT_NO_GAIN,
-    CPL_EMBED_LEFT_FULL,
-    CPL_EMBED_LEFT_MISSED,
-    CPL_EMBED_LEFT_OPENED
-};
-
-/* A clause that says so. */
-const char *cpl_embed_left_text(enum cpl_embed_left reason);
 
 /* What an exchange has to do with reductions. */
 struct cpl_embedding {
@@ -64,12 +52,8 @@ struct cpl_embedding {
 
 /* Exchanges whose messages ride in a communicator's reductions. */
 struct cpl_riders {
-    bool open;       /* the communicator is polled for them; alike on all ranks */
-    bool closed;     /* a window or file was opened: nothing waits for reductions any more */
-    int n, next_tag; /* alike, too */
+    int n, next_tag;            /* alike on all ranks */
     struct cpl_exchange *first; /* in the order in which they came */
-    struct cpl_match match;
-    uint32_t *next_number; /* per rank: of the next segment to it */
 };
 
 /* What the ranks compare at a meeting (neighbor_serve.c), by the minimum; numbers negated, too. */
@@ -89,13 +73,13 @@ void cpl_neighbor_embed_leave(void);
 /* The program is not in MPI: the segments of open calls leave, what is only watched stays open.
  * Local.
  */
-void cpl_neighbor_embed_leave_late(void);
+bool cpl_neighbor_embed_leave_late(void);
 
 /* A small reduction is started on a communicator, of which only this verdict is known. Local. */
 void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdict verdict);
 
 /* The open calls whose segments wait for the communicator's reductions go aboard. Local. */
-void cpl_neighbor_embed_board(struct cpl_comm_state *state);
+void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking);
 
 /* Makes a call one of segments; false when memory ran out. Then start: posts its receives. Progress
  * returns true when it is complete. Local. */
@@ -117,13 +101,9 @@ void cpl_neighbor_embed_review(struct cpl_comm_state *host);
  * Local. */
 void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason);
 
-/* A communicator ends: completes what rides in its reductions. */
-void cpl_neighbor_embed_end_all(struct cpl_comm_state *host);
-
-/* And no longer polls for it: nothing may be under way. Local, on all ranks alike. */
-void cpl_neighbor_embed_close(struct cpl_comm_state *host);
-
 /* An exchange ends: nothing is open any more. */
 void cpl_neighbor_embed_forget(struct cpl_exchange *x);
+
+extern const struct cpl_hooks cpl_riders_hooks;
 
 #endif

@@ -2,16 +2,19 @@
  * agree on, and the end. */
 #include "shim/base/log.h"
 #include "shim/carry/embed.h"
+#include "shim/carry/line.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/plan/agree.h"
+#include "shim/meet/agree.h"
 #include "shim/plan/embed_map.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
-#include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
+#include "shim/state/hooks.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -21,21 +24,6 @@
 #define MOST_RIDERS  16 /* exchanges of a communicator */
 #define RIDING_SHARE 8  /* of so many calls that were to ride, one may have left alone, */
 #define FORGIVEN     8  /* and so many more */
-
-const char *cpl_embed_left_text(enum cpl_embed_left reason)
-{
-    static const char *const texts[] = {
-        [CPL_EMBED_LEFT_NOT] = "",
-        [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory, or "
-                                 "a window or file was opened",
-        [CPL_EMBED_LEFT_NO_GAIN] = "they are not modelled faster there",
-        [CPL_EMBED_LEFT_FULL] = "too many exchanges ride already, or memory ran out",
-        [CPL_EMBED_LEFT_MISSED] = "too many calls were waited for before the reduction came, or "
-                                  "the reductions stay MPI's",
-        [CPL_EMBED_LEFT_OPENED] = "a window or file was opened",
-    };
-    return texts[reason];
-}
 
 /* Whether one message goes along each edge of this rank. */
 static bool is_simple(const struct cpl_adjacency *a)
@@ -52,7 +40,7 @@ static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange
 {
     bool room = host->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
     return room && x->embedding.state->has_adjacency && is_simple(x->adjacency) &&
-           !cpl_context.waits_elsewhere && !cpl_context.met_others && !host->pt2pt.riders.closed;
+           !cpl_context.waits_elsewhere && !cpl_context.met_others && !host->line->closed;
 }
 
 static enum cpl_embed_host host_of(const struct cpl_comm_state *host,
@@ -74,7 +62,7 @@ static bool is_ripe(const struct cpl_comm_state *host, const struct cpl_comm_sta
 
 static int64_t id_of(const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
-    return state->serve.id * CPL_N_NEIGHBOR_KINDS + (int64_t)x->kind;
+    return state->serve->id * CPL_N_NEIGHBOR_KINDS + (int64_t)x->kind;
 }
 
 /* The ripe exchange with the lowest number; NULL: none. */
@@ -82,7 +70,7 @@ static struct cpl_exchange *find_ripe(const struct cpl_comm_state *host)
 {
     struct cpl_exchange *found = NULL;
     for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
-        for (int k = 0; s->serve.named && k < CPL_ALLTOALLV; k++) {
+        for (int k = 0; s->serve->named && k < CPL_ALLTOALLV; k++) {
             struct cpl_exchange *x = &s->exchanges[k];
             if (is_ripe(host, s, x) &&
                 (!found || id_of(s, x) < id_of(found->embedding.state, found)))
@@ -120,31 +108,50 @@ static bool pays(const struct cpl_exchange *x)
            (!x->served || s->embedded_us < s->planned.modelled_us);
 }
 
+/* The communicator is no longer polled for riders: nothing may be under way. Local, on all ranks
+ * alike. */
+static void close_riders(struct cpl_comm_state *host)
+{
+    struct cpl_riders *r = host->riders;
+    if (!host->line->ridden)
+        return;
+    if (host->line->rider_match.sources)
+        cpl_match_free(&host->line->rider_match);
+    free(host->line->rider_number);
+    host->line->rider_number = NULL;
+    host->line->ridden = false;
+    *r = (struct cpl_riders){.n = 0};
+    cpl_context.n_hosts--;
+    cpl_progress_update();
+    cpl_line_close(host);
+}
+
 /* Makes a communicator ready for riders. Collective, the same answer on all ranks. */
 static bool open_riders(struct cpl_comm_state *host)
 {
-    struct cpl_riders *r = &host->pt2pt.riders;
-    if (r->open)
+    struct cpl_riders *r = host->riders;
+    if (host->line->ridden)
         return r->n < MOST_RIDERS;
     if (host->private_comm == MPI_COMM_NULL &&
         !cpl_agree_private(host->comm, host->rank, &host->private_comm))
         return false;
     cpl_comm_state_number(host);
-    bool prepared = cpl_away_prepare(host->private_comm);
+    bool prepared = cpl_agree_service(host->private_comm);
     bool ready =
-        cpl_match_init(&r->match, host->size, host->private_comm, CPL_RIDER_TAG) && prepared;
-    r->next_number = calloc((size_t)host->size, sizeof *r->next_number);
-    ready = ready && r->next_number && cpl_pt2pt_open(host) && cpl_embed_init(host);
+        cpl_match_init(&host->line->rider_match, host->size, host->private_comm, CPL_RIDER_TAG) &&
+        prepared;
+    host->line->rider_number = calloc((size_t)host->size, sizeof *host->line->rider_number);
+    ready = ready && host->line->rider_number && cpl_line_open(host) && cpl_embed_init(host);
     ready = cpl_agree_all(host->private_comm, ready);
-    r->open = true;
+    host->line->ridden = true;
     cpl_context.n_hosts++;
-    cpl_context_update_service();
+    cpl_progress_update();
     if (!ready) {
-        cpl_neighbor_embed_close(host);
+        close_riders(host);
         return false;
     }
-    host->pt2pt.embed.on = true;
-    cpl_pt2pt_link(host);
+    host->line->embed.on = true;
+    cpl_line_link(host);
     return true;
 }
 
@@ -153,7 +160,7 @@ static void map_ranks(struct cpl_comm_state *host, const struct cpl_exchange *x)
 {
     const struct cpl_neighbors *out = &x->adjacency->out;
     const struct cpl_plan_summary *s = &x->summary[0];
-    if (host->pt2pt.embed.points)
+    if (host->line->embed.points)
         return;
     int64_t *messages =
         calloc((size_t)out->n_messages + 1, CPL_EMBED_MESSAGE_WORDS * sizeof *messages);
@@ -168,9 +175,9 @@ static void map_ranks(struct cpl_comm_state *host, const struct cpl_exchange *x)
 
 static void add_rider(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
-    struct cpl_riders *r = &host->pt2pt.riders;
+    struct cpl_riders *r = host->riders;
     struct cpl_embedding *e = &x->embedding;
-    const struct cpl_embed *embed = &host->pt2pt.embed;
+    const struct cpl_embed *embed = &host->line->embed;
     e->reductions = -embed->n_reductions;
     e->sends = -embed->n_sends;
     e->late = -embed->n_late;
@@ -211,15 +218,15 @@ void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
     struct cpl_comm_state *host = e->on;
     if (!host)
         return;
-    const struct cpl_embed *embed = &host->pt2pt.embed;
+    const struct cpl_embed *embed = &host->line->embed;
     e->reductions += embed->n_reductions;
     e->sends += embed->n_sends;
     e->late += embed->n_late;
     e->mapped = embed->points;
     e->left = reason;
     e->on = NULL;
-    LL_DELETE2(host->pt2pt.riders.first, x, embedding.next);
-    host->pt2pt.riders.n--;
+    LL_DELETE2(host->riders->first, x, embedding.next);
+    host->riders->n--;
 }
 
 static bool misses(const struct cpl_embedding *e)
@@ -232,18 +239,18 @@ enum { STARTED, STARTED_NEGATED, STAYS, REVIEW_WORDS };
 
 void cpl_neighbor_embed_review(struct cpl_comm_state *host)
 {
-    struct cpl_riders *r = &host->pt2pt.riders;
+    struct cpl_riders *r = host->riders;
     int64_t mine[2 + MOST_RIDERS * REVIEW_WORDS] = {r->n, -r->n},
                                    all[2 + MOST_RIDERS * REVIEW_WORDS];
     int64_t *words = mine + 2;
     struct cpl_exchange *x, *next;
-    if (!r->open)
+    if (!host->line->ridden)
         return;
     LL_FOREACH2(r->first, x, embedding.next)
     {
         words[STARTED] = x->started;
         words[STARTED_NEGATED] = -x->started;
-        words[STAYS] = !r->closed && !misses(&x->embedding);
+        words[STAYS] = !host->line->closed && !misses(&x->embedding);
         words += REVIEW_WORDS;
     }
     if (cpl_collective_Allreduce(mine, all, 2 + MOST_RIDERS * REVIEW_WORDS, MPI_INT64_T, MPI_MIN,
@@ -254,35 +261,44 @@ void cpl_neighbor_embed_review(struct cpl_comm_state *host)
     LL_FOREACH_SAFE2(r->first, x, next, embedding.next)
     {
         if (words[STARTED] == -words[STARTED_NEGATED] && !words[STAYS])
-            cpl_neighbor_embed_end(x, r->closed ? CPL_EMBED_LEFT_OPENED : CPL_EMBED_LEFT_MISSED);
+            cpl_neighbor_embed_end(x, host->line->closed ? CPL_EMBED_LEFT_OPENED
+                                                         : CPL_EMBED_LEFT_MISSED);
         words += REVIEW_WORDS;
     }
     if (r->n > 0)
         return;
-    cpl_pt2pt_drain(host);
-    cpl_neighbor_embed_close(host);
+    cpl_line_drain(host);
+    close_riders(host);
 }
 
-void cpl_neighbor_embed_end_all(struct cpl_comm_state *host)
+/* What rides in the communicator's reductions is completed. */
+static void end_all(struct cpl_comm_state *host)
 {
     struct cpl_exchange *x;
-    while ((x = host->pt2pt.riders.first)) {
+    while ((x = host->riders->first)) {
         cpl_neighbor_drain(x);
         cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
     }
 }
 
-void cpl_neighbor_embed_close(struct cpl_comm_state *host)
+static bool begin(struct cpl_comm_state *state)
 {
-    struct cpl_riders *r = &host->pt2pt.riders;
-    if (!r->open)
-        return;
-    bool closed = r->closed;
-    if (r->match.sources)
-        cpl_match_free(&r->match);
-    free(r->next_number);
-    *r = (struct cpl_riders){.closed = closed};
-    cpl_context.n_hosts--;
-    cpl_context_update_service();
-    cpl_pt2pt_close(host);
+    state->riders = calloc(1, sizeof *state->riders);
+    return state->riders;
 }
+
+static void end(struct cpl_comm_state *state)
+{
+    if (!state->line->ridden)
+        return;
+    end_all(state);
+    cpl_line_drain(state);
+    close_riders(state);
+}
+
+const struct cpl_hooks cpl_riders_hooks = {.name = "riders",
+                                           .begin = begin,
+                                           .end = end,
+                                           .leave = cpl_neighbor_embed_leave,
+                                           .serve = cpl_neighbor_embed_leave_late,
+                                           .board = cpl_neighbor_embed_board};

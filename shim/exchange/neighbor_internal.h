@@ -166,9 +166,6 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
 void cpl_neighbor_drain(struct cpl_exchange *exchange);
 
-/* The end of a persistent request's operation: waits until it is complete. */
-void cpl_neighbor_persistent_free(struct cpl_neighbor_op *op);
-
 /* Starts a call as MPI_Ineighbor_alltoallv of packed data; NULL with MPI's error in *result when
  * that fails. Progress unpacks what has come and frees it when it returns true. Local. */
 struct cpl_neighbor_packed *cpl_neighbor_packed_start(const struct cpl_adjacency *adjacency,

@@ -1,5 +1,6 @@
 /* Ordering the sends of neighborhood exchanges (neighbor_order.h). */
 #include "shim/exchange/neighbor_order.h"
+#include "shim/meet/agree.h"
 
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
@@ -360,7 +361,7 @@ static struct cpl_comm_state *next_served(int64_t after)
 {
     struct cpl_comm_state *found = NULL;
     for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
-        if (has_served(s) && s->serve.id > after && (!found || s->serve.id < found->serve.id))
+        if (has_served(s) && s->serve->id > after && (!found || s->serve->id < found->serve->id))
             found = s;
     return found;
 }
@@ -368,7 +369,7 @@ static struct cpl_comm_state *next_served(int64_t after)
 void cpl_neighbor_order_served(void)
 {
     struct cpl_comm_state *s = is_wanted() ? next_served(-1) : NULL;
-    for (; s; s = next_served(s->serve.id))
+    for (; s; s = next_served(s->serve->id))
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
             struct cpl_exchange *x = &s->exchanges[k];
             if (!x->served)

@@ -16,8 +16,8 @@
 #ifndef CARPOOL_NEIGHBOR_ORDER_H
 #define CARPOOL_NEIGHBOR_ORDER_H
 
+#include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
-#include "shim/plan/send_order.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,10 +4,10 @@
  * the calls of a communicator in the same order, so whoever waits for a later one waits for ranks
  * that have started the earlier ones. What is pending is advanced by every call that polls
  * (pt2pt.h). The operation of a nonblocking call is used again as soon as it is complete, its
- * request (pt2pt_requests.h) when the program has completed that. */
+ * request (requests.h) when the program has completed that. */
+#include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/pt2pt/pt2pt.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -159,7 +159,7 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
     if (!x->pending)
         return;
     LL_PREPEND2(cpl_context.first_pending, x, next_pending);
-    cpl_context_update_service();
+    cpl_progress_update();
 }
 
 void cpl_neighbor_drain(struct cpl_exchange *exchange)
@@ -168,7 +168,7 @@ void cpl_neighbor_drain(struct cpl_exchange *exchange)
     if (exchange->embedding.open)
         cpl_neighbor_embed_leave();
     while (exchange->pending)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     LL_FOREACH_SAFE(exchange->spare, op, next)
     {
         LL_DELETE(exchange->spare, op);

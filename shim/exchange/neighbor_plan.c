@@ -7,6 +7,7 @@
  * same tokens tell receivers which messages are too large to share and always go straight. */
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/agree.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -204,7 +205,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         cpl_neighbor_hand_in(&list, &input);
     }
     struct cpl_agree_output output;
-    bool agreed = cpl_agree(call->comm, &state->private_comm, &input, &output);
+    bool agreed = cpl_plan_agree(call->comm, &state->private_comm, &input, &output);
     cpl_comm_state_number(state);
     free(dst);
     free(bytes);

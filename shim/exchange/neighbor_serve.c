@@ -13,15 +13,18 @@
  * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
  * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
 #include "shim/base/log.h"
+#include "shim/carry/line.h"
+#include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/agree.h"
 #include "shim/meet/quiet.h"
 #include "shim/plan/plan_root.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
+#include "shim/state/hooks.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -121,9 +124,9 @@ static void send_tokens(const struct cpl_neighbor_call *call, const struct cpl_a
 /* The number that names the communicator: given by its first rank. */
 static void name_communicator(struct cpl_comm_state *state)
 {
-    state->serve.named = true;
-    state->serve.id = (int64_t)cpl_context.rank << 32 | cpl_context.n_serve_ids++;
-    PMPI_Ibcast(&state->serve.id, 1, MPI_INT64_T, 0, state->comm, &state->serve.request);
+    state->serve->named = true;
+    state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.n_serve_ids++;
+    PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
 }
 
 /* In a profile run plans are made and not used. */
@@ -144,7 +147,7 @@ static void count_started(void)
 static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
-    if (!state->serve.named)
+    if (!state->serve->named)
         name_communicator(state);
     x->notes = new_notes(x->adjacency);
     if (!x->notes) {
@@ -159,7 +162,7 @@ static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                         struct cpl_exchange *x)
 {
-    if (!state->serve.named)
+    if (!state->serve->named)
         name_communicator(state);
     if (!x->notes)
         x->notes = calloc(1, sizeof *x->notes);
@@ -291,9 +294,10 @@ static struct cpl_comm_state *find_candidate(void)
     struct cpl_comm_state *found = NULL;
     for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next) {
         bool in_question = false;
-        for (int k = 0; s->serve.named && k < CPL_N_NEIGHBOR_KINDS; k++)
+        for (int k = 0; s->serve->named && k < CPL_N_NEIGHBOR_KINDS; k++)
             in_question |= is_in_question(&s->exchanges[k]);
-        if (in_question && has_come(&s->serve.request) && (!found || s->serve.id < found->serve.id))
+        if (in_question && has_come(&s->serve->request) &&
+            (!found || s->serve->id < found->serve->id))
             found = s;
     }
     return found;
@@ -339,7 +343,7 @@ static struct ballot fill_ballot(const struct cpl_comm_state *host,
     if (!candidate)
         return b;
     b.able = how_able(candidate);
-    b.id = candidate->serve.id;
+    b.id = candidate->serve->id;
     b.id_negated = -b.id;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         b.started[k] = candidate->exchanges[k].started;
@@ -374,7 +378,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
                                     .most_plans = cpl_neighbor_plan_most(x)};
     struct cpl_agree_output output;
     cpl_neighbor_hand_in(&notes->list, &input);
-    return cpl_agree(state->private_comm, &state->private_comm, &input, &output) &&
+    return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
            cpl_neighbor_plan_executors(state, x, &output) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
 }
@@ -401,11 +405,11 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
             cpl_exchange_release(x);
     }
     x->served = able && x->phase == CPL_PHASE_PLANNED && promises(x);
-    x->served = x->served && cpl_away_prepare(over);
-    if (x->served && !state->serve.counted) {
-        state->serve.counted = true;
+    x->served = x->served && cpl_agree_service(over);
+    if (x->served && !state->serve->counted) {
+        state->serve->counted = true;
         cpl_context.n_served++;
-        cpl_context_update_service();
+        cpl_progress_update();
     }
     if (x->notes && x->notes->request == MPI_REQUEST_NULL) {
         free_notes(x->notes);
@@ -427,12 +431,12 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
                 cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
         served |= state->exchanges[k].served;
-    if (served || !state->serve.counted)
+    if (served || !state->serve->counted)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
-    state->serve.counted = false;
+    state->serve->counted = false;
     cpl_context.n_served--;
-    cpl_context_update_service();
+    cpl_progress_update();
 }
 
 /* Decides about candidates as long as all ranks have the same; *any: there was one. Returns false
@@ -481,7 +485,7 @@ static void review(MPI_Comm over, const struct cpl_pace *pace)
 
 static void meet(MPI_Comm comm, struct cpl_comm_state *state)
 {
-    struct cpl_serve *s = &state->serve;
+    struct cpl_serve *s = state->serve;
     bool any;
     if (s->n_collectives == s->next_power) {
         int64_t longest = s->met_any || cpl_context.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
@@ -505,16 +509,16 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (!state || state->inter || state->size < 2 || !may_be_planned(state))
         return;
-    struct cpl_serve *s = &state->serve;
+    struct cpl_serve *s = state->serve;
     if (s->next_round == 0)
         s->next_round = s->next_power = FIRST_ROUND;
     bool paced = cpl_context.n_started > 0;
-    if (state->pt2pt.embed.tried)
+    if (state->line->embed.tried)
         s->pace.n = cpl_context.n_started; /* it says nothing of the others */
     if (paced)
         cpl_pace_note(&s->pace, cpl_context.n_started, cpl_context.n_carried > s->n_carried,
                       PMPI_Wtime());
-    state->pt2pt.embed.tried = false;
+    state->line->embed.tried = false;
     s->n_carried = cpl_context.n_carried;
     if (++s->n_collectives < s->next_round)
         return;
@@ -526,7 +530,7 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
 /* Completes what was started for an agreement. Collective. */
 static void forget_notes(struct cpl_comm_state *state)
 {
-    cpl_collective_waitall(1, &state->serve.request, MPI_STATUSES_IGNORE);
+    cpl_collective_waitall(1, &state->serve->request, MPI_STATUSES_IGNORE);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &state->exchanges[k];
         if (x->notes)
@@ -537,24 +541,58 @@ static void forget_notes(struct cpl_comm_state *state)
     }
 }
 
-void cpl_neighbor_before_free(MPI_Comm comm)
+static void before_free(struct cpl_comm_state *state)
 {
-    struct cpl_comm_state *state = cpl_context.first_state;
-    if (cpl_context.n_serve_ids == 0 && cpl_context.n_served == 0)
-        return;
-    while (state && state->comm != comm)
-        state = state->next;
-    if (!state)
-        return;
-    if (state->serve.named)
+    if (state->serve->named)
         forget_notes(state);
-    if (!state->serve.counted)
+    if (!state->serve->counted)
         return;
-    state->serve.left = cpl_context.active && state->n_persistent > 0 &&
-                        !cpl_agree_all(state->private_comm, state->n_left == 0);
-    if (state->serve.left)
+    state->kept = cpl_context.active && state->n_persistent > 0 &&
+                  !cpl_agree_all(state->private_comm, state->n_left == 0);
+    if (state->kept)
         return;
-    state->serve.counted = false;
+    state->serve->counted = false;
     cpl_context.n_served--;
-    cpl_context_update_service();
+    cpl_progress_update();
 }
+
+static bool begin(struct cpl_comm_state *state)
+{
+    state->serve = calloc(1, sizeof *state->serve);
+    state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges);
+    if (!state->serve || !state->exchanges)
+        return false;
+    state->serve->request = MPI_REQUEST_NULL;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &state->exchanges[k];
+        *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
+                                   .first_tag = k * CPL_NEIGHBOR_TAGS,
+                                   .adjacency = k < CPL_ALLTOALLV ? &state->adjacency : &x->own};
+    }
+    return true;
+}
+
+static void end(struct cpl_comm_state *state)
+{
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        cpl_exchange_end(&state->exchanges[k], state);
+}
+
+static int64_t quiet(const struct cpl_comm_state *state)
+{
+    const struct cpl_serve *s = state->serve;
+    return s->next_round > 0 ? s->next_round - s->n_collectives - 1 : INT64_MAX;
+}
+
+static void passed(struct cpl_comm_state *state, int64_t n)
+{
+    state->serve->n_collectives += n;
+}
+
+const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
+                                             .begin = begin,
+                                             .before_free = before_free,
+                                             .end = end,
+                                             .poll = cpl_neighbor_poll,
+                                             .quiet = quiet,
+                                             .passed = passed};

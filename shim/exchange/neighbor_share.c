@@ -1,5 +1,6 @@
 /* Learned duplicates (neighbor_share.h). */
 #include "shim/exchange/neighbor_share.h"
+#include "shim/meet/agree.h"
 
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
@@ -382,7 +383,7 @@ static bool share(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         .dst = rows.dst,
         .bytes = rows.bytes,
         .payload_class = rows.class_};
-    bool done = cpl_agree(call->comm, &state->private_comm, &input, &agreed);
+    bool done = cpl_plan_agree(call->comm, &state->private_comm, &input, &agreed);
     free_rows(&rows);
     if (!done)
         return false;

@@ -11,7 +11,6 @@
 #ifndef CARPOOL_QUIET_H
 #define CARPOOL_QUIET_H
 
-#include "shim/exchange/neighbor.h"
 #include "shim/state/comm_state.h"
 
 /* The state of a communicator when calls on it may pass; else NULL. Local. */
@@ -23,6 +22,21 @@ static inline struct cpl_comm_state *cpl_quiet_state(MPI_Comm comm)
         return NULL;
     return recent->state;
 }
+
+/* Grants: take ends one and returns how many calls have passed; give grants anew. */
+static inline int64_t cpl_quiet_take(struct cpl_quiet *quiet)
+{
+    int64_t n = quiet->granted - quiet->left;
+    quiet->granted = quiet->left = 0;
+    return n;
+}
+
+static inline void cpl_quiet_give(struct cpl_quiet *quiet, int64_t n)
+{
+    quiet->granted = quiet->left = n > 0 ? n : 0;
+}
+
+#define CPL_QUIET_MOST (1 << 20)
 
 /* Whether a collective on comm passes. Local. */
 static inline bool cpl_quiet_collective(MPI_Comm comm)
@@ -44,24 +58,6 @@ static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
     return true;
 }
 
-/* Whether a call of an exchange passes: it is MPI's. Local. */
-static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
-{
-    struct cpl_comm_state *state = cpl_quiet_state(call->comm);
-    struct cpl_exchange *last = cpl_context.last_exchange;
-    if (!state || cpl_context.first_pending || cpl_context.timed_exchange)
-        return false;
-    if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
-        return true;
-    struct cpl_exchange *x = &state->exchanges[call->kind];
-    bool learned = !last || last == x->before || last->order.next.changes > CPL_VARIED;
-    if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
-        return false;
-    x->quiet.left--;
-    cpl_context.last_exchange = x->after;
-    return true;
-}
-
 /* Brings the counters of a communicator up to date and ends its grant; then grants as many
  * collectives as nothing is to be done at. Local. */
 void cpl_quiet_settle_collectives(struct cpl_comm_state *state);
@@ -69,10 +65,5 @@ void cpl_quiet_grant_collectives(MPI_Comm comm);
 
 /* Ends the grants of all communicators: their collectives matter from now on. Local. */
 void cpl_quiet_end_all(void);
-
-/* The same of an exchange, whose call at hand MPI carries; not while it is still being learned what
- * it follows. Local. */
-void cpl_quiet_settle(struct cpl_exchange *exchange);
-void cpl_quiet_grant(struct cpl_exchange *exchange);
 
 #endif

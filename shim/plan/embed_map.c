@@ -1,9 +1,11 @@
 /* Points of ranks in reductions (embed_map.h). */
 #include "shim/plan/embed_map.h"
+#include "shim/carry/line.h"
+#include "shim/meet/agree.h"
 
 #include "planner/hypercube.h"
 #include "shim/base/log.h"
-#include "shim/plan/agree.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
@@ -146,7 +148,7 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages)
     desk.root = cpl_agree_root(comm, state->rank);
     if (cpl_agree_all(comm, open_desk(&desk) && (n == 0 || messages)) &&
         find_points(comm, &desk, n, messages)) {
-        state->pt2pt.embed.points = desk.points;
+        state->line->embed.points = desk.points;
         desk.points = NULL;
     }
     close_desk(&desk);

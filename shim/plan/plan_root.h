@@ -7,7 +7,7 @@
 #include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
-#include "shim/plan/agree.h"
+#include "shim/plan/plan_agree.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
  * on one rank is followed by one in which all learn of it. */
 #include "shim/base/log.h"
-#include "shim/calls/pt2pt_messages.h"
+#include "shim/carry/messages.h"
+#include "shim/meet/agree.h"
 #include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
@@ -26,9 +27,9 @@ static void plan_nothing(struct cpl_pt2pt *p)
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
 {
-    cpl_pt2pt_close_batch(&state->pt2pt);
-    cpl_notes_free(&state->pt2pt.notes);
-    state->pt2pt.phase = CPL_PT2PT_ALONE;
+    cpl_pt2pt_close_batch(state->pt2pt);
+    cpl_notes_free(&state->pt2pt->notes);
+    state->pt2pt->phase = CPL_PT2PT_ALONE;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
@@ -42,12 +43,12 @@ static bool is_profiled(const struct cpl_pt2pt *p)
 /* No more is expected of learning. On all ranks. */
 static void end_learning(struct cpl_comm_state *state)
 {
-    if (!is_profiled(&state->pt2pt)) {
+    if (!is_profiled(state->pt2pt)) {
         stop_learning(state);
         return;
     }
-    state->pt2pt.sampled = true;
-    cpl_notes_free(&state->pt2pt.notes);
+    state->pt2pt->sampled = true;
+    cpl_notes_free(&state->pt2pt->notes);
 }
 
 /* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
@@ -64,7 +65,7 @@ static int why_unable(const struct cpl_pt2pt *p)
  * for good, learning stops. */
 static bool all_able(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     int most = 0;
     for (int k = 0; k < p->n_signatures; k++)
         if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
@@ -89,7 +90,7 @@ static bool all_able(struct cpl_comm_state *state)
 /* Whether every message that was started has its receive. */
 static bool everything_fits(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     size_t n = (size_t)state->size;
     struct cpl_pair_count *came = calloc(n, sizeof *came);
     bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
@@ -138,7 +139,7 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
 static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
                           int number, struct slices *slices)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_left_exchange left = {.hash = exchanges->found[number].hash,
                                      .tag = exchanges->tag[number],
                                      .ordinal = exchanges->ordinal[number],
@@ -163,7 +164,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     }
     input.dst = dst;
     input.bytes = bytes;
-    bool agreed = cpl_agree(state->comm, &state->private_comm, &input, &output);
+    bool agreed = cpl_plan_agree(state->comm, &state->private_comm, &input, &output);
     cpl_comm_state_number(state);
     free(dst);
     free(bytes);
@@ -206,20 +207,20 @@ static bool rides_in_any_order(const struct cpl_pt2pt *p, const struct slices *s
 /* Takes over the plans. Local. */
 static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     p->n_plans = slices->n;
     p->summary = calloc((size_t)slices->n, sizeof *p->summary);
     ready = ready && p->summary && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)
-            plan = cpl_rides_add_plan(&p->rides, slices->words[k], slices->n_words[k]);
+            plan = cpl_rides_add_plan(&p->line->rides, slices->words[k], slices->n_words[k]);
         else
             free(slices->words[k]);
         ready = ready && plan == k;
         p->embeds[k] = embeds(&slices->summary[k]);
         p->only_embeds[k] = !pays_alone(&slices->summary[k]);
-        p->embed.on |= p->embeds[k];
+        p->line->embed.on |= p->embeds[k];
         if (p->summary)
             p->summary[k] = slices->summary[k];
     }
@@ -255,12 +256,12 @@ static int64_t *list_riding(const struct cpl_pt2pt *p, const struct cpl_exchange
 static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
                       const struct slices *slices)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
+    const struct cpl_pt2pt *p = state->pt2pt;
     bool any = false;
     int n;
     for (int plan = 0; plan < slices->n; plan++)
         any |= rides_in_any_order(p, slices, plan);
-    if (!any || p->embed.points)
+    if (!any || p->line->embed.points)
         return;
     int64_t *messages = list_riding(p, exchanges, slices, state->rank, &n);
     cpl_embed_map(state, n, messages);
@@ -271,9 +272,9 @@ static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *
 static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
                    struct slices *slices)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    bool prepared = cpl_away_prepare(state->private_comm);
-    bool ready = add_plans(state, cpl_pt2pt_manage(state) && prepared, slices);
+    struct cpl_pt2pt *p = state->pt2pt;
+    bool prepared = cpl_agree_service(state->private_comm);
+    bool ready = add_plans(state, cpl_line_manage(state) && prepared, slices);
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->signature[exchanges->signature[k]].planned = true;
@@ -284,13 +285,14 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         cpl_pt2pt_learn_order(state);
         cpl_pt2pt_order_sends(state);
         p->phase = CPL_PT2PT_MANAGED;
+        p->line->managed = true;
         p->reason = CPL_LEFT_NOT;
-        cpl_pt2pt_link(state);
+        cpl_line_link(state);
         return;
     }
     plan_nothing(p);
     p->phase = CPL_PT2PT_ALONE;
-    cpl_pt2pt_close(state);
+    cpl_line_close(state);
 }
 
 /* Plans what recurs. Collective; returns in how many exchanges that is. */
@@ -311,19 +313,19 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
     struct slices slices = {.n = 0};
     if (!all_able(state))
         return true;
-    state->pt2pt.reason = CPL_LEFT_UNMATCHED;
+    state->pt2pt->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
-    if (state->pt2pt.n_retries == 0 && ++state->pt2pt.n_vain >= MOST_VAIN && !fits)
+    if (state->pt2pt->n_retries == 0 && ++state->pt2pt->n_vain >= MOST_VAIN && !fits)
         end_learning(state);
     if (!fits)
         return false;
-    state->pt2pt.reason = CPL_LEFT_NO_GAIN;
+    state->pt2pt->reason = CPL_LEFT_NO_GAIN;
     int n = plan_all(state, &slices);
-    if (slices.n == 0 && state->pt2pt.n_vain >= MOST_VAIN)
+    if (slices.n == 0 && state->pt2pt->n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
-                state->size, n, state->pt2pt.phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+                state->size, n, state->pt2pt->phase == CPL_PT2PT_MANAGED ? slices.n : 0);
     return true;
 }
 
@@ -338,9 +340,9 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
 
 static bool is_busy(const struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
-    return !cpl_match_is_idle(&p->match) || p->synchronous || p->batch.n > 0 || p->following ||
-           cpl_pt2pt_has_taken(state);
+    const struct cpl_pt2pt *p = state->pt2pt;
+    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
+           p->following || cpl_pt2pt_has_taken(state);
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
@@ -370,10 +372,11 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     enum { LATE, IN_TIME, RODE, WALKED, N };
     enum { BEFORE, SINCE, N_TIMES };
-    int64_t mine[N] = {p->rides.late, p->rides.in_time, p->n_rode, p->n_walked}, all[N] = {0};
+    int64_t mine[N] = {p->line->rides.late, p->line->rides.in_time, p->n_rode, p->n_walked},
+            all[N] = {0};
     double times[N_TIMES] = {[BEFORE] = cpl_samples_median(&p->pace.before),
                              [SINCE] = cpl_samples_median(&p->pace.since)};
     if (cpl_collective_Allreduce(mine, all, N, MPI_INT64_T, MPI_SUM, state->comm) != MPI_SUCCESS ||
@@ -392,7 +395,7 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
 
 void cpl_pt2pt_review(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(state);
     if (!p->given_up && fault == CPL_LEFT_NOT)
         return;
@@ -400,7 +403,7 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     cpl_pt2pt_give_up(p, fault);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
-    cpl_pt2pt_drain(state);
+    cpl_line_drain(state);
     if (cpl_agree_all(state->private_comm, !is_busy(state)))
         cpl_pt2pt_unmanage(state);
 }

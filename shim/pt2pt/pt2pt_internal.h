@@ -3,15 +3,12 @@
 #define CARPOOL_PT2PT_INTERNAL_H
 
 #include "shim/base/samples.h"
-#include "shim/carry/embed.h"
-#include "shim/carry/match.h"
-#include "shim/carry/rides.h"
-#include "shim/exchange/neighbor_embed.h"
+#include "shim/carry/line.h"
 #include "shim/meet/pace.h"
-#include "shim/plan/agree.h"
-#include "shim/plan/pt2pt_exchanges.h"
-#include "shim/plan/send_order.h"
+#include "shim/meet/send_order.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/pt2pt/pt2pt_exchanges.h"
 #include "shim/pt2pt/pt2pt_profile.h"
 
 #include <mpi.h>
@@ -83,6 +80,7 @@ struct cpl_pt2pt_order {
 
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
+    struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
     bool started;           /* there has been a message: the arrays below are there */
     bool given_up;          /* managed, but nothing is rerouted any more */
@@ -109,14 +107,7 @@ struct cpl_pt2pt {
     struct cpl_left_exchanges left;  /* to MPI */
     struct cpl_pace pace;            /* by batches, until the plans are given up */
     enum cpl_embed_verdict reducing; /* of a small reduction that is being entered */
-    /* Managed, or with riders: */
-    struct cpl_rides rides;
-    struct cpl_embed embed;
-    struct cpl_riders riders;
-    bool linked; /* in cpl_context.first_managed */
-    struct cpl_comm_state *next_managed;
     /* Managed: */
-    struct cpl_match match;
     struct cpl_cycle cycle;               /* of this rank's batches */
     bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions; alike */
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
@@ -126,19 +117,8 @@ struct cpl_pt2pt {
     int n_following;                 /* so many have */
     int following_step;              /* of the cycle */
     int following_plan;
-    uint32_t *next_number; /* per rank: of the next message to it */
     int n_plans;
-    struct cpl_plan_summary *summary;    /* per plan */
-    struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
-};
-
-/* A send that is complete when its message has been matched. */
-struct cpl_synchronous {
-    struct cpl_synchronous *prev, *next;
-    int dest;
-    uint32_t number;
-    bool done;
-    bool abandoned; /* nobody waits for it */
+    struct cpl_plan_summary *summary; /* per plan */
 };
 
 /* pt2pt_learn.c */
@@ -170,13 +150,6 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
-/* Begins to receive rides, unless that has begun; false when memory ran out. Then link: the
- * communicator is polled. Close ends both, unless something is left that needs them; nothing may be
- * under way. On all ranks alike. */
-bool cpl_pt2pt_open(struct cpl_comm_state *state);
-void cpl_pt2pt_link(struct cpl_comm_state *state);
-void cpl_pt2pt_close(struct cpl_comm_state *state);
-bool cpl_pt2pt_manage(struct cpl_comm_state *state);
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
 
 /* Following: while a batch is as learned its segments are put into the plan's rides as they are
@@ -187,11 +160,12 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
-bool cpl_pt2pt_batch_waits(struct cpl_pt2pt *p);    /* for a reduction, and is complete */
-void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p); /* it rides in one */
-void cpl_pt2pt_abandon(struct cpl_pt2pt *p);        /* what is being followed ends before its end */
-void cpl_pt2pt_drain(struct cpl_comm_state *state);
-void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */
+void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* what is being followed ends before its end */
+/* For the part's table (state/hooks.h). */
+bool cpl_pt2pt_begin(struct cpl_comm_state *state);
 void cpl_pt2pt_end(struct cpl_comm_state *state);
+void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking);
+
+void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */
 
 #endif

@@ -25,7 +25,7 @@ uint64_t cpl_pt2pt_hash(int a, int b)
 
 bool cpl_pt2pt_start(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (p->started)
         return true;
     p->sent = calloc((size_t)state->size, sizeof *p->sent);
@@ -93,7 +93,7 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
 
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
         return;
     p->sent[dest].n++;
@@ -112,7 +112,7 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
 
 void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
         return;
     if (source < 0 || source >= state->size || tag < 0) {
@@ -261,7 +261,7 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (p->open)
         cpl_context.n_open_batches--;
     cpl_profile_finish(p);
@@ -277,6 +277,6 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->batch.tag);
     free(p->batch.bytes);
     free(p->batch.segments);
-    free(p->next_number);
+    free(p->line->next_number);
     free(p->summary);
 }

@@ -1,139 +1,14 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
 #include "shim/base/log.h"
+#include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
-#include "shim/wait/pt2pt_requests.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-
-/* The send whose message has been matched is complete. */
-static void acknowledged(struct cpl_pt2pt *p, int dest, uint32_t number)
-{
-    struct cpl_synchronous *s, *next;
-    DL_FOREACH_SAFE(p->synchronous, s, next)
-    {
-        if (s->dest != dest || s->number != number)
-            continue;
-        DL_DELETE(p->synchronous, s);
-        s->done = true;
-        if (s->abandoned)
-            free(s);
-        return;
-    }
-}
-
-static void acknowledge(void *context, const struct cpl_segment *segment)
-{
-    struct cpl_comm_state *state = context;
-    struct cpl_segment answer = {.source = state->rank,
-                                 .dest = segment->source,
-                                 .number = segment->number,
-                                 .flags = CPL_SEGMENT_ACKNOWLEDGES,
-                                 .slot = CPL_NO_SLOT};
-    if (segment->source == state->rank)
-        acknowledged(&state->pt2pt, state->rank, segment->number);
-    else
-        cpl_rides_send(&state->pt2pt.rides, answer.dest, (const unsigned char *)&answer,
-                       sizeof answer, 1);
-}
-
-static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
-{
-    struct cpl_comm_state *state = context;
-    if (segment->flags & CPL_SEGMENT_NEIGHBOR)
-        cpl_match_deliver(&state->pt2pt.riders.match, segment, payload);
-    else if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
-        acknowledged(&state->pt2pt, segment->source, segment->number);
-    else
-        cpl_match_deliver(&state->pt2pt.match, segment, payload);
-}
-
-static void reduction(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
-                      size_t n)
-{
-    cpl_embed_arrived(context, number, step, bytes, n);
-}
-
-static void drop(void *context, struct cpl_receive *receive)
-{
-    (void)context;
-    cpl_request_drop(receive);
-}
-
-/* The program hears of it by its error handler, whose default ends it. */
-static void lost(void *context)
-{
-    const struct cpl_comm_state *state = context;
-    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-}
-
-bool cpl_pt2pt_open(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->rides.receive)
-        return true;
-    if (state->private_comm == MPI_COMM_NULL)
-        return false;
-    p->rides.deliver = deliver;
-    p->rides.reduction = reduction;
-    p->rides.context = state;
-    p->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
-    return cpl_rides_init(&p->rides, state->private_comm, (double)cpl_context.settings.hold * 1e-6);
-}
-
-void cpl_pt2pt_link(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->linked)
-        return;
-    p->linked = true;
-    p->next_managed = cpl_context.first_managed;
-    cpl_context.first_managed = state;
-    cpl_context.n_managed++;
-    cpl_comm_state_forget_recent();
-    cpl_context_update_service();
-}
-
-static void unlink_managed(struct cpl_comm_state *state)
-{
-    struct cpl_comm_state **at = &cpl_context.first_managed;
-    if (!state->pt2pt.linked)
-        return;
-    while (*at != state)
-        at = &(*at)->pt2pt.next_managed;
-    *at = state->pt2pt.next_managed;
-    state->pt2pt.linked = false;
-    cpl_context.n_managed--;
-    cpl_context_update_service();
-}
-
-void cpl_pt2pt_close(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = &state->pt2pt;
-    if (p->phase == CPL_PT2PT_MANAGED || p->riders.open)
-        return;
-    unlink_managed(state);
-    cpl_rides_free(&p->rides);
-    cpl_embed_free(&p->embed);
-}
-
-bool cpl_pt2pt_manage(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = &state->pt2pt;
-    if (!cpl_pt2pt_open(state) ||
-        !cpl_match_init(&p->match, state->size, state->private_comm, CPL_STRAIGHT_TAG))
-        return false;
-    p->match.acknowledge = acknowledge;
-    p->match.drop = drop;
-    p->match.lost = lost;
-    p->match.context = state;
-    p->next_number = calloc((size_t)state->size, sizeof *p->next_number);
-    return p->next_number;
-}
 
 /* The place of a destination among a signature's, without the rank itself. */
 static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
@@ -144,16 +19,16 @@ static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
 
 static void flush_planned(struct cpl_comm_state *state, const struct cpl_signature *s, int plan)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    cpl_rides_begin(&p->rides, plan);
+    struct cpl_pt2pt *p = state->pt2pt;
+    cpl_rides_begin(&p->line->rides, plan);
     for (size_t at = 0; at < p->batch.used;) {
         struct cpl_segment segment;
         memcpy(&segment, p->batch.segments + at, sizeof segment);
-        cpl_rides_put(&p->rides, plan, payload_of(s, state->rank, segment.dest), &segment,
+        cpl_rides_put(&p->line->rides, plan, payload_of(s, state->rank, segment.dest), &segment,
                       p->batch.segments + at + sizeof segment);
         at += cpl_segment_bytes(&segment);
     }
-    cpl_rides_end(&p->rides, plan);
+    cpl_rides_end(&p->line->rides, plan);
     p->n_batches_planned++;
 }
 
@@ -167,7 +42,7 @@ static void flush_alone(struct cpl_pt2pt *p)
         struct cpl_segment segment;
         memcpy(&segment, p->batch.segments + at, sizeof segment);
         if (n > 0 && segment.dest != dest) {
-            cpl_rides_send(&p->rides, dest, p->batch.segments + begin, at - begin, n);
+            cpl_rides_send(&p->line->rides, dest, p->batch.segments + begin, at - begin, n);
             begin = at;
             n = 0;
         }
@@ -176,7 +51,7 @@ static void flush_alone(struct cpl_pt2pt *p)
         at += cpl_segment_bytes(&segment);
     }
     if (n > 0)
-        cpl_rides_send(&p->rides, dest, p->batch.segments + begin, at - begin, n);
+        cpl_rides_send(&p->line->rides, dest, p->batch.segments + begin, at - begin, n);
 }
 
 /* Of so many times that a signature was followed, one may have been for nothing. */
@@ -184,7 +59,7 @@ static void flush_alone(struct cpl_pt2pt *p)
 
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     for (int k = 0; k < p->n_signatures; k++) {
         struct cpl_signature *s = &p->signature[k];
         int step = s->planned ? cpl_cycle_find(&p->cycle, k) : -1;
@@ -240,7 +115,7 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
     p->following_plan = p->cycle.step[step].plan;
     p->n_following = 0;
     cpl_context.n_open_batches++;
-    cpl_rides_begin(&p->rides, p->following_plan);
+    cpl_rides_begin(&p->line->rides, p->following_plan);
     return true;
 }
 
@@ -249,14 +124,14 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
 {
     struct cpl_signature *s = p->following;
     int result = MPI_SUCCESS;
-    if (segment->dest != p->rides.rank)
-        result = cpl_rides_put_span(&p->rides, p->following_plan,
+    if (segment->dest != p->line->rides.rank)
+        result = cpl_rides_put_span(&p->line->rides, p->following_plan,
                                     s->message[p->n_following].payload, segment, span);
     if (result != MPI_SUCCESS)
         cpl_pt2pt_abandon(p);
     if (result != MPI_SUCCESS || ++p->n_following < s->n)
         return result;
-    cpl_rides_end(&p->rides, p->following_plan);
+    cpl_rides_end(&p->line->rides, p->following_plan);
     cpl_cycle_take(&p->cycle, p->following_step);
     p->following = NULL;
     s->n_followed++;
@@ -271,7 +146,7 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     struct cpl_signature *s = p->following;
     if (!s)
         return;
-    cpl_rides_abandon(&p->rides, p->following_plan);
+    cpl_rides_abandon(&p->line->rides, p->following_plan);
     if (++s->n_abandoned * FOLLOWED_SHARE > s->n_followed)
         s->follows = false;
     p->following = NULL;
@@ -310,7 +185,7 @@ static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
 
 void cpl_pt2pt_flush(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     cpl_pt2pt_abandon(p);
     if (p->batch.n == 0)
         return;
@@ -326,7 +201,7 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     batch_has_left(p);
 }
 
-bool cpl_pt2pt_batch_waits(struct cpl_pt2pt *p)
+static bool batch_waits(struct cpl_pt2pt *p)
 {
     const struct cpl_signature *s = NULL;
     if (p->batch.n > 0)
@@ -334,7 +209,7 @@ bool cpl_pt2pt_batch_waits(struct cpl_pt2pt *p)
     return s && s->waits;
 }
 
-void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p)
+static void batch_embedded(struct cpl_pt2pt *p)
 {
     if (p->batch.n == 0)
         return;
@@ -347,36 +222,21 @@ void cpl_pt2pt_batch_embedded(struct cpl_pt2pt *p)
     batch_has_left(p);
 }
 
-/* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
- * received as sent, and nothing new (Mattern's four counters; one count could be taken while a ride
- * that one rank has sent on balances one that another has not). Collective. */
-void cpl_pt2pt_drain(struct cpl_comm_state *state)
+/* The batch becomes the cargo of a reduction: all of it, or when the reduction does not block what
+ * waits for one. While the communicator is learning it has gone to MPI. */
+void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    int64_t before[2] = {-1, -1}, all[2] = {0, 0};
-    bool quiet = false;
-    cpl_embed_finish(state);
-    if (p->phase == CPL_PT2PT_MANAGED)
-        cpl_pt2pt_flush(state);
-    while (cpl_context.buffered.first)
-        cpl_pt2pt_poll();
-    while (!quiet) {
-        MPI_Request request;
-        do {
-            cpl_rides_release(&p->rides);
-            cpl_embed_release(state, true);
-        } while (cpl_rides_poll(&p->rides));
-        int64_t mine[2] = {p->rides.sent, p->rides.received};
-        if (PMPI_Iallreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm, &request) !=
-            MPI_SUCCESS)
-            return;
-        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
-        quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
-        memcpy(before, all, sizeof before);
+    struct cpl_pt2pt *p = state->pt2pt;
+    if (p->phase != CPL_PT2PT_MANAGED || (!blocking && !batch_waits(p)))
+        return;
+    for (size_t at = 0; at < p->batch.used;) {
+        struct cpl_segment head;
+        memcpy(&head, p->batch.segments + at, sizeof head);
+        cpl_embed_take(p->line, p->batch.segments + at);
+        at += cpl_segment_bytes(&head);
+        p->line->embed.n_segments++;
     }
-    while (cpl_match_has_straight(&p->match) ||
-           cpl_match_has_straight(&p->riders.match)) /* nobody looks for them afterwards */
-        cpl_pt2pt_poll();
+    batch_embedded(p);
 }
 
 /* What is told of plan k's order. */
@@ -397,10 +257,10 @@ static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
 
 static void report(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
-    const struct cpl_embed *embed = &p->embed;
-    int64_t mine[] = {p->rides.forwarded, p->n_batches, p->n_batches_planned, embed->n_segments,
-                      embed->n_late};
+    struct cpl_pt2pt *p = state->pt2pt;
+    const struct cpl_embed *embed = &p->line->embed;
+    int64_t mine[] = {p->line->rides.forwarded, p->n_batches, p->n_batches_planned,
+                      embed->n_segments, embed->n_late};
     int64_t all[sizeof mine / sizeof *mine] = {0}, sends = 0;
     cpl_collective_Reduce(mine, all, sizeof mine / sizeof *mine, MPI_INT64_T, MPI_SUM, 0,
                           state->private_comm);
@@ -428,18 +288,19 @@ static void report(struct cpl_comm_state *state)
 
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (cpl_report_is_wanted())
         report(state);
     p->phase = CPL_PT2PT_ALONE;
-    cpl_match_free(&p->match);
-    cpl_pt2pt_close(state);
+    p->line->managed = false;
+    cpl_match_free(&p->line->match);
+    cpl_line_close(state);
 }
 
 /* What the first rank sent by MPI, and why. */
 static void report_left_alone(const struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
+    const struct cpl_pt2pt *p = state->pt2pt;
     if (state->rank != 0 || !p->started || p->n_plans > 0 || p->left.n > 0)
         return;
     struct cpl_record r = {.kind = CPL_KIND_PT2PT,
@@ -450,17 +311,27 @@ static void report_left_alone(const struct cpl_comm_state *state)
     cpl_report_add(&r);
 }
 
+bool cpl_pt2pt_begin(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt = calloc(1, sizeof *p);
+    if (!p)
+        return false;
+    p->line = state->line;
+    /* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
+     * managed, and so which form of a collective they use (collective.h). */
+    if (state->inter || state->size < 2 || state->size != cpl_context.size)
+        p->phase = CPL_PT2PT_ALONE;
+    return true;
+}
+
 void cpl_pt2pt_end(struct cpl_comm_state *state)
 {
     if (cpl_report_is_wanted())
         report_left_alone(state);
     cpl_profile_report(state);
-    if (state->pt2pt.linked) {
-        cpl_neighbor_embed_end_all(state);
-        cpl_pt2pt_drain(state);
-    }
-    if (state->pt2pt.phase == CPL_PT2PT_MANAGED)
+    if (state->line->linked)
+        cpl_line_drain(state);
+    if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_unmanage(state);
-    cpl_neighbor_embed_close(state);
     cpl_pt2pt_free(state);
 }

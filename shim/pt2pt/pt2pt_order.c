@@ -2,6 +2,7 @@
  * first the combined messages to ranks that send most in the exchange that comes next. Which one
  * that is, the cycles of the ranks say (cycle.h). */
 #include "shim/base/log.h"
+#include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
@@ -24,7 +25,7 @@ static int find_next(const struct cpl_cycle *cycle, int plan)
 /* Which plan follows each, by most ranks; CPL_NO_PLAN: none. The same on all ranks. Collective. */
 static bool agree_on_next(const struct cpl_comm_state *state, int *next)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
+    const struct cpl_pt2pt *p = state->pt2pt;
     int32_t mine[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS] = {{0}},
             all[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS];
     for (int k = 0; k < p->n_plans; k++) {
@@ -53,13 +54,13 @@ static bool agree_on_next(const struct cpl_comm_state *state, int *next)
  * when memory ran out on one. Collective. */
 static int32_t *gather_sends(const struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = &state->pt2pt;
+    const struct cpl_pt2pt *p = state->pt2pt;
     int n = 2 * p->n_plans;
     int32_t mine[2 * CPL_MAX_RIDE_PLANS];
     int32_t *all = calloc((size_t)state->size * (size_t)n, sizeof *all);
     for (int k = 0; k < p->n_plans; k++) {
-        mine[2 * k] = cpl_rides_n_sends(&p->rides, k);
-        mine[2 * k + 1] = mine[2 * k] - cpl_rides_first_sends(&p->rides, k, NULL);
+        mine[2 * k] = cpl_rides_n_sends(&p->line->rides, k);
+        mine[2 * k + 1] = mine[2 * k] - cpl_rides_first_sends(&p->line->rides, k, NULL);
     }
     if (cpl_agree_all(state->private_comm, all) &&
         cpl_collective_Allgather(mine, n, MPI_INT32_T, all, n, MPI_INT32_T, state->private_comm) ==
@@ -72,22 +73,22 @@ static int32_t *gather_sends(const struct cpl_comm_state *state)
 /* Orders plan k before plan `next`. Collective. */
 static void order_plan(struct cpl_comm_state *state, int k, int next, const int32_t *all)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_send_order sends;
     struct cpl_order_units units;
     int n_words = 2 * p->n_plans;
-    bool ready =
-        cpl_send_order_make(&sends, state->rank, state->size, cpl_rides_n_sends(&p->rides, k));
+    bool ready = cpl_send_order_make(&sends, state->rank, state->size,
+                                     cpl_rides_n_sends(&p->line->rides, k));
     if (cpl_agree_all(state->private_comm, ready)) {
         for (int i = 0; i < state->size; i++)
             sends.key[i] = all[i * n_words + 2 * next] + all[i * n_words + 2 * k + 1];
-        sends.n = sends.n_given = cpl_rides_first_sends(&p->rides, k, sends.to);
+        sends.n = sends.n_given = cpl_rides_first_sends(&p->line->rides, k, sends.to);
         for (int m = 0; m < sends.n; m++) {
             sends.given[m] = sends.to[m];
             sends.weight[m] = 1;
         }
         if (cpl_send_order_find(state->private_comm, &sends, &units)) {
-            cpl_rides_set_order(&p->rides, k, sends.order);
+            cpl_rides_set_order(&p->line->rides, k, sends.order);
             p->order[k] = (struct cpl_pt2pt_order){true, next, units};
         }
     }
@@ -96,7 +97,7 @@ static void order_plan(struct cpl_comm_state *state, int k, int next, const int3
 
 void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     int next[CPL_MAX_RIDE_PLANS];
     for (int k = 0; k < CPL_MAX_RIDE_PLANS; k++)
         p->order[k].found = false;

@@ -1,5 +1,7 @@
 /* Point-to-point exchanges that stay with MPI (pt2pt_profile.h). */
 #include "shim/pt2pt/pt2pt_profile.h"
+#include "shim/meet/agree.h"
+#include "shim/pt2pt/pt2pt_internal.h"
 
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
@@ -24,7 +26,7 @@ static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exc
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                      enum cpl_embed_verdict reduced)
 {
-    const struct cpl_left_exchanges *left = &state->pt2pt.left;
+    const struct cpl_left_exchanges *left = &state->pt2pt->left;
     int k = find(left, exchange);
     if (k < 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
         return k >= 0;
@@ -45,7 +47,7 @@ static void add_earlier(const struct cpl_left_exchanges *left, int k,
 void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                       const struct cpl_plan_summary *summary)
 {
-    struct cpl_left_exchanges *left = &state->pt2pt.left;
+    struct cpl_left_exchanges *left = &state->pt2pt->left;
     struct cpl_plan_summary told = *summary;
     int k = find(left, exchange);
     if (k < 0 && left->n == CPL_MOST_LEFT)
@@ -78,7 +80,7 @@ void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *ex
 
 void cpl_profile_report(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_left_exchanges *left = &p->left;
     double mine[2 * CPL_MOST_LEFT] = {0}, most[2 * CPL_MOST_LEFT] = {0}; /* calls, seconds */
     if (left->n == 0 || state->private_comm == MPI_COMM_NULL || !cpl_report_is_wanted())

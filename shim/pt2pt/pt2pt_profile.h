@@ -4,7 +4,7 @@
 #ifndef CARPOOL_PT2PT_PROFILE_H
 #define CARPOOL_PT2PT_PROFILE_H
 
-#include "shim/plan/agree.h"
+#include "shim/plan/plan_agree.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -35,14 +35,6 @@ struct cpl_left_exchanges {
     int n;
     struct cpl_left_exchange exchange[CPL_MOST_LEFT];
     struct cpl_plan_summary *summary; /* n of them, for a report, on the first rank; else NULL */
-};
-
-/* A batch whose time is taken: from its first message to the end of the last call that waited
- * before something else was sent. */
-struct cpl_timed_batch {
-    struct cpl_pt2pt *of;            /* NULL: none */
-    struct cpl_signature *signature; /* NULL: it has not left */
-    double start, end;
 };
 
 /* Whether that exchange has been planned before and what it came to stands: then it need not be

@@ -1,5 +1,6 @@
 /* Pictures of exchanges (picture.h). */
 #include "shim/report/picture.h"
+#include "shim/meet/agree.h"
 
 #include "shim/base/log.h"
 #include "shim/report/report.h"

@@ -11,7 +11,7 @@
 #include "planner/pattern.h"
 #include "planner/plan.h"
 #include "planner/strategy_rank.h"
-#include "shim/plan/agree.h"
+#include "shim/report/plan_summary.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,8 +7,10 @@
 #ifndef CARPOOL_REPORT_H
 #define CARPOOL_REPORT_H
 
-#include "shim/exchange/exchange.h"
-#include "shim/plan/agree.h"
+#include "shim/base/names.h"
+#include "shim/meet/send_order.h"
+#include "shim/meet/trial.h"
+#include "shim/report/plan_summary.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,35 +70,6 @@ struct cpl_record {
     double tried_modelled_us[CPL_MAX_TRIED];
     double tried_us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
 };
-
-/* Why an exchange was left to MPI. */
-enum cpl_left_alone {
-    CPL_LEFT_NOT, /* they were not */
-    CPL_LEFT_TOO_FEW_COLLECTIVES,
-    CPL_LEFT_UNABLE,
-    CPL_LEFT_VARIED,
-    CPL_LEFT_OPENED,
-    CPL_LEFT_WILDCARD,
-    CPL_LEFT_NOTHING_RECURS,
-    CPL_LEFT_UNMATCHED,
-    CPL_LEFT_NO_GAIN,
-    CPL_LEFT_GIVEN_UP,
-    CPL_LEFT_PROFILED, /* only for that: auto would carry it */
-    CPL_LEFT_UNFIT,
-    CPL_LEFT_EMPTY,
-    CPL_LEFT_DEAR,
-    CPL_LEFT_FEW_CALLS,
-    CPL_LEFT_NO_PLAN,
-    CPL_LEFT_NO_MEETING,
-    CPL_LEFT_DENSE,
-    CPL_LEFT_SLOWER,
-    CPL_LEFT_SLOWED,
-    CPL_LEFT_UNREDUCED,
-    CPL_N_LEFT
-};
-
-/* A clause that says so. */
-const char *cpl_left_alone_text(enum cpl_left_alone reason);
 
 /* Whether anything is to be told at the end, and whether in a file. Local. */
 bool cpl_report_is_wanted(void);

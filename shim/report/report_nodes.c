@@ -1,5 +1,6 @@
 /* Which ranks ran on which node, for the report (report.h). Nodes are those that planning sees
  * where CARPOOL_RANKS_PER_NODE says so, else the hosts' names. */
+#include "shim/meet/agree.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 

@@ -1,13 +1,8 @@
 /* Per-communicator state (comm_state.h). */
 #include "shim/state/comm_state.h"
 
-#include "shim/base/log.h"
-#include "shim/exchange/allgather.h"
-#include "shim/exchange/neighbor_internal.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
-#include "shim/wait/collective.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/state/hooks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +29,33 @@ static void unlink_state(struct cpl_comm_state *state)
         cpl_context.last_state = state->previous;
 }
 
+static void free_state(struct cpl_comm_state *state)
+{
+    if (state->private_comm != MPI_COMM_NULL) {
+        PMPI_Comm_free(&state->private_comm);
+        cpl_context.n_planned--;
+    }
+    cpl_adjacency_free(&state->adjacency);
+    free(state->line);
+    free(state->pt2pt);
+    free(state->exchanges);
+    free(state->serve);
+    free(state->riders);
+    free(state->allgather);
+    free(state);
+}
+
+static bool begin_parts(struct cpl_comm_state *state)
+{
+    bool begun = true;
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->begin)
+            begun = begun && hooks->begin(state);
+    }
+    return begun;
+}
+
 static struct cpl_comm_state *make_state(MPI_Comm comm)
 {
     struct cpl_comm_state *state = calloc(1, sizeof *state);
@@ -41,29 +63,16 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
         return NULL;
     state->comm = comm;
     state->private_comm = MPI_COMM_NULL;
-    state->serve.request = MPI_REQUEST_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);
     int inter = 0;
     PMPI_Comm_test_inter(comm, &inter);
     state->inter = inter;
-    /* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
-     * managed, and so which form of a collective they use (collective.h). */
-    if (inter || state->size < 2 || state->size != cpl_context.size)
-        state->pt2pt.phase = CPL_PT2PT_ALONE;
     state->has_topology = !inter && cpl_adjacency_exists(comm);
     state->watched = state->has_topology && state->size > 1;
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        state->exchanges[k] = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
-                                                    .first_tag = k * CPL_NEIGHBOR_TAGS,
-                                                    .adjacency = &state->adjacency};
-    for (int k = CPL_ALLTOALLV; k <= CPL_ALLTOALLW; k++)
-        state->exchanges[k].adjacency = &state->exchanges[k].own;
-    cpl_allgather_begin(state);
-    if (PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
-        cpl_adjacency_free(&state->adjacency);
-        free(state);
+    if (!begin_parts(state) || PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
+        free_state(state);
         return NULL;
     }
     link_state(state);
@@ -102,16 +111,6 @@ void cpl_comm_state_number(struct cpl_comm_state *state)
         state->planned_number = ++cpl_context.n_ever_planned;
 }
 
-static void free_state(struct cpl_comm_state *state)
-{
-    if (state->private_comm != MPI_COMM_NULL) {
-        PMPI_Comm_free(&state->private_comm);
-        cpl_context.n_planned--;
-    }
-    cpl_adjacency_free(&state->adjacency);
-    free(state);
-}
-
 void cpl_comm_state_free_left(void)
 {
     while (cpl_context.first_left) {
@@ -125,14 +124,14 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 {
     (void)comm, (void)keyval, (void)extra;
     struct cpl_comm_state *state = attribute;
-    cpl_pt2pt_end(state);
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        cpl_exchange_end(&state->exchanges[k], state);
-    cpl_allgather_end(state);
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->end)
+            hooks->end(state);
+    }
     unlink_state(state);
-    cpl_request_forget_comm(state->comm);
     cpl_comm_state_forget_recent();
-    if (state->serve.left) {
+    if (state->kept) {
         state->comm = MPI_COMM_SELF; /* for errors */
         state->next = cpl_context.first_left;
         cpl_context.first_left = state;
@@ -148,8 +147,6 @@ void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
     void *state;
     int found = 0;
     *dying = (struct cpl_dying){comm, cpl_context.dying};
-    if (cpl_context.n_open_batches > 0)
-        cpl_pt2pt_leave();
     bool known = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF &&
                  PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) == MPI_SUCCESS;
     if (known && found)
@@ -164,6 +161,10 @@ void cpl_comm_state_after_free(const struct cpl_dying *dying)
 
 void cpl_comm_state_release(struct cpl_comm_state *state)
 {
-    cpl_neighbor_before_free(state->comm);
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->before_free)
+            hooks->before_free(state);
+    }
     PMPI_Comm_delete_attr(state->comm, cpl_context.keyval); /* calls cpl_comm_state_deleted */
 }

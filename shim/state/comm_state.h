@@ -4,10 +4,6 @@
 #ifndef CARPOOL_COMM_STATE_H
 #define CARPOOL_COMM_STATE_H
 
-#include "shim/exchange/allgather_state.h"
-#include "shim/exchange/exchange.h"
-#include "shim/meet/pace.h"
-#include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/adjacency.h"
 #include "shim/state/context.h"
 
@@ -18,19 +14,9 @@
  * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
 #define CPL_MAX_PLANNED 256
 
-/* When the nonblocking neighborhood collectives are decided about (neighbor_serve.c). */
-struct cpl_serve {
-    bool named;   /* there has been a nonblocking call */
-    bool counted; /* in cpl_context.n_served */
-    bool left;    /* freed with persistent requests left */
-    int64_t id;   /* names the communicator on all its ranks, once the request is complete */
-    MPI_Request request;
-    int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */
-    int64_t next_round, next_power;
-    int n_retries;
-    bool met_any;         /* there was something to decide; alike on all ranks */
-    struct cpl_pace pace; /* by nonblocking calls on any communicator */
-    int64_t n_carried;    /* of these, at the last blocking collective */
+/* Calls that pass without a look (quiet.h). */
+struct cpl_quiet {
+    int64_t left, granted;
 };
 
 struct cpl_comm_state {
@@ -45,13 +31,17 @@ struct cpl_comm_state {
     bool watched;       /* has a topology and several ranks: alike on all its ranks */
     bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
     struct cpl_adjacency adjacency;
-    struct cpl_exchange exchanges[CPL_N_NEIGHBOR_KINDS];
-    bool inter; /* an intercommunicator: left alone */
-    struct cpl_serve serve;
+    bool inter;       /* an intercommunicator: left alone */
     int n_persistent; /* neighborhood requests made; alike on all ranks */
     int n_left;       /* of these, not freed */
-    struct cpl_pt2pt pt2pt;
-    struct cpl_allgather allgather;
+    bool kept;        /* freed with persistent requests left */
+    /* What the parts keep of it (hooks.h): */
+    struct cpl_line *line;
+    struct cpl_pt2pt *pt2pt;
+    struct cpl_exchange *exchanges; /* CPL_N_NEIGHBOR_KINDS */
+    struct cpl_serve *serve;
+    struct cpl_riders *riders;
+    struct cpl_allgather *allgather;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
 
@@ -70,7 +60,7 @@ static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
     return cpl_comm_state_find(comm);
 }
 
-/* After cpl_agree: numbers the communicator if it has got a private one. */
+/* After cpl_plan_agree: numbers the communicator if it has got a private one. */
 void cpl_comm_state_number(struct cpl_comm_state *state);
 
 /* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free

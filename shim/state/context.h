@@ -5,11 +5,9 @@
 #define CARPOOL_CONTEXT_H
 
 #include "planner/machine.h"
-#include "shim/base/datatype.h"
 #include "shim/base/settings.h"
-#include "shim/calls/pt2pt_buffered.h"
-#include "shim/pt2pt/pt2pt_profile.h"
-#include "shim/wait/service.h"
+#include "shim/state/datatype.h"
+#include "shim/state/service.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -36,6 +34,25 @@ struct cpl_pictures {
     uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of patterns */
 };
 struct cpl_request;
+struct cpl_copied;
+struct cpl_hooks;
+struct cpl_pt2pt;
+struct cpl_signature;
+
+/* The program's buffer for MPI_Bsend, and sends from copies (buffered.h). */
+struct cpl_buffered {
+    bool attached;
+    int64_t size, used;       /* bytes */
+    struct cpl_copied *first; /* sends under way */
+};
+
+/* A batch whose time is taken: from its first message to the end of the last call that waited
+ * before something else was sent. */
+struct cpl_timed_batch {
+    struct cpl_pt2pt *of;            /* NULL: none */
+    struct cpl_signature *signature; /* NULL: it has not left */
+    double start, end;
+};
 
 /* The machine as far as one process finds it out, once, when it first plans. */
 struct cpl_shim_machine {
@@ -62,7 +79,8 @@ struct cpl_context {
     /* What calls that pass look at, together: */
     MPI_Comm alone_comm; /* a communicator whose messages are MPI's alone, found last; MPI_COMM_NULL
                           * while there is none, or while something is pending */
-    bool active;         /* MPI is initialised and the mode is not off: calls are looked at */
+    const struct cpl_hooks *const *hooks; /* up to NULL (hooks.h) */
+    bool active; /* MPI is initialised and the mode is not off: calls are looked at */
     struct cpl_service service;
     int n_managed;      /* communicators that are managed now (pt2pt.h): alike on all ranks of
                            MPI_COMM_WORLD between two collective calls, see collective.h */
@@ -104,7 +122,7 @@ struct cpl_context {
     struct cpl_comm_state *first_managed;
     struct cpl_persistent *persistent; /* the program's persistent requests */
     int n_requests, n_buckets;
-    struct cpl_request **request_buckets; /* by handle (pt2pt_requests.h) */
+    struct cpl_request **request_buckets; /* by handle (requests.h) */
     struct cpl_request *spare_requests, *complete_send;
     struct cpl_taken_message *taken_messages;
     struct cpl_buffered buffered;
@@ -127,25 +145,5 @@ static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
     unsigned handle = (unsigned)(uintptr_t)comm;
     return &cpl_context.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
 }
-
-/* Before MPI is initialised; then in place of MPI_Init or MPI_Init_thread where the level of
- * threads that the program asks for is below what the helper thread needs. Local. */
-void cpl_context_before_init(void);
-bool cpl_context_raises_level(int required);
-int cpl_context_init_thread(int *argc, char ***argv, int required, int *provided);
-
-/* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
- * Where some rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one
- * says so.
- */
-void cpl_context_start(void);
-
-/* The counters above say whether anything is managed, served or under way: from now on no call
- * passes unseen while it is, and the helper thread serves. Local. */
-void cpl_context_update_service(void);
-
-/* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
- * MPI_COMM_WORLD. Does nothing when the shim is not active. */
-void cpl_context_finish(void);
 
 #endif

@@ -1,8 +1,7 @@
 /* Calls that wait inside MPI (away.h). */
 #include "shim/wait/away.h"
+#include "shim/wait/progress.h"
 
-#include "shim/plan/agree.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -14,13 +13,6 @@ bool cpl_away_gathers(void)
 {
     return cpl_context.n_managed + cpl_context.n_served > 0 &&
            cpl_context.away_comm != MPI_COMM_NULL;
-}
-
-bool cpl_away_prepare(MPI_Comm over)
-{
-    return cpl_context.away_comm != MPI_COMM_NULL ||
-           (cpl_agree_all(over, cpl_service_prepare(cpl_pt2pt_serve)) &&
-            cpl_agree_split(over, cpl_context.rank, &cpl_context.away_comm));
 }
 
 void cpl_away_end(void)
@@ -35,14 +27,14 @@ static void tell(int rank, enum cpl_away_kind kind)
 {
     MPI_Request request;
     if (PMPI_Isend(NULL, 0, MPI_BYTE, rank, kind, cpl_context.away_comm, &request) == MPI_SUCCESS)
-        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void hear(int rank, enum cpl_away_kind kind)
 {
     MPI_Request request;
     if (PMPI_Irecv(NULL, 0, MPI_BYTE, rank, kind, cpl_context.away_comm, &request) == MPI_SUCCESS)
-        cpl_pt2pt_wait(&request, MPI_STATUS_IGNORE);
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
 }
 
 /* The rank in MPI_COMM_WORLD of a group's k-th; MPI_UNDEFINED: it is of another one. */
@@ -81,7 +73,7 @@ static void gather(MPI_Group group)
 
 void cpl_away_alone(void)
 {
-    cpl_collective_before_wait();
+    cpl_progress_before_wait();
 }
 
 void cpl_away_group(MPI_Group group)

@@ -15,11 +15,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* What has to be there before anything is managed or served: the helper thread (service.h), and the
- * communicator that the barriers go by, with all ranks in the order of MPI_COMM_WORLD. Collective
- * over `over`, whose ranks are those of MPI_COMM_WORLD; the same answer on all ranks. The end: at
- * the end of MPI. */
-bool cpl_away_prepare(MPI_Comm over);
+/* At the end of MPI. */
 void cpl_away_end(void);
 
 /* The call waits for the ranks of a group, of a window, or of those that opened a file. Handles may

@@ -1,11 +1,10 @@
 /* Blocking collectives that poll (collective.h). */
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
-#include "shim/calls/pt2pt_calls.h"
-#include "shim/exchange/neighbor.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
+#include "shim/state/describe.h"
 #include "shim/wait/away.h"
 
 /* Whether a group has only processes of this MPI_COMM_WORLD. */
@@ -57,15 +56,15 @@ static bool must_poll(MPI_Comm comm)
  * for which all of this group have come. */
 static void gather_ranks(MPI_Comm comm)
 {
-    cpl_pt2pt_gather_ranks(comm);
+    cpl_progress_gather(comm);
     if (is_intercommunicator(comm))
-        cpl_pt2pt_gather_ranks(comm);
+        cpl_progress_gather(comm);
 }
 
 /* Ends a nonblocking form; `started` is what its start returned. */
 static int finish(int started, MPI_Request *request)
 {
-    return started == MPI_SUCCESS ? cpl_pt2pt_wait(request, MPI_STATUS_IGNORE) : started;
+    return started == MPI_SUCCESS ? cpl_progress_wait(request, MPI_STATUS_IGNORE) : started;
 }
 
 #define WITH_REQUEST(...) (__VA_ARGS__, &request)
@@ -140,7 +139,7 @@ static bool is_type_wrong(MPI_Datatype type)
 {
     struct cpl_span span;
     char none[1];
-    return type != CPL_NO_TYPE && !cpl_pt2pt_describe(none, 0, type, 0, false, &span);
+    return type != CPL_NO_TYPE && !cpl_describe(none, 0, type, 0, false, &span);
 }
 
 /* A derived type may have addresses of its own. */
@@ -168,28 +167,21 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
     return is_operation_wrong(a->op, a->datatype) || are_buffers_wrong(state, a);
 }
 
-void cpl_collective_before_wait(void)
-{
-    cpl_pt2pt_leave();
-    if (cpl_pt2pt_any_managed())
-        cpl_pt2pt_poll();
-}
-
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[])
 {
-    if (!cpl_pt2pt_any_managed())
+    if (!cpl_progress_needed())
         return PMPI_Waitsome(n, requests, n_done, indices, statuses);
     for (;;) {
         int result = PMPI_Testsome(n, requests, n_done, indices, statuses);
         if (result != MPI_SUCCESS || *n_done != 0)
             return result;
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     }
 }
 
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
 {
-    return cpl_pt2pt_any_managed() ? cpl_pt2pt_wait_each(n, requests, statuses)
-                                   : PMPI_Waitall(n, requests, statuses);
+    return cpl_progress_needed() ? cpl_progress_wait_each(n, requests, statuses)
+                                 : PMPI_Waitall(n, requests, statuses);
 }

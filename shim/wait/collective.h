@@ -48,10 +48,6 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *argume
  * MPI_COMM_WORLD. Local; the same answer on all its ranks. */
 bool cpl_collective_of_this_world(MPI_Comm comm);
 
-/* A call that may wait, on no communicator at hand (windows, files), is about to be entered:
- * batches leave, and what has come is dealt with once. Local. */
-void cpl_collective_before_wait(void);
-
 /* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[]);

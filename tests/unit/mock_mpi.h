@@ -7,7 +7,7 @@
 #ifndef CARPOOL_TESTS_MOCK_MPI_H
 #define CARPOOL_TESTS_MOCK_MPI_H
 
-#include "shim/base/datatype.h"
+#include "shim/state/datatype.h"
 
 #include <mpi.h>
 #include <stdint.h>

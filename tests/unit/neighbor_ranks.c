@@ -3,14 +3,16 @@
 
 #include "mock_mpi.h"
 #include "random_pattern.h"
-#include "shim/calls/pt2pt_calls.h"
 #include "shim/carry/embed.h"
-#include "shim/plan/agree.h"
+#include "shim/carry/line.h"
+#include "shim/meet/agree.h"
 #include "shim/plan/embed_map.h"
+#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
-#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/hooks.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,9 +42,9 @@ struct cpl_exchange *exchange_of(struct rank *me, int x)
 
 /* ---- what the code under test calls ---- */
 
-unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *segment)
+unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *segment)
 {
-    (void)p;
+    (void)line;
     struct rank *me = world.acting;
     assert_in_range(me->n_cargo, 0, MOST_CARGO - 1);
     assert_in_range(segment->ride_bytes, 0, RIDING_BYTES);
@@ -50,7 +52,7 @@ unsigned char *cpl_embed_place(struct cpl_pt2pt *p, const struct cpl_segment *se
     return me->cargo[me->n_cargo++].payload;
 }
 
-bool cpl_pt2pt_goes_straight(int64_t bytes)
+bool cpl_goes_straight(int64_t bytes)
 {
     return bytes > RIDING_BYTES;
 }
@@ -91,13 +93,13 @@ bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
     return true;
 }
 
-bool cpl_away_prepare(MPI_Comm over)
+bool cpl_agree_service(MPI_Comm over)
 {
     (void)over;
     return true;
 }
 
-void cpl_context_update_service(void)
+void cpl_progress_update(void)
 {
 }
 
@@ -112,7 +114,7 @@ void cpl_comm_state_number(struct cpl_comm_state *state)
     (void)state;
 }
 
-bool cpl_pt2pt_open(struct cpl_comm_state *state)
+bool cpl_line_open(struct cpl_comm_state *state)
 {
     (void)state;
     return true;
@@ -124,18 +126,18 @@ bool cpl_embed_init(struct cpl_comm_state *state)
     return true;
 }
 
-void cpl_pt2pt_link(struct cpl_comm_state *state)
+void cpl_line_link(struct cpl_comm_state *state)
 {
-    state->pt2pt.linked = true;
+    state->line->linked = true;
 }
 
-void cpl_pt2pt_close(struct cpl_comm_state *state)
+void cpl_line_close(struct cpl_comm_state *state)
 {
-    assert_false(state->pt2pt.riders.open);
-    state->pt2pt.linked = false;
+    assert_false(state->line->ridden);
+    state->line->linked = false;
 }
 
-void cpl_pt2pt_drain(struct cpl_comm_state *state)
+void cpl_line_drain(struct cpl_comm_state *state)
 {
     (void)state;
 }
@@ -153,12 +155,6 @@ void cpl_neighbor_drain(struct cpl_exchange *exchange)
 bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
 {
     return modelled_us < summary->direct.modelled_us;
-}
-
-const char *cpl_exchange_kind_name(int kind)
-{
-    (void)kind;
-    return "exchange";
 }
 
 /* ---- ranks ---- */
@@ -193,12 +189,17 @@ static void begin_rank(int r)
     me->context.settings.embed = CPL_EMBED_EXACT;
     for (int x = 0; x < N_EXCHANGES; x++) {
         struct cpl_comm_state *state = &me->state[x];
+        state->line = calloc(1, sizeof *state->line);
+        state->serve = calloc(1, sizeof *state->serve);
+        state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges);
+        assert_true(state->line && state->serve && state->exchanges);
+        assert_true(cpl_riders_hooks.begin(state));
         struct cpl_exchange *exchange = exchange_of(me, x);
         state->comm = state->private_comm = mock_comm(r);
         state->rank = r;
         state->size = world.n_ranks;
-        state->serve.named = true;
-        state->serve.id = x;
+        state->serve->named = true;
+        state->serve->id = x;
         set_neighbors(me, x, r);
         exchange->kind = CPL_NEIGHBOR_ALLTOALLV;
         exchange->adjacency = &state->adjacency;
@@ -234,11 +235,17 @@ void neighbor_ranks_end(void)
         act_as(r);
         assert_null(cpl_context.first_open);
         assert_int_equal(cpl_context.n_open_batches, 0);
-        cpl_neighbor_embed_close(&me->state[0]);
+        cpl_riders_hooks.end(&me->state[0]);
         assert_int_equal(cpl_context.n_hosts, 0);
         for (int x = 0; x < N_EXCHANGES; x++)
             for (int c = 0; c < CALLS; c++)
                 free(me->op[x][c].receives);
+        for (int x = 0; x < N_EXCHANGES; x++) {
+            free(me->state[x].line);
+            free(me->state[x].riders);
+            free(me->state[x].serve);
+            free(me->state[x].exchanges);
+        }
     }
     free(world.ranks);
     mock_end();

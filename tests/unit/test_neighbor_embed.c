@@ -4,6 +4,7 @@
 #include "mock_mpi.h"
 #include "neighbor_ranks.h"
 #include "random_pattern.h"
+#include "shim/carry/line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -188,7 +189,7 @@ static void test_review(void **state)
     review();
     assert_false(rides(0));
     assert_int_equal(exchange_of(&world.ranks[0], 0)->embedding.left, CPL_EMBED_LEFT_MISSED);
-    assert_false(world.ranks[2].state[0].pt2pt.linked); /* nothing is left to ride */
+    assert_false(world.ranks[2].state[0].line->linked); /* nothing is left to ride */
     assert_false(meet());
     neighbor_ranks_end();
 }
@@ -210,7 +211,7 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
 {
     struct rank *me = context;
     assert_true(segment->flags & CPL_SEGMENT_NEIGHBOR);
-    assert_true(cpl_match_deliver(&me->state[0].pt2pt.riders.match, segment, payload));
+    assert_true(cpl_match_deliver(&me->state[0].line->rider_match, segment, payload));
 }
 
 static void fill(struct rank *me, int x, int c)
@@ -270,7 +271,7 @@ static void progress(struct rank *me, int x)
 static void send_cargo(struct rank *me)
 {
     struct aboard *one = &me->cargo[random_below(&world.random, me->n_cargo)];
-    cpl_rides_send(&me->state[0].pt2pt.rides, one->segment.dest,
+    cpl_rides_send(&me->state[0].line->rides, one->segment.dest,
                    (const unsigned char *)&one->segment, cpl_segment_bytes(&one->segment), 1);
     *one = me->cargo[--me->n_cargo];
 }
@@ -278,7 +279,7 @@ static void send_cargo(struct rank *me)
 /* Something that this rank may do next. */
 static void act(struct rank *me)
 {
-    struct cpl_pt2pt *p = &me->state[0].pt2pt;
+    struct cpl_line *line = me->state[0].line;
     int x = random_below(&world.random, N_EXCHANGES);
     switch (random_below(&world.random, 6)) {
     case 0:
@@ -286,10 +287,10 @@ static void act(struct rank *me)
             start_call(me, x);
         break;
     case 1: /* a reduction is entered: what waits for it does not leave, and goes aboard */
-        p->embed.waiting = true;
+        line->embed.waiting = true;
         cpl_neighbor_embed_leave();
-        p->embed.waiting = false;
-        cpl_neighbor_embed_board(&me->state[0]);
+        line->embed.waiting = false;
+        cpl_neighbor_embed_board(&me->state[0], true);
         break;
     case 2:
         if (random_below(&world.random, 3) == 0)
@@ -300,8 +301,8 @@ static void act(struct rank *me)
             send_cargo(me);
         break;
     default:
-        cpl_rides_poll(&p->rides);
-        cpl_match_poll(&p->riders.match);
+        cpl_rides_poll(&line->rides);
+        cpl_match_poll(&line->rider_match);
         progress(me, x);
     }
 }
@@ -318,10 +319,10 @@ static bool all_complete(void)
 static void begin_riding(int r)
 {
     struct rank *me = &world.ranks[r];
-    struct cpl_pt2pt *p = &me->state[0].pt2pt;
-    p->rides.deliver = deliver;
-    p->rides.context = me;
-    assert_true(cpl_rides_init(&p->rides, mock_comm(r), 1));
+    struct cpl_line *line = me->state[0].line;
+    line->rides.deliver = deliver;
+    line->rides.context = me;
+    assert_true(cpl_rides_init(&line->rides, mock_comm(r), 1));
     for (int x = 0; x < N_EXCHANGES; x++)
         exchange_of(me, x)->embedding.same_ranks = true;
 }
@@ -334,7 +335,7 @@ static void check_counts(const struct rank *me)
         assert_int_equal(e->n_segments, e->n_rode * me->state[x].adjacency.out.n);
     }
     assert_int_equal(me->n_cargo, 0);
-    assert_true(cpl_match_is_idle(&me->state[0].pt2pt.riders.match));
+    assert_true(cpl_match_is_idle(&me->state[0].line->rider_match));
 }
 
 /* Ranks start calls of two exchanges, in an order of their own, leave and go aboard as they like.
@@ -364,7 +365,7 @@ static void exchange_at_random(uint64_t seed)
     for (int r = 0; r < world.n_ranks; r++) {
         act_as(r);
         check_counts(&world.ranks[r]);
-        cpl_rides_free(&world.ranks[r].state[0].pt2pt.rides);
+        cpl_rides_free(&world.ranks[r].state[0].line->rides);
         for (int x = 0; x < N_EXCHANGES; x++)
             cpl_neighbor_embed_forget(exchange_of(&world.ranks[r], x));
     }

@@ -4,21 +4,14 @@
  *
  * The program's attached buffer only counts: a buffered send for which it has no room is refused,
  * as MPI does. Thread rule: as the shim's. */
-#ifndef CARPOOL_PT2PT_BUFFERED_H
-#define CARPOOL_PT2PT_BUFFERED_H
+#ifndef CARPOOL_BUFFERED_H
+#define CARPOOL_BUFFERED_H
 
-#include "shim/base/datatype.h"
+#include "shim/state/datatype.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/* In cpl_context. */
-struct cpl_buffered {
-    bool attached;
-    int64_t size, used;       /* bytes */
-    struct cpl_copied *first; /* sends under way */
-};
 
 /* The program has attached a buffer of so many bytes; it is about to detach it: waits, while
  * polling, until what was buffered has left. */
@@ -37,7 +30,6 @@ int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm c
 bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, int dest, int tag,
                         MPI_Comm comm, MPI_Request *request, int *result);
 
-/* Looks whether sends have ended. Returns whether any has. */
-bool cpl_buffered_poll(void);
+extern const struct cpl_hooks cpl_buffered_hooks;
 
 #endif

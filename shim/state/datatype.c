@@ -1,5 +1,5 @@
 /* Datatypes and the copying of typed data (datatype.h). */
-#include "shim/base/datatype.h"
+#include "shim/state/datatype.h"
 
 #include "shim/state/context.h"
 

@@ -1,10 +1,11 @@
-/* Sends from memory of the shim's (pt2pt_buffered.h). */
-#include "shim/calls/pt2pt_buffered.h"
+/* Sends from memory of the shim's (buffered.h). */
+#include "shim/carry/buffered.h"
+#include "shim/state/hooks.h"
+#include "shim/wait/progress.h"
 
-#include "shim/calls/pt2pt_calls.h"
-#include "shim/pt2pt/pt2pt.h"
+#include "shim/carry/requests.h"
 #include "shim/state/context.h"
-#include "shim/wait/pt2pt_requests.h"
+#include "shim/state/describe.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -26,7 +27,7 @@ void cpl_buffered_attach(int64_t size)
 void cpl_buffered_detach(void)
 {
     while (cpl_context.buffered.first)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     cpl_context.buffered.attached = false;
 }
 
@@ -60,8 +61,8 @@ bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, 
                         MPI_Comm comm, MPI_Request *request, int *result)
 {
     struct cpl_span span;
-    if (!request || dest == MPI_PROC_NULL || !cpl_pt2pt_is_peer(comm, dest, false) ||
-        !cpl_pt2pt_describe(buffer, count, type, tag, false, &span) ||
+    if (!request || dest == MPI_PROC_NULL || !cpl_is_peer(comm, dest, false) ||
+        !cpl_describe(buffer, count, type, tag, false, &span) ||
         !cpl_buffered_has_room(cpl_span_bytes(&span)))
         return false;
     *result = cpl_buffered_send(&span, dest, tag, comm, true);
@@ -74,7 +75,7 @@ bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, 
     return true;
 }
 
-bool cpl_buffered_poll(void)
+static bool poll(void)
 {
     struct cpl_copied *copied, *next;
     bool any = false;
@@ -90,3 +91,5 @@ bool cpl_buffered_poll(void)
     }
     return any;
 }
+
+const struct cpl_hooks cpl_buffered_hooks = {.name = "buffered sends", .poll = poll};

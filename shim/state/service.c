@@ -1,5 +1,5 @@
 /* The helper thread (service.h). */
-#include "shim/wait/service.h"
+#include "shim/state/service.h"
 
 #include "shim/base/log.h"
 #include "shim/state/context.h"

@@ -1,7 +1,8 @@
-/* The requests that the shim completes itself (pt2pt_requests.h). */
-#include "shim/wait/pt2pt_requests.h"
-
-#include "shim/pt2pt/pt2pt.h"
+/* The requests that the shim completes itself (requests.h). */
+#include "shim/carry/requests.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/hooks.h"
+#include "shim/wait/progress.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -179,7 +180,7 @@ bool cpl_request_is_done(struct cpl_request *request)
 {
     if (request->shared)
         return true;
-    bool sent = !request->sends || cpl_pt2pt_send_done(&request->sending);
+    bool sent = !request->sends || cpl_sending_is_done(&request->sending);
     return sent && (!request->receives || request->receive.done);
 }
 
@@ -198,7 +199,7 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
     int error = request->receives ? request->receive.error : MPI_SUCCESS;
     cpl_request_status(request, status);
     if (request->sends && !request->shared)
-        cpl_pt2pt_forget_send(&request->sending);
+        cpl_sending_forget(&request->sending);
     if (!request->persistent)
         *handle = MPI_REQUEST_NULL;
     deactivate(request);
@@ -209,7 +210,7 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 void cpl_request_abandon(struct cpl_request *request)
 {
     if (request->sends)
-        cpl_pt2pt_forget_send(&request->sending);
+        cpl_sending_forget(&request->sending);
     if (request->receives && !request->receive.done)
         request->receive.abandoned = true; /* it comes back when it is done */
     else
@@ -219,9 +220,9 @@ void cpl_request_abandon(struct cpl_request *request)
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
 {
     if (request->collective)
-        cpl_pt2pt_leave();
+        cpl_progress_leave();
     while (request->collective && !cpl_request_is_done(request))
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     *handle = MPI_REQUEST_NULL;
     if (request->shared)
         cpl_context.n_active_requests--;
@@ -235,13 +236,16 @@ void cpl_request_drop(struct cpl_receive *receive)
         (struct cpl_request *)(void *)((char *)receive - offsetof(struct cpl_request, receive)));
 }
 
-void cpl_request_forget_comm(MPI_Comm comm)
+/* A communicator ends: requests that belong to it raise errors elsewhere. */
+static void forget_comm(struct cpl_comm_state *state)
 {
     for (int k = 0; k < cpl_context.n_buckets; k++)
         for (struct cpl_request *r = cpl_context.request_buckets[k]; r; r = r->next)
-            if (r->comm == comm)
+            if (r->comm == state->comm)
                 r->comm = MPI_COMM_WORLD;
 }
+
+const struct cpl_hooks cpl_request_hooks = {.name = "requests", .end = forget_comm};
 
 void cpl_request_end(void)
 {

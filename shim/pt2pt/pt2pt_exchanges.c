@@ -1,5 +1,6 @@
 /* The exchanges that recur on a communicator (pt2pt_exchanges.h). */
-#include "shim/plan/pt2pt_exchanges.h"
+#include "shim/pt2pt/pt2pt_exchanges.h"
+#include "shim/meet/agree.h"
 
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
@@ -120,7 +121,7 @@ static void lay_out(struct desk *desk, int words)
 /* The last notes of this rank, as many as are handed in. */
 static int first_handed_in(const struct cpl_comm_state *state)
 {
-    const struct cpl_notes *notes = &state->pt2pt.notes;
+    const struct cpl_notes *notes = &state->pt2pt->notes;
     int most = ALL_NOTES / state->size;
     most = most > LEAST_NOTES ? most : LEAST_NOTES;
     return notes->n > most ? next_beginning(notes, notes->n - most) : 0;
@@ -194,7 +195,7 @@ static void name_exchange(struct cpl_exchange_names *names, const struct cpl_rec
 
 bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
 {
-    struct cpl_pt2pt *p = &state->pt2pt;
+    struct cpl_pt2pt *p = state->pt2pt;
     struct desk desk = {.n_ranks = state->size};
     *exchanges = (struct cpl_exchanges){.first_note = first_handed_in(state)};
     struct cpl_notes mine = {.n = p->notes.n - exchanges->first_note};

@@ -1,8 +1,8 @@
 /* Ordering sends, all ranks together (send_order.h). */
-#include "shim/plan/send_order.h"
+#include "shim/meet/send_order.h"
+#include "shim/meet/agree.h"
 
 #include "planner/order.h"
-#include "shim/plan/agree.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Matched probes (pt2pt_messages.h). */
-#include "shim/calls/pt2pt_messages.h"
+/* Matched probes (messages.h). */
+#include "shim/carry/messages.h"
+#include "shim/wait/progress.h"
 
 #include "shim/state/comm_state.h"
 
@@ -46,7 +47,7 @@ static int give_to_mpi(const struct cpl_comm_state *state, struct cpl_taken_mess
         result = PMPI_Improbe(state->rank, TAKEN_TAG, state->private_comm, &flag, &m->handle,
                               MPI_STATUS_IGNORE);
         if (!flag)
-            cpl_pt2pt_poll();
+            cpl_progress_poll();
     }
     return result;
 }
@@ -67,9 +68,9 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
     m->arrival = arrival;
     m->request = MPI_REQUEST_NULL;
     while (arrival->awaited)
-        cpl_pt2pt_poll();
+        cpl_progress_poll();
     m->handle = arrival->message;
-    cpl_match_take(&state->pt2pt.match, arrival);
+    cpl_match_take(&state->line->match, arrival);
     if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
         result = give_to_mpi(state, m);
     if (result != MPI_SUCCESS) {

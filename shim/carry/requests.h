@@ -9,11 +9,11 @@
  *
  * Cost: nothing is allocated once there are as many requests as are open at a time; a handle is
  * found by hashing. Thread rule: one thread. */
-#ifndef CARPOOL_PT2PT_REQUESTS_H
-#define CARPOOL_PT2PT_REQUESTS_H
+#ifndef CARPOOL_REQUESTS_H
+#define CARPOOL_REQUESTS_H
 
-#include "shim/calls/pt2pt_calls.h"
 #include "shim/carry/match.h"
+#include "shim/carry/sending.h"
 #include "shim/state/context.h"
 
 #include <mpi.h>
@@ -86,8 +86,7 @@ void cpl_request_abandon(struct cpl_request *request);
 /* An abandoned receive is done. */
 void cpl_request_drop(struct cpl_receive *receive);
 
-/* A communicator is freed: requests that belong to it raise errors elsewhere. */
-void cpl_request_forget_comm(MPI_Comm comm);
+extern const struct cpl_hooks cpl_request_hooks;
 
 /* Gives all handles back to MPI. */
 void cpl_request_end(void);

@@ -1,0 +1,70 @@
+/* Kinds of exchanges and reasons (names.h). */
+#include "shim/base/names.h"
+
+const char *cpl_exchange_kind_name(int kind)
+{
+    static const char *const names[] = {
+        [CPL_NEIGHBOR_ALLTOALL] = "Neighbor_alltoall",
+        [CPL_NEIGHBOR_ALLTOALLV] = "Neighbor_alltoallv",
+        [CPL_NEIGHBOR_ALLTOALLW] = "Neighbor_alltoallw",
+        [CPL_NEIGHBOR_ALLGATHER] = "Neighbor_allgather",
+        [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
+        [CPL_ALLTOALLV] = "Alltoallv",
+        [CPL_ALLTOALLW] = "Alltoallw",
+        [CPL_KIND_PT2PT] = "pt2pt",
+        [CPL_KIND_ALLGATHER] = "Allgather",
+        [CPL_KIND_ALLGATHERV] = "Allgatherv",
+    };
+    return names[kind];
+}
+
+const char *cpl_left_alone_text(enum cpl_left_alone reason)
+{
+    static const char *const texts[CPL_N_LEFT] = {
+        [CPL_LEFT_NOT] = "",
+        [CPL_LEFT_TOO_FEW_COLLECTIVES] = "fewer than four blocking collectives were called on the "
+                                         "communicator",
+        [CPL_LEFT_UNABLE] = "no memory, too many communicators, or processes of several "
+                            "MPI_COMM_WORLDs",
+        [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
+        [CPL_LEFT_OPENED] = "a window or file was opened",
+        [CPL_LEFT_WILDCARD] = "a rank posted a nonblocking receive with wildcards, or called "
+                              "MPI_Mprobe or MPI_Isendrecv, before the exchange was learned",
+        [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
+        [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
+                               "receive yet",
+        [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
+        [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
+        [CPL_LEFT_UNREDUCED] =
+            "rerouted at first; the reductions that messages were to ride in are "
+            "carried out by MPI",
+        [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
+        [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
+        [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",
+        [CPL_LEFT_UNFIT] = "CARPOOL_STRATEGY cannot be used with so many ranks",
+        [CPL_LEFT_EMPTY] = "no rank has a message for another that is below CARPOOL_SIZE_LIMIT",
+        [CPL_LEFT_DEAR] = "the plan would save less than matching the messages costs",
+        [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
+        [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators at a time, or no "
+                             "memory",
+        [CPL_LEFT_NO_MEETING] = "its nonblocking calls met no blocking collective of all ranks at "
+                                "which to be planned, or a window or file was open",
+        [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
+    };
+    return texts[reason];
+}
+
+const char *cpl_embed_left_text(enum cpl_embed_left reason)
+{
+    static const char *const texts[] = {
+        [CPL_EMBED_LEFT_NOT] = "",
+        [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory, or "
+                                 "a window or file was opened",
+        [CPL_EMBED_LEFT_NO_GAIN] = "they are not modelled faster there",
+        [CPL_EMBED_LEFT_FULL] = "too many exchanges ride already, or memory ran out",
+        [CPL_EMBED_LEFT_MISSED] = "too many calls were waited for before the reduction came, or "
+                                  "the reductions stay MPI's",
+        [CPL_EMBED_LEFT_OPENED] = "a window or file was opened",
+    };
+    return texts[reason];
+}

@@ -1,0 +1,231 @@
+/* Start and end of the shim (start.h). */
+#include "shim/calls/start.h"
+#include "shim/carry/buffered.h"
+#include "shim/carry/line.h"
+#include "shim/carry/persistent.h"
+#include "shim/exchange/allgather.h"
+#include "shim/exchange/neighbor.h"
+#include "shim/exchange/neighbor_embed.h"
+#include "shim/state/hooks.h"
+#include "shim/wait/progress.h"
+
+#include "shim/base/log.h"
+#include "shim/calls/away_window.h"
+#include "shim/calls/company.h"
+#include "shim/carry/messages.h"
+#include "shim/carry/requests.h"
+#include "shim/plan/plan_root.h"
+#include "shim/pt2pt/pt2pt.h"
+#include "shim/report/picture.h"
+#include "shim/report/report.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/away.h"
+
+#include <string.h>
+
+extern char **environ;
+
+/* The order matters where one part's messages may wait for another's: what rides leaves first. */
+static const struct cpl_hooks *const all_hooks[] = {
+    &cpl_line_hooks,     &cpl_riders_hooks,    &cpl_pt2pt_hooks,
+    &cpl_exchange_hooks, &cpl_allgather_hooks, &cpl_request_hooks,
+    &cpl_buffered_hooks, &cpl_window_hooks,    NULL};
+
+static void warn_setting(void *context, const char *text)
+{
+    (void)context;
+    cpl_log(CPL_LOG_WARN, "settings", "%s", text);
+}
+
+/* Rank 0 reads the environment, all take its values: settings that differ between ranks would part
+ * their decisions. */
+static void share_settings(void)
+{
+    struct cpl_settings *settings = &cpl_context.settings;
+    if (cpl_context.rank == 0) {
+        cpl_settings_read(settings, environ, warn_setting, NULL);
+        cpl_report_start();
+        cpl_plan_root_start();
+    }
+    PMPI_Bcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+    cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
+}
+
+/* At debug level the values in force, so that a log tells what it was made with. */
+static void log_settings(void)
+{
+    for (size_t i = 0; cpl_context.rank == 0 && i < cpl_settings_count(); i++) {
+        char value[CPL_SETTINGS_TEXT];
+        cpl_settings_value(&cpl_context.settings, i, value, sizeof value);
+        cpl_log(CPL_LOG_DEBUG, "settings", "%s=%s", cpl_settings_info(i).variable, value);
+    }
+}
+
+static void find_tag_ub(void)
+{
+    int *tag_ub = NULL, found = 0;
+    PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found);
+    cpl_context.tag_ub = found ? *tag_ub : 32767; /* at least that, MPI 4.0, 9.1.2 */
+}
+
+/* The communicator and the key that the shim has from start to end. */
+static bool make_handles(void)
+{
+    cpl_context.self_comm = MPI_COMM_NULL;
+    cpl_context.keyval = MPI_KEYVAL_INVALID;
+    if (PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.self_comm) != MPI_SUCCESS)
+        return false;
+    PMPI_Comm_set_errhandler(cpl_context.self_comm, MPI_ERRORS_RETURN);
+    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted,
+                                   &cpl_context.keyval, NULL) == MPI_SUCCESS;
+}
+
+static void free_handles(void)
+{
+    if (cpl_context.self_comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.self_comm);
+    if (cpl_context.keyval != MPI_KEYVAL_INVALID)
+        PMPI_Comm_free_keyval(&cpl_context.keyval);
+}
+
+/* Makes the handles, unless some rank cannot or runs with MPI_THREAD_MULTIPLE (they need not all
+ * ask for the same): then no rank has them. */
+static bool can_start(void)
+{
+    enum { THREADED, UNABLE, N };
+    int mine[N], any[N], level;
+    PMPI_Query_thread(&level);
+    mine[THREADED] = level == MPI_THREAD_MULTIPLE;
+    mine[UNABLE] = !make_handles();
+    PMPI_Allreduce(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (!any[THREADED] && !any[UNABLE])
+        return true;
+    free_handles();
+    if (cpl_context.rank == 0)
+        cpl_log(CPL_LOG_WARN, "shim", "%s: all calls are left to MPI",
+                any[THREADED] ? "the program runs with MPI_THREAD_MULTIPLE, which is not supported "
+                                "yet"
+                              : "MPI gave a rank no communicator or attribute key");
+    return false;
+}
+
+#ifdef CPL_SIMULATED
+void cpl_start_before_init(void)
+{
+}
+
+bool cpl_start_raises_level(int required)
+{
+    (void)required;
+    return false;
+}
+
+int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    return PMPI_Init_thread(argc, argv, required, provided);
+}
+
+static bool have_company(void)
+{
+    return true;
+}
+#else
+void cpl_start_before_init(void)
+{
+    cpl_company_announce();
+}
+
+/* MPICH gives more by a variable of its own, which holds for MPI_Init. */
+bool cpl_start_raises_level(int required)
+{
+    static const char own[] = "MPIR_CVAR_DEFAULT_THREAD_LEVEL=";
+    for (char **at = environ; at && *at; at++)
+        if (strncmp(*at, own, sizeof own - 1) == 0)
+            return false;
+    return required < MPI_THREAD_SERIALIZED;
+}
+
+int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int given = required;
+    int result = PMPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &given);
+    cpl_context.level = required;
+    cpl_context.level_raised = result == MPI_SUCCESS;
+    if (provided && result == MPI_SUCCESS)
+        *provided = required;
+    return result;
+}
+
+static bool have_company(void)
+{
+    if (cpl_company_is_complete(cpl_context.rank, cpl_context.size))
+        return true;
+    if (!cpl_company_speaks(cpl_context.rank))
+        return false;
+    cpl_log(CPL_LOG_WARN, "shim",
+            "some ranks run without the library: all calls are left to MPI (set LD_PRELOAD for "
+            "every program of the launcher's line, or use mpiexec -genv)");
+    return false;
+}
+#endif
+
+void cpl_start(void)
+{
+    PMPI_Comm_rank(MPI_COMM_WORLD, &cpl_context.rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &cpl_context.size);
+    cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
+    cpl_context.away_comm = MPI_COMM_NULL;
+    cpl_context.hooks = all_hooks;
+    if (!have_company())
+        return;
+    share_settings();
+    if (cpl_context.settings.mode == CPL_MODE_OFF || !can_start())
+        return;
+    log_settings();
+    find_tag_ub();
+    cpl_context.start = PMPI_Wtime();
+    MPI_Comm parent;
+    PMPI_Comm_get_parent(&parent);
+    cpl_context.met_others = parent != MPI_COMM_NULL;
+    cpl_context.active = true;
+}
+
+/* The communicator with a private one that got it first; NULL: there is none. */
+static struct cpl_comm_state *first_planned(void)
+{
+    struct cpl_comm_state *first = NULL;
+    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+        if (s->planned_number > 0 && (!first || s->planned_number < first->planned_number))
+            first = s;
+    return first;
+}
+
+void cpl_finish(void)
+{
+    struct cpl_comm_state *state;
+    if (!cpl_context.active)
+        return;
+    while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
+        cpl_comm_state_release(cpl_context.first_managed);
+    while (cpl_context.buffered.first)
+        cpl_progress_poll();
+    cpl_context.active = false;
+    cpl_service_end();
+    cpl_persistent_end();
+    /* Their ends are collective: in an order that does not depend on what a rank used first. */
+    while ((state = first_planned()))
+        cpl_comm_state_release(state);
+    while (cpl_context.first_state)
+        cpl_comm_state_release(cpl_context.first_state);
+    cpl_comm_state_free_left();
+    if (cpl_report_is_wanted())
+        cpl_report_write();
+    cpl_report_free();
+    cpl_picture_free();
+    cpl_request_end();
+    cpl_pt2pt_free_messages();
+    cpl_distances_free(&cpl_context.machine.distances);
+    cpl_window_end();
+    cpl_away_end();
+    free_handles();
+}

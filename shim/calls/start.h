@@ -1,0 +1,23 @@
+/* Start and end of the shim, and the list of its parts. */
+#ifndef CARPOOL_START_H
+#define CARPOOL_START_H
+
+#include <stdbool.h>
+
+/* Before MPI is initialised; then in place of MPI_Init or MPI_Init_thread where the level of
+ * threads that the program asks for is below what the helper thread needs. Local. */
+void cpl_start_before_init(void);
+bool cpl_start_raises_level(int required);
+int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
+
+/* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
+ * Where some rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one
+ * says so.
+ */
+void cpl_start(void);
+
+/* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
+ * MPI_COMM_WORLD. Does nothing when the shim is not active. */
+void cpl_finish(void);
+
+#endif

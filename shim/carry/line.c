@@ -1,0 +1,186 @@
+/* Communicators on which the shim's messages travel (line.h). */
+#include "shim/carry/line.h"
+
+#include "shim/carry/requests.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/hooks.h"
+#include "shim/wait/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool begin(struct cpl_comm_state *state)
+{
+    state->line = calloc(1, sizeof *state->line);
+    return state->line;
+}
+
+static void acknowledge(void *context, const struct cpl_segment *segment)
+{
+    struct cpl_comm_state *state = context;
+    struct cpl_segment answer = {.source = state->rank,
+                                 .dest = segment->source,
+                                 .number = segment->number,
+                                 .flags = CPL_SEGMENT_ACKNOWLEDGES,
+                                 .slot = CPL_NO_SLOT};
+    if (segment->source == state->rank)
+        cpl_sending_acknowledged(&state->line->synchronous, state->rank, segment->number);
+    else
+        cpl_rides_send(&state->line->rides, answer.dest, (const unsigned char *)&answer,
+                       sizeof answer, 1);
+}
+
+static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
+{
+    struct cpl_comm_state *state = context;
+    if (segment->flags & CPL_SEGMENT_NEIGHBOR)
+        cpl_match_deliver(&state->line->rider_match, segment, payload);
+    else if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
+        cpl_sending_acknowledged(&state->line->synchronous, segment->source, segment->number);
+    else
+        cpl_match_deliver(&state->line->match, segment, payload);
+}
+
+static void reduction(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
+                      size_t n)
+{
+    cpl_embed_arrived(context, number, step, bytes, n);
+}
+
+static void drop(void *context, struct cpl_receive *receive)
+{
+    (void)context;
+    cpl_request_drop(receive);
+}
+
+/* The program hears of it by its error handler, whose default ends it. */
+static void lost(void *context)
+{
+    const struct cpl_comm_state *state = context;
+    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+}
+
+bool cpl_line_open(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    if (line->rides.receive)
+        return true;
+    if (state->private_comm == MPI_COMM_NULL)
+        return false;
+    line->rides.deliver = deliver;
+    line->rides.reduction = reduction;
+    line->rides.context = state;
+    line->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
+    return cpl_rides_init(&line->rides, state->private_comm,
+                          (double)cpl_context.settings.hold * 1e-6);
+}
+
+void cpl_line_link(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    if (line->linked)
+        return;
+    line->linked = true;
+    line->next_linked = cpl_context.first_managed;
+    cpl_context.first_managed = state;
+    cpl_context.n_managed++;
+    cpl_comm_state_forget_recent();
+    cpl_progress_update();
+}
+
+static void unlink_managed(struct cpl_comm_state *state)
+{
+    struct cpl_comm_state **at = &cpl_context.first_managed;
+    if (!state->line->linked)
+        return;
+    while (*at != state)
+        at = &(*at)->line->next_linked;
+    *at = state->line->next_linked;
+    state->line->linked = false;
+    cpl_context.n_managed--;
+    cpl_progress_update();
+}
+
+void cpl_line_close(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    if (line->managed || line->ridden)
+        return;
+    unlink_managed(state);
+    cpl_rides_free(&line->rides);
+    cpl_embed_free(&line->embed);
+}
+
+bool cpl_line_manage(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    if (!cpl_line_open(state) ||
+        !cpl_match_init(&line->match, state->size, state->private_comm, CPL_STRAIGHT_TAG))
+        return false;
+    line->match.acknowledge = acknowledge;
+    line->match.drop = drop;
+    line->match.lost = lost;
+    line->match.context = state;
+    line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
+    return line->next_number;
+}
+
+/* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
+ * received as sent, and nothing new (Mattern's four counters; one count could be taken while a ride
+ * that one rank has sent on balances one that another has not). Collective. */
+void cpl_line_drain(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    int64_t before[2] = {-1, -1}, all[2] = {0, 0};
+    bool quiet = false;
+    cpl_embed_finish(state);
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->flush)
+            hooks->flush(state);
+    }
+    while (cpl_context.buffered.first)
+        cpl_progress_poll();
+    while (!quiet) {
+        MPI_Request request;
+        do {
+            cpl_rides_release(&line->rides);
+            cpl_embed_release(state, true);
+        } while (cpl_rides_poll(&line->rides));
+        int64_t mine[2] = {line->rides.sent, line->rides.received};
+        if (PMPI_Iallreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm, &request) !=
+            MPI_SUCCESS)
+            return;
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+        quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
+        memcpy(before, all, sizeof before);
+    }
+    while (cpl_match_has_straight(&line->match) ||
+           cpl_match_has_straight(&line->rider_match)) /* nobody looks for them afterwards */
+        cpl_progress_poll();
+}
+
+static bool poll_line(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    bool any = cpl_rides_poll(&line->rides);
+    if (line->embed.pending)
+        any |= cpl_embed_progress(state);
+    if (line->embed.used > 0)
+        cpl_embed_release(state, false);
+    if (cpl_match_has_straight(&line->match))
+        any |= cpl_match_poll(&line->match) > 0;
+    if (cpl_match_has_straight(&line->rider_match))
+        any |= cpl_match_poll(&line->rider_match) > 0;
+    return any;
+}
+
+static bool poll(void)
+{
+    bool any = false;
+    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->line->next_linked)
+        any |= poll_line(s);
+    return any;
+}
+
+const struct cpl_hooks cpl_line_hooks = {.name = "line", .begin = begin, .poll = poll};

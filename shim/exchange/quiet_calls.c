@@ -1,0 +1,40 @@
+/* Calls of an exchange that pass without a look (quiet_calls.h). */
+#include "shim/exchange/quiet_calls.h"
+
+#include "shim/report/report.h"
+
+#define MOST_REPORTED 15 /* for a report some calls are timed */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void cpl_quiet_settle(struct cpl_exchange *x)
+{
+    int64_t n = cpl_quiet_take(&x->quiet);
+    x->calls += n;
+    cpl_trial_pass(&x->trial, n);
+    cpl_trial_pass(&x->order.trial, n);
+}
+
+/* Calls of x at which all that is done is to leave them to MPI. */
+static int64_t count_quiet(const struct cpl_exchange *x)
+{
+    if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->trial) > 0 || x->sharing.active)
+        return 0;
+    int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->trial));
+    n = least(n, cpl_neighbor_order_quiet(x));
+    if (x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV)
+        n = least(n, x->learned.next_agreement - x->calls - 1);
+    return cpl_report_has_file() ? least(n, MOST_REPORTED) : n;
+}
+
+void cpl_quiet_grant(struct cpl_exchange *x)
+{
+    bool profiled = cpl_context.settings.mode == CPL_MODE_PROFILE;
+    if (profiled || (x->before && !cpl_neighbor_order_is_learned(x->before, x)))
+        return;
+    x->after = cpl_context.last_exchange;
+    cpl_quiet_give(&x->quiet, count_quiet(x));
+}

@@ -1,0 +1,33 @@
+/* Calls of an exchange that pass without a look (meet/quiet.h): MPI carries it, and nothing is to
+ * be decided, measured or noted for a while. */
+#ifndef CARPOOL_QUIET_CALLS_H
+#define CARPOOL_QUIET_CALLS_H
+
+#include "shim/exchange/neighbor.h"
+#include "shim/meet/quiet.h"
+
+/* Whether a call of an exchange passes: it is MPI's. Local. */
+static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
+{
+    struct cpl_comm_state *state = cpl_quiet_state(call->comm);
+    struct cpl_exchange *last = cpl_context.last_exchange;
+    if (!state || cpl_context.first_pending || cpl_context.timed_exchange)
+        return false;
+    if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
+        return true;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    bool learned = !last || last == x->before || last->order.next.changes > CPL_VARIED;
+    if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
+        return false;
+    x->quiet.left--;
+    cpl_context.last_exchange = x->after;
+    return true;
+}
+
+/* Brings the counters of an exchange up to date and ends its grant; then, when MPI carries the call
+ * at hand, grants as many as nothing is to be done at, but not while it is still being learned what
+ * the exchange follows. Local. */
+void cpl_quiet_settle(struct cpl_exchange *exchange);
+void cpl_quiet_grant(struct cpl_exchange *exchange);
+
+#endif

@@ -1,0 +1,103 @@
+/* What all ranks settle together (agree.h). */
+#include "shim/meet/agree.h"
+#include "shim/wait/progress.h"
+
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <string.h>
+
+bool cpl_agree_all(MPI_Comm comm, bool yes)
+{
+    int mine = yes, all = 0;
+    return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
+}
+
+bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op)
+{
+    const double most = 1e15; /* nanoseconds; eleven days, and a sum over many ranks fits */
+    int64_t mine[CPL_MAX_TIMES] = {0}, all[CPL_MAX_TIMES] = {0};
+    for (int k = 0; k < n; k++) {
+        double ns = times[k] * unit_seconds * 1e9;
+        mine[k] = (int64_t)(ns > most ? most : ns > 0 ? ns : 0);
+    }
+    if (cpl_collective_Allreduce(mine, all, n, MPI_INT64_T, op, comm) != MPI_SUCCESS)
+        return false;
+    for (int k = 0; k < n; k++)
+        times[k] = (double)all[k] * 1e-9 / unit_seconds;
+    return true;
+}
+
+_Static_assert(CPL_MAX_TRIED <= CPL_MAX_TIMES, "a trial's times fit");
+
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
+{
+    double slowest_us[CPL_MAX_TRIED];
+    if (!cpl_trial_note(trial, us))
+        return false;
+    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
+    cpl_agree_times(private_comm, slowest_us, 1e-6, trial->n, MPI_MAX);
+    cpl_trial_judge(trial, slowest_us);
+    return !trial->running;
+}
+
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
+{
+    MPI_Errhandler handler;
+    /* Communicators may run out: that is ours to know, not the program's error handler's. */
+    PMPI_Comm_get_errhandler(comm, &handler);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    int result = cpl_collective_Comm_split(comm, 0, key, made);
+    bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
+    PMPI_Comm_set_errhandler(comm, handler);
+    PMPI_Errhandler_free(&handler);
+    if (!all) {
+        if (result == MPI_SUCCESS)
+            PMPI_Comm_free(made);
+        return false;
+    }
+    PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    return true;
+}
+
+bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
+{
+    MPI_Comm made;
+    if (!cpl_agree_split(comm, rank, &made))
+        return false;
+    *private_comm = made;
+    cpl_context.n_planned++;
+    return true;
+}
+
+int64_t cpl_agree_node(MPI_Comm comm)
+{
+    int rank, first;
+    MPI_Comm node;
+    if (cpl_context.settings.ranks_per_node > 0)
+        return cpl_context.rank / cpl_context.settings.ranks_per_node;
+    PMPI_Comm_rank(comm, &rank);
+    first = rank;
+    if (cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) !=
+        MPI_SUCCESS)
+        return rank;
+    cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
+    PMPI_Comm_free(&node);
+    return first;
+}
+
+int cpl_agree_root(MPI_Comm comm, int rank)
+{
+    struct {
+        int world_rank, rank;
+    } mine = {cpl_context.rank, rank}, first = mine;
+    cpl_collective_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, comm);
+    return first.rank;
+}
+
+bool cpl_agree_service(MPI_Comm over)
+{
+    return cpl_context.away_comm != MPI_COMM_NULL ||
+           (cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) &&
+            cpl_agree_split(over, cpl_context.rank, &cpl_context.away_comm));
+}

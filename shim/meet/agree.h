@@ -1,0 +1,49 @@
+/* What all ranks of a communicator settle together: whether all say yes, times to decide by, new
+ * communicators, who shares a node, who plans. Everything here is collective. */
+#ifndef CARPOOL_AGREE_H
+#define CARPOOL_AGREE_H
+
+#include "shim/meet/trial.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* cpl_agree_split for rerouted messages, counted in cpl_context. Returns false on all ranks when
+ * that fails. Collective. */
+bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm);
+
+/* Makes a communicator of the same ranks as comm in the order of key, without attributes or
+ * topology of the program's, whose errors return. Returns false on all ranks when that fails.
+ * Collective. */
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
+
+/* A number that ranks of the same node share: set by the user's ranks per node, or the first rank
+ * that shares memory. Errors must return on comm. Collective. */
+int64_t cpl_agree_node(MPI_Comm comm);
+
+/* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
+ * it for all communicators and tells the user what there is to tell once. rank is the caller's in
+ * comm. Collective. */
+int cpl_agree_root(MPI_Comm comm, int rank);
+
+/* Times that ranks decide by, put together as whole nanoseconds: sums and maxima of these are the
+ * same on all ranks whatever MPI's order of reducing, those of floating-point numbers need not be.
+ * n (at most CPL_MAX_TIMES) of this rank's times become those of all, by MPI_SUM or MPI_MAX.
+ * Returns false, with the times as they were, when MPI fails. Collective. */
+#define CPL_MAX_TIMES 16
+bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op);
+
+/* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times
+ * together. Returns whether a trial has ended. Collective then, over a private communicator. */
+bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
+
+/* Whether all ranks of comm say yes. Collective. */
+bool cpl_agree_all(MPI_Comm comm, bool yes);
+
+/* What has to be there before anything is managed or served: the helper thread (service.h), and the
+ * communicator that the barriers of away.h go by, with all ranks in the order of MPI_COMM_WORLD.
+ * Collective over `over`, whose ranks are those of MPI_COMM_WORLD; the same answer on all ranks. */
+bool cpl_agree_service(MPI_Comm over);
+
+#endif

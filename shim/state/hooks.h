@@ -1,0 +1,55 @@
+/* What a part of the shim has to do at moments that another part knows of. Rooms call only what is
+ * below them (tests/check_layers.sh), so a part that must hear of something from below gives a
+ * table of what it does then; calls/start.c lists the tables. They are called in the order of that
+ * list; members that are NULL are left out. */
+#ifndef CARPOOL_HOOKS_H
+#define CARPOOL_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+
+struct cpl_hooks {
+    const char *name;
+
+    /* A communicator is met: makes what the part keeps of it, in the state's member of its name,
+     * which is freed with the state. Returns false when memory ran out. Local. */
+    bool (*begin)(struct cpl_comm_state *state);
+
+    /* The communicator is about to be freed, and may still be used. Collective. */
+    void (*before_free)(struct cpl_comm_state *state);
+
+    /* It ends: waits for what is under way, adds to the report. Collective, as freeing is. */
+    void (*end)(struct cpl_comm_state *state);
+
+    /* A call that may wait is entered: what was held back to leave with others leaves. Local, never
+     * waits. */
+    void (*leave)(void);
+
+    /* The same for one communicator, whatever its messages are held back for. */
+    void (*flush)(struct cpl_comm_state *state);
+
+    /* The program is not in MPI: what it takes for sent leaves. Returns whether there was anything.
+     * Local, never waits. */
+    bool (*serve)(void);
+
+    /* Receives, forwards, delivers. Returns whether there was anything. Local, never waits. */
+    bool (*poll)(void);
+
+    /* A reduction of the communicator starts that carries messages: what waits for it goes aboard
+     * (carry/embed.h). Local. */
+    void (*board)(struct cpl_comm_state *state, bool blocking);
+
+    /* How many blocking collectives of the communicator may pass without a look (meet/quiet.h); and
+     * that so many have. Local. */
+    int64_t (*quiet)(const struct cpl_comm_state *state);
+    void (*passed)(struct cpl_comm_state *state, int64_t n);
+};
+
+/* For each part in turn: `hooks` is its table. */
+#define CPL_EACH_HOOKS(hooks)                                                                      \
+    for (const struct cpl_hooks *const *hooks##_at = cpl_context.hooks, *hooks;                    \
+         hooks##_at && (hooks = *hooks##_at); hooks##_at++)
+
+#endif
