@@ -154,7 +154,7 @@ uses_of() { # extended regular expression, file...: lines outside comments that 
     grep -nE "(^|[^A-Za-z_0-9])$pattern" "$@" /dev/null | grep -Ev '^[^:]*:[0-9]*: *(/?\*|//)'
 }
 
-# Blocking calls that must not be made but by collective.c; context.c, report.c and picture.c run while
+# Blocking calls that must not be made but by collective.c; start.c, report.c and picture.c run while
 # nothing is managed, at the start and at the end.
 collectives() {
     sed -n 's/^\(NEIGHBOR\|ALLTOALL\|MOVES\|GATHERS\|ENTERS\|REORDERS\|OPENS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
@@ -168,7 +168,7 @@ collectives() {
         uses_of '(secure_)?getenv *\(' $(sources planner shim calibrate array) | grep -v '/command[a-z_]*\.c:')"
     none "the shim's own collectives poll" "$(
         uses_of "PMPI_($(collectives | paste -sd '|')) *\(" $(sources shim | grep '\.c$') |
-            grep -Ev '/(collective|context|picture|report|report_nodes|wrappers_pt2pt|wrappers_complete)\.c:')"
+            grep -Ev '/(collective|start|picture|report|report_nodes|wrappers_pt2pt|wrappers_complete)\.c:')"
     none "the planner and the shim do not know the array" "$(
         grep -nE '#include "(\.\./)?(array/|carpool_array)' $(sources planner shim calibrate))"
     none "the array includes the planner and itself only" "$(

@@ -2,6 +2,7 @@
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
 #include "shim/calls/away_window.h"
+#include "shim/calls/reductions.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
 #include "shim/exchange/allgather.h"
@@ -237,7 +238,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         CPL_INSIDE;                                                                                \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
-        if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
+        if (cpl_reduction_carry(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
             cpl_neighbor_before_collective(comm);                                                  \
             cpl_context.last_exchange = NULL;                                                      \
             return result;                                                                         \
@@ -251,7 +252,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         CPL_INSIDE;                                                                                \
         int result;                                                                                \
         if (cpl_context.active && request && !IS_REFUSED(comm) &&                                  \
-            cpl_pt2pt_iallreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))   \
+            cpl_reduction_start(comm, sendbuf, recvbuf, count, datatype, op, request, &result))    \
             return result;                                                                         \
         return PMPI_##name arguments;                                                              \
     }

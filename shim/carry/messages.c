@@ -1,5 +1,6 @@
 /* Matched probes (messages.h). */
 #include "shim/carry/messages.h"
+#include "shim/carry/line.h"
 #include "shim/wait/progress.h"
 
 #include "shim/state/comm_state.h"

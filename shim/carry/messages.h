@@ -4,7 +4,9 @@
 #ifndef CARPOOL_PT2PT_MESSAGES_H
 #define CARPOOL_PT2PT_MESSAGES_H
 
-#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/carry/match.h"
+
+struct cpl_comm_state;
 
 /* Makes a handle for a message, which is taken out of the queue. Returns MPI's error codes. */
 int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arrival,

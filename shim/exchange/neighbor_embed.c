@@ -57,6 +57,14 @@ static void close_call(struct cpl_exchange *x)
     cpl_context.n_open_batches--;
 }
 
+void cpl_neighbor_embed_unopen(struct cpl_exchange *x)
+{
+    if (!x->embedding.open)
+        return;
+    LL_DELETE2(cpl_context.first_open, x, embedding.next_open);
+    close_call(x);
+}
+
 void cpl_neighbor_embed_leave(void)
 {
     for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
@@ -108,15 +116,6 @@ void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdic
         e->n_reduced[host]++;
         e->n_in_any_order[host] += verdict == CPL_EMBED_ANY_ORDER;
     }
-}
-
-void cpl_neighbor_embed_forget(struct cpl_exchange *x)
-{
-    if (x->embedding.open) {
-        LL_DELETE2(cpl_context.first_open, x, embedding.next_open);
-        close_call(x);
-    }
-    cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
 }
 
 /* --- calls of segments */

@@ -101,7 +101,8 @@ void cpl_neighbor_embed_review(struct cpl_comm_state *host);
  * Local. */
 void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason);
 
-/* An exchange ends: nothing is open any more. */
+/* The exchange's call is no longer open. Forget: the exchange ends. */
+void cpl_neighbor_embed_unopen(struct cpl_exchange *x);
 void cpl_neighbor_embed_forget(struct cpl_exchange *x);
 
 extern const struct cpl_hooks cpl_riders_hooks;

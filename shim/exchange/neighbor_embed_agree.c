@@ -229,6 +229,12 @@ void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
     host->riders->n--;
 }
 
+void cpl_neighbor_embed_forget(struct cpl_exchange *x)
+{
+    cpl_neighbor_embed_unopen(x);
+    cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
+}
+
 static bool misses(const struct cpl_embedding *e)
 {
     return (e->n_missed - FORGIVEN) * RIDING_SHARE > e->n_rode;

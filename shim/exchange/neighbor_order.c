@@ -380,15 +380,6 @@ void cpl_neighbor_order_served(void)
         }
 }
 
-void cpl_neighbor_order_free(struct cpl_order *order)
-{
-    free(order->key);
-    free(order->message);
-    order->key = NULL;
-    order->message = NULL;
-    order->made = false;
-}
-
 void cpl_neighbor_order_forget(const struct cpl_exchange *exchange)
 {
     if (cpl_context.last_exchange == exchange)

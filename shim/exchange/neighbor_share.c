@@ -35,35 +35,6 @@ void cpl_neighbor_share_begin(struct cpl_exchange *x)
     x->sharing = (struct cpl_sharing){.active = is_wanted(x), .next_review = N_NOTED + 1};
 }
 
-static void free_parts(struct cpl_sharing *s)
-{
-    cpl_parts_free(&s->parts);
-    for (int32_t m = 0; m < s->n_in; m++) {
-        if (s->words)
-            free(s->words[m]);
-        if (s->scratch)
-            free(s->scratch[m].data);
-    }
-    free(s->words);
-    free(s->divided);
-    free(s->scratch);
-    s->words = NULL;
-    s->divided = NULL;
-    s->scratch = NULL;
-    s->n_in = 0;
-}
-
-void cpl_neighbor_share_free(struct cpl_sharing *s)
-{
-    free_parts(s);
-    cpl_duplicates_free(s->duplicates);
-    free(s->pieces);
-    s->duplicates = NULL;
-    s->pieces = NULL;
-    s->executor = NULL;
-    s->active = false;
-}
-
 static int32_t count_messages(const struct cpl_exchange *x)
 {
     int32_t n = 0;
@@ -448,7 +419,7 @@ static void check(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     struct cpl_duplicates_found found;
     bool helps = 2 * all[LOST_BROKEN] >= all[LOST] && s->n_shared < MOST_SHARED;
     if (helps) {
-        free_parts(s);
+        cpl_neighbor_share_free_parts(s);
         bool divided = look(call, x) && divide(s, &found);
         int64_t saved = divided ? s->parts.saved : 0, all_saved = 0;
         cpl_collective_Allreduce(&saved, &all_saved, 1, MPI_INT64_T, MPI_SUM, state->private_comm);

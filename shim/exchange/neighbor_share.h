@@ -68,4 +68,7 @@ struct cpl_executor_work cpl_neighbor_share_work(const struct cpl_exchange *exch
 /* Frees everything but the exchange's executors. Local. */
 void cpl_neighbor_share_free(struct cpl_sharing *sharing);
 
+/* Frees what is known of the parts; looking for duplicates goes on. Local. */
+void cpl_neighbor_share_free_parts(struct cpl_sharing *sharing);
+
 #endif

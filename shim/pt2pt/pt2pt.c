@@ -4,7 +4,6 @@
 #include "shim/wait/progress.h"
 
 #include "shim/carry/requests.h"
-#include "shim/exchange/neighbor.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/report/report.h"
@@ -88,6 +87,11 @@ static void go_on(struct cpl_comm_state *state)
 {
     if (state && state->line->embed.on)
         cpl_embed_decide(state);
+    if (state && state->line->embed.distrusted) {
+        state->line->embed.distrusted = false;
+        if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
+            cpl_pt2pt_review_soon(state->pt2pt);
+    }
     if (!state || state->pt2pt->phase == CPL_PT2PT_ALONE)
         return;
     struct cpl_pt2pt *p = state->pt2pt;
@@ -128,19 +132,10 @@ static bool is_idle(const struct cpl_comm_state *state)
            (state->pt2pt->phase == CPL_PT2PT_ALONE && !state->line->ridden);
 }
 
-/* What a neighborhood collective that is open knows of a reduction that comes next. */
-static void note_reduction(struct cpl_comm_state *state, int64_t count, MPI_Datatype type,
-                           MPI_Op op, bool blocking)
-{
-    if (state && cpl_context.first_open)
-        cpl_neighbor_embed_note(state, cpl_embed_judge(count, type, op, blocking));
-}
-
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    note_reduction(state, count, type, op, true);
     if (is_idle(state))
         return false;
     struct cpl_pt2pt *p = state->pt2pt;
@@ -164,7 +159,6 @@ bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t c
                           MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    note_reduction(state, count, type, op, false);
     if (is_idle(state))
         return false;
     struct cpl_pt2pt *p = state->pt2pt;

@@ -1,0 +1,142 @@
+/* Where the data of a call is (neighbor_internal.h). */
+#include "shim/exchange/neighbor_internal.h"
+
+#include <stdlib.h>
+
+/* Describes the type of argument k; *type is kept where it is the same. */
+static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_type *type)
+{
+    MPI_Datatype handle = side->types ? side->types[k] : side->type;
+    return (handle == type->handle && handle != MPI_DATATYPE_NULL) ||
+           cpl_type_describe(handle, type);
+}
+
+static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int64_t count, int64_t extent)
+{
+    if (side->byte_displs)
+        return side->byte_displs[k];
+    if (side->int_byte_displs)
+        return side->int_byte_displs[k];
+    if (side->displs)
+        return side->displs[k] * extent;
+    if (side->large_displs)
+        return side->large_displs[k] * extent;
+    return side->same ? 0 : k * count * extent;
+}
+
+static int64_t count_of(const struct cpl_neighbor_side *side, int k)
+{
+    if (side->counts)
+        return side->counts[k];
+    return side->large_counts ? side->large_counts[k] : side->count;
+}
+
+static bool lacks_displs(const struct cpl_neighbor_side *side)
+{
+    return (side->counts || side->large_counts) && !side->displs && !side->large_displs &&
+           !side->byte_displs && !side->int_byte_displs;
+}
+
+static const struct cpl_span empty = {
+    .type = {.handle = MPI_BYTE, .size = 1, .extent = 1, .dense = true}};
+
+/* The span of argument k; `type` is that of the argument before, and becomes this one's. */
+static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl_type *type,
+                         struct cpl_span *span)
+{
+    int64_t count = count_of(side, k);
+    if (count == 0 && side->types && side->types[k] == MPI_DATATYPE_NULL) {
+        *span = empty;
+        return true;
+    }
+    if (count < 0 || !describe(side, k, type))
+        return false;
+    /* As integers: MPI_BOTTOM is no pointer to compute with. */
+    uintptr_t address =
+        (uintptr_t)side->buffer + (uintptr_t)offset_of(side, k, count, type->extent);
+    *span = (struct cpl_span){(char *)address, count, *type};
+    return address || !type->dense || cpl_span_bytes(span) == 0;
+}
+
+/* Fills the spans of one side's n neighbours. */
+static bool resolve_side(const struct cpl_neighbor_side *side,
+                         const struct cpl_neighbors *neighbors, bool by_rank,
+                         struct cpl_span *spans)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (neighbors->n > 0 && lacks_displs(side))
+        return false;
+    for (int k = 0; k < neighbors->n; k++)
+        if (!resolve_span(side, by_rank ? neighbors->peer[k] : k, &type, &spans[k]))
+            return false;
+    return true;
+}
+
+bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
+                               struct cpl_span *span)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (count_of(side, rank) == 0) { /* most are: their types are not looked at */
+        *span = empty;
+        return true;
+    }
+    return !lacks_displs(side) && resolve_span(side, rank, &type, span);
+}
+
+bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
+{
+    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
+    if (lacks_displs(side))
+        return false;
+    for (int r = 0; r < n; r++)
+        if (!resolve_span(side, r, &type, &spans[r]))
+            return false;
+    return true;
+}
+
+bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
+                            int n_extra)
+{
+    size_t n_out = (size_t)a->out.n + 1, n_in = (size_t)a->in.n + 1;
+    size_t n_all = n_in + n_out + (size_t)n_extra;
+    data->out_span = calloc(n_out, sizeof *data->out_span);
+    data->in_span = calloc(n_in, sizeof *data->in_span);
+    data->out_bytes = calloc(n_out, sizeof *data->out_bytes);
+    data->requests = calloc(n_all, sizeof *data->requests);
+    data->statuses = calloc(n_all, sizeof *data->statuses);
+    data->extra = n_extra ? calloc((size_t)n_extra, sizeof *data->extra) : NULL;
+    return (data->extra || !n_extra) && data->out_span && data->in_span && data->out_bytes &&
+           data->requests && data->statuses;
+}
+
+void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
+{
+    free(data->out_span);
+    free(data->in_span);
+    free(data->out_bytes);
+    free(data->extra);
+    free(data->requests);
+    free(data->statuses);
+    *data = (struct cpl_neighbor_data){.out_span = NULL};
+}
+
+bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
+                          const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data)
+{
+    data->same_payload = call->send.same;
+    return resolve_side(&call->send, &adjacency->out, call->by_rank, data->out_span) &&
+           resolve_side(&call->recv, &adjacency->in, call->by_rank, data->in_span);
+}
+
+int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
+                                   const struct cpl_adjacency *adjacency, int m)
+{
+    const struct cpl_neighbors *out = &adjacency->out;
+    int first = out->first_part[m], n_parts = out->first_part[m + 1] - first;
+    if (data->same_payload)
+        return cpl_span_bytes(&data->out_span[out->part[first]]);
+    int64_t bytes = n_parts > 1 ? n_parts * (int64_t)sizeof(uint32_t) : 0;
+    for (int p = first; p < first + n_parts; p++)
+        bytes += cpl_span_bytes(&data->out_span[out->part[p]]);
+    return bytes;
+}

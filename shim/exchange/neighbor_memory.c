@@ -1,0 +1,81 @@
+/* What an exchange holds for carrying: made, freed (neighbor_internal.h). */
+#include "shim/exchange/neighbor_internal.h"
+
+#include <stdlib.h>
+
+void cpl_neighbor_order_free(struct cpl_order *order)
+{
+    free(order->key);
+    free(order->message);
+    order->key = NULL;
+    order->message = NULL;
+    order->made = false;
+}
+
+void cpl_neighbor_share_free_parts(struct cpl_sharing *s)
+{
+    cpl_parts_free(&s->parts);
+    for (int32_t m = 0; m < s->n_in; m++) {
+        if (s->words)
+            free(s->words[m]);
+        if (s->scratch)
+            free(s->scratch[m].data);
+    }
+    free(s->words);
+    free(s->divided);
+    free(s->scratch);
+    s->words = NULL;
+    s->divided = NULL;
+    s->scratch = NULL;
+    s->n_in = 0;
+}
+
+void cpl_neighbor_share_free(struct cpl_sharing *s)
+{
+    cpl_neighbor_share_free_parts(s);
+    cpl_duplicates_free(s->duplicates);
+    free(s->pieces);
+    s->duplicates = NULL;
+    s->pieces = NULL;
+    s->executor = NULL;
+    s->active = false;
+}
+
+static void *zeroed(int n, size_t size)
+{
+    return calloc((size_t)n + 1, size);
+}
+
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
+{
+    const struct cpl_adjacency *a = x->adjacency;
+    x->out_straight = zeroed(a->out.n_messages, sizeof *x->out_straight);
+    x->in_straight = zeroed(a->in.n_messages, sizeof *x->in_straight);
+    x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
+    x->in_part = zeroed(a->in.n, sizeof *x->in_part);
+    x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
+    return cpl_neighbor_data_make(&x->data, a, x->n_extra_most) && x->out_straight &&
+           x->in_straight && x->payload && x->in_part && x->self_from;
+}
+
+void cpl_exchange_release(struct cpl_exchange *x)
+{
+    for (int k = 0; k < CPL_MAX_PLANS; k++) {
+        cpl_executor_destroy(x->executors[k]);
+        x->executors[k] = NULL;
+    }
+    cpl_neighbor_share_free(&x->sharing);
+    cpl_neighbor_order_free(&x->order);
+    free(x->out_straight);
+    free(x->in_straight);
+    free(x->payload);
+    free(x->in_part);
+    free(x->self_from);
+    cpl_neighbor_data_free(&x->data);
+    cpl_adjacency_free(&x->own);
+    free(x->learned.sent);
+    x->learned.sent = NULL;
+    x->executor = NULL;
+    x->out_straight = x->in_straight = NULL;
+    x->payload = x->in_part = x->self_from = NULL;
+}
