@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* Tags on cpl_context.away_comm, beside those of away.c. */
+/* Tags on cpl_context.comms.away, beside those of away.c. */
 enum { ASK = 8, GRANT, POST };
 
 enum asked { LOCK_SHARED, LOCK_EXCLUSIVE, UNLOCK };
@@ -121,7 +121,7 @@ void cpl_window_opened(MPI_Comm comm, MPI_Win win)
 static void send(int rank, int tag, struct message message)
 {
     const struct cpl_span span = {(char *)&message, sizeof message, {MPI_BYTE, 1, 1, true, false}};
-    cpl_buffered_send(&span, rank, tag, cpl_context.away_comm, false);
+    cpl_buffered_send(&span, rank, tag, cpl_context.comms.away, false);
 }
 
 /* --- posts */
@@ -159,7 +159,7 @@ static void await_post(int rank, int64_t window)
     while (!has_posted(rank, window)) {
         MPI_Request request;
         struct message message;
-        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, POST, cpl_context.away_comm,
+        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, POST, cpl_context.comms.away,
                        &request) != MPI_SUCCESS)
             return;
         cpl_progress_wait(&request, MPI_STATUS_IGNORE);
@@ -246,7 +246,7 @@ static bool poll(void)
 {
     MPI_Status status;
     int done = 0;
-    if (!windows.has_keyval || cpl_context.away_comm == MPI_COMM_NULL)
+    if (!windows.has_keyval || cpl_context.comms.away == MPI_COMM_NULL)
         return false;
     if (windows.listens && PMPI_Test(&windows.request, &done, &status) == MPI_SUCCESS && done) {
         const struct message message = windows.heard;
@@ -255,7 +255,7 @@ static bool poll(void)
     }
     if (!windows.listens)
         windows.listens = PMPI_Irecv(&windows.heard, sizeof windows.heard, MPI_BYTE, MPI_ANY_SOURCE,
-                                     ASK, cpl_context.away_comm, &windows.request) == MPI_SUCCESS;
+                                     ASK, cpl_context.comms.away, &windows.request) == MPI_SUCCESS;
     return done;
 }
 
@@ -275,7 +275,7 @@ static void await_grant(int rank)
     MPI_Request request;
     struct message message;
     if (rank != cpl_context.rank) {
-        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, GRANT, cpl_context.away_comm,
+        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, GRANT, cpl_context.comms.away,
                        &request) == MPI_SUCCESS)
             cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         return;

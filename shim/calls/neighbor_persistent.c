@@ -191,7 +191,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     }
     state->n_persistent++;
     state->n_left++;
-    cpl_context.n_served += !state->serve->counted;
+    cpl_context.busy.n_served += !state->serve->counted;
     state->serve->counted = true;
     cpl_progress_update();
     *result = MPI_SUCCESS;

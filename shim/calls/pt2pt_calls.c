@@ -16,7 +16,7 @@
 
 struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
 {
-    if (cpl_context.n_managed == 0)
+    if (cpl_context.busy.n_managed == 0)
         return NULL;
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     return state && state->pt2pt->phase == CPL_PT2PT_MANAGED ? state : NULL;
@@ -102,7 +102,7 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
 static void note_message(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    cpl_context.n_open_batches += p->batch.n == 0;
+    cpl_context.busy.n_open_batches += p->batch.n == 0;
     cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes);
     if (must_leave(p, dest))
         cpl_pt2pt_flush(state);

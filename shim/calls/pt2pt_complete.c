@@ -46,7 +46,7 @@ static int count_ours(int n, const MPI_Request *requests, int *n_open, int *firs
     int n_ours = 0;
     *n_open = 0;
     *first = -1;
-    for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
+    for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
         if (!request)
             continue;
@@ -151,7 +151,7 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result, bool waited)
 {
     MPI_Comm comm = MPI_COMM_NULL;
-    for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
+    for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
         if (!request)
             continue;
@@ -292,7 +292,7 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
                        MPI_Status *statuses, int result)
 {
     MPI_Comm comm = MPI_COMM_NULL;
-    for (int k = 0; k < n && cpl_context.n_active_requests > 0; k++) {
+    for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
         if (!request || !cpl_request_is_done(request))
             continue;

@@ -10,7 +10,7 @@
 static void note(MPI_Comm comm, int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (state && cpl_context.first_open)
+    if (state && cpl_context.busy.first_open)
         cpl_neighbor_embed_note(state, cpl_embed_judge(count, type, op, blocking));
 }
 

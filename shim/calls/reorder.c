@@ -185,11 +185,11 @@ static enum cpl_status place_pattern(const struct cpl_pattern *pattern,
 /* For the report. */
 static void note_gain(const struct cpl_place_gain *gain)
 {
-    double saved = cpl_context.reorder_before_us - cpl_context.reorder_after_us;
-    if (cpl_context.n_reorderable++ > 0 && gain->before_us - gain->after_us <= saved)
+    double saved = cpl_context.placed.before_us - cpl_context.placed.after_us;
+    if (cpl_context.placed.n_possible++ > 0 && gain->before_us - gain->after_us <= saved)
         return;
-    cpl_context.reorder_before_us = gain->before_us;
-    cpl_context.reorder_after_us = gain->after_us;
+    cpl_context.placed.before_us = gain->before_us;
+    cpl_context.placed.after_us = gain->after_us;
 }
 
 /* The root maps. Returns whether the ranks are to be placed anew. */
@@ -290,7 +290,7 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *g
 static void leave(struct placed *placed)
 {
     PMPI_Comm_free(&placed->comm);
-    cpl_context.n_reordered++;
+    cpl_context.placed.n++;
 }
 
 /* A step of the grid from a rank in dimension d, -1: there is none. stride is what one step adds.

@@ -71,21 +71,21 @@ static void find_tag_ub(void)
 /* The communicator and the key that the shim has from start to end. */
 static bool make_handles(void)
 {
-    cpl_context.self_comm = MPI_COMM_NULL;
-    cpl_context.keyval = MPI_KEYVAL_INVALID;
-    if (PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.self_comm) != MPI_SUCCESS)
+    cpl_context.comms.self = MPI_COMM_NULL;
+    cpl_context.comms.keyval = MPI_KEYVAL_INVALID;
+    if (PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.comms.self) != MPI_SUCCESS)
         return false;
-    PMPI_Comm_set_errhandler(cpl_context.self_comm, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(cpl_context.comms.self, MPI_ERRORS_RETURN);
     return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted,
-                                   &cpl_context.keyval, NULL) == MPI_SUCCESS;
+                                   &cpl_context.comms.keyval, NULL) == MPI_SUCCESS;
 }
 
 static void free_handles(void)
 {
-    if (cpl_context.self_comm != MPI_COMM_NULL)
-        PMPI_Comm_free(&cpl_context.self_comm);
-    if (cpl_context.keyval != MPI_KEYVAL_INVALID)
-        PMPI_Comm_free_keyval(&cpl_context.keyval);
+    if (cpl_context.comms.self != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.comms.self);
+    if (cpl_context.comms.keyval != MPI_KEYVAL_INVALID)
+        PMPI_Comm_free_keyval(&cpl_context.comms.keyval);
 }
 
 /* Makes the handles, unless some rank cannot or runs with MPI_THREAD_MULTIPLE (they need not all
@@ -149,8 +149,8 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
 {
     int given = required;
     int result = PMPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &given);
-    cpl_context.level = required;
-    cpl_context.level_raised = result == MPI_SUCCESS;
+    cpl_context.thread.level = required;
+    cpl_context.thread.raised = result == MPI_SUCCESS;
     if (provided && result == MPI_SUCCESS)
         *provided = required;
     return result;
@@ -174,7 +174,7 @@ void cpl_start(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &cpl_context.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &cpl_context.size);
     cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
-    cpl_context.away_comm = MPI_COMM_NULL;
+    cpl_context.comms.away = MPI_COMM_NULL;
     cpl_context.hooks = all_hooks;
     if (!have_company())
         return;
@@ -194,7 +194,7 @@ void cpl_start(void)
 static struct cpl_comm_state *first_planned(void)
 {
     struct cpl_comm_state *first = NULL;
-    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         if (s->planned_number > 0 && (!first || s->planned_number < first->planned_number))
             first = s;
     return first;
@@ -205,9 +205,10 @@ void cpl_finish(void)
     struct cpl_comm_state *state;
     if (!cpl_context.active)
         return;
-    while (cpl_context.first_managed) /* in the same order on all ranks: that of being managed */
-        cpl_comm_state_release(cpl_context.first_managed);
-    while (cpl_context.buffered.first)
+    while (
+        cpl_context.comms.first_managed) /* in the same order on all ranks: that of being managed */
+        cpl_comm_state_release(cpl_context.comms.first_managed);
+    while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
     cpl_context.active = false;
     cpl_service_end();
@@ -215,8 +216,8 @@ void cpl_finish(void)
     /* Their ends are collective: in an order that does not depend on what a rank used first. */
     while ((state = first_planned()))
         cpl_comm_state_release(state);
-    while (cpl_context.first_state)
-        cpl_comm_state_release(cpl_context.first_state);
+    while (cpl_context.comms.first)
+        cpl_comm_state_release(cpl_context.comms.first);
     cpl_comm_state_free_left();
     if (cpl_report_is_wanted())
         cpl_report_write();

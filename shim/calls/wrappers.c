@@ -56,8 +56,8 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 EXPORT int MPI_Query_thread(int *provided)
 {
     int result = PMPI_Query_thread(provided);
-    if (result == MPI_SUCCESS && cpl_context.level_raised)
-        *provided = cpl_context.level;
+    if (result == MPI_SUCCESS && cpl_context.thread.raised)
+        *provided = cpl_context.thread.level;
     return result;
 }
 
@@ -88,7 +88,7 @@ static void before_other(MPI_Comm comm)
 {
     if (!cpl_quiet_collective(comm))
         before_collective(comm);
-    cpl_context.last_exchange = NULL;
+    cpl_context.exchanges.last = NULL;
 }
 
 /* Whether MPI refuses the call, for which it takes one of the communicator's tags nevertheless:
@@ -121,7 +121,7 @@ static inline bool has_neighbors(MPI_Comm comm)
         if (!quiet && lacks_topology(comm)) {                                                      \
             const MPI_Comm given = comm;                                                           \
             {                                                                                      \
-                const MPI_Comm comm = cpl_context.self_comm;                                       \
+                const MPI_Comm comm = cpl_context.comms.self;                                      \
                 result = PMPI_##name arguments;                                                    \
             }                                                                                      \
             return raise_error(given, result);                                                     \
@@ -240,7 +240,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
             return PMPI_##name arguments;                                                          \
         if (cpl_reduction_carry(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
             cpl_neighbor_before_collective(comm);                                                  \
-            cpl_context.last_exchange = NULL;                                                      \
+            cpl_context.exchanges.last = NULL;                                                     \
             return result;                                                                         \
         }                                                                                          \
         before_other(over);                                                                        \

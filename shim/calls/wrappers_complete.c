@@ -12,17 +12,18 @@
 /* Whether a completion call is MPI's without a further look. */
 static inline bool passes(void)
 {
-    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_progress_needed() &&
-                                   cpl_context.n_active_requests == 0 && !cpl_context.timed.of);
+    return !cpl_context.active ||
+           (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed() &&
+            cpl_context.busy.n_active_requests == 0 && !cpl_context.timed.of);
 }
 
 /* Whether a completion call has to poll, or may be given requests that MPI does not know; batches
  * leave in any case. */
 static bool polls(void)
 {
-    if (cpl_context.n_open_batches > 0)
+    if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
-    return cpl_progress_needed() || cpl_context.n_active_requests > 0;
+    return cpl_progress_needed() || cpl_context.busy.n_active_requests > 0;
 }
 
 /* The end of a call that may have waited: for the time of a batch in a profile run. */

@@ -24,7 +24,7 @@
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
-        if (cpl_context.n_open_batches > 0)                                                        \
+        if (cpl_context.busy.n_open_batches > 0)                                                   \
             cpl_progress_leave();                                                                  \
         if (cpl_progress_needed())                                                                 \
             cpl_progress_poll();                                                                   \

@@ -16,7 +16,7 @@ static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
 /* Whether probes on all communicators are MPI's, and no batch has to leave. */
 static inline bool probes_pass(void)
 {
-    return !cpl_context.active || (cpl_context.n_open_batches == 0 && !cpl_progress_needed());
+    return !cpl_context.active || (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed());
 }
 
 WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)

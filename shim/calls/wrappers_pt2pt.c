@@ -20,7 +20,7 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
         return state;
     if (state && !cpl_context.service.on) {
         cpl_context_recent(comm)->alone = true;
-        cpl_context.alone_comm = comm;
+        cpl_context.comms.alone = comm;
     }
     return NULL;
 }
@@ -180,7 +180,7 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
     EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
                           MPI_Comm comm, MPI_Status *status)                                       \
     {                                                                                              \
-        if (passes(comm) && cpl_context.n_open_batches == 0)                                       \
+        if (passes(comm) && cpl_context.busy.n_open_batches == 0)                                  \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         return watched_##name(buf, count, type, source, tag, comm, status);                        \
     }

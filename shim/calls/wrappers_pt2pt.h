@@ -18,7 +18,7 @@
 /* Whether a call is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    if (comm == cpl_context.alone_comm || !cpl_context.active)
+    if (comm == cpl_context.comms.alone || !cpl_context.active)
         return true;
     if (cpl_context.service.on) /* what waits must poll */
         return false;
@@ -29,7 +29,7 @@ static inline bool passes(MPI_Comm comm)
 /* A call that may wait: batches leave. */
 static inline void leave(void)
 {
-    if (cpl_context.n_open_batches > 0)
+    if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
 }
 

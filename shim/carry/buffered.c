@@ -19,21 +19,21 @@ struct cpl_copied {
 
 void cpl_buffered_attach(int64_t size)
 {
-    cpl_context.buffered.attached = true;
-    cpl_context.buffered.size = size;
-    cpl_context.buffered.used = 0;
+    cpl_context.requests.buffered.attached = true;
+    cpl_context.requests.buffered.size = size;
+    cpl_context.requests.buffered.used = 0;
 }
 
 void cpl_buffered_detach(void)
 {
-    while (cpl_context.buffered.first)
+    while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
-    cpl_context.buffered.attached = false;
+    cpl_context.requests.buffered.attached = false;
 }
 
 bool cpl_buffered_has_room(int64_t bytes)
 {
-    const struct cpl_buffered *b = &cpl_context.buffered;
+    const struct cpl_buffered *b = &cpl_context.requests.buffered;
     return b->attached && bytes + MPI_BSEND_OVERHEAD <= b->size - b->used;
 }
 
@@ -52,8 +52,8 @@ int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm c
         free(copied);
         return result;
     }
-    cpl_context.buffered.used += copied->charged;
-    DL_APPEND(cpl_context.buffered.first, copied);
+    cpl_context.requests.buffered.used += copied->charged;
+    DL_APPEND(cpl_context.requests.buffered.first, copied);
     return MPI_SUCCESS;
 }
 
@@ -79,13 +79,13 @@ static bool poll(void)
 {
     struct cpl_copied *copied, *next;
     bool any = false;
-    DL_FOREACH_SAFE(cpl_context.buffered.first, copied, next)
+    DL_FOREACH_SAFE(cpl_context.requests.buffered.first, copied, next)
     {
         int done = 0;
         if (PMPI_Test(&copied->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
             continue;
-        cpl_context.buffered.used -= copied->charged;
-        DL_DELETE(cpl_context.buffered.first, copied);
+        cpl_context.requests.buffered.used -= copied->charged;
+        DL_DELETE(cpl_context.requests.buffered.first, copied);
         free(copied);
         any = true;
     }

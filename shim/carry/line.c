@@ -81,23 +81,23 @@ void cpl_line_link(struct cpl_comm_state *state)
     if (line->linked)
         return;
     line->linked = true;
-    line->next_linked = cpl_context.first_managed;
-    cpl_context.first_managed = state;
-    cpl_context.n_managed++;
+    line->next_linked = cpl_context.comms.first_managed;
+    cpl_context.comms.first_managed = state;
+    cpl_context.busy.n_managed++;
     cpl_comm_state_forget_recent();
     cpl_progress_update();
 }
 
 static void unlink_managed(struct cpl_comm_state *state)
 {
-    struct cpl_comm_state **at = &cpl_context.first_managed;
+    struct cpl_comm_state **at = &cpl_context.comms.first_managed;
     if (!state->line->linked)
         return;
     while (*at != state)
         at = &(*at)->line->next_linked;
     *at = state->line->next_linked;
     state->line->linked = false;
-    cpl_context.n_managed--;
+    cpl_context.busy.n_managed--;
     cpl_progress_update();
 }
 
@@ -139,7 +139,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
         if (hooks->flush)
             hooks->flush(state);
     }
-    while (cpl_context.buffered.first)
+    while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
     while (!quiet) {
         MPI_Request request;
@@ -178,7 +178,7 @@ static bool poll_line(struct cpl_comm_state *state)
 static bool poll(void)
 {
     bool any = false;
-    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->line->next_linked)
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked)
         any |= poll_line(s);
     return any;
 }

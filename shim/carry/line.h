@@ -19,7 +19,7 @@ struct cpl_line {
     /* Alike on all ranks: */
     bool managed; /* the program's messages travel on it */
     bool ridden;  /* neighborhood collectives may ride in its reductions */
-    bool linked;  /* in cpl_context.first_managed */
+    bool linked;  /* in cpl_context.comms.first_managed */
     bool closed;  /* a window or file was opened: nothing waits for reductions any more */
     struct cpl_comm_state *next_linked;
     struct cpl_rides rides;

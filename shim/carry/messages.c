@@ -25,14 +25,14 @@ struct cpl_taken_message {
 static void reap(void)
 {
     struct cpl_taken_message *m, *next;
-    DL_FOREACH_SAFE(cpl_context.taken_messages, m, next)
+    DL_FOREACH_SAFE(cpl_context.requests.taken_messages, m, next)
     {
         int flag = 1;
         if (m->request != MPI_REQUEST_NULL)
             PMPI_Test(&m->request, &flag, MPI_STATUS_IGNORE);
         if (!flag || !m->received)
             continue;
-        DL_DELETE(cpl_context.taken_messages, m);
+        DL_DELETE(cpl_context.requests.taken_messages, m);
         free(m->arrival);
         free(m);
     }
@@ -79,7 +79,7 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
         free(m);
         return result;
     }
-    DL_APPEND(cpl_context.taken_messages, m);
+    DL_APPEND(cpl_context.requests.taken_messages, m);
     *message = m->handle;
     return MPI_SUCCESS;
 }
@@ -87,7 +87,7 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
 bool cpl_pt2pt_has_message(MPI_Message message)
 {
     struct cpl_taken_message *m;
-    DL_FOREACH(cpl_context.taken_messages, m)
+    DL_FOREACH(cpl_context.requests.taken_messages, m)
     if (m->handle == message && !m->received)
         return true;
     return false;
@@ -97,7 +97,7 @@ struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source
                                                 int64_t *bytes)
 {
     struct cpl_taken_message *m;
-    DL_FOREACH(cpl_context.taken_messages, m)
+    DL_FOREACH(cpl_context.requests.taken_messages, m)
     {
         if (m->handle != message || m->received)
             continue;
@@ -113,7 +113,7 @@ struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source
 bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
 {
     const struct cpl_taken_message *m;
-    DL_FOREACH(cpl_context.taken_messages, m)
+    DL_FOREACH(cpl_context.requests.taken_messages, m)
     if (m->state == state && !m->received)
         return true;
     return false;

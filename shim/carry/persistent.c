@@ -14,7 +14,7 @@ bool cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_ki
     p->request.persistent = true;
     if (!cpl_request_add(&p->request))
         return false;
-    DL_APPEND(cpl_context.persistent, p);
+    DL_APPEND(cpl_context.requests.persistent, p);
     return true;
 }
 
@@ -27,7 +27,7 @@ struct cpl_persistent *cpl_persistent_find(MPI_Request handle)
 static void take_out(struct cpl_persistent *p)
 {
     cpl_request_remove(&p->request);
-    DL_DELETE(cpl_context.persistent, p);
+    DL_DELETE(cpl_context.requests.persistent, p);
 }
 
 void cpl_persistent_forget(struct cpl_persistent *p)
@@ -76,6 +76,6 @@ void cpl_persistent_free(MPI_Request handle)
 
 void cpl_persistent_end(void)
 {
-    while (cpl_context.persistent)
-        cpl_persistent_forget(cpl_context.persistent);
+    while (cpl_context.requests.persistent)
+        cpl_persistent_forget(cpl_context.requests.persistent);
 }

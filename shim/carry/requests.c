@@ -14,12 +14,13 @@
 static struct cpl_request **bucket_of(MPI_Request handle)
 {
     uint32_t hash = (uint32_t)(uintptr_t)handle * UINT32_C(2654435761);
-    return &cpl_context.request_buckets[hash >> 8 & (uint32_t)(cpl_context.n_buckets - 1)];
+    return &cpl_context.requests
+                .buckets[hash >> 8 & (uint32_t)(cpl_context.requests.n_buckets - 1)];
 }
 
 struct cpl_request *cpl_request_find(MPI_Request handle)
 {
-    struct cpl_request *request = cpl_context.n_requests > 0 ? *bucket_of(handle) : NULL;
+    struct cpl_request *request = cpl_context.requests.n > 0 ? *bucket_of(handle) : NULL;
     while (request && request->handle != handle)
         request = request->next;
     return request;
@@ -35,13 +36,13 @@ static void link_request(struct cpl_request *request)
 /* As many buckets as there may be requests; the old ones stay when memory runs out. */
 static bool widen(void)
 {
-    int n_old = cpl_context.n_buckets, n = n_old ? 2 * n_old : FIRST_BUCKETS;
-    struct cpl_request **old = cpl_context.request_buckets;
+    int n_old = cpl_context.requests.n_buckets, n = n_old ? 2 * n_old : FIRST_BUCKETS;
+    struct cpl_request **old = cpl_context.requests.buckets;
     struct cpl_request **buckets = calloc((size_t)n, sizeof(struct cpl_request *));
     if (!buckets)
         return n_old > 0;
-    cpl_context.request_buckets = buckets;
-    cpl_context.n_buckets = n;
+    cpl_context.requests.buckets = buckets;
+    cpl_context.requests.n_buckets = n;
     for (int k = 0; k < n_old; k++)
         for (struct cpl_request *request = old[k], *next; request; request = next) {
             next = request->next;
@@ -53,10 +54,10 @@ static bool widen(void)
 
 bool cpl_request_add(struct cpl_request *request)
 {
-    if (cpl_context.n_requests >= cpl_context.n_buckets && !widen())
+    if (cpl_context.requests.n >= cpl_context.requests.n_buckets && !widen())
         return false;
     link_request(request);
-    cpl_context.n_requests++;
+    cpl_context.requests.n++;
     return true;
 }
 
@@ -68,7 +69,7 @@ void cpl_request_remove(struct cpl_request *request)
     if (!*at)
         return;
     *at = request->next;
-    cpl_context.n_requests--;
+    cpl_context.requests.n--;
 }
 
 /* What MPI would ask of a generalized request when it is completed: at the end, by nobody. */
@@ -117,14 +118,14 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
     request->receives = receives;
     request->sends = !receives;
     request->collective = false;
-    cpl_context.n_active_requests++;
+    cpl_context.busy.n_active_requests++;
 }
 
 struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
 {
-    struct cpl_request *request = cpl_context.spare_requests;
+    struct cpl_request *request = cpl_context.requests.spare;
     if (request)
-        cpl_context.spare_requests = request->next_spare;
+        cpl_context.requests.spare = request->next_spare;
     else
         request = new_request();
     if (request)
@@ -134,7 +135,7 @@ struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
 
 MPI_Request cpl_request_complete_send(void)
 {
-    struct cpl_request *request = cpl_context.complete_send;
+    struct cpl_request *request = cpl_context.requests.complete_send;
     if (!request) {
         request = new_request();
         if (!request)
@@ -142,15 +143,15 @@ MPI_Request cpl_request_complete_send(void)
         request->active = request->shared = true;
         request->comm = MPI_COMM_WORLD;
         request->sending.inner = MPI_REQUEST_NULL;
-        cpl_context.complete_send = request;
+        cpl_context.requests.complete_send = request;
     }
-    cpl_context.n_active_requests++;
+    cpl_context.busy.n_active_requests++;
     return request->handle;
 }
 
 static void deactivate(struct cpl_request *request)
 {
-    cpl_context.n_active_requests--;
+    cpl_context.busy.n_active_requests--;
     if (request->shared)
         return;
     request->active = false;
@@ -160,8 +161,8 @@ static void deactivate(struct cpl_request *request)
     }
     if (request->persistent)
         return;
-    request->next_spare = cpl_context.spare_requests;
-    cpl_context.spare_requests = request;
+    request->next_spare = cpl_context.requests.spare;
+    cpl_context.requests.spare = request;
 }
 
 void cpl_request_open_collective(struct cpl_request *request)
@@ -225,7 +226,7 @@ void cpl_request_free(struct cpl_request *request, MPI_Request *handle)
         cpl_progress_poll();
     *handle = MPI_REQUEST_NULL;
     if (request->shared)
-        cpl_context.n_active_requests--;
+        cpl_context.busy.n_active_requests--;
     else
         cpl_request_abandon(request);
 }
@@ -239,8 +240,8 @@ void cpl_request_drop(struct cpl_receive *receive)
 /* A communicator ends: requests that belong to it raise errors elsewhere. */
 static void forget_comm(struct cpl_comm_state *state)
 {
-    for (int k = 0; k < cpl_context.n_buckets; k++)
-        for (struct cpl_request *r = cpl_context.request_buckets[k]; r; r = r->next)
+    for (int k = 0; k < cpl_context.requests.n_buckets; k++)
+        for (struct cpl_request *r = cpl_context.requests.buckets[k]; r; r = r->next)
             if (r->comm == state->comm)
                 r->comm = MPI_COMM_WORLD;
 }
@@ -249,16 +250,16 @@ const struct cpl_hooks cpl_request_hooks = {.name = "requests", .end = forget_co
 
 void cpl_request_end(void)
 {
-    for (int k = 0; k < cpl_context.n_buckets; k++)
-        for (struct cpl_request *request = cpl_context.request_buckets[k], *next; request;
+    for (int k = 0; k < cpl_context.requests.n_buckets; k++)
+        for (struct cpl_request *request = cpl_context.requests.buckets[k], *next; request;
              request = next) {
             next = request->next;
             PMPI_Grequest_complete(request->handle);
             PMPI_Request_free(&request->handle);
             free(request);
         }
-    free(cpl_context.request_buckets);
-    cpl_context.request_buckets = NULL;
-    cpl_context.n_buckets = cpl_context.n_requests = 0;
-    cpl_context.spare_requests = cpl_context.complete_send = NULL;
+    free(cpl_context.requests.buckets);
+    cpl_context.requests.buckets = NULL;
+    cpl_context.requests.n_buckets = cpl_context.requests.n = 0;
+    cpl_context.requests.spare = cpl_context.requests.complete_send = NULL;
 }

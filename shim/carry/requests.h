@@ -60,8 +60,8 @@ void cpl_request_close_collective(struct cpl_request *request, int error);
 struct cpl_request *cpl_request_find(MPI_Request handle);
 static inline struct cpl_request *cpl_request_active(MPI_Request handle)
 {
-    struct cpl_request *request = cpl_context.complete_send;
-    if (cpl_context.n_active_requests == 0 || handle == MPI_REQUEST_NULL)
+    struct cpl_request *request = cpl_context.requests.complete_send;
+    if (cpl_context.busy.n_active_requests == 0 || handle == MPI_REQUEST_NULL)
         return NULL;
     if (!request || request->handle != handle)
         request = cpl_request_find(handle);

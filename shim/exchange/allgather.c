@@ -208,7 +208,8 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
 static void agree(MPI_Comm comm, struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgather;
-    bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool enough =
+        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     a->agreed = true;
     bool done = cpl_agree_all(comm, enough && allocate(a, state->size));
     if (done && state->private_comm == MPI_COMM_NULL)

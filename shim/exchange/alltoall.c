@@ -120,7 +120,8 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                  struct cpl_exchange *x)
 {
     struct cpl_agree_input input = {.able = false};
-    bool enough = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool enough =
+        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     bool made = enough && make_adjacency(call, state, &x->own);
     int *dst = calloc((size_t)state->size, sizeof *dst);
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);

@@ -61,7 +61,7 @@ struct cpl_learned {
 
 struct cpl_exchange {
     struct cpl_quiet quiet;
-    const struct cpl_exchange *before; /* cpl_context.last_exchange at the last call, */
+    const struct cpl_exchange *before; /* cpl_context.exchanges.last at the last call, */
     struct cpl_exchange *after;        /* and after one that passes */
     enum cpl_neighbor_kind kind;
     enum cpl_exchange_phase phase;
@@ -106,7 +106,7 @@ struct cpl_exchange {
     struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
     struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
     struct cpl_neighbor_op *spare;
-    struct cpl_exchange *next_pending; /* in cpl_context.first_pending */
+    struct cpl_exchange *next_pending; /* in cpl_context.busy.first_pending */
 };
 
 /* Frees what the exchange holds for carrying; nothing may be pending. Local. */

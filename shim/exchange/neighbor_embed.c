@@ -46,28 +46,28 @@ void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchang
         e->same_ranks = has_worlds_ranks(state->comm);
     e->state = state;
     e->open = true;
-    LL_PREPEND2(cpl_context.first_open, x, embedding.next_open);
-    cpl_context.n_open_batches++;
+    LL_PREPEND2(cpl_context.busy.first_open, x, embedding.next_open);
+    cpl_context.busy.n_open_batches++;
 }
 
 /* No longer open; the list is the caller's. */
 static void close_call(struct cpl_exchange *x)
 {
     x->embedding.open = false;
-    cpl_context.n_open_batches--;
+    cpl_context.busy.n_open_batches--;
 }
 
 void cpl_neighbor_embed_unopen(struct cpl_exchange *x)
 {
     if (!x->embedding.open)
         return;
-    LL_DELETE2(cpl_context.first_open, x, embedding.next_open);
+    LL_DELETE2(cpl_context.busy.first_open, x, embedding.next_open);
     close_call(x);
 }
 
 void cpl_neighbor_embed_leave(void)
 {
-    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+    for (struct cpl_exchange **at = &cpl_context.busy.first_open, *x; (x = *at);) {
         struct cpl_embedding *e = &x->embedding;
         if (e->on && e->on->line->embed.waiting) {
             at = &e->next_open;
@@ -85,7 +85,7 @@ void cpl_neighbor_embed_leave(void)
 bool cpl_neighbor_embed_leave_late(void)
 {
     bool any = false;
-    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+    for (struct cpl_exchange **at = &cpl_context.busy.first_open, *x; (x = *at);) {
         if (!x->embedding.on) {
             at = &x->embedding.next_open;
             continue;
@@ -102,7 +102,7 @@ void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdic
 {
     if (verdict == CPL_EMBED_REFUSED)
         return;
-    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+    for (struct cpl_exchange **at = &cpl_context.busy.first_open, *x; (x = *at);) {
         struct cpl_embedding *e = &x->embedding;
         bool is_world = e->same_ranks && state->comm == MPI_COMM_WORLD;
         if (e->on || (e->state != state && !is_world)) {
@@ -217,7 +217,7 @@ static void leave(struct cpl_exchange *x)
 void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking)
 {
     (void)blocking;
-    for (struct cpl_exchange **at = &cpl_context.first_open, *x; (x = *at);) {
+    for (struct cpl_exchange **at = &cpl_context.busy.first_open, *x; (x = *at);) {
         struct cpl_embedding *e = &x->embedding;
         struct cpl_neighbor_op *op;
         if (e->on != state) {

@@ -32,7 +32,7 @@ enum cpl_embed_host { CPL_HOST_SELF, CPL_HOST_WORLD, CPL_N_HOSTS };
 struct cpl_embedding {
     struct cpl_comm_state *state; /* its communicator's */
     bool open;                    /* a call was started, and nothing that may wait entered since */
-    struct cpl_exchange *next_open; /* in cpl_context.first_open */
+    struct cpl_exchange *next_open; /* in cpl_context.busy.first_open */
     /* Until it is settled: */
     int64_t n_seen;                      /* calls, or several that were open together, */
     int64_t n_reduced[CPL_N_HOSTS];      /* and of these, that a small reduction came next, */

@@ -38,7 +38,8 @@ static bool is_simple(const struct cpl_adjacency *a)
 
 static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange *x)
 {
-    bool room = host->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool room =
+        host->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     return room && x->embedding.state->has_adjacency && is_simple(x->adjacency) &&
            !cpl_context.waits_elsewhere && !cpl_context.met_others && !host->line->closed;
 }
@@ -69,7 +70,7 @@ static int64_t id_of(const struct cpl_comm_state *state, const struct cpl_exchan
 static struct cpl_exchange *find_ripe(const struct cpl_comm_state *host)
 {
     struct cpl_exchange *found = NULL;
-    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; s->serve->named && k < CPL_ALLTOALLV; k++) {
             struct cpl_exchange *x = &s->exchanges[k];
             if (is_ripe(host, s, x) &&
@@ -121,7 +122,7 @@ static void close_riders(struct cpl_comm_state *host)
     host->line->rider_number = NULL;
     host->line->ridden = false;
     *r = (struct cpl_riders){.n = 0};
-    cpl_context.n_hosts--;
+    cpl_context.busy.n_hosts--;
     cpl_progress_update();
     cpl_line_close(host);
 }
@@ -144,7 +145,7 @@ static bool open_riders(struct cpl_comm_state *host)
     ready = ready && host->line->rider_number && cpl_line_open(host) && cpl_embed_init(host);
     ready = cpl_agree_all(host->private_comm, ready);
     host->line->ridden = true;
-    cpl_context.n_hosts++;
+    cpl_context.busy.n_hosts++;
     cpl_progress_update();
     if (!ready) {
         close_riders(host);

@@ -61,13 +61,13 @@ static void note_follower(struct cpl_follower *next, const struct cpl_exchange *
 
 static void note_call(struct cpl_exchange *x, bool waits)
 {
-    struct cpl_exchange *before = cpl_context.last_exchange;
+    struct cpl_exchange *before = cpl_context.exchanges.last;
     int32_t sends = count_sends(x);
     if (x->order.number == 0)
-        x->order.number = ++cpl_context.n_exchanges;
+        x->order.number = ++cpl_context.exchanges.n;
     if (before)
         note_follower(&before->order.next, x, before == x ? 0 : sends, waits);
-    cpl_context.last_exchange = x;
+    cpl_context.exchanges.last = x;
 }
 
 /* ---- the meeting ---- */
@@ -145,7 +145,8 @@ static void list_messages(const struct cpl_neighbors *out, struct cpl_send_order
 static bool prepare_straight(struct cpl_comm_state *state, struct cpl_exchange *x,
                              const struct cpl_send_order *sends)
 {
-    bool has_room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool has_room =
+        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     x->order.message = calloc((size_t)sends->n + 1, sizeof *x->order.message);
     for (int k = 0; k < sends->n && x->order.message; k++)
         x->order.message[k] = (int)sends->order[k];
@@ -259,8 +260,8 @@ static void judge(const struct cpl_comm_state *state, struct cpl_exchange *x)
     bool was_timed = o->is_timed;
     int32_t chosen = o->trial.chosen;
     o->is_timed = false;
-    if (cpl_context.timed_exchange == x) /* nothing has followed */
-        cpl_context.timed_exchange = NULL;
+    if (cpl_context.exchanges.timed == x) /* nothing has followed */
+        cpl_context.exchanges.timed = NULL;
     if (!o->made || (o->trial.running && !was_timed) || !cpl_trial_note(&o->trial, o->own_us))
         return;
     memcpy(slowest_us, o->trial.own_us, sizeof slowest_us);
@@ -281,7 +282,7 @@ void cpl_neighbor_order_begin(struct cpl_exchange *x)
     x->order.is_timed = true;
     x->order.own_us = 0;
     x->order.start = PMPI_Wtime();
-    cpl_context.timed_exchange = x;
+    cpl_context.exchanges.timed = x;
 }
 
 bool cpl_neighbor_is_ordered(const struct cpl_exchange *x, int32_t candidate)
@@ -293,16 +294,16 @@ bool cpl_neighbor_is_ordered(const struct cpl_exchange *x, int32_t candidate)
 
 bool cpl_neighbor_order_waits(void)
 {
-    return cpl_context.timed_exchange;
+    return cpl_context.exchanges.timed;
 }
 
 void cpl_neighbor_order_ended(const struct cpl_exchange *exchange)
 {
-    struct cpl_exchange *timed = cpl_context.timed_exchange;
+    struct cpl_exchange *timed = cpl_context.exchanges.timed;
     if (!timed || timed == exchange)
         return;
     timed->order.own_us = (PMPI_Wtime() - timed->order.start) * 1e6;
-    cpl_context.timed_exchange = NULL;
+    cpl_context.exchanges.timed = NULL;
 }
 
 /* ---- calls ---- */
@@ -360,7 +361,7 @@ static bool has_served(const struct cpl_comm_state *state)
 static struct cpl_comm_state *next_served(int64_t after)
 {
     struct cpl_comm_state *found = NULL;
-    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         if (has_served(s) && s->serve->id > after && (!found || s->serve->id < found->serve->id))
             found = s;
     return found;
@@ -382,8 +383,8 @@ void cpl_neighbor_order_served(void)
 
 void cpl_neighbor_order_forget(const struct cpl_exchange *exchange)
 {
-    if (cpl_context.last_exchange == exchange)
-        cpl_context.last_exchange = NULL;
-    if (cpl_context.timed_exchange == exchange)
-        cpl_context.timed_exchange = NULL;
+    if (cpl_context.exchanges.last == exchange)
+        cpl_context.exchanges.last = NULL;
+    if (cpl_context.exchanges.timed == exchange)
+        cpl_context.exchanges.timed = NULL;
 }

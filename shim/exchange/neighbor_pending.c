@@ -134,7 +134,7 @@ static bool advance(struct cpl_exchange *x)
 bool cpl_neighbor_poll(void)
 {
     bool any = false;
-    for (struct cpl_exchange **at = &cpl_context.first_pending; *at;) {
+    for (struct cpl_exchange **at = &cpl_context.busy.first_pending; *at;) {
         struct cpl_exchange *x = *at;
         any |= advance(x);
         if (x->pending)
@@ -158,7 +158,7 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
     advance(x);
     if (!x->pending)
         return;
-    LL_PREPEND2(cpl_context.first_pending, x, next_pending);
+    LL_PREPEND2(cpl_context.busy.first_pending, x, next_pending);
     cpl_progress_update();
 }
 

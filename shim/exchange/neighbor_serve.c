@@ -125,7 +125,7 @@ static void send_tokens(const struct cpl_neighbor_call *call, const struct cpl_a
 static void name_communicator(struct cpl_comm_state *state)
 {
     state->serve->named = true;
-    state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.n_serve_ids++;
+    state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.exchanges.n_serve_ids++;
     PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
 }
 
@@ -138,7 +138,7 @@ static bool may_be_planned(const struct cpl_comm_state *state)
 /* A call begins: from the first one on, the pace of collectives is taken. */
 static void count_started(void)
 {
-    if (cpl_context.n_started++ == 0)
+    if (cpl_context.exchanges.n_started++ == 0)
         cpl_quiet_end_all();
 }
 
@@ -229,7 +229,7 @@ static bool is_carried(const struct cpl_exchange *x)
 static void count_carried(struct cpl_exchange *x)
 {
     x->started_planned += is_carried(x);
-    cpl_context.n_carried += is_carried(x);
+    cpl_context.exchanges.n_carried += is_carried(x);
 }
 
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
@@ -292,7 +292,7 @@ static bool is_in_question(const struct cpl_exchange *x)
 static struct cpl_comm_state *find_candidate(void)
 {
     struct cpl_comm_state *found = NULL;
-    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next) {
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next) {
         bool in_question = false;
         for (int k = 0; s->serve->named && k < CPL_N_NEIGHBOR_KINDS; k++)
             in_question |= is_in_question(&s->exchanges[k]);
@@ -309,7 +309,8 @@ static enum able how_able(struct cpl_comm_state *candidate)
 {
     bool ready = true;
     if (cpl_context.waits_elsewhere || cpl_context.met_others ||
-        (candidate->private_comm == MPI_COMM_NULL && cpl_context.n_planned >= CPL_MAX_PLANNED))
+        (candidate->private_comm == MPI_COMM_NULL &&
+         cpl_context.comms.n_planned >= CPL_MAX_PLANNED))
         return HOPELESS;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = &candidate->exchanges[k];
@@ -408,7 +409,7 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
     x->served = x->served && cpl_agree_service(over);
     if (x->served && !state->serve->counted) {
         state->serve->counted = true;
-        cpl_context.n_served++;
+        cpl_context.busy.n_served++;
         cpl_progress_update();
     }
     if (x->notes && x->notes->request == MPI_REQUEST_NULL) {
@@ -435,7 +436,7 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
     state->serve->counted = false;
-    cpl_context.n_served--;
+    cpl_context.busy.n_served--;
     cpl_progress_update();
 }
 
@@ -478,7 +479,7 @@ static void review(MPI_Comm over, const struct cpl_pace *pace)
         [BEFORE] = cpl_samples_median(&pace->before), [SINCE] = cpl_samples_median(&pace->since)};
     if (!cpl_agree_times(over, all, 1, N, MPI_SUM) || !cpl_pace_is_slower(all[SINCE], all[BEFORE]))
         return;
-    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
             s->exchanges[k].doubted = is_carried(&s->exchanges[k]);
 }
@@ -488,10 +489,11 @@ static void meet(MPI_Comm comm, struct cpl_comm_state *state)
     struct cpl_serve *s = state->serve;
     bool any;
     if (s->n_collectives == s->next_power) {
-        int64_t longest = s->met_any || cpl_context.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
+        int64_t longest =
+            s->met_any || cpl_context.busy.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
         s->next_power += s->next_power < longest ? s->next_power : longest;
         s->n_retries = 0;
-        if (cpl_context.n_served + cpl_context.n_hosts > 0 &&
+        if (cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0 &&
             cpl_context.settings.mode == CPL_MODE_AUTO)
             review(comm, &s->pace);
         cpl_neighbor_embed_review(state);
@@ -500,7 +502,7 @@ static void meet(MPI_Comm comm, struct cpl_comm_state *state)
     if (!decide(comm, state, &any) && s->n_retries++ < MOST_RETRIES)
         s->next_round = s->n_collectives + 1;
     s->met_any |= any;
-    if (cpl_context.n_served > 0)
+    if (cpl_context.busy.n_served > 0)
         cpl_neighbor_order_served();
 }
 
@@ -512,14 +514,14 @@ void cpl_neighbor_before_collective(MPI_Comm comm)
     struct cpl_serve *s = state->serve;
     if (s->next_round == 0)
         s->next_round = s->next_power = FIRST_ROUND;
-    bool paced = cpl_context.n_started > 0;
+    bool paced = cpl_context.exchanges.n_started > 0;
     if (state->line->embed.tried)
-        s->pace.n = cpl_context.n_started; /* it says nothing of the others */
+        s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
     if (paced)
-        cpl_pace_note(&s->pace, cpl_context.n_started, cpl_context.n_carried > s->n_carried,
-                      PMPI_Wtime());
+        cpl_pace_note(&s->pace, cpl_context.exchanges.n_started,
+                      cpl_context.exchanges.n_carried > s->n_carried, PMPI_Wtime());
     state->line->embed.tried = false;
-    s->n_carried = cpl_context.n_carried;
+    s->n_carried = cpl_context.exchanges.n_carried;
     if (++s->n_collectives < s->next_round)
         return;
     meet(comm, state);
@@ -552,7 +554,7 @@ static void before_free(struct cpl_comm_state *state)
     if (state->kept)
         return;
     state->serve->counted = false;
-    cpl_context.n_served--;
+    cpl_context.busy.n_served--;
     cpl_progress_update();
 }
 

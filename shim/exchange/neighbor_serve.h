@@ -11,7 +11,7 @@
 /* When the nonblocking neighborhood collectives are decided about (neighbor_serve.c). */
 struct cpl_serve {
     bool named;   /* there has been a nonblocking call */
-    bool counted; /* in cpl_context.n_served */
+    bool counted; /* in cpl_context.busy.n_served */
     int64_t id;   /* names the communicator on all its ranks, once the request is complete */
     MPI_Request request;
     int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */

@@ -35,6 +35,6 @@ void cpl_quiet_grant(struct cpl_exchange *x)
     bool profiled = cpl_context.settings.mode == CPL_MODE_PROFILE;
     if (profiled || (x->before && !cpl_neighbor_order_is_learned(x->before, x)))
         return;
-    x->after = cpl_context.last_exchange;
+    x->after = cpl_context.exchanges.last;
     cpl_quiet_give(&x->quiet, count_quiet(x));
 }

@@ -10,8 +10,8 @@
 static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_quiet_state(call->comm);
-    struct cpl_exchange *last = cpl_context.last_exchange;
-    if (!state || cpl_context.first_pending || cpl_context.timed_exchange)
+    struct cpl_exchange *last = cpl_context.exchanges.last;
+    if (!state || cpl_context.busy.first_pending || cpl_context.exchanges.timed)
         return false;
     if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
         return true;
@@ -20,7 +20,7 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
     if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
         return false;
     x->quiet.left--;
-    cpl_context.last_exchange = x->after;
+    cpl_context.exchanges.last = x->after;
     return true;
 }
 

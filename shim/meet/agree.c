@@ -66,7 +66,7 @@ bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
     if (!cpl_agree_split(comm, rank, &made))
         return false;
     *private_comm = made;
-    cpl_context.n_planned++;
+    cpl_context.comms.n_planned++;
     return true;
 }
 
@@ -97,7 +97,7 @@ int cpl_agree_root(MPI_Comm comm, int rank)
 
 bool cpl_agree_service(MPI_Comm over)
 {
-    return cpl_context.away_comm != MPI_COMM_NULL ||
+    return cpl_context.comms.away != MPI_COMM_NULL ||
            (cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) &&
-            cpl_agree_split(over, cpl_context.rank, &cpl_context.away_comm));
+            cpl_agree_split(over, cpl_context.rank, &cpl_context.comms.away));
 }

@@ -16,8 +16,8 @@ void cpl_quiet_settle_collectives(struct cpl_comm_state *state)
 /* Whether its collectives mean something to all parts. */
 static bool are_looked_at(void)
 {
-    return cpl_context.settings.mode == CPL_MODE_PROFILE || cpl_context.n_started > 0 ||
-           cpl_context.n_managed + cpl_context.n_served + cpl_context.n_hosts > 0;
+    return cpl_context.settings.mode == CPL_MODE_PROFILE || cpl_context.exchanges.n_started > 0 ||
+           cpl_context.busy.n_managed + cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0;
 }
 
 void cpl_quiet_grant_collectives(MPI_Comm comm)
@@ -38,6 +38,6 @@ void cpl_quiet_grant_collectives(MPI_Comm comm)
 
 void cpl_quiet_end_all(void)
 {
-    for (struct cpl_comm_state *s = cpl_context.first_state; s; s = s->next)
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         cpl_quiet_settle_collectives(s);
 }

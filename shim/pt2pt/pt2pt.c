@@ -19,7 +19,7 @@
 static bool serve(void)
 {
     bool any = false;
-    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->line->next_linked) {
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked) {
         if (s->pt2pt->phase != CPL_PT2PT_MANAGED ||
             (s->pt2pt->batch.n == 0 && !s->pt2pt->following))
             continue;
@@ -37,8 +37,8 @@ static bool boards(const struct cpl_pt2pt *p)
 
 static void leave(void)
 {
-    for (struct cpl_comm_state *s = cpl_context.first_state; s && cpl_context.n_open_batches > 0;
-         s = s->next) {
+    for (struct cpl_comm_state *s = cpl_context.comms.first;
+         s && cpl_context.busy.n_open_batches > 0; s = s->next) {
         if ((s->pt2pt->batch.n == 0 && !s->pt2pt->following && !s->pt2pt->open) || boards(s->pt2pt))
             continue;
         if (s->pt2pt->phase == CPL_PT2PT_MANAGED)
@@ -68,7 +68,7 @@ static void arrive(struct cpl_comm_state *state)
 {
     if (state)
         cpl_quiet_settle_collectives(state);
-    if (cpl_context.n_open_batches > 0)
+    if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
     if (cpl_context.timed.of)
         cpl_profile_finish(NULL);
@@ -176,11 +176,11 @@ void cpl_pt2pt_before_open(MPI_Comm comm)
     int size = 0, inter = 1;
     cpl_pt2pt_before_collective(comm);
     cpl_context.waits_elsewhere = true;
-    if (cpl_context.n_managed == 0 || comm == MPI_COMM_NULL ||
+    if (cpl_context.busy.n_managed == 0 || comm == MPI_COMM_NULL ||
         PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter ||
         PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size != cpl_context.size)
         return;
-    for (struct cpl_comm_state *s = cpl_context.first_managed; s; s = s->line->next_linked) {
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked) {
         if (s->pt2pt->phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_give_up(s->pt2pt, CPL_LEFT_OPENED);
         s->line->closed = true;

@@ -70,7 +70,8 @@ static bool all_able(struct cpl_comm_state *state)
     for (int k = 0; k < p->n_signatures; k++)
         if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
             most = p->signature[k].n_dests;
-    bool room = state->private_comm != MPI_COMM_NULL || cpl_context.n_planned < CPL_MAX_PLANNED;
+    bool room =
+        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     bool exhausted = cpl_pt2pt_exhausted(p);
     int mine[] = {-why_unable(p), room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
     int all[] = {0, 0, 0, 0, 0};

@@ -85,7 +85,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
 /* A message of an open window. */
 static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag)
 {
-    cpl_context.n_open_batches += !p->open;
+    cpl_context.busy.n_open_batches += !p->open;
     p->open = true;
     if (!p->sampled)
         cpl_notes_add(&p->notes, kind, peer, tag);
@@ -253,7 +253,7 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     if (!p->open)
         return;
     p->open = false;
-    cpl_context.n_open_batches--;
+    cpl_context.busy.n_open_batches--;
     struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
     if (!p->sampled)
         cpl_notes_add(&p->notes, CPL_NOTE_LEFT, s ? (int)(s - p->signature) : -1, 0);
@@ -263,7 +263,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->open)
-        cpl_context.n_open_batches--;
+        cpl_context.busy.n_open_batches--;
     cpl_profile_finish(p);
     for (int k = 0; k < p->n_signatures; k++)
         free_signature(&p->signature[k]);

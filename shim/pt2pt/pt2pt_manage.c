@@ -114,7 +114,7 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
     p->following_step = step;
     p->following_plan = p->cycle.step[step].plan;
     p->n_following = 0;
-    cpl_context.n_open_batches++;
+    cpl_context.busy.n_open_batches++;
     cpl_rides_begin(&p->line->rides, p->following_plan);
     return true;
 }
@@ -137,7 +137,7 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     s->n_followed++;
     p->n_batches++;
     p->n_batches_planned++;
-    cpl_context.n_open_batches--;
+    cpl_context.busy.n_open_batches--;
     return result;
 }
 
@@ -151,7 +151,7 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
         s->follows = false;
     p->following = NULL;
     p->n_batches++;
-    cpl_context.n_open_batches--;
+    cpl_context.busy.n_open_batches--;
 }
 
 /* The plan by which a batch of a signature leaves; its step is over. */
@@ -169,7 +169,7 @@ static void batch_has_left(struct cpl_pt2pt *p)
     p->n_batches++;
     p->batch.n = 0;
     p->batch.used = 0;
-    cpl_context.n_open_batches--;
+    cpl_context.busy.n_open_batches--;
 }
 
 /* Of so many times that a batch waited for a reduction, one may have been for nothing. */

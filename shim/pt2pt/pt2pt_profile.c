@@ -111,7 +111,7 @@ void cpl_profile_sample(struct cpl_pt2pt *p)
     bool looked_at = ++p->n_collectives % CPL_SAMPLED_EVERY == 0;
     p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
     if (looked_at)
-        cpl_context.alone_comm = MPI_COMM_NULL;
+        cpl_context.comms.alone = MPI_COMM_NULL;
 }
 
 void cpl_profile_begin(struct cpl_pt2pt *p)

@@ -128,22 +128,22 @@ static bool write_pattern(const struct cpl_pattern *pattern, uint64_t fingerprin
     struct cpl_context *c = &cpl_context;
     char file[CPL_SETTINGS_TEXT + 64];
     struct cpl_error error;
-    if (!c->settings.output[0] || c->pictures.output_failed)
+    if (!c->settings.output[0] || c->told.pictures.output_failed)
         return false;
-    for (int k = 0; k < c->pictures.n_written; k++)
-        if (c->pictures.written[k] == fingerprint)
+    for (int k = 0; k < c->told.pictures.n_written; k++)
+        if (c->told.pictures.written[k] == fingerprint)
             return true;
-    if (c->pictures.n_written == CPL_MOST_PATTERN_FILES)
+    if (c->told.pictures.n_written == CPL_MOST_PATTERN_FILES)
         return false;
     snprintf(file, sizeof file, "%.*s/pattern-%016" PRIx64 ".mtx", CPL_SETTINGS_TEXT - 1,
              c->settings.output, fingerprint);
     if (cpl_pattern_write(pattern, file, &error)) {
         cpl_log(CPL_LOG_WARN, "report", "CARPOOL_OUTPUT: %s; no patterns are written", error.text);
         remove(file); /* half a file would be taken for the pattern */
-        c->pictures.output_failed = true;
+        c->told.pictures.output_failed = true;
         return false;
     }
-    c->pictures.written[c->pictures.n_written++] = fingerprint;
+    c->told.pictures.written[c->told.pictures.n_written++] = fingerprint;
     return true;
 }
 
@@ -157,7 +157,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
                      const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
                      const struct cpl_ranking *ranking)
 {
-    struct cpl_pictures *all = &cpl_context.pictures;
+    struct cpl_pictures *all = &cpl_context.told.pictures;
     if (!cpl_report_has_file())
         return;
     bool is_written = write_pattern(pattern, summary->pattern_fingerprint);
@@ -184,7 +184,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
 /* This process's pictures in one block, as far as they fit. */
 static unsigned char *pack(int most_bytes, int *bytes)
 {
-    const struct cpl_pictures *all = &cpl_context.pictures;
+    const struct cpl_pictures *all = &cpl_context.told.pictures;
     unsigned char *block = malloc((size_t)most_bytes + 1);
     *bytes = 0;
     for (int k = 0; block && k < all->n; k++) {
@@ -199,7 +199,7 @@ static unsigned char *pack(int most_bytes, int *bytes)
 
 static int bytes_of_all(void)
 {
-    const struct cpl_pictures *all = &cpl_context.pictures;
+    const struct cpl_pictures *all = &cpl_context.told.pictures;
     int64_t bytes = 0;
     for (int k = 0; k < all->n; k++)
         bytes += all->picture[k]->n_bytes;
@@ -264,7 +264,7 @@ const struct cpl_picture *cpl_picture_find(const unsigned char *pictures, size_t
 
 void cpl_picture_free(void)
 {
-    struct cpl_pictures *all = &cpl_context.pictures;
+    struct cpl_pictures *all = &cpl_context.told.pictures;
     for (int k = 0; k < all->n; k++)
         free(all->picture[k]);
     all->n = all->n_written = 0;

@@ -22,7 +22,7 @@ static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 void cpl_report_add(const struct cpl_record *record)
 {
     struct cpl_record_node *node;
-    LL_FOREACH(cpl_context.records, node)
+    LL_FOREACH(cpl_context.told.records, node)
     {
         if (!alike(&node->record, record))
             continue;
@@ -46,15 +46,15 @@ void cpl_report_add(const struct cpl_record *record)
     if (!node)
         return; /* the report is the poorer for it, the program is not */
     node->record = *record;
-    LL_APPEND(cpl_context.records, node);
+    LL_APPEND(cpl_context.told.records, node);
 }
 
 void cpl_report_free(void)
 {
     struct cpl_record_node *node, *next;
-    LL_FOREACH_SAFE(cpl_context.records, node, next)
+    LL_FOREACH_SAFE(cpl_context.told.records, node, next)
     free(node);
-    cpl_context.records = NULL;
+    cpl_context.told.records = NULL;
 }
 
 bool cpl_report_has_file(void)

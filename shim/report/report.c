@@ -122,14 +122,14 @@ static struct cpl_record *list_records(int *n)
 {
     struct cpl_record_node *node;
     *n = 0;
-    LL_COUNT(cpl_context.records, node, *n);
+    LL_COUNT(cpl_context.told.records, node, *n);
     struct cpl_record *list = calloc((size_t)*n + 1, sizeof *list);
     if (!list) {
         *n = 0;
         return NULL;
     }
     int k = 0;
-    LL_FOREACH(cpl_context.records, node)
+    LL_FOREACH(cpl_context.told.records, node)
     list[k++] = node->record;
     return list;
 }

@@ -272,11 +272,11 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
         json_array_append_new(patterns, record_json(&records[k], picture));
     }
     json_t *reorderable = json_pack(
-        "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.n_reorderable, "before_us",
-        cpl_context.reorder_before_us, "after_us", cpl_context.reorder_after_us);
+        "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
+        cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us);
     return json_pack("{s:s s:i s:s s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
                      "ranks", cpl_context.size, "mode", modes[cpl_context.settings.mode], "seconds",
                      PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
-                     "reordered", (json_int_t)cpl_context.n_reordered, "reorderable", reorderable,
+                     "reordered", (json_int_t)cpl_context.placed.n, "reorderable", reorderable,
                      "settings", settings_json(), "nodes", nodes, "patterns", patterns);
 }

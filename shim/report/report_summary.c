@@ -77,13 +77,13 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const char
         line("  and %zu more exchanges%s", n - MOST_LINES, file[0] ? ", see the report" : "");
     if (n > 0)
         tell_totals(records, n);
-    if (cpl_context.n_reorderable > 0)
+    if (cpl_context.placed.n_possible > 0)
         line("%lld communicators that the program lets MPI reorder could be placed better, by the "
              "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "
              "their "
              "ranks from them",
-             (long long)cpl_context.n_reorderable, cpl_context.reorder_after_us,
-             cpl_context.reorder_before_us);
+             (long long)cpl_context.placed.n_possible, cpl_context.placed.after_us,
+             cpl_context.placed.before_us);
     if (file[0])
         line("report in %s; `carpool report %s` shows it, with --html=PAGE as a page", file, file);
     else if (!cpl_report_has_file())

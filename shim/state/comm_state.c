@@ -9,12 +9,12 @@
 
 static void link_state(struct cpl_comm_state *state)
 {
-    state->previous = cpl_context.last_state;
+    state->previous = cpl_context.comms.last;
     if (state->previous)
         state->previous->next = state;
     else
-        cpl_context.first_state = state;
-    cpl_context.last_state = state;
+        cpl_context.comms.first = state;
+    cpl_context.comms.last = state;
 }
 
 static void unlink_state(struct cpl_comm_state *state)
@@ -22,18 +22,18 @@ static void unlink_state(struct cpl_comm_state *state)
     if (state->previous)
         state->previous->next = state->next;
     else
-        cpl_context.first_state = state->next;
+        cpl_context.comms.first = state->next;
     if (state->next)
         state->next->previous = state->previous;
     else
-        cpl_context.last_state = state->previous;
+        cpl_context.comms.last = state->previous;
 }
 
 static void free_state(struct cpl_comm_state *state)
 {
     if (state->private_comm != MPI_COMM_NULL) {
         PMPI_Comm_free(&state->private_comm);
-        cpl_context.n_planned--;
+        cpl_context.comms.n_planned--;
     }
     cpl_adjacency_free(&state->adjacency);
     free(state->line);
@@ -71,7 +71,8 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     state->has_topology = !inter && cpl_adjacency_exists(comm);
     state->watched = state->has_topology && state->size > 1;
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
-    if (!begin_parts(state) || PMPI_Comm_set_attr(comm, cpl_context.keyval, state) != MPI_SUCCESS) {
+    if (!begin_parts(state) ||
+        PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
         free_state(state);
         return NULL;
     }
@@ -81,7 +82,7 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
 
 static bool is_dying(MPI_Comm comm)
 {
-    const struct cpl_dying *d = cpl_context.dying;
+    const struct cpl_dying *d = cpl_context.comms.dying;
     while (d && d->comm != comm)
         d = d->outer;
     return d;
@@ -92,7 +93,7 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
     void *state;
     int found;
     if (comm == MPI_COMM_NULL || is_dying(comm) ||
-        PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) != MPI_SUCCESS)
+        PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
     struct cpl_comm_state *known = found ? state : make_state(comm);
     *cpl_context_recent(comm) = (struct cpl_recent){comm, false, known};
@@ -101,21 +102,21 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 
 void cpl_comm_state_forget_recent(void)
 {
-    cpl_context.alone_comm = MPI_COMM_NULL;
-    memset(cpl_context.recent, 0, sizeof cpl_context.recent);
+    cpl_context.comms.alone = MPI_COMM_NULL;
+    memset(cpl_context.comms.recent, 0, sizeof cpl_context.comms.recent);
 }
 
 void cpl_comm_state_number(struct cpl_comm_state *state)
 {
     if (state->private_comm != MPI_COMM_NULL && state->planned_number == 0)
-        state->planned_number = ++cpl_context.n_ever_planned;
+        state->planned_number = ++cpl_context.comms.n_ever_planned;
 }
 
 void cpl_comm_state_free_left(void)
 {
-    while (cpl_context.first_left) {
-        struct cpl_comm_state *state = cpl_context.first_left;
-        cpl_context.first_left = state->next;
+    while (cpl_context.comms.first_left) {
+        struct cpl_comm_state *state = cpl_context.comms.first_left;
+        cpl_context.comms.first_left = state->next;
         free_state(state);
     }
 }
@@ -133,8 +134,8 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     cpl_comm_state_forget_recent();
     if (state->kept) {
         state->comm = MPI_COMM_SELF; /* for errors */
-        state->next = cpl_context.first_left;
-        cpl_context.first_left = state;
+        state->next = cpl_context.comms.first_left;
+        cpl_context.comms.first_left = state;
         return MPI_SUCCESS;
     }
     free_state(state);
@@ -146,17 +147,17 @@ void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
 {
     void *state;
     int found = 0;
-    *dying = (struct cpl_dying){comm, cpl_context.dying};
+    *dying = (struct cpl_dying){comm, cpl_context.comms.dying};
     bool known = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF &&
-                 PMPI_Comm_get_attr(comm, cpl_context.keyval, &state, &found) == MPI_SUCCESS;
+                 PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) == MPI_SUCCESS;
     if (known && found)
         cpl_comm_state_release(state);
-    cpl_context.dying = dying;
+    cpl_context.comms.dying = dying;
 }
 
 void cpl_comm_state_after_free(const struct cpl_dying *dying)
 {
-    cpl_context.dying = dying->outer;
+    cpl_context.comms.dying = dying->outer;
 }
 
 void cpl_comm_state_release(struct cpl_comm_state *state)
@@ -166,5 +167,5 @@ void cpl_comm_state_release(struct cpl_comm_state *state)
         if (hooks->before_free)
             hooks->before_free(state);
     }
-    PMPI_Comm_delete_attr(state->comm, cpl_context.keyval); /* calls cpl_comm_state_deleted */
+    PMPI_Comm_delete_attr(state->comm, cpl_context.comms.keyval); /* calls cpl_comm_state_deleted */
 }

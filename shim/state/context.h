@@ -75,66 +75,95 @@ struct cpl_recent {
     struct cpl_comm_state *state; /* NULL: none */
 };
 
-struct cpl_context {
-    /* What calls that pass look at, together: */
-    MPI_Comm alone_comm; /* a communicator whose messages are MPI's alone, found last; MPI_COMM_NULL
-                          * while there is none, or while something is pending */
-    const struct cpl_hooks *const *hooks; /* up to NULL (hooks.h) */
-    bool active; /* MPI is initialised and the mode is not off: calls are looked at */
-    struct cpl_service service;
+/* What is managed, served or under way: calls that pass look at it. */
+struct cpl_busy {
     int n_managed;      /* communicators that are managed now (pt2pt.h): alike on all ranks of
-                           MPI_COMM_WORLD between two collective calls, see collective.h */
+                         * MPI_COMM_WORLD between two collective calls, see collective.h */
     int n_hosts;        /* communicators in whose reductions neighborhood collectives ride, and */
     int n_served;       /* communicators whose nonblocking ones are carried: alike as n_managed */
     int n_open_batches; /* communicators with messages that have not left */
-    int n_active_requests;               /* managed ones that the program has not completed */
-    struct cpl_exchange *first_pending;  /* neighborhood exchanges with calls under way */
-    struct cpl_exchange *first_open;     /* those of calls that nothing which may wait has followed;
-                                            each counts as an open batch */
-    struct cpl_exchange *last_exchange;  /* the last neighborhood exchange (neighbor_order.h) */
-    struct cpl_exchange *timed_exchange; /* waits for the end of the next one */
-    struct cpl_timed_batch timed;        /* in a profile run */
-    int64_t n_exchanges;                 /* neighborhood exchanges that have been called */
+    int n_active_requests;              /* managed ones that the program has not completed */
+    struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
+    struct cpl_exchange *first_open;    /* those of calls that nothing which may wait has followed;
+                                         * each counts as an open batch */
+};
 
-    int level;          /* of threads, that the program has been told of, */
-    bool level_raised;  /* because MPI was asked for more */
-    MPI_Comm self_comm; /* of this rank alone: the program's MPI_COMM_SELF may have receives open */
-    MPI_Comm away_comm; /* for the barriers of away.h; MPI_COMM_NULL until something is managed */
-    struct cpl_dying *dying; /* communicators that MPI is freeing (comm_state.h) */
-    int rank;                /* in MPI_COMM_WORLD */
-    int size;
-    int keyval; /* of the attribute that holds a communicator's state */
-    struct cpl_settings settings;
-    struct cpl_comm_state
-        *first_state; /* communicators with state, in the order in which they got it */
-    struct cpl_comm_state *last_state;
-    struct cpl_recent recent[CPL_N_RECENT];         /* communicators asked for last, by handle */
-    struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
-    int64_t n_ever_planned; /* communicators that have got a private communicator so far */
-    int n_planned;          /* communicators that hold a private communicator now */
-    int64_t n_reordered;    /* communicators whose ranks were placed (reorder.h) */
-    int64_t
-        n_reorderable; /* that would have been, had the settings let them; on the rank that maps, */
-    double reorder_before_us, reorder_after_us; /* and the modelled times of what gains most */
-    /* Point-to-point messages (pt2pt.h): */
-    bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
-    bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
+/* Communicators. */
+struct cpl_comms {
+    MPI_Comm alone; /* one whose messages are MPI's alone, found last; MPI_COMM_NULL while there is
+                     * none, or while something is pending */
+    MPI_Comm self;  /* of this rank alone: the program's MPI_COMM_SELF may have receives open */
+    MPI_Comm away;  /* for the barriers of away.h; MPI_COMM_NULL until something is managed */
+    int keyval;     /* of the attribute that holds a communicator's state */
+    struct cpl_comm_state *first, *last; /* with state, in the order in which they got it */
     struct cpl_comm_state *first_managed;
-    struct cpl_persistent *persistent; /* the program's persistent requests */
-    int n_requests, n_buckets;
-    struct cpl_request **request_buckets; /* by handle (requests.h) */
-    struct cpl_request *spare_requests, *complete_send;
+    struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
+    struct cpl_dying *dying;           /* that MPI is freeing (comm_state.h) */
+    int64_t n_ever_planned;            /* that have got a private communicator so far */
+    int n_planned;                     /* that hold one now */
+    struct cpl_recent recent[CPL_N_RECENT]; /* asked for last, by handle */
+};
+
+/* Neighborhood collectives. */
+struct cpl_exchange_calls {
+    struct cpl_exchange *last;  /* the last exchange (neighbor_order.h) */
+    struct cpl_exchange *timed; /* waits for the end of the next one */
+    int64_t n;                  /* exchanges that have been called */
+    int64_t n_started;          /* nonblocking calls, and */
+    int64_t n_carried;          /* those of them that were carried */
+    int32_t n_serve_ids;
+};
+
+/* Requests and messages of the program. */
+struct cpl_open_requests {
+    struct cpl_persistent *persistent;
+    int n, n_buckets;
+    struct cpl_request **buckets; /* by handle (requests.h) */
+    struct cpl_request *spare, *complete_send;
     struct cpl_taken_message *taken_messages;
     struct cpl_buffered buffered;
-    int tag_ub; /* MPI's highest tag */
-    struct cpl_shim_machine machine;
-    /* Neighborhood collectives: */
-    struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
-    int32_t n_serve_ids;
-    int64_t n_started, n_carried;    /* nonblocking calls, and those of them that were carried */
-    struct cpl_record_node *records; /* what the report will tell (report.h) */
+};
+
+/* Communicators whose ranks were placed (reorder.h). */
+struct cpl_placed {
+    int64_t n;
+    int64_t n_possible;         /* that would have been, had the settings let them; on the rank */
+    double before_us, after_us; /* that maps, as the modelled times of what gains most */
+};
+
+/* What the report will tell (report.h). */
+struct cpl_told {
+    struct cpl_record_node *records;
     struct cpl_pictures pictures;
-    double start; /* PMPI_Wtime after MPI_Init */
+};
+
+/* The level of threads. */
+struct cpl_thread_level {
+    int level;   /* that the program has been told of, */
+    bool raised; /* because MPI was asked for more */
+};
+
+struct cpl_context {
+    bool active; /* MPI is initialised and the mode is not off: calls are looked at */
+    struct cpl_service service;
+    struct cpl_busy busy;
+    struct cpl_comms comms;
+    struct cpl_exchange_calls exchanges;
+    struct cpl_open_requests requests;
+    const struct cpl_hooks *const *hooks; /* up to NULL (hooks.h) */
+    int rank;                             /* in MPI_COMM_WORLD */
+    int size;
+    int tag_ub;           /* MPI's highest tag */
+    bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
+    bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
+    struct cpl_thread_level thread;
+    struct cpl_settings settings;
+    struct cpl_shim_machine machine;
+    struct cpl_placed placed;
+    struct cpl_told told;
+    struct cpl_timed_batch timed;                   /* in a profile run */
+    struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
+    double start;                                   /* PMPI_Wtime after MPI_Init */
 };
 
 extern struct cpl_context cpl_context;
@@ -143,7 +172,7 @@ extern struct cpl_context cpl_context;
 static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
 {
     unsigned handle = (unsigned)(uintptr_t)comm;
-    return &cpl_context.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
+    return &cpl_context.comms.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
 }
 
 #endif

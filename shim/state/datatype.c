@@ -118,7 +118,7 @@ static int convert(const void *from, MPI_Count n_from, MPI_Datatype from_type, v
                    MPI_Count n_to, MPI_Datatype to_type)
 {
     return PMPI_Sendrecv_c(from, n_from, from_type, 0, 0, to, n_to, to_type, 0, 0,
-                           cpl_context.self_comm, MPI_STATUS_IGNORE);
+                           cpl_context.comms.self, MPI_STATUS_IGNORE);
 }
 
 int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
@@ -132,7 +132,7 @@ int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
         return convert(MPI_BOTTOM, span->count, span->type.handle, to, bytes, MPI_PACKED);
     MPI_Count position = 0;
     return PMPI_Pack_c(span->address, span->count, span->type.handle, to, bytes, &position,
-                       cpl_context.self_comm);
+                       cpl_context.comms.self);
 }
 
 int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
@@ -161,7 +161,7 @@ int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int6
     int code;
     if (fitting == room && span->address)
         code = PMPI_Unpack_c(from, fitting, &position, span->address, span->count,
-                             span->type.handle, cpl_context.self_comm);
+                             span->type.handle, cpl_context.comms.self);
     else /* it may end inside an element, too */
         code = convert(from, fitting, MPI_PACKED, span->address, span->count, span->type.handle);
     return result == MPI_SUCCESS ? code : result;

@@ -13,9 +13,9 @@ static bool is_refused(const void *buffer, MPI_Count count, MPI_Datatype type, i
 {
     MPI_Request request = MPI_REQUEST_NULL;
     int result = receives ? PMPI_Irecv_c((void *)(uintptr_t)buffer, count, type, MPI_PROC_NULL, tag,
-                                         cpl_context.self_comm, &request)
+                                         cpl_context.comms.self, &request)
                           : PMPI_Isend_c(buffer, count, type, MPI_PROC_NULL, tag,
-                                         cpl_context.self_comm, &request);
+                                         cpl_context.comms.self, &request);
     if (result == MPI_SUCCESS)
         PMPI_Wait(&request, MPI_STATUS_IGNORE);
     return result != MPI_SUCCESS;

@@ -11,14 +11,14 @@ enum cpl_away_kind { CPL_AWAY_GATHER, CPL_AWAY_LEADER };
 /* Whether anything is managed or served: alike on all ranks between two collectives over them. */
 bool cpl_away_gathers(void)
 {
-    return cpl_context.n_managed + cpl_context.n_served > 0 &&
-           cpl_context.away_comm != MPI_COMM_NULL;
+    return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 &&
+           cpl_context.comms.away != MPI_COMM_NULL;
 }
 
 void cpl_away_end(void)
 {
-    if (cpl_context.away_comm != MPI_COMM_NULL)
-        PMPI_Comm_free(&cpl_context.away_comm);
+    if (cpl_context.comms.away != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.comms.away);
 }
 
 /* Messages of no bytes from one rank to another keep their order, and ranks enter calls that both
@@ -26,14 +26,14 @@ void cpl_away_end(void)
 static void tell(int rank, enum cpl_away_kind kind)
 {
     MPI_Request request;
-    if (PMPI_Isend(NULL, 0, MPI_BYTE, rank, kind, cpl_context.away_comm, &request) == MPI_SUCCESS)
+    if (PMPI_Isend(NULL, 0, MPI_BYTE, rank, kind, cpl_context.comms.away, &request) == MPI_SUCCESS)
         cpl_progress_wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void hear(int rank, enum cpl_away_kind kind)
 {
     MPI_Request request;
-    if (PMPI_Irecv(NULL, 0, MPI_BYTE, rank, kind, cpl_context.away_comm, &request) == MPI_SUCCESS)
+    if (PMPI_Irecv(NULL, 0, MPI_BYTE, rank, kind, cpl_context.comms.away, &request) == MPI_SUCCESS)
         cpl_progress_wait(&request, MPI_STATUS_IGNORE);
 }
 
@@ -42,7 +42,7 @@ int cpl_away_world_rank(MPI_Group group, int k)
 {
     MPI_Group world;
     int rank = MPI_UNDEFINED;
-    PMPI_Comm_group(cpl_context.away_comm, &world);
+    PMPI_Comm_group(cpl_context.comms.away, &world);
     PMPI_Group_translate_ranks(group, 1, &k, world, &rank);
     PMPI_Group_free(&world);
     return rank;

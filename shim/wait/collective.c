@@ -47,7 +47,7 @@ bool cpl_collective_of_this_world(MPI_Comm comm)
  * has under way. */
 static bool must_poll(MPI_Comm comm)
 {
-    return cpl_context.n_managed + cpl_context.n_served > 0 && comm != MPI_COMM_NULL &&
+    return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 && comm != MPI_COMM_NULL &&
            (!cpl_context.met_others || cpl_collective_of_this_world(comm));
 }
 
@@ -126,7 +126,7 @@ static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
     char none[1];
     if (op == last_op && type == last_type && op != MPI_OP_NULL)
         return false;
-    if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.self_comm) != MPI_SUCCESS)
+    if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.comms.self) != MPI_SUCCESS)
         return true;
     if (cpl_type_is_named(type, &known)) {
         last_op = op;

@@ -23,7 +23,7 @@ static bool poll_once(void)
 void cpl_progress_update(void)
 {
     const struct cpl_context *c = &cpl_context;
-    bool on = c->n_managed + c->n_served + c->n_hosts > 0 || c->first_pending;
+    bool on = c->busy.n_managed + c->busy.n_served + c->busy.n_hosts > 0 || c->busy.first_pending;
     if (on && !c->service.on)
         cpl_comm_state_forget_recent();
     cpl_service_switch(on);
@@ -33,7 +33,7 @@ void cpl_progress_poll(void)
 {
     static int n_idle;
     n_idle = poll_once() ? 0 : n_idle + 1;
-    if (!cpl_context.first_pending)
+    if (!cpl_context.busy.first_pending)
         cpl_progress_update();
     if (n_idle >= IDLE_POLLS) {
         n_idle = 0;
@@ -71,7 +71,7 @@ void cpl_progress_before_wait(void)
 int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
 {
     int flag = 0;
-    if (cpl_context.n_open_batches > 0)
+    if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
     for (;;) {
         int result = PMPI_Test(request, &flag, status);

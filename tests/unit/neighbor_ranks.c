@@ -208,7 +208,7 @@ static void begin_rank(int r)
         exchange->summary[0].known = 1;
         exchange->summary[0].direct.modelled_us = 20;
         exchange->summary[0].embedded_us = 10;
-        LL_APPEND(me->context.first_state, state);
+        LL_APPEND(me->context.comms.first, state);
     }
 }
 
@@ -233,10 +233,10 @@ void neighbor_ranks_end(void)
     for (int r = 0; r < world.n_ranks; r++) {
         struct rank *me = &world.ranks[r];
         act_as(r);
-        assert_null(cpl_context.first_open);
-        assert_int_equal(cpl_context.n_open_batches, 0);
+        assert_null(cpl_context.busy.first_open);
+        assert_int_equal(cpl_context.busy.n_open_batches, 0);
         cpl_riders_hooks.end(&me->state[0]);
-        assert_int_equal(cpl_context.n_hosts, 0);
+        assert_int_equal(cpl_context.busy.n_hosts, 0);
         for (int x = 0; x < N_EXCHANGES; x++)
             for (int c = 0; c < CALLS; c++)
                 free(me->op[x][c].receives);
