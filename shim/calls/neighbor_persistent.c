@@ -65,8 +65,8 @@ static int start_carried(struct cpl_persistent *p, MPI_Request *handle)
     (void)handle;
     cpl_request_activate(&p->request, op->ride.state->comm, true);
     cpl_request_open_collective(&p->request);
-    op->ride.x->started++;
-    op->ride.x->started_planned++;
+    op->ride.x->nonblocking.n++;
+    op->ride.x->nonblocking.n_planned++;
     cpl_neighbor_op_start(op);
     return MPI_SUCCESS;
 }
@@ -91,7 +91,7 @@ static void free_carried(struct cpl_persistent *p)
 
 static int start_watched(struct cpl_persistent *p, MPI_Request *handle)
 {
-    ((struct watched_collective *)(void *)p)->exchange->started++;
+    ((struct watched_collective *)(void *)p)->exchange->nonblocking.n++;
     return PMPI_Start(handle);
 }
 

@@ -87,8 +87,8 @@ static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *seg
 static bool must_leave(struct cpl_pt2pt *p, int dest)
 {
     bool may_grow = false;
-    for (int k = 0; k < p->n_signatures; k++) {
-        const struct cpl_signature *s = &p->signature[k];
+    for (int k = 0; k < p->learned.n_signatures; k++) {
+        const struct cpl_signature *s = &p->learned.signature[k];
         if (!s->planned)
             continue;
         if (s->n == p->batch.n && s->hash == p->batch.hash)

@@ -75,15 +75,15 @@ enum { FLAG_NONE, FLAG_RIDES, FLAG_STRAIGHT };
  * rank expects: the program's counts do not fit. */
 static bool read_flags(struct cpl_exchange *x, int size, const int *flag)
 {
-    const struct cpl_neighbors *in = &x->own.in;
+    const struct cpl_neighbors *in = &x->learned.own.in;
     int n_sent = 0;
     for (int r = 0; r < size; r++)
         n_sent += flag[r] != FLAG_NONE;
     for (int m = 0; m < in->n_messages; m++) {
         if (flag[in->rank[m]] == FLAG_NONE)
             return false;
-        x->in_straight[m] = flag[in->rank[m]] == FLAG_STRAIGHT;
-        x->in_part[m] = in->part[m];
+        x->ends.in_straight[m] = flag[in->rank[m]] == FLAG_STRAIGHT;
+        x->ends.in_part[m] = in->part[m];
     }
     return n_sent == in->n_messages;
 }
@@ -91,13 +91,13 @@ static bool read_flags(struct cpl_exchange *x, int size, const int *flag)
 /* Tells every rank whether it is sent to. Collective; may fail on some ranks only. */
 static bool exchange_flags(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    const struct cpl_neighbors *out = &x->own.out;
+    const struct cpl_neighbors *out = &x->learned.own.out;
     int *mine = calloc((size_t)state->size, sizeof *mine);
     int *theirs = calloc((size_t)state->size, sizeof *theirs);
     bool done = cpl_agree_all(state->private_comm, mine && theirs);
     if (done) {
         for (int m = 0; m < out->n_messages; m++)
-            mine[out->rank[m]] = x->out_straight[m] ? FLAG_STRAIGHT : FLAG_RIDES;
+            mine[out->rank[m]] = x->ends.out_straight[m] ? FLAG_STRAIGHT : FLAG_RIDES;
         done = cpl_collective_Alltoall(mine, 1, MPI_INT, theirs, 1, MPI_INT, state->private_comm) ==
                    MPI_SUCCESS &&
                read_flags(x, state->size, theirs);
@@ -122,14 +122,15 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     struct cpl_agree_input input = {.able = false};
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
-    bool made = enough && make_adjacency(call, state, &x->own);
+    bool made = enough && make_adjacency(call, state, &x->learned.own);
     int *dst = calloc((size_t)state->size, sizeof *dst);
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
-    x->n_extra_most = 2 * state->size;
+    x->learned.n_extra_most = 2 * state->size;
     if (made && dst && bytes && cpl_neighbor_plan_allocate(x) &&
-        cpl_neighbor_resolve(call, &x->own, &x->data)) {
-        struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
-        cpl_neighbor_plan_list(&x->own, &x->data, &list);
+        cpl_neighbor_resolve(call, &x->learned.own, &x->data)) {
+        struct cpl_neighbor_list list = {
+            x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
+        cpl_neighbor_plan_list(&x->learned.own, &x->data, &list);
         cpl_neighbor_hand_in(&list, &input);
         input.able = true;
     }
@@ -153,19 +154,19 @@ static bool are_few(MPI_Comm comm, int64_t n_messages, int size)
 bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_adjacency *noted, const int64_t *noted_bytes)
 {
-    x->own = *noted;
+    x->learned.own = *noted;
     *noted = (struct cpl_adjacency){.in = {.n = 0}};
-    x->n_extra_most = 2 * state->size;
+    x->learned.n_extra_most = 2 * state->size;
     int *dst = calloc((size_t)state->size, sizeof *dst);
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
     struct cpl_agree_input input = {.able = dst && bytes && cpl_neighbor_plan_allocate(x),
                                     .most_plans = cpl_neighbor_plan_most(x)};
-    struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
+    struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     struct cpl_agree_output output;
-    for (int m = 0; input.able && m < x->own.out.n_messages; m++)
-        cpl_neighbor_list_add(&list, m, x->own.out.rank[m], noted_bytes[m]);
+    for (int m = 0; input.able && m < x->learned.own.out.n_messages; m++)
+        cpl_neighbor_list_add(&list, m, x->learned.own.out.rank[m], noted_bytes[m]);
     cpl_neighbor_hand_in(&list, &input);
-    bool few = are_few(state->private_comm, x->own.out.n_messages, state->size);
+    bool few = are_few(state->private_comm, x->learned.own.out.n_messages, state->size);
     x->learned.n_vain += !few;
     bool agreed = few && cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
     free(dst);
@@ -235,7 +236,7 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
     int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
-    if (x->calls < learned->next_agreement || x->served)
+    if (x->calls < learned->next_agreement || x->nonblocking.served)
         return;
     cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, call->comm);
     learned->n_extra = learned->n_messages = 0;
@@ -270,14 +271,14 @@ bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl
                           struct cpl_exchange *x, struct cpl_neighbor_data *data)
 {
     data->n_extra = 0;
-    if (!cpl_neighbor_resolve(call, &x->own, data) ||
-        !add_extra(&call->recv, &x->own.in, state->size, false, data))
+    if (!cpl_neighbor_resolve(call, &x->learned.own, data) ||
+        !add_extra(&call->recv, &x->learned.own.in, state->size, false, data))
         return false;
     int n_received = data->n_extra;
-    if (!add_extra(&call->send, &x->own.out, state->size, true, data))
+    if (!add_extra(&call->send, &x->learned.own.out, state->size, true, data))
         return false;
     x->learned.n_extra += data->n_extra - n_received;
-    x->learned.n_messages += x->own.out.n_messages + data->n_extra - n_received;
+    x->learned.n_messages += x->learned.own.out.n_messages + data->n_extra - n_received;
     return true;
 }
 

@@ -13,9 +13,9 @@
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {
-    int64_t bytes = x->forwarded_dropped + x->sharing.after.forwarded;
+    int64_t bytes = x->plans.forwarded_dropped + x->sharing.after.forwarded;
     for (int k = 0; k < CPL_MAX_PLANS; k++)
-        bytes += x->executors[k] ? cpl_executor_work(x->executors[k]).forwarded : 0;
+        bytes += x->plans.executors[k] ? cpl_executor_work(x->plans.executors[k]).forwarded : 0;
     return bytes;
 }
 
@@ -23,28 +23,28 @@ static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
 {
     if (x->learned.n_vain > 0)
         return CPL_LEFT_DENSE;
-    if (x->summary[0].known)
-        return (enum cpl_left_alone)x->summary[0].reason;
+    if (x->plans.summary[0].known)
+        return (enum cpl_left_alone)x->plans.summary[0].reason;
     if (x->phase == CPL_PHASE_DIRECT)
         return CPL_LEFT_NO_PLAN;
-    bool enough = x->started > 0 && x->started >= cpl_context.settings.learn;
+    bool enough = x->nonblocking.n > 0 && x->nonblocking.n >= cpl_context.settings.learn;
     return enough ? CPL_LEFT_NO_MEETING : CPL_LEFT_FEW_CALLS;
 }
 
 /* The plan in use, or the one that was considered, and what trials found. */
 static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
 {
-    const struct cpl_trial *trial = &x->trial;
-    r->summary = x->summary[0];
+    const struct cpl_trial *trial = &x->plans.trial;
+    r->summary = x->plans.summary[0];
     if (x->phase != CPL_PHASE_PLANNED) {
         r->summary.decided = 0;
         r->reason = why_not_planned(x);
         return;
     }
-    bool carried = trial->chosen > 0 || x->served;
+    bool carried = trial->chosen > 0 || x->nonblocking.served;
     if (trial->chosen > 0)
-        r->summary = x->summary[trial->chosen - 1];
-    else if (!carried && x->given_back)
+        r->summary = x->plans.summary[trial->chosen - 1];
+    else if (!carried && x->nonblocking.given_back)
         r->reason = CPL_LEFT_SLOWED;
     else if (!carried && x->calls == 0) /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
@@ -57,12 +57,12 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     r->n_tried = trial->rounds > 0 ? trial->n : 0;
     for (int32_t k = 0; k < r->n_tried; k++) {
         r->tried_us[k] = cpl_trial_us(trial, k);
-        r->tried_modelled_us[k] =
-            k > 0 ? x->summary[k - 1].planned.modelled_us : x->summary[0].direct.modelled_us;
-        memcpy(r->tried[k], k > 0 ? x->summary[k - 1].strategy : direct, sizeof direct);
+        r->tried_modelled_us[k] = k > 0 ? x->plans.summary[k - 1].planned.modelled_us
+                                        : x->plans.summary[0].direct.modelled_us;
+        memcpy(r->tried[k], k > 0 ? x->plans.summary[k - 1].strategy : direct, sizeof direct);
         if (k == 2 && x->sharing.executor)
             snprintf(r->tried[k], sizeof r->tried[k], "%.70s, duplicates once",
-                     x->summary[k - 1].strategy);
+                     x->plans.summary[k - 1].strategy);
     }
 }
 
@@ -98,9 +98,9 @@ static struct figures own_figures(const struct cpl_exchange *x)
     own.sums[SUM_FORWARDED] = forwarded_bytes(x);
     own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
     own.sums[SUM_LATE] = x->embedding.late;
-    if (s->n_shared == 0 || !x->executors[0])
+    if (s->n_shared == 0 || !x->plans.executors[0])
         return own;
-    struct cpl_executor_work before = cpl_executor_work(x->executors[0]);
+    struct cpl_executor_work before = cpl_executor_work(x->plans.executors[0]);
     struct cpl_executor_work after = cpl_neighbor_share_work(x);
     own.sums[SUM_SAVED] = s->saved;
     own.sums[SUM_ELEMENTS] = s->n_elements;
@@ -123,11 +123,11 @@ static void tell_duplicates(const struct cpl_exchange *x, const int64_t *sums, s
 {
     struct cpl_record_duplicates *d = &r->duplicates;
     d->tried = x->sharing.n_shared;
-    if (d->tried == 0 || !x->executors[0])
+    if (d->tried == 0 || !x->plans.executors[0])
         return;
     int64_t calls = cpl_neighbor_share_work(x).exchanges;
-    int64_t calls_before = cpl_executor_work(x->executors[0]).exchanges;
-    d->in_use = x->sharing.executor && x->trial.chosen == 2;
+    int64_t calls_before = cpl_executor_work(x->plans.executors[0]).exchanges;
+    d->in_use = x->sharing.executor && x->plans.trial.chosen == 2;
     d->calls = calls;
     d->saved = sums[SUM_SAVED];
     d->elements = sums[SUM_ELEMENTS];
@@ -179,8 +179,8 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
     struct cpl_record r = {.kind = x->kind,
                            .n_ranks = n_ranks,
                            .n_communicators = 1,
-                           .calls = x->calls + x->started,
-                           .calls_planned = x->calls_planned + x->started_planned,
+                           .calls = x->calls + x->nonblocking.n,
+                           .calls_planned = x->calls_planned + x->nonblocking.n_planned,
                            .forwarded_bytes = figures->sums[SUM_FORWARDED]};
     /* Nonblocking calls are not timed: they are taken to be like the blocking ones, if any. */
     r.direct_seconds = figures->most[MOST_DIRECT] * (double)(r.calls - r.calls_planned);
@@ -217,7 +217,7 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
     cpl_quiet_settle(exchange);
     cpl_neighbor_drain(exchange);
     cpl_neighbor_embed_forget(exchange);
-    if (exchange->calls + exchange->started > 0 && cpl_report_is_wanted())
+    if (exchange->calls + exchange->nonblocking.n > 0 && cpl_report_is_wanted())
         record(exchange, state);
     cpl_neighbor_order_forget(exchange);
     cpl_exchange_release(exchange);

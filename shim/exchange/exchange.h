@@ -52,11 +52,47 @@ struct cpl_neighbor_data {
 
 /* What is learned of MPI_Alltoallv and MPI_Alltoallw (alltoall.c). */
 struct cpl_learned {
-    int64_t next_agreement; /* number of the call at which the ranks agree; alike on all ranks */
-    int n_vain;             /* agreements that came to nothing; alike on all ranks */
-    unsigned char *sent;    /* per rank: whether the call before sent to it; NULL: not known */
-    int64_t n_extra;        /* messages outside the plan since the last review */
-    int64_t n_messages;     /* all of them */
+    struct cpl_adjacency own; /* who sends to whom, as planned */
+    int n_extra_most;         /* messages outside the plan that a call may have */
+    int64_t next_agreement;   /* number of the call at which the ranks agree; alike on all ranks */
+    int n_vain;               /* agreements that came to nothing; alike on all ranks */
+    unsigned char *sent;      /* per rank: whether the call before sent to it; NULL: not known */
+    int64_t n_extra;          /* messages outside the plan since the last review */
+    int64_t n_messages;       /* all of them */
+};
+
+/* The plans of an exchange, and what carries its calls. */
+struct cpl_exchange_plans {
+    int n; /* the summaries below; alike on all ranks */
+    struct cpl_plan_summary summary[CPL_MAX_PLANS];
+    struct cpl_executor *executors[CPL_MAX_PLANS]; /* in phase PLANNED: of the plans decided on */
+    struct cpl_executor *executor;                 /* the one that carries the call at hand */
+    struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
+    int64_t forwarded_dropped; /* bytes, by executors that gave way to another */
+};
+
+/* How this rank's neighbours take part, set when planned. */
+struct cpl_exchange_ends {
+    bool *out_straight; /* per out-message: always sent straight, it is not part of the plan */
+    bool *in_straight;  /* per in-message */
+    int *payload;       /* per out-message that is in the plan, in order: its number; [payload k] */
+    int *
+        in_part; /* the in-neighbours of in-message m in the sender's order of its parallel edges */
+    int *self_from; /* per own in-neighbour that is the rank itself: the out-neighbour it gets its
+                     * data from */
+};
+
+/* Nonblocking calls (neighbor_serve.h). */
+struct cpl_exchange_started {
+    int64_t n; /* alike on all ranks */
+    int64_t n_planned;
+    bool settled;                     /* decided whether they are carried; alike on all ranks */
+    bool served;                      /* they are */
+    bool doubted;                     /* to be given back to MPI; alike on all ranks */
+    bool given_back;                  /* they have been */
+    struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
+    struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
+    struct cpl_neighbor_op *spare;
 };
 
 struct cpl_exchange {
@@ -69,43 +105,17 @@ struct cpl_exchange {
     int64_t calls;       /* alike on all ranks */
     int64_t calls_planned;
     int first_tag; /* on the private communicator: the executor's, and one for straight messages */
-    const struct cpl_adjacency *adjacency; /* the communicator's, or its own */
-    struct cpl_adjacency own;              /* of MPI_Alltoallv and MPI_Alltoallw (alltoall.c) */
-    struct cpl_learned learned;            /* of these */
-    int n_extra_most;                      /* messages outside the plan that a call may have */
+    const struct cpl_adjacency *adjacency; /* the communicator's, or that of `learned` */
+    struct cpl_learned learned;            /* of MPI_Alltoallv and MPI_Alltoallw */
     struct cpl_samples direct;             /* this rank's calls that MPI carried */
     struct cpl_samples planned;
-    int n_plans; /* the summaries below; alike on all ranks */
-    struct cpl_plan_summary summary[CPL_MAX_PLANS];
-    struct cpl_executor *executors[CPL_MAX_PLANS]; /* in phase PLANNED: of the plans decided on */
-    struct cpl_executor *executor;                 /* the one that carries the call at hand */
-    struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
-    struct cpl_sharing sharing;                    /* learned duplicates */
-    struct cpl_order order;                        /* of its messages */
-    int64_t forwarded_dropped;                     /* bytes, by executors that gave way to it */
-
-    /* How this rank's neighbours take part, set when planned: */
-    bool *out_straight; /* per out-message: always sent straight, it is not part of the plan */
-    bool *in_straight;  /* per in-message */
-    int *payload;       /* per out-message that is in the plan, in order: its number; [payload k] */
-    int *
-        in_part; /* the in-neighbours of in-message m in the sender's order of its parallel edges */
-    int *self_from; /* per own in-neighbour that is the rank itself: the out-neighbour it gets its
-                       data from */
-
+    struct cpl_exchange_plans plans;
+    struct cpl_sharing sharing; /* learned duplicates */
+    struct cpl_order order;     /* of its messages */
+    struct cpl_exchange_ends ends;
     struct cpl_neighbor_data data; /* of the blocking call at hand */
-
-    /* Nonblocking calls (neighbor_serve.h): */
-    int64_t started; /* alike on all ranks */
-    int64_t started_planned;
-    bool settled;    /* decided whether they are carried; alike on all ranks */
-    bool served;     /* they are */
-    bool doubted;    /* to be given back to MPI; alike on all ranks */
-    bool given_back; /* they have been */
+    struct cpl_exchange_started nonblocking;
     struct cpl_embedding embedding;
-    struct cpl_neighbor_notes *notes; /* of the first one, until it is decided */
-    struct cpl_neighbor_op *pending;  /* started and not complete, in order; the first one runs */
-    struct cpl_neighbor_op *spare;
     struct cpl_exchange *next_pending; /* in cpl_context.busy.first_pending */
 };
 

@@ -31,8 +31,9 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
 static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *exchange,
                        int32_t before)
 {
-    const struct cpl_trial *trial = &exchange->trial;
-    const char *name = trial->chosen > 0 ? exchange->summary[trial->chosen - 1].strategy : "MPI";
+    const struct cpl_trial *trial = &exchange->plans.trial;
+    const char *name =
+        trial->chosen > 0 ? exchange->plans.summary[trial->chosen - 1].strategy : "MPI";
     if (state->rank != 0 || (trial->chosen == before && trial->n_trials > 1))
         return;
     cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",
@@ -44,8 +45,8 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
 static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
                       double seconds)
 {
-    int32_t before = exchange->trial.chosen;
-    if (cpl_agree_trial(state->private_comm, &exchange->trial, seconds * 1e6))
+    int32_t before = exchange->plans.trial.chosen;
+    if (cpl_agree_trial(state->private_comm, &exchange->plans.trial, seconds * 1e6))
         log_choice(state, exchange, before);
 }
 
@@ -54,31 +55,31 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
     exchange->before = cpl_context.exchanges.last;
     cpl_quiet_settle(exchange);
     exchange->calls++;
-    while (exchange->pending)
+    while (exchange->nonblocking.pending)
         cpl_progress_poll();
 }
 
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
 {
     bool planned = exchange->phase == CPL_PHASE_PLANNED;
-    int32_t candidate = planned ? cpl_trial_candidate(&exchange->trial) : 0;
+    int32_t candidate = planned ? cpl_trial_candidate(&exchange->plans.trial) : 0;
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
-    if ((planned && exchange->trial.running) || is_order_tried)
+    if ((planned && exchange->plans.trial.running) || is_order_tried)
         cpl_collective_Barrier(state->private_comm);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
-    exchange->executor = candidate > 0 ? exchange->executors[candidate - 1] : NULL;
+    exchange->plans.executor = candidate > 0 ? exchange->plans.executors[candidate - 1] : NULL;
     if (candidate > 0)
-        cpl_executor_use_order(exchange->executor, is_ordered);
+        cpl_executor_use_order(exchange->plans.executor, is_ordered);
     return candidate > 0 || is_ordered;
 }
 
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
 {
-    if (exchange->trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
+    if (exchange->plans.trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
         return false;
-    cpl_trial_note(&exchange->trial, 0);
+    cpl_trial_note(&exchange->plans.trial, 0);
     cpl_quiet_grant(exchange);
     return true;
 }
@@ -89,9 +90,9 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
     int result = cpl_neighbor_run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
     cpl_neighbor_order_ended(exchange);
-    exchange->calls_planned += exchange->executor != NULL;
-    exchange->order.n_calls += !exchange->executor;
-    cpl_samples_add(exchange->executor ? &exchange->planned : &exchange->direct, seconds);
+    exchange->calls_planned += exchange->plans.executor != NULL;
+    exchange->order.n_calls += !exchange->plans.executor;
+    cpl_samples_add(exchange->plans.executor ? &exchange->planned : &exchange->direct, seconds);
     if (exchange->phase == CPL_PHASE_PLANNED)
         note_call(state, exchange, seconds);
     return result;

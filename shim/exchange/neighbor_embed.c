@@ -205,7 +205,7 @@ static void leave(struct cpl_exchange *x)
 {
     struct cpl_embedding *e = &x->embedding;
     struct cpl_neighbor_op *op;
-    LL_FOREACH(x->pending, op)
+    LL_FOREACH(x->nonblocking.pending, op)
     {
         if (!waits(op))
             continue;
@@ -226,7 +226,7 @@ void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking)
         }
         *at = e->next_open;
         close_call(x);
-        LL_FOREACH(x->pending, op)
+        LL_FOREACH(x->nonblocking.pending, op)
         {
             if (!waits(op))
                 continue;

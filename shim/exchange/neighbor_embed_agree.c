@@ -55,7 +55,7 @@ static bool is_ripe(const struct cpl_comm_state *host, const struct cpl_comm_sta
                     const struct cpl_exchange *x)
 {
     const struct cpl_embedding *e = &x->embedding;
-    if (!x->settled || e->settled || (state != host && host->comm != MPI_COMM_WORLD))
+    if (!x->nonblocking.settled || e->settled || (state != host && host->comm != MPI_COMM_WORLD))
         return false;
     int64_t n = e->n_reduced[host_of(host, state)];
     return n >= LEAST_CALLS && 2 * n > e->n_seen;
@@ -90,7 +90,7 @@ struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *h
     enum cpl_embed_host of = host_of(host, e->state);
     b.id = id_of(e->state, x);
     b.id_negated = -b.id;
-    b.started = x->started;
+    b.started = x->nonblocking.n;
     b.started_negated = -b.started;
     if (is_able(host, x))
         b.verdict =
@@ -102,11 +102,11 @@ struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *h
  * answer on all ranks. */
 static bool pays(const struct cpl_exchange *x)
 {
-    const struct cpl_plan_summary *s = &x->summary[0];
+    const struct cpl_plan_summary *s = &x->plans.summary[0];
     if (cpl_context.settings.mode == CPL_MODE_FORCE)
         return true;
     return s->known && cpl_plan_managed_promises(s, s->embedded_us) &&
-           (!x->served || s->embedded_us < s->planned.modelled_us);
+           (!x->nonblocking.served || s->embedded_us < s->planned.modelled_us);
 }
 
 /* The communicator is no longer polled for riders: nothing may be under way. Local, on all ranks
@@ -160,7 +160,7 @@ static bool open_riders(struct cpl_comm_state *host)
 static void map_ranks(struct cpl_comm_state *host, const struct cpl_exchange *x)
 {
     const struct cpl_neighbors *out = &x->adjacency->out;
-    const struct cpl_plan_summary *s = &x->summary[0];
+    const struct cpl_plan_summary *s = &x->plans.summary[0];
     if (host->line->embed.points)
         return;
     int64_t *messages =
@@ -255,8 +255,8 @@ void cpl_neighbor_embed_review(struct cpl_comm_state *host)
         return;
     LL_FOREACH2(r->first, x, embedding.next)
     {
-        words[STARTED] = x->started;
-        words[STARTED_NEGATED] = -x->started;
+        words[STARTED] = x->nonblocking.n;
+        words[STARTED_NEGATED] = -x->nonblocking.n;
         words[STAYS] = !host->line->closed && !misses(&x->embedding);
         words += REVIEW_WORDS;
     }

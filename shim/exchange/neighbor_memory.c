@@ -49,33 +49,33 @@ static void *zeroed(int n, size_t size)
 bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
 {
     const struct cpl_adjacency *a = x->adjacency;
-    x->out_straight = zeroed(a->out.n_messages, sizeof *x->out_straight);
-    x->in_straight = zeroed(a->in.n_messages, sizeof *x->in_straight);
-    x->payload = zeroed(a->out.n_messages, sizeof *x->payload);
-    x->in_part = zeroed(a->in.n, sizeof *x->in_part);
-    x->self_from = zeroed(a->in.n_self, sizeof *x->self_from);
-    return cpl_neighbor_data_make(&x->data, a, x->n_extra_most) && x->out_straight &&
-           x->in_straight && x->payload && x->in_part && x->self_from;
+    x->ends.out_straight = zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
+    x->ends.in_straight = zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
+    x->ends.payload = zeroed(a->out.n_messages, sizeof *x->ends.payload);
+    x->ends.in_part = zeroed(a->in.n, sizeof *x->ends.in_part);
+    x->ends.self_from = zeroed(a->in.n_self, sizeof *x->ends.self_from);
+    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.out_straight &&
+           x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
 }
 
 void cpl_exchange_release(struct cpl_exchange *x)
 {
     for (int k = 0; k < CPL_MAX_PLANS; k++) {
-        cpl_executor_destroy(x->executors[k]);
-        x->executors[k] = NULL;
+        cpl_executor_destroy(x->plans.executors[k]);
+        x->plans.executors[k] = NULL;
     }
     cpl_neighbor_share_free(&x->sharing);
     cpl_neighbor_order_free(&x->order);
-    free(x->out_straight);
-    free(x->in_straight);
-    free(x->payload);
-    free(x->in_part);
-    free(x->self_from);
+    free(x->ends.out_straight);
+    free(x->ends.in_straight);
+    free(x->ends.payload);
+    free(x->ends.in_part);
+    free(x->ends.self_from);
     cpl_neighbor_data_free(&x->data);
-    cpl_adjacency_free(&x->own);
+    cpl_adjacency_free(&x->learned.own);
     free(x->learned.sent);
     x->learned.sent = NULL;
-    x->executor = NULL;
-    x->out_straight = x->in_straight = NULL;
-    x->payload = x->in_part = x->self_from = NULL;
+    x->plans.executor = NULL;
+    x->ends.out_straight = x->ends.in_straight = NULL;
+    x->ends.payload = x->ends.in_part = x->ends.self_from = NULL;
 }

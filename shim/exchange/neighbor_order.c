@@ -26,13 +26,14 @@ static int32_t present(const struct cpl_exchange *x)
 {
     if (x->phase != CPL_PHASE_PLANNED)
         return 0;
-    return x->served ? 1 : x->trial.chosen;
+    return x->nonblocking.served ? 1 : x->plans.trial.chosen;
 }
 
 static bool is_settled(const struct cpl_exchange *x)
 {
-    bool decided = x->phase != CPL_PHASE_LEARNING || x->settled;
-    return decided && (x->served || !(x->phase == CPL_PHASE_PLANNED && x->trial.running));
+    bool decided = x->phase != CPL_PHASE_LEARNING || x->nonblocking.settled;
+    return decided &&
+           (x->nonblocking.served || !(x->phase == CPL_PHASE_PLANNED && x->plans.trial.running));
 }
 
 /* Messages that a call takes this rank; -1: not known (MPI's own MPI_Alltoallv). */
@@ -41,7 +42,7 @@ static int32_t count_sends(const struct cpl_exchange *x)
     const struct cpl_neighbors *out = &x->adjacency->out;
     int32_t candidate = present(x);
     if (candidate > 0)
-        return cpl_executor_n_sends(x->executors[candidate - 1]);
+        return cpl_executor_n_sends(x->plans.executors[candidate - 1]);
     return x->kind >= CPL_ALLTOALLV || !out->first_part ? -1 : out->first_part[out->n_messages];
 }
 
@@ -56,7 +57,7 @@ static void note_follower(struct cpl_follower *next, const struct cpl_exchange *
     next->settled = sends >= 0 && is_settled(x) && !x->order.trial.running;
     next->waits = waits;
     next->kind = (int32_t)x->kind;
-    next->pattern = x->summary[0].known ? x->summary[0].pattern_fingerprint : 0;
+    next->pattern = x->plans.summary[0].known ? x->plans.summary[0].pattern_fingerprint : 0;
 }
 
 static void note_call(struct cpl_exchange *x, bool waits)
@@ -86,8 +87,8 @@ static bool open_meeting(const struct cpl_comm_state *state, const struct cpl_ex
                          struct cpl_send_order *sends, int32_t **told)
 {
     int32_t candidate = present(x);
-    int most =
-        candidate > 0 ? cpl_executor_n_sends(x->executors[candidate - 1]) : x->adjacency->out.n;
+    int most = candidate > 0 ? cpl_executor_n_sends(x->plans.executors[candidate - 1])
+                             : x->adjacency->out.n;
     *told = calloc((size_t)state->size, N_TOLD * sizeof **told);
     return cpl_send_order_make(sends, state->rank, state->size, most) && *told;
 }
@@ -101,8 +102,8 @@ static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, struct cpl_
     int32_t candidate = present(x);
     int32_t mine[N_TOLD] = {is_followed(next), next->sends, 0, next->waits};
     if (candidate > 0)
-        mine[TOLD_LATER] = cpl_executor_n_sends(x->executors[candidate - 1]) -
-                           cpl_executor_first_sends(x->executors[candidate - 1], sends->to);
+        mine[TOLD_LATER] = cpl_executor_n_sends(x->plans.executors[candidate - 1]) -
+                           cpl_executor_first_sends(x->plans.executors[candidate - 1], sends->to);
     if (cpl_collective_Allgather(mine, N_TOLD, MPI_INT32_T, told, N_TOLD, MPI_INT32_T, comm) !=
         MPI_SUCCESS)
         return false;
@@ -156,7 +157,7 @@ static bool prepare_straight(struct cpl_comm_state *state, struct cpl_exchange *
         !cpl_agree_private(state->comm, state->rank, &state->private_comm))
         return false;
     cpl_comm_state_number(state);
-    if (x->out_straight) /* they are known; alike on all ranks */
+    if (x->ends.out_straight) /* they are known; alike on all ranks */
         return true;
     if (cpl_agree_all(state->comm, cpl_neighbor_plan_allocate(x)) &&
         cpl_agree_all(state->comm, cpl_neighbor_plan_match(state, x)))
@@ -172,21 +173,21 @@ static bool make(struct cpl_comm_state *state, struct cpl_exchange *x, struct cp
     struct cpl_order *o = &x->order;
     int32_t candidate = present(x);
     cpl_neighbor_order_free(o);
-    bool done =
-        candidate == 0
-            ? prepare_straight(state, x, sends)
-            : cpl_agree_all(state->private_comm,
-                            cpl_executor_set_order(x->executors[candidate - 1], sends->order));
+    bool done = candidate == 0
+                    ? prepare_straight(state, x, sends)
+                    : cpl_agree_all(
+                          state->private_comm,
+                          cpl_executor_set_order(x->plans.executors[candidate - 1], sends->order));
     if (!done)
         return false;
     o->candidate = candidate;
     o->key = sends->key;
     sends->key = NULL;
-    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !waits && !x->served;
+    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !waits && !x->nonblocking.served;
     cpl_trial_begin(&o->trial, 2, measured ? (int32_t)cpl_context.settings.trial : 0);
     o->made = true;
     if (candidate > 0)
-        cpl_executor_use_order(x->executors[candidate - 1], o->trial.chosen == 1);
+        cpl_executor_use_order(x->plans.executors[candidate - 1], o->trial.chosen == 1);
     return true;
 }
 
@@ -211,7 +212,7 @@ static bool is_unchanged(const struct cpl_exchange *x, const struct cpl_send_ord
 {
     const struct cpl_order *o = &x->order;
     return o->made && o->candidate == present(x) &&
-           (o->candidate == 0 || cpl_executor_has_order(x->executors[o->candidate - 1])) &&
+           (o->candidate == 0 || cpl_executor_has_order(x->plans.executors[o->candidate - 1])) &&
            memcmp(o->key, sends->key, (size_t)sends->n_ranks * sizeof *o->key) == 0;
 }
 
@@ -221,7 +222,7 @@ static void find_order(MPI_Comm comm, struct cpl_comm_state *state, struct cpl_e
     struct cpl_order_units units;
     int32_t candidate = present(x);
     if (candidate > 0)
-        list_plan(x->executors[candidate - 1], sends);
+        list_plan(x->plans.executors[candidate - 1], sends);
     else
         list_messages(&x->adjacency->out, sends);
     if (!cpl_send_order_find(comm, sends, &units)) {
@@ -352,7 +353,7 @@ static bool has_served(const struct cpl_comm_state *state)
 {
     bool any = false;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        any |= state->exchanges[k].served;
+        any |= state->exchanges[k].nonblocking.served;
     return any;
 }
 
@@ -373,7 +374,7 @@ void cpl_neighbor_order_served(void)
     for (; s; s = next_served(s->serve->id))
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
             struct cpl_exchange *x = &s->exchanges[k];
-            if (!x->served)
+            if (!x->nonblocking.served)
                 continue;
             int64_t n = ++x->order.n_meetings;
             if ((n & (n - 1)) == 0)

@@ -44,13 +44,13 @@ static void release_op_types(struct cpl_neighbor_op *op)
 
 static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
 {
-    struct cpl_neighbor_op *op = x->spare;
+    struct cpl_neighbor_op *op = x->nonblocking.spare;
     if (op) {
-        LL_DELETE(x->spare, op);
+        LL_DELETE(x->nonblocking.spare, op);
         return op;
     }
     op = calloc(1, sizeof *op);
-    if (op && !cpl_neighbor_data_make(&op->data, x->adjacency, x->n_extra_most)) {
+    if (op && !cpl_neighbor_data_make(&op->data, x->adjacency, x->learned.n_extra_most)) {
         cpl_neighbor_data_free(&op->data);
         free(op);
         return NULL;
@@ -76,7 +76,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
     if (!op)
         return NULL;
     op->ride = (struct cpl_neighbor_ride){
-        .state = state, .x = exchange, .executor = exchange->executors[0], .data = &op->data};
+        .state = state, .x = exchange, .executor = exchange->plans.executors[0], .data = &op->data};
     op->request = NULL;
     op->packed = NULL;
     op->embedded = false;
@@ -101,7 +101,7 @@ static void complete(struct cpl_neighbor_op *op)
     if (op->request->persistent)
         return;
     release_op_types(op);
-    LL_PREPEND(x->spare, op);
+    LL_PREPEND(x->nonblocking.spare, op);
 }
 
 static bool progress(struct cpl_neighbor_op *op)
@@ -121,11 +121,11 @@ static bool progress(struct cpl_neighbor_op *op)
 static bool advance(struct cpl_exchange *x)
 {
     bool any = false;
-    for (struct cpl_neighbor_op *op; (op = x->pending); any = true) {
+    for (struct cpl_neighbor_op *op; (op = x->nonblocking.pending); any = true) {
         if (!progress(op))
             break;
         op->running = false;
-        LL_DELETE(x->pending, op);
+        LL_DELETE(x->nonblocking.pending, op);
         complete(op);
     }
     return any;
@@ -137,7 +137,7 @@ bool cpl_neighbor_poll(void)
     for (struct cpl_exchange **at = &cpl_context.busy.first_pending; *at;) {
         struct cpl_exchange *x = *at;
         any |= advance(x);
-        if (x->pending)
+        if (x->nonblocking.pending)
             at = &x->next_pending;
         else
             *at = x->next_pending;
@@ -148,15 +148,15 @@ bool cpl_neighbor_poll(void)
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->ride.x;
-    bool alone = !x->pending;
+    bool alone = !x->nonblocking.pending;
     op->next = NULL;
-    LL_APPEND(x->pending, op);
+    LL_APPEND(x->nonblocking.pending, op);
     if (op->embedded)
         cpl_neighbor_embed_start(op);
     if (!alone)
         return;
     advance(x);
-    if (!x->pending)
+    if (!x->nonblocking.pending)
         return;
     LL_PREPEND2(cpl_context.busy.first_pending, x, next_pending);
     cpl_progress_update();
@@ -167,11 +167,11 @@ void cpl_neighbor_drain(struct cpl_exchange *exchange)
     struct cpl_neighbor_op *op, *next;
     if (exchange->embedding.open)
         cpl_neighbor_embed_leave();
-    while (exchange->pending)
+    while (exchange->nonblocking.pending)
         cpl_progress_poll();
-    LL_FOREACH_SAFE(exchange->spare, op, next)
+    LL_FOREACH_SAFE(exchange->nonblocking.spare, op, next)
     {
-        LL_DELETE(exchange->spare, op);
+        LL_DELETE(exchange->nonblocking.spare, op);
         cpl_neighbor_op_free(op);
     }
 }

@@ -89,20 +89,20 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
     for (int m = 0; m < in->n_messages; m++) {
         int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
         for (int p = first; p < first + n_parts; p++)
-            x->in_part[p] = -1;
+            x->ends.in_part[p] = -1;
         for (int p = first; p < first + n_parts; p++) {
             int ordinal = token[in->part[p]] / 2;
-            if (ordinal < 0 || ordinal >= n_parts || x->in_part[first + ordinal] >= 0)
+            if (ordinal < 0 || ordinal >= n_parts || x->ends.in_part[first + ordinal] >= 0)
                 return false;
-            x->in_part[first + ordinal] = in->part[p];
-            x->in_straight[m] = token[in->part[p]] % 2;
+            x->ends.in_part[first + ordinal] = in->part[p];
+            x->ends.in_straight[m] = token[in->part[p]] % 2;
         }
     }
     for (int k = 0; k < in->n_self; k++) {
         int ordinal = token[in->self[k]] / 2;
         if (ordinal < 0 || ordinal >= a->out.n_self)
             return false;
-        x->self_from[k] = a->out.self[ordinal];
+        x->ends.self_from[k] = a->out.self[ordinal];
     }
     return true;
 }
@@ -113,7 +113,7 @@ bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exch
     int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
     bool done = cpl_agree_all(state->comm, out && in);
     if (done) {
-        cpl_neighbor_plan_tokens(a, x->out_straight, out);
+        cpl_neighbor_plan_tokens(a, x->ends.out_straight, out);
         done = exchange_tokens(state->comm, x, out, in) && cpl_neighbor_plan_read(x, in);
     }
     free(out);
@@ -134,20 +134,20 @@ bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_
     int n = 0;
     bool made = true;
     for (int k = 0; k < agreed->n; k++) {
-        x->summary[k] = agreed->summary[k];
+        x->plans.summary[k] = agreed->summary[k];
         if (!agreed->summary[k].decided)
             continue;
-        x->executors[n] = cpl_executor_create(agreed->words[k], agreed->n_words[k],
-                                              state->private_comm, x->first_tag);
+        x->plans.executors[n] = cpl_executor_create(agreed->words[k], agreed->n_words[k],
+                                                    state->private_comm, x->first_tag);
         agreed->words[k] = NULL;
-        made = made && x->executors[n++];
+        made = made && x->plans.executors[n++];
     }
-    x->n_plans = agreed->n;
+    x->plans.n = agreed->n;
     cpl_agree_output_free(agreed);
     if (n == 0)
         return false;
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
-    cpl_trial_begin(&x->trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
+    cpl_trial_begin(&x->plans.trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
     cpl_neighbor_share_begin(x);
     return cpl_agree_all(state->private_comm, made);
 }
@@ -166,7 +166,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     input.able = state->has_adjacency && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
                  cpl_neighbor_resolve(call, x->adjacency, &x->data);
-    struct cpl_neighbor_list list = {x->out_straight, x->payload, dst, bytes, 0, 0, 0};
+    struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     if (input.able) {
         cpl_neighbor_plan_list(x->adjacency, &x->data, &list);
         cpl_neighbor_hand_in(&list, &input);

@@ -29,7 +29,7 @@ static int receive_straight(const struct cpl_neighbor_ride *ride, int m)
     int result = MPI_SUCCESS;
     int first = in->first_part[m], end = in->first_part[m + 1];
     for (int p = first; p < end && result == MPI_SUCCESS; p++) {
-        const struct cpl_span *span = &data->in_span[ride->x->in_part[p]];
+        const struct cpl_span *span = &data->in_span[ride->x->ends.in_part[p]];
         result = PMPI_Irecv_c(span->address, span->count, span->type.handle, in->rank[m],
                               cpl_neighbor_straight_tag(ride->x), ride->state->private_comm,
                               &data->requests[data->n_requests++]);
@@ -42,7 +42,7 @@ static int copy_selves(const struct cpl_neighbor_ride *ride)
     const struct cpl_adjacency *a = ride->x->adjacency;
     int result = MPI_SUCCESS;
     for (int k = 0; k < a->in.n_self && result == MPI_SUCCESS; k++)
-        result = cpl_span_copy(&ride->data->out_span[ride->x->self_from[k]],
+        result = cpl_span_copy(&ride->data->out_span[ride->x->ends.self_from[k]],
                                &ride->data->in_span[a->in.self[k]]);
     return result;
 }
@@ -79,14 +79,15 @@ static int start_straight(const struct cpl_neighbor_ride *ride)
     int result = MPI_SUCCESS;
     data->n_requests = 0;
     for (int m = 0; m < a->in.n_messages; m++)
-        if (is_all || x->in_straight[m])
+        if (is_all || x->ends.in_straight[m])
             note(&result, receive_straight(ride, m));
     for (int k = 0; k < data->n_extra; k++)
         note(&result, start_extra(ride, &data->extra[k]));
     for (int k = 0; k < a->out.n_messages; k++) {
         int m = is_all ? x->order.message[k] : k;
         data->out_bytes[m] = cpl_neighbor_payload_bytes(data, a, m);
-        if (is_all || x->out_straight[m] || data->out_bytes[m] > cpl_context.settings.size_limit) {
+        if (is_all || x->ends.out_straight[m] ||
+            data->out_bytes[m] > cpl_context.settings.size_limit) {
             data->out_bytes[m] = CPL_STRAIGHT;
             note(&result, send_straight(ride, m));
         }
@@ -97,7 +98,7 @@ static int start_straight(const struct cpl_neighbor_ride *ride)
 static int64_t payload_size(void *context, int32_t k)
 {
     const struct cpl_neighbor_ride *ride = context;
-    return ride->data->out_bytes[ride->x->payload[k]];
+    return ride->data->out_bytes[ride->x->ends.payload[k]];
 }
 
 static int pack_payload(void *context, int32_t k, unsigned char *to)
@@ -105,7 +106,7 @@ static int pack_payload(void *context, int32_t k, unsigned char *to)
     const struct cpl_neighbor_ride *ride = context;
     const struct cpl_neighbors *out = &ride->x->adjacency->out;
     const struct cpl_span *spans = ride->data->out_span;
-    int m = ride->x->payload[k], first = out->first_part[m], end = out->first_part[m + 1];
+    int m = ride->x->ends.payload[k], first = out->first_part[m], end = out->first_part[m + 1];
     if (ride->data->same_payload || end - first == 1)
         return cpl_span_pack(&spans[out->part[first]], to);
     unsigned char *data = to + (size_t)(end - first) * sizeof(uint32_t);
@@ -146,8 +147,8 @@ static int unpack_parts(const struct cpl_neighbor_ride *ride, int first, int n_p
         memcpy(&length, data + (size_t)p * sizeof length, sizeof length);
         if (length > bytes - at)
             return MPI_ERR_INTERN;
-        int code =
-            cpl_span_unpack(&ride->data->in_span[ride->x->in_part[first + p]], data + at, length);
+        int code = cpl_span_unpack(&ride->data->in_span[ride->x->ends.in_part[first + p]],
+                                   data + at, length);
         result = result == MPI_SUCCESS ? code : result;
         at += length;
     }
@@ -168,7 +169,7 @@ static int deliver_payload(void *context, int32_t owner, int32_t part, const uns
         return unpack_parts(ride, first, n_parts, data, bytes);
     int result = MPI_SUCCESS;
     for (int p = first; p < first + n_parts; p++) {
-        int code = cpl_span_unpack(&ride->data->in_span[ride->x->in_part[p]], data, bytes);
+        int code = cpl_span_unpack(&ride->data->in_span[ride->x->ends.in_part[p]], data, bytes);
         result = result == MPI_SUCCESS ? code : result;
     }
     return result;
@@ -230,7 +231,7 @@ static int place_part(const struct cpl_neighbor_ride *ride, int m, int32_t part,
 {
     const struct cpl_divided *divided = &ride->x->sharing.divided[m];
     const struct cpl_span *span =
-        &ride->data->in_span[ride->x->in_part[ride->x->adjacency->in.first_part[m]]];
+        &ride->data->in_span[ride->x->ends.in_part[ride->x->adjacency->in.first_part[m]]];
     if (divided->bytes < 0) /* an empty message */
         return MPI_SUCCESS;
     if (!span->type.dense || cpl_span_bytes(span) < divided->bytes)
@@ -306,8 +307,10 @@ bool cpl_neighbor_ride_progress(struct cpl_neighbor_ride *ride)
 int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                      struct cpl_exchange *exchange)
 {
-    struct cpl_neighbor_ride ride = {
-        .state = state, .x = exchange, .executor = exchange->executor, .data = &exchange->data};
+    struct cpl_neighbor_ride ride = {.state = state,
+                                     .x = exchange,
+                                     .executor = exchange->plans.executor,
+                                     .data = &exchange->data};
     int result = start_straight(&ride);
     note(&result, copy_selves(&ride));
     if (ride.executor) {

@@ -149,13 +149,13 @@ static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     if (!state->serve->named)
         name_communicator(state);
-    x->notes = new_notes(x->adjacency);
-    if (!x->notes) {
+    x->nonblocking.notes = new_notes(x->adjacency);
+    if (!x->nonblocking.notes) {
         cpl_log(CPL_LOG_ERROR, "neighbor", "no memory to note a nonblocking call");
         return;
     }
-    x->notes->usable = list_messages(call, x->adjacency, x->notes);
-    send_tokens(call, x->adjacency, x->notes);
+    x->nonblocking.notes->usable = list_messages(call, x->adjacency, x->nonblocking.notes);
+    send_tokens(call, x->adjacency, x->nonblocking.notes);
 }
 
 /* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
@@ -164,15 +164,17 @@ static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_st
 {
     if (!state->serve->named)
         name_communicator(state);
-    if (!x->notes)
-        x->notes = calloc(1, sizeof *x->notes);
-    if (!x->notes)
+    if (!x->nonblocking.notes)
+        x->nonblocking.notes = calloc(1, sizeof *x->nonblocking.notes);
+    if (!x->nonblocking.notes)
         return;
-    x->notes->request = MPI_REQUEST_NULL;
-    if (!x->notes->list.bytes)
-        x->notes->list.bytes = zeroed(state->size, sizeof *x->notes->list.bytes);
-    x->notes->usable = x->notes->list.bytes &&
-                       cpl_alltoall_note(call, state, &x->notes->adjacency, x->notes->list.bytes);
+    x->nonblocking.notes->request = MPI_REQUEST_NULL;
+    if (!x->nonblocking.notes->list.bytes)
+        x->nonblocking.notes->list.bytes =
+            zeroed(state->size, sizeof *x->nonblocking.notes->list.bytes);
+    x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes &&
+                                   cpl_alltoall_note(call, state, &x->nonblocking.notes->adjacency,
+                                                     x->nonblocking.notes->list.bytes);
 }
 
 static int raise_error(MPI_Comm comm, int error)
@@ -204,7 +206,7 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     if (handle && x->embedding.on && !cpl_neighbor_embed_make(op))
         *result = MPI_ERR_NO_MEM;
-    else if (handle && !x->served && !x->embedding.on)
+    else if (handle && !x->nonblocking.served && !x->embedding.on)
         op->packed = cpl_neighbor_packed_start(x->adjacency, &op->data, call->comm, result);
     if (*result != MPI_SUCCESS) {
         give_back(handle, *result);
@@ -223,12 +225,12 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
 /* Whether the next call is carried. Alike on all ranks. */
 static bool is_carried(const struct cpl_exchange *x)
 {
-    return x->served || x->embedding.on;
+    return x->nonblocking.served || x->embedding.on;
 }
 
 static void count_carried(struct cpl_exchange *x)
 {
-    x->started_planned += is_carried(x);
+    x->nonblocking.n_planned += is_carried(x);
     cpl_context.exchanges.n_carried += is_carried(x);
 }
 
@@ -239,7 +241,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     count_started();
-    if (x->started++ == 0 && may_be_planned(state) && state->has_adjacency)
+    if (x->nonblocking.n++ == 0 && may_be_planned(state) && state->has_adjacency)
         note_first(call, state, x);
     cpl_neighbor_order_started(x);
     bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
@@ -259,11 +261,11 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     count_started();
-    x->started++;
-    if (!x->settled && may_be_planned(state))
+    x->nonblocking.n++;
+    if (!x->nonblocking.settled && may_be_planned(state))
         note_latest(call, state, x);
     cpl_neighbor_order_started(x);
-    if (!x->served || !start(call, state, x, request, result))
+    if (!x->nonblocking.served || !start(call, state, x, request, result))
         return false;
     count_carried(x);
     return true;
@@ -280,12 +282,13 @@ static bool has_come(MPI_Request *request)
 
 static bool is_undecided(const struct cpl_exchange *x)
 {
-    return x->started > 0 && x->started >= cpl_context.settings.learn && !x->settled;
+    return x->nonblocking.n > 0 && x->nonblocking.n >= cpl_context.settings.learn &&
+           !x->nonblocking.settled;
 }
 
 static bool is_in_question(const struct cpl_exchange *x)
 {
-    return is_undecided(x) || x->doubted;
+    return is_undecided(x) || x->nonblocking.doubted;
 }
 
 /* The communicator with the lowest number that has calls to decide about; NULL: none. */
@@ -316,9 +319,9 @@ static enum able how_able(struct cpl_comm_state *candidate)
         const struct cpl_exchange *x = &candidate->exchanges[k];
         if (!is_undecided(x))
             continue;
-        if (!x->notes || !x->notes->usable)
+        if (!x->nonblocking.notes || !x->nonblocking.notes->usable)
             return HOPELESS;
-        ready &= has_come(&x->notes->request);
+        ready &= has_come(&x->nonblocking.notes->request);
     }
     return ready ? ABLE : NOT_YET;
 }
@@ -347,7 +350,7 @@ static struct ballot fill_ballot(const struct cpl_comm_state *host,
     b.id = candidate->serve->id;
     b.id_negated = -b.id;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        b.started[k] = candidate->exchanges[k].started;
+        b.started[k] = candidate->exchanges[k].nonblocking.n;
         b.started_negated[k] = -b.started[k];
     }
     return b;
@@ -364,14 +367,14 @@ static bool unanimous(const struct ballot *b)
 /* Plans from the notes. Collective over the private communicator. */
 static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    struct cpl_neighbor_notes *notes = x->notes;
+    struct cpl_neighbor_notes *notes = x->nonblocking.notes;
     if (x->kind >= CPL_ALLTOALLV)
         return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
     if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
         return false;
-    memcpy(x->out_straight, notes->list.straight,
-           (size_t)x->adjacency->out.n_messages * sizeof *x->out_straight);
-    memcpy(x->payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->payload);
+    memcpy(x->ends.out_straight, notes->list.straight,
+           (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
+    memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
     struct cpl_agree_input input = {.able = true,
                                     .needed = x->mpi_distrusted,
                                     .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
@@ -389,13 +392,13 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 static bool promises(const struct cpl_exchange *x)
 {
     return cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted ||
-           cpl_plan_promises(&x->summary[0]);
+           cpl_plan_promises(&x->plans.summary[0]);
 }
 
 /* Decides about the calls of one kind. Collective over `over`. */
 static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x, bool able)
 {
-    x->settled = true;
+    x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_LEARNING) {
         bool able_to_agree = state->private_comm != MPI_COMM_NULL ||
                              cpl_agree_private(over, state->rank, &state->private_comm);
@@ -405,16 +408,16 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
         if (!planned)
             cpl_exchange_release(x);
     }
-    x->served = able && x->phase == CPL_PHASE_PLANNED && promises(x);
-    x->served = x->served && cpl_agree_service(over);
-    if (x->served && !state->serve->counted) {
+    x->nonblocking.served = able && x->phase == CPL_PHASE_PLANNED && promises(x);
+    x->nonblocking.served = x->nonblocking.served && cpl_agree_service(over);
+    if (x->nonblocking.served && !state->serve->counted) {
         state->serve->counted = true;
         cpl_context.busy.n_served++;
         cpl_progress_update();
     }
-    if (x->notes && x->notes->request == MPI_REQUEST_NULL) {
-        free_notes(x->notes);
-        x->notes = NULL;
+    if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
+        free_notes(x->nonblocking.notes);
+        x->nonblocking.notes = NULL;
     }
 }
 
@@ -425,13 +428,13 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     bool served = state->n_persistent > 0;
     cpl_neighbor_drain(x);
     cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
-    x->served = x->doubted = false;
-    x->embedding.settled = x->given_back = true;
+    x->nonblocking.served = x->nonblocking.doubted = false;
+    x->embedding.settled = x->nonblocking.given_back = true;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "neighbor", "nonblocking %s, %d ranks: %s",
                 cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        served |= state->exchanges[k].served;
+        served |= state->exchanges[k].nonblocking.served;
     if (served || !state->serve->counted)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
@@ -462,7 +465,7 @@ static bool decide(MPI_Comm over, struct cpl_comm_state *host, bool *any)
         }
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
             struct cpl_exchange *x = &candidate->exchanges[k];
-            if (x->doubted)
+            if (x->nonblocking.doubted)
                 take_back(candidate, x);
             else if (is_undecided(x))
                 settle(over, candidate, x, all.able == ABLE);
@@ -481,7 +484,7 @@ static void review(MPI_Comm over, const struct cpl_pace *pace)
         return;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-            s->exchanges[k].doubted = is_carried(&s->exchanges[k]);
+            s->exchanges[k].nonblocking.doubted = is_carried(&s->exchanges[k]);
 }
 
 static void meet(MPI_Comm comm, struct cpl_comm_state *state)
@@ -535,11 +538,11 @@ static void forget_notes(struct cpl_comm_state *state)
     cpl_collective_waitall(1, &state->serve->request, MPI_STATUSES_IGNORE);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &state->exchanges[k];
-        if (x->notes)
-            cpl_collective_waitall(1, &x->notes->request, MPI_STATUSES_IGNORE);
-        free_notes(x->notes);
-        x->notes = NULL;
-        x->settled = true;
+        if (x->nonblocking.notes)
+            cpl_collective_waitall(1, &x->nonblocking.notes->request, MPI_STATUSES_IGNORE);
+        free_notes(x->nonblocking.notes);
+        x->nonblocking.notes = NULL;
+        x->nonblocking.settled = true;
     }
 }
 
@@ -569,7 +572,8 @@ static bool begin(struct cpl_comm_state *state)
         struct cpl_exchange *x = &state->exchanges[k];
         *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
                                    .first_tag = k * CPL_NEIGHBOR_TAGS,
-                                   .adjacency = k < CPL_ALLTOALLV ? &state->adjacency : &x->own};
+                                   .adjacency =
+                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
     }
     return true;
 }

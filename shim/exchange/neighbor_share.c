@@ -39,7 +39,7 @@ static int32_t count_messages(const struct cpl_exchange *x)
 {
     int32_t n = 0;
     for (int m = 0; m < x->adjacency->out.n_messages; m++)
-        n += !x->out_straight[m];
+        n += !x->ends.out_straight[m];
     return n;
 }
 
@@ -48,7 +48,7 @@ static struct cpl_piece piece_of(const struct cpl_exchange *x, const struct cpl_
                                  int32_t k)
 {
     const struct cpl_neighbors *out = &x->adjacency->out;
-    int m = x->payload[k], first = out->first_part[m];
+    int m = x->ends.payload[k], first = out->first_part[m];
     const struct cpl_span *span = &data->out_span[out->part[first]];
     bool in_one_piece = out->first_part[m + 1] - first == 1 && span->type.dense;
     int64_t bytes = cpl_neighbor_payload_bytes(data, x->adjacency, m);
@@ -123,7 +123,7 @@ static bool list_rows(const struct cpl_exchange *x, struct rows *rows)
     for (int32_t k = 0; k < p->n_messages; k++)
         for (int32_t r = p->first_row[k]; r < p->first_row[k + 1]; r++) {
             bool divided = p->message_bytes[k] >= 0;
-            rows->dst[r] = x->adjacency->out.rank[x->payload[k]];
+            rows->dst[r] = x->adjacency->out.rank[x->ends.payload[k]];
             rows->class_[r] = cpl_parts_class(p, r);
             rows->bytes[r] = divided ? cpl_parts_volume(p, p->row_part[r])
                                      : WHOLE_RECORD + x->sharing.pieces[k].bytes;
@@ -143,16 +143,16 @@ static bool pays(const struct cpl_comm_state *state, const struct cpl_exchange *
                  const struct cpl_plan_summary *shared, bool measured)
 {
     int64_t compared = x->sharing.parts.saved, most = 0;
-    int32_t plain = x->sharing.executor ? 0 : x->trial.chosen - 1;
+    int32_t plain = x->sharing.executor ? 0 : x->plans.trial.chosen - 1;
     if (measured || cpl_context.settings.duplicates == CPL_DUPLICATES_ALWAYS)
         return true;
     cpl_collective_Allreduce(&compared, &most, 1, MPI_INT64_T, MPI_MAX, state->private_comm);
     double us = shared->planned.modelled_us + COMPARE_NS * 1e-3 * (double)most;
-    bool less = us < x->summary[plain].planned.modelled_us;
+    bool less = us < x->plans.summary[plain].planned.modelled_us;
     if (!less && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "share",
                 "duplicates are not left out: modelled %.1f us with comparing, %.1f without", us,
-                x->summary[plain].planned.modelled_us);
+                x->plans.summary[plain].planned.modelled_us);
     return less;
 }
 
@@ -208,15 +208,15 @@ static bool hand_over(const struct cpl_comm_state *state, struct cpl_exchange *x
     int tag = cpl_neighbor_straight_tag(x), result = MPI_SUCCESS;
     h->n = 0;
     for (int m = 0; m < a->in.n_messages && result == MPI_SUCCESS; m++)
-        if (!x->in_straight[m])
+        if (!x->ends.in_straight[m])
             result = PMPI_Irecv(round == 0 ? &h->in_size[m] : s->words[m],
                                 round == 0 ? 1 : h->in_size[m], MPI_INT32_T, a->in.rank[m], tag,
                                 state->private_comm, &h->requests[h->n++]);
     for (int32_t k = 0; k < s->n_messages && result == MPI_SUCCESS; k++)
-        result =
-            PMPI_Isend(round == 0 ? &h->out_size[k] : h->out_words[k],
-                       round == 0 ? 1 : h->out_size[k], MPI_INT32_T, a->out.rank[x->payload[k]],
-                       tag, state->private_comm, &h->requests[h->n++]);
+        result = PMPI_Isend(round == 0 ? &h->out_size[k] : h->out_words[k],
+                            round == 0 ? 1 : h->out_size[k], MPI_INT32_T,
+                            a->out.rank[x->ends.payload[k]], tag, state->private_comm,
+                            &h->requests[h->n++]);
     return cpl_collective_waitall(h->n, h->requests, h->statuses) == MPI_SUCCESS &&
            result == MPI_SUCCESS;
 }
@@ -225,7 +225,7 @@ static bool expect_words(struct cpl_exchange *x, const struct handover *h)
 {
     struct cpl_sharing *s = &x->sharing;
     for (int32_t m = 0; m < s->n_in; m++)
-        if (!x->in_straight[m]) {
+        if (!x->ends.in_straight[m]) {
             s->words[m] = calloc((size_t)h->in_size[m] + 1, sizeof **s->words);
             if (!s->words[m])
                 return false;
@@ -238,7 +238,8 @@ static bool view_words(struct cpl_exchange *x, const struct handover *h)
     struct cpl_sharing *s = &x->sharing;
     bool done = true;
     for (int32_t m = 0; m < s->n_in && done; m++)
-        done = x->in_straight[m] || cpl_divided_view(s->words[m], h->in_size[m], &s->divided[m]);
+        done =
+            x->ends.in_straight[m] || cpl_divided_view(s->words[m], h->in_size[m], &s->divided[m]);
     if (!done)
         cpl_log(CPL_LOG_ERROR, "share", "what a rank says of its messages makes no sense");
     return done;
@@ -277,12 +278,12 @@ static void add_work(struct cpl_executor_work *to, const struct cpl_executor *ex
 static void drop_second(struct cpl_exchange *x)
 {
     struct cpl_sharing *s = &x->sharing;
-    if (x->executors[1] && x->executors[1] == s->executor)
-        add_work(&s->after, x->executors[1]);
-    else if (x->executors[1])
-        x->forwarded_dropped += cpl_executor_work(x->executors[1]).forwarded;
-    cpl_executor_destroy(x->executors[1]);
-    x->executors[1] = NULL;
+    if (x->plans.executors[1] && x->plans.executors[1] == s->executor)
+        add_work(&s->after, x->plans.executors[1]);
+    else if (x->plans.executors[1])
+        x->plans.forwarded_dropped += cpl_executor_work(x->plans.executors[1]).forwarded;
+    cpl_executor_destroy(x->plans.executors[1]);
+    x->plans.executors[1] = NULL;
     s->executor = NULL;
 }
 
@@ -292,21 +293,21 @@ static void use(struct cpl_exchange *x, struct cpl_executor *executor,
                 const struct cpl_plan_summary *summary, bool measured)
 {
     struct cpl_sharing *s = &x->sharing;
-    int64_t tried = x->trial.tried;
-    if (!s->executor && x->trial.chosen == 2) {
-        struct cpl_executor *plain = x->executors[1];
-        x->executors[1] = x->executors[0];
-        x->executors[0] = plain;
-        x->summary[0] = x->summary[1];
+    int64_t tried = x->plans.trial.tried;
+    if (!s->executor && x->plans.trial.chosen == 2) {
+        struct cpl_executor *plain = x->plans.executors[1];
+        x->plans.executors[1] = x->plans.executors[0];
+        x->plans.executors[0] = plain;
+        x->plans.summary[0] = x->plans.summary[1];
     }
     drop_second(x);
-    x->executors[1] = s->executor = executor;
-    x->summary[1] = *summary;
-    x->n_plans = 2;
-    cpl_trial_begin(&x->trial, 3, measured ? (int32_t)cpl_context.settings.trial : 0);
-    if (!x->trial.running)
-        x->trial.chosen = 2;
-    x->trial.tried = tried;
+    x->plans.executors[1] = s->executor = executor;
+    x->plans.summary[1] = *summary;
+    x->plans.n = 2;
+    cpl_trial_begin(&x->plans.trial, 3, measured ? (int32_t)cpl_context.settings.trial : 0);
+    if (!x->plans.trial.running)
+        x->plans.trial.chosen = 2;
+    x->plans.trial.tried = tried;
     s->next_review = FIRST_CHECK;
     s->lost = s->lost_broken = 0;
     s->saved = s->parts.saved;
@@ -319,9 +320,9 @@ static void give_up(struct cpl_exchange *x)
 {
     if (x->sharing.executor) {
         drop_second(x);
-        x->trial.n = 2;
-        x->trial.chosen = x->trial.chosen > 0 ? 1 : 0;
-        x->n_plans = 1;
+        x->plans.trial.n = 2;
+        x->plans.trial.chosen = x->plans.trial.chosen > 0 ? 1 : 0;
+        x->plans.n = 1;
     }
     cpl_neighbor_share_free(&x->sharing);
 }
@@ -334,7 +335,7 @@ static void log_parts(const struct cpl_exchange *x, const struct cpl_plan_summar
             "%.0f",
             cpl_exchange_kind_name(x->kind), (long long)saved, (long long)bytes, summary->strategy,
             summary->planned.volume_factor * (double)summary->bytes,
-            x->summary[0].planned.volume_factor * (double)x->summary[0].bytes);
+            x->plans.summary[0].planned.volume_factor * (double)x->plans.summary[0].bytes);
 }
 
 /* Plans the parts, tells the receivers, and puts the plan to use. Collective; false on all ranks
@@ -423,7 +424,8 @@ static void check(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         bool divided = look(call, x) && divide(s, &found);
         int64_t saved = divided ? s->parts.saved : 0, all_saved = 0;
         cpl_collective_Allreduce(&saved, &all_saved, 1, MPI_INT64_T, MPI_SUM, state->private_comm);
-        helps = all_saved > 0 && share(call, state, x, divided, all_saved, x->summary[0].bytes);
+        helps =
+            all_saved > 0 && share(call, state, x, divided, all_saved, x->plans.summary[0].bytes);
     }
     if (!helps)
         give_up(x);
@@ -436,16 +438,16 @@ void cpl_neighbor_share(const struct cpl_neighbor_call *call, struct cpl_comm_st
     if (!s->active)
         return;
     if (s->executor) {
-        if (!x->trial.running)
+        if (!x->plans.trial.running)
             check(call, state, x);
         return;
     }
     s->calls++;
     if (s->calls < s->next_review && s->calls >= s->next_review - N_NOTED)
         note(call, x);
-    if (s->calls < s->next_review || x->trial.running)
+    if (s->calls < s->next_review || x->plans.trial.running)
         return;
-    if (x->trial.chosen > 0)
+    if (x->plans.trial.chosen > 0)
         review(call, state, x);
     else
         give_up(x); /* MPI carries it */

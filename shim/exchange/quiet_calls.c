@@ -14,16 +14,17 @@ void cpl_quiet_settle(struct cpl_exchange *x)
 {
     int64_t n = cpl_quiet_take(&x->quiet);
     x->calls += n;
-    cpl_trial_pass(&x->trial, n);
+    cpl_trial_pass(&x->plans.trial, n);
     cpl_trial_pass(&x->order.trial, n);
 }
 
 /* Calls of x at which all that is done is to leave them to MPI. */
 static int64_t count_quiet(const struct cpl_exchange *x)
 {
-    if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->trial) > 0 || x->sharing.active)
+    if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->plans.trial) > 0 ||
+        x->sharing.active)
         return 0;
-    int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->trial));
+    int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
     n = least(n, cpl_neighbor_order_quiet(x));
     if (x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV)
         n = least(n, x->learned.next_agreement - x->calls - 1);

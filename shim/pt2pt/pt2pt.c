@@ -21,7 +21,7 @@ static bool serve(void)
     bool any = false;
     for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked) {
         if (s->pt2pt->phase != CPL_PT2PT_MANAGED ||
-            (s->pt2pt->batch.n == 0 && !s->pt2pt->following))
+            (s->pt2pt->batch.n == 0 && !s->pt2pt->following.signature))
             continue;
         cpl_pt2pt_flush(s);
         any = true;
@@ -39,7 +39,8 @@ static void leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.comms.first;
          s && cpl_context.busy.n_open_batches > 0; s = s->next) {
-        if ((s->pt2pt->batch.n == 0 && !s->pt2pt->following && !s->pt2pt->open) || boards(s->pt2pt))
+        if ((s->pt2pt->batch.n == 0 && !s->pt2pt->following.signature && !s->pt2pt->open) ||
+            boards(s->pt2pt))
             continue;
         if (s->pt2pt->phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -52,15 +53,15 @@ static void leave(void)
 static void meet(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->n_collectives == p->next_power) {
-        p->next_power *= 2;
-        p->n_retries = 0;
+    if (p->meeting.n_collectives == p->meeting.next_power) {
+        p->meeting.next_power *= 2;
+        p->meeting.n_retries = 0;
     }
-    p->next_agreement = p->next_power;
+    p->meeting.next = p->meeting.next_power;
     if (p->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_review(state);
-    else if (!cpl_pt2pt_agree(state) && p->n_retries++ < MOST_RETRIES)
-        p->next_agreement = p->n_collectives + 1;
+    else if (!cpl_pt2pt_agree(state) && p->meeting.n_retries++ < MOST_RETRIES)
+        p->meeting.next = p->meeting.n_collectives + 1;
 }
 
 /* A blocking collective is entered: batches leave, and the pace is taken. */
@@ -75,10 +76,10 @@ static void arrive(struct cpl_comm_state *state)
     if (!state || state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->sampled)
         return;
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->next_agreement == 0)
-        p->next_agreement = p->next_power = p->n_collectives + FIRST_AGREEMENT;
+    if (p->meeting.next == 0)
+        p->meeting.next = p->meeting.next_power = p->meeting.n_collectives + FIRST_AGREEMENT;
     if (p->started && !p->given_up)
-        cpl_pace_note(&p->pace, p->n_learned + p->n_batches, p->phase == CPL_PT2PT_MANAGED,
+        cpl_pace_note(&p->pace, p->learned.n_batches + p->n_batches, p->phase == CPL_PT2PT_MANAGED,
                       PMPI_Wtime());
 }
 
@@ -102,9 +103,9 @@ static void go_on(struct cpl_comm_state *state)
     }
     if (p->phase == CPL_PT2PT_MANAGED)
         cpl_cycle_collective(&p->cycle);
-    else if (p->started && !p->counts_only)
-        cpl_notes_add(&p->notes, CPL_NOTE_COLLECTIVE, 0, 0);
-    if (++p->n_collectives < p->next_agreement)
+    else if (p->started && !p->learned.counts_only)
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
+    if (++p->meeting.n_collectives < p->meeting.next)
         return;
     meet(state);
     if (p->started)
@@ -199,12 +200,12 @@ static int64_t quiet(const struct cpl_comm_state *state)
     const struct cpl_pt2pt *p = state->pt2pt;
     if (p->line->embed.on || p->line->ridden || (p->started && p->phase != CPL_PT2PT_ALONE))
         return 0;
-    return p->next_agreement > 0 ? p->next_agreement - p->n_collectives - 1 : INT64_MAX;
+    return p->meeting.next > 0 ? p->meeting.next - p->meeting.n_collectives - 1 : INT64_MAX;
 }
 
 static void passed(struct cpl_comm_state *state, int64_t n)
 {
-    state->pt2pt->n_collectives += n;
+    state->pt2pt->meeting.n_collectives += n;
 }
 
 const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",

@@ -19,8 +19,8 @@
 /* No batch goes by a plan any more. */
 static void plan_nothing(struct cpl_pt2pt *p)
 {
-    for (int k = 0; k < p->n_signatures; k++)
-        p->signature[k].planned = false;
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        p->learned.signature[k].planned = false;
     cpl_cycle_end(&p->cycle);
 }
 
@@ -28,7 +28,7 @@ static void plan_nothing(struct cpl_pt2pt *p)
 static void stop_learning(struct cpl_comm_state *state)
 {
     cpl_pt2pt_close_batch(state->pt2pt);
-    cpl_notes_free(&state->pt2pt->notes);
+    cpl_notes_free(&state->pt2pt->learned.notes);
     state->pt2pt->phase = CPL_PT2PT_ALONE;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
@@ -48,7 +48,7 @@ static void end_learning(struct cpl_comm_state *state)
         return;
     }
     state->pt2pt->sampled = true;
-    cpl_notes_free(&state->pt2pt->notes);
+    cpl_notes_free(&state->pt2pt->learned.notes);
 }
 
 /* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
@@ -67,13 +67,14 @@ static bool all_able(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     int most = 0;
-    for (int k = 0; k < p->n_signatures; k++)
-        if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > most)
-            most = p->signature[k].n_dests;
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        if (cpl_pt2pt_recurs(&p->learned.signature[k]) && p->learned.signature[k].n_dests > most)
+            most = p->learned.signature[k].n_dests;
     bool room =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     bool exhausted = cpl_pt2pt_exhausted(p);
-    int mine[] = {-why_unable(p), room, -most, exhausted || p->n_learned == 0, -(int)exhausted};
+    int mine[] = {-why_unable(p), room, -most, exhausted || p->learned.n_batches == 0,
+                  -(int)exhausted};
     int all[] = {0, 0, 0, 0, 0};
     if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
         return false;
@@ -96,10 +97,11 @@ static bool everything_fits(struct cpl_comm_state *state)
     struct cpl_pair_count *came = calloc(n, sizeof *came);
     bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
     if (ready) {
-        fits = cpl_collective_Alltoall(p->sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T,
+        fits = cpl_collective_Alltoall(p->learned.sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T,
                                        state->comm) == MPI_SUCCESS;
         for (size_t k = 0; k < n; k++)
-            fits &= came[k].n == p->received[k].n && came[k].hash == p->received[k].hash;
+            fits &= came[k].n == p->learned.received[k].n &&
+                    came[k].hash == p->learned.received[k].hash;
         fits = cpl_agree_all(state->comm, fits);
     }
     free(came);
@@ -146,7 +148,8 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
                                      .ordinal = exchanges->ordinal[number],
                                      .signature = exchanges->signature[number],
                                      .share = exchanges->share[number]};
-    const struct cpl_signature *s = left.signature >= 0 ? &p->signature[left.signature] : NULL;
+    const struct cpl_signature *s =
+        left.signature >= 0 ? &p->learned.signature[left.signature] : NULL;
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
     slices->plan[number] = CPL_NO_PLAN;
     if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(state, &left, reduced))
@@ -202,16 +205,16 @@ static bool embeds(const struct cpl_plan_summary *summary)
 
 static bool rides_in_any_order(const struct cpl_pt2pt *p, const struct slices *slices, int plan)
 {
-    return p->embeds[plan] && slices->summary[plan].reduced == CPL_EMBED_ANY_ORDER;
+    return p->plans.embeds[plan] && slices->summary[plan].reduced == CPL_EMBED_ANY_ORDER;
 }
 
 /* Takes over the plans. Local. */
 static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    p->n_plans = slices->n;
-    p->summary = calloc((size_t)slices->n, sizeof *p->summary);
-    ready = ready && p->summary && cpl_embed_init(state);
+    p->plans.n = slices->n;
+    p->plans.summary = calloc((size_t)slices->n, sizeof *p->plans.summary);
+    ready = ready && p->plans.summary && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)
@@ -219,11 +222,11 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
         else
             free(slices->words[k]);
         ready = ready && plan == k;
-        p->embeds[k] = embeds(&slices->summary[k]);
-        p->only_embeds[k] = !pays_alone(&slices->summary[k]);
-        p->line->embed.on |= p->embeds[k];
-        if (p->summary)
-            p->summary[k] = slices->summary[k];
+        p->plans.embeds[k] = embeds(&slices->summary[k]);
+        p->plans.only_embeds[k] = !pays_alone(&slices->summary[k]);
+        p->line->embed.on |= p->plans.embeds[k];
+        if (p->plans.summary)
+            p->plans.summary[k] = slices->summary[k];
     }
     return ready;
 }
@@ -236,18 +239,18 @@ static int64_t *list_riding(const struct cpl_pt2pt *p, const struct cpl_exchange
     size_t most = 1;
     for (int e = 0; e < exchanges->n; e++)
         if (exchanges->signature[e] >= 0)
-            most += (size_t)p->signature[exchanges->signature[e]].n_dests;
+            most += (size_t)p->learned.signature[exchanges->signature[e]].n_dests;
     int64_t *messages = calloc(most, CPL_EMBED_MESSAGE_WORDS * sizeof *messages);
     *n = 0;
     for (int e = 0; e < exchanges->n && messages; e++) {
         int plan = slices->plan[e], s = exchanges->signature[e];
         if (plan == CPL_NO_PLAN || s < 0 || !rides_in_any_order(p, slices, plan))
             continue;
-        for (int k = 0; k < p->signature[s].n_dests; k++) {
+        for (int k = 0; k < p->learned.signature[s].n_dests; k++) {
             int64_t *words = messages + (size_t)*n * CPL_EMBED_MESSAGE_WORDS;
-            words[CPL_EMBED_MESSAGE_DST] = p->signature[s].dest[k];
-            words[CPL_EMBED_MESSAGE_BYTES] = p->signature[s].bytes[k];
-            *n += p->signature[s].dest[k] != rank;
+            words[CPL_EMBED_MESSAGE_DST] = p->learned.signature[s].dest[k];
+            words[CPL_EMBED_MESSAGE_BYTES] = p->learned.signature[s].bytes[k];
+            *n += p->learned.signature[s].dest[k] != rank;
         }
     }
     return messages;
@@ -278,9 +281,9 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     bool ready = add_plans(state, cpl_line_manage(state) && prepared, slices);
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
-            p->signature[exchanges->signature[k]].planned = true;
+            p->learned.signature[exchanges->signature[k]].planned = true;
     ready = ready && cpl_exchanges_order(p, exchanges, slices->plan);
-    cpl_notes_free(&p->notes);
+    cpl_notes_free(&p->learned.notes);
     map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
@@ -316,13 +319,14 @@ bool cpl_pt2pt_agree(struct cpl_comm_state *state)
         return true;
     state->pt2pt->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
-    if (state->pt2pt->n_retries == 0 && ++state->pt2pt->n_vain >= MOST_VAIN && !fits)
+    if (state->pt2pt->meeting.n_retries == 0 && ++state->pt2pt->meeting.n_vain >= MOST_VAIN &&
+        !fits)
         end_learning(state);
     if (!fits)
         return false;
     state->pt2pt->reason = CPL_LEFT_NO_GAIN;
     int n = plan_all(state, &slices);
-    if (slices.n == 0 && state->pt2pt->n_vain >= MOST_VAIN)
+    if (slices.n == 0 && state->pt2pt->meeting.n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
@@ -343,7 +347,7 @@ static bool is_busy(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following || cpl_pt2pt_has_taken(state);
+           p->following.signature || cpl_pt2pt_has_taken(state);
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
@@ -357,16 +361,16 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 
 void cpl_pt2pt_review_soon(struct cpl_pt2pt *p)
 {
-    p->n_rode = p->n_walked = 0;
-    if (p->next_agreement > p->n_collectives + SOON)
-        p->next_agreement = p->n_collectives + SOON;
+    p->plans.n_rode = p->plans.n_walked = 0;
+    if (p->meeting.next > p->meeting.n_collectives + SOON)
+        p->meeting.next = p->meeting.n_collectives + SOON;
 }
 
 static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 {
     bool all = true;
-    for (int k = 0; k < p->n_plans; k++)
-        all &= p->only_embeds[k];
+    for (int k = 0; k < p->plans.n; k++)
+        all &= p->plans.only_embeds[k];
     return all;
 }
 
@@ -376,7 +380,8 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     enum { LATE, IN_TIME, RODE, WALKED, N };
     enum { BEFORE, SINCE, N_TIMES };
-    int64_t mine[N] = {p->line->rides.late, p->line->rides.in_time, p->n_rode, p->n_walked},
+    int64_t mine[N] = {p->line->rides.late, p->line->rides.in_time, p->plans.n_rode,
+                       p->plans.n_walked},
             all[N] = {0};
     double times[N_TIMES] = {[BEFORE] = cpl_samples_median(&p->pace.before),
                              [SINCE] = cpl_samples_median(&p->pace.since)};
@@ -386,7 +391,7 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
     if (all[LATE] * LATE_SHARE > all[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
     if (pays_by_reductions_only(p) && all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size) {
-        p->n_rode = p->n_walked = 0;
+        p->plans.n_rode = p->plans.n_walked = 0;
         if (all[WALKED] > all[RODE])
             return CPL_LEFT_UNREDUCED;
     }

@@ -121,7 +121,7 @@ static void lay_out(struct desk *desk, int words)
 /* The last notes of this rank, as many as are handed in. */
 static int first_handed_in(const struct cpl_comm_state *state)
 {
-    const struct cpl_notes *notes = &state->pt2pt->notes;
+    const struct cpl_notes *notes = &state->pt2pt->learned.notes;
     int most = ALL_NOTES / state->size;
     most = most > LEAST_NOTES ? most : LEAST_NOTES;
     return notes->n > most ? next_beginning(notes, notes->n - most) : 0;
@@ -198,16 +198,17 @@ bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exch
     struct cpl_pt2pt *p = state->pt2pt;
     struct desk desk = {.n_ranks = state->size};
     *exchanges = (struct cpl_exchanges){.first_note = first_handed_in(state)};
-    struct cpl_notes mine = {.n = p->notes.n - exchanges->first_note};
+    struct cpl_notes mine = {.n = p->learned.notes.n - exchanges->first_note};
     if (mine.n > 0)
-        mine.note = p->notes.note + exchanges->first_note;
+        mine.note = p->learned.notes.note + exchanges->first_note;
     exchanges->n = recognise(state, &desk, &mine, exchanges);
     close_desk(&desk);
     if (exchanges->n < 0)
         return false;
     find_signatures(exchanges, &mine);
     for (int k = 0; k < exchanges->n; k++)
-        name_exchange(&p->names, &exchanges->found[k], &exchanges->tag[k], &exchanges->ordinal[k]);
+        name_exchange(&p->learned.names, &exchanges->found[k], &exchanges->tag[k],
+                      &exchanges->ordinal[k]);
     return true;
 }
 
@@ -224,14 +225,14 @@ static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exc
                       const int *plan, struct cpl_step *step)
 {
     int n = 0;
-    for (int k = exchanges->first_note; k < p->notes.n; k++) {
-        const struct cpl_note *note = &p->notes.note[k];
+    for (int k = exchanges->first_note; k < p->learned.notes.n; k++) {
+        const struct cpl_note *note = &p->learned.notes.note[k];
         int e = exchanges->of_note[k - exchanges->first_note];
         bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
         if (note->kind == CPL_NOTE_COLLECTIVE && n > 0 && !after_collective)
             step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};
-        if (note->kind == CPL_NOTE_LEFT && note->peer >= 0 && p->signature[note->peer].planned &&
-            (n > 0 || e >= 0))
+        if (note->kind == CPL_NOTE_LEFT && note->peer >= 0 &&
+            p->learned.signature[note->peer].planned && (n > 0 || e >= 0))
             step[n++] = (struct cpl_step){note->peer, e >= 0 ? plan[e] : CPL_NO_PLAN};
     }
     return n;
@@ -240,7 +241,7 @@ static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exc
 bool cpl_exchanges_order(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
                          const int *plan)
 {
-    size_t n_notes = (size_t)(p->notes.n - exchanges->first_note);
+    size_t n_notes = (size_t)(p->learned.notes.n - exchanges->first_note);
     struct cpl_step *step = calloc(n_notes + 1, sizeof *step);
     if (!step)
         return false;

@@ -78,47 +78,66 @@ struct cpl_pt2pt_order {
     struct cpl_order_units units;
 };
 
+/* When the ranks of a communicator meet. */
+struct cpl_pt2pt_meeting {
+    int64_t n_collectives; /* blocking ones so far; alike on all ranks */
+    int64_t next;          /* number of the collective at which the ranks agree or review next */
+    int64_t next_power;    /* and of the one after 4, 8, 16, ... */
+    int n_retries;
+    int n_vain; /* agreements that came to nothing; alike on all ranks */
+};
+
+/* What is learned of messages that MPI carries. */
+struct cpl_pt2pt_learned {
+    struct cpl_pair_count *sent;     /* per rank */
+    struct cpl_pair_count *received; /* per rank */
+    int n_signatures;
+    struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept when managed */
+    struct cpl_notes notes;
+    struct cpl_exchange_names names;
+    bool counts_only;  /* batches do not recur here: they are no longer looked at */
+    int64_t n_counted; /* messages sent since */
+    int64_t n_batches;
+};
+
+/* The plans of a managed communicator; alike on all ranks but for the last two. */
+struct cpl_pt2pt_plans {
+    int n;
+    struct cpl_plan_summary *summary;     /* per plan */
+    bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions */
+    bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
+    struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS];
+    int64_t n_rode, n_walked; /* batches of these that did and did not; lately */
+};
+
+/* The batch whose messages go into its rides as they are sent. */
+struct cpl_pt2pt_following {
+    struct cpl_signature *signature; /* NULL: none */
+    int n;                           /* so many have */
+    int step;                        /* of the cycle */
+    int plan;
+};
+
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
-    bool started;           /* there has been a message: the arrays below are there */
-    bool given_up;          /* managed, but nothing is rerouted any more */
-    int blind;              /* enum cpl_left_alone: why this rank is never able */
-    bool counts_only;       /* batches do not recur here: they are no longer looked at */
-    bool open;              /* learning: something was sent or posted since the last leave point */
-    int n_vain;             /* agreements that came to nothing; alike on all ranks */
-    int64_t n_collectives;  /* blocking ones so far; alike on all ranks */
-    int64_t next_agreement; /* number of the collective at which the ranks agree or review next */
-    int64_t next_power;     /* and of the one after 4, 8, 16, ... */
-    int n_retries;
-    struct cpl_pair_count *sent;     /* per rank */
-    struct cpl_pair_count *received; /* per rank */
+    bool started;  /* there has been a message: the arrays of `learned` are there */
+    bool given_up; /* managed, but nothing is rerouted any more */
+    bool open;     /* learning: something was sent or posted since the last leave point */
+    bool sampled;  /* a profile run looks at it from time to time only; alike on all ranks */
+    int blind;     /* enum cpl_left_alone: why this rank is never able */
+    int reason;    /* enum cpl_left_alone: why it is not managed */
+    struct cpl_pt2pt_meeting meeting;
+    struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
-    int n_signatures;
-    struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started */
-    struct cpl_notes notes;          /* while learning */
-    struct cpl_exchange_names names;
     int64_t n_batches, n_batches_planned; /* since managed */
-    int64_t n_learned;                    /* batches while learning */
-    int reason;                           /* enum cpl_left_alone: why it is not managed */
-    int64_t n_counted;                    /* messages sent since counts_only */
-    bool sampled; /* a profile run looks at it from time to time only; alike on all ranks */
-    struct cpl_left_exchanges left;  /* to MPI */
-    struct cpl_pace pace;            /* by batches, until the plans are given up */
-    enum cpl_embed_verdict reducing; /* of a small reduction that is being entered */
-    /* Managed: */
-    struct cpl_cycle cycle;               /* of this rank's batches */
-    bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions; alike */
-    bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
-    struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS]; /* alike on all ranks */
-    int64_t n_rode, n_walked;        /* batches of these that did and did not; lately */
-    struct cpl_signature *following; /* the messages go into its rides as they are sent */
-    int n_following;                 /* so many have */
-    int following_step;              /* of the cycle */
-    int following_plan;
-    int n_plans;
-    struct cpl_plan_summary *summary; /* per plan */
+    struct cpl_left_exchanges left;       /* to MPI */
+    struct cpl_pace pace;                 /* by batches, until the plans are given up */
+    enum cpl_embed_verdict reducing;      /* of a small reduction that is being entered */
+    struct cpl_cycle cycle;               /* of this rank's batches, when managed */
+    struct cpl_pt2pt_plans plans;
+    struct cpl_pt2pt_following following;
 };
 
 /* pt2pt_learn.c */

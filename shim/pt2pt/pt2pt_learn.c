@@ -28,18 +28,18 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->started)
         return true;
-    p->sent = calloc((size_t)state->size, sizeof *p->sent);
-    p->received = calloc((size_t)state->size, sizeof *p->received);
-    p->signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->signature);
-    p->started = p->sent && p->received && p->signature;
+    p->learned.sent = calloc((size_t)state->size, sizeof *p->learned.sent);
+    p->learned.received = calloc((size_t)state->size, sizeof *p->learned.received);
+    p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
+    p->started = p->learned.sent && p->learned.received && p->learned.signature;
     cpl_quiet_settle_collectives(state); /* they matter from now on */
     p->reducing = CPL_EMBED_REFUSED;
     if (!p->started) {
-        free(p->sent);
-        free(p->received);
-        free(p->signature);
-        p->sent = p->received = NULL;
-        p->signature = NULL;
+        free(p->learned.sent);
+        free(p->learned.received);
+        free(p->learned.signature);
+        p->learned.sent = p->learned.received = NULL;
+        p->learned.signature = NULL;
         p->blind = CPL_LEFT_UNABLE;
     }
     return p->started;
@@ -88,7 +88,7 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
     cpl_context.busy.n_open_batches += !p->open;
     p->open = true;
     if (!p->sampled)
-        cpl_notes_add(&p->notes, kind, peer, tag);
+        cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
@@ -96,10 +96,10 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     struct cpl_pt2pt *p = state->pt2pt;
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
         return;
-    p->sent[dest].n++;
-    p->sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
-    if (p->counts_only) {
-        if (++p->n_counted >= MOST_COUNTED)
+    p->learned.sent[dest].n++;
+    p->learned.sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
+    if (p->learned.counts_only) {
+        if (++p->learned.n_counted >= MOST_COUNTED)
             p->blind = CPL_LEFT_VARIED;
         return;
     }
@@ -119,21 +119,21 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
         p->blind = CPL_LEFT_WILDCARD; /* a wildcard: what it receives is not known */
         return;
     }
-    p->received[source].n++;
-    p->received[source].hash += cpl_pt2pt_hash(source, tag);
-    if (p->counts_only)
+    p->learned.received[source].n++;
+    p->learned.received[source].hash += cpl_pt2pt_hash(source, tag);
+    if (p->learned.counts_only)
         return;
     if (!blocking)
         note(p, CPL_NOTE_POSTED, source, tag);
     else if (!p->sampled)
-        cpl_notes_add(&p->notes, CPL_NOTE_RECEIVED, source, tag);
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_RECEIVED, source, tag);
 }
 
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n)
 {
-    for (int k = 0; k < p->n_signatures; k++)
-        if (p->signature[k].hash == hash && p->signature[k].n == n)
-            return &p->signature[k];
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        if (p->learned.signature[k].hash == hash && p->learned.signature[k].n == n)
+            return &p->learned.signature[k];
     return NULL;
 }
 
@@ -145,10 +145,11 @@ bool cpl_pt2pt_recurs(const struct cpl_signature *s)
 /* Whether a rank has seen enough to say that no batch of several destinations will recur. */
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
 {
-    if (p->n_learned < (p->n_signatures == CPL_MAX_SIGNATURES ? VARIED_BATCHES : PLAIN_BATCHES))
+    if (p->learned.n_batches <
+        (p->learned.n_signatures == CPL_MAX_SIGNATURES ? VARIED_BATCHES : PLAIN_BATCHES))
         return false;
-    for (int k = 0; k < p->n_signatures; k++)
-        if (cpl_pt2pt_recurs(&p->signature[k]) && p->signature[k].n_dests > 1)
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        if (cpl_pt2pt_recurs(&p->learned.signature[k]) && p->learned.signature[k].n_dests > 1)
             return false;
     return true;
 }
@@ -208,9 +209,9 @@ static void free_signature(struct cpl_signature *s)
 static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
 {
     const struct cpl_batch *batch = &p->batch;
-    if (p->n_signatures == CPL_MAX_SIGNATURES)
+    if (p->learned.n_signatures == CPL_MAX_SIGNATURES)
         return NULL;
-    struct cpl_signature *s = &p->signature[p->n_signatures];
+    struct cpl_signature *s = &p->learned.signature[p->learned.n_signatures];
     *s = (struct cpl_signature){.hash = batch->hash,
                                 .n = batch->n,
                                 .dest = calloc((size_t)batch->n, sizeof(int)),
@@ -224,7 +225,7 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
         s->message[k].dest = batch->dest[k];
         s->message[k].tag = batch->tag[k];
     }
-    p->n_signatures++;
+    p->learned.n_signatures++;
     return s;
 }
 
@@ -241,10 +242,10 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
     }
     cpl_profile_batch_left(p, s);
-    p->n_learned++;
+    p->learned.n_batches++;
     p->batch.n = 0;
-    if (p->n_learned % VARIED_BATCHES == 0)
-        p->counts_only = cpl_pt2pt_exhausted(p);
+    if (p->learned.n_batches % VARIED_BATCHES == 0)
+        p->learned.counts_only = cpl_pt2pt_exhausted(p);
     return s;
 }
 
@@ -256,7 +257,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     cpl_context.busy.n_open_batches--;
     struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
     if (!p->sampled)
-        cpl_notes_add(&p->notes, CPL_NOTE_LEFT, s ? (int)(s - p->signature) : -1, 0);
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_LEFT, s ? (int)(s - p->learned.signature) : -1,
+                      0);
 }
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)
@@ -265,18 +267,18 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     if (p->open)
         cpl_context.busy.n_open_batches--;
     cpl_profile_finish(p);
-    for (int k = 0; k < p->n_signatures; k++)
-        free_signature(&p->signature[k]);
-    free(p->signature);
-    cpl_notes_free(&p->notes);
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        free_signature(&p->learned.signature[k]);
+    free(p->learned.signature);
+    cpl_notes_free(&p->learned.notes);
     cpl_cycle_end(&p->cycle);
     free(p->left.summary);
-    free(p->sent);
-    free(p->received);
+    free(p->learned.sent);
+    free(p->learned.received);
     free(p->batch.dest);
     free(p->batch.tag);
     free(p->batch.bytes);
     free(p->batch.segments);
     free(p->line->next_number);
-    free(p->summary);
+    free(p->plans.summary);
 }

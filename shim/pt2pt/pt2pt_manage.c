@@ -60,19 +60,19 @@ static void flush_alone(struct cpl_pt2pt *p)
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    for (int k = 0; k < p->n_signatures; k++) {
-        struct cpl_signature *s = &p->signature[k];
+    for (int k = 0; k < p->learned.n_signatures; k++) {
+        struct cpl_signature *s = &p->learned.signature[k];
         int step = s->planned ? cpl_cycle_find(&p->cycle, k) : -1;
         int plan = step >= 0 ? p->cycle.step[step].plan : CPL_NO_PLAN;
-        s->waits = plan != CPL_NO_PLAN && p->embeds[plan] && 2 * s->n_reduced > s->times;
+        s->waits = plan != CPL_NO_PLAN && p->plans.embeds[plan] && 2 * s->n_reduced > s->times;
         s->follows = s->planned && !s->waits;
         s->alone = s->planned;
         for (int j = 0; j < s->n; j++)
             s->message[j].payload = payload_of(s, state->rank, s->message[j].dest);
-        for (int i = 0; i < p->n_signatures; i++)
-            if (i != k && p->signature[i].planned &&
-                p->signature[i].message[0].dest == s->message[0].dest &&
-                p->signature[i].message[0].tag == s->message[0].tag)
+        for (int i = 0; i < p->learned.n_signatures; i++)
+            if (i != k && p->learned.signature[i].planned &&
+                p->learned.signature[i].message[0].dest == s->message[0].dest &&
+                p->learned.signature[i].message[0].tag == s->message[0].tag)
                 s->alone = false;
     }
 }
@@ -88,19 +88,19 @@ static int find_beginning(const struct cpl_pt2pt *p, int dest, int tag)
 {
     const struct cpl_cycle *cycle = &p->cycle;
     int expected = cycle->n > 0 ? cycle->step[cycle->at].signature : -1;
-    if (expected >= 0 && begins(&p->signature[expected], dest, tag))
+    if (expected >= 0 && begins(&p->learned.signature[expected], dest, tag))
         return cycle->at;
-    for (int k = 0; k < p->n_signatures && cycle->n > 0; k++)
-        if (p->signature[k].alone && begins(&p->signature[k], dest, tag))
+    for (int k = 0; k < p->learned.n_signatures && cycle->n > 0; k++)
+        if (p->learned.signature[k].alone && begins(&p->learned.signature[k], dest, tag))
             return cpl_cycle_find(cycle, k);
     return -1;
 }
 
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
 {
-    const struct cpl_signature *s = p->following;
+    const struct cpl_signature *s = p->following.signature;
     if (s) {
-        const struct cpl_signature_message *next = &s->message[p->n_following];
+        const struct cpl_signature_message *next = &s->message[p->following.n];
         if (next->dest == dest && next->tag == tag)
             return true;
         cpl_pt2pt_abandon(p);
@@ -110,30 +110,30 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
     int step = find_beginning(p, dest, tag);
     if (step < 0 || p->cycle.step[step].plan == CPL_NO_PLAN)
         return false;
-    p->following = &p->signature[p->cycle.step[step].signature];
-    p->following_step = step;
-    p->following_plan = p->cycle.step[step].plan;
-    p->n_following = 0;
+    p->following.signature = &p->learned.signature[p->cycle.step[step].signature];
+    p->following.step = step;
+    p->following.plan = p->cycle.step[step].plan;
+    p->following.n = 0;
     cpl_context.busy.n_open_batches++;
-    cpl_rides_begin(&p->line->rides, p->following_plan);
+    cpl_rides_begin(&p->line->rides, p->following.plan);
     return true;
 }
 
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span)
 {
-    struct cpl_signature *s = p->following;
+    struct cpl_signature *s = p->following.signature;
     int result = MPI_SUCCESS;
     if (segment->dest != p->line->rides.rank)
-        result = cpl_rides_put_span(&p->line->rides, p->following_plan,
-                                    s->message[p->n_following].payload, segment, span);
+        result = cpl_rides_put_span(&p->line->rides, p->following.plan,
+                                    s->message[p->following.n].payload, segment, span);
     if (result != MPI_SUCCESS)
         cpl_pt2pt_abandon(p);
-    if (result != MPI_SUCCESS || ++p->n_following < s->n)
+    if (result != MPI_SUCCESS || ++p->following.n < s->n)
         return result;
-    cpl_rides_end(&p->line->rides, p->following_plan);
-    cpl_cycle_take(&p->cycle, p->following_step);
-    p->following = NULL;
+    cpl_rides_end(&p->line->rides, p->following.plan);
+    cpl_cycle_take(&p->cycle, p->following.step);
+    p->following.signature = NULL;
     s->n_followed++;
     p->n_batches++;
     p->n_batches_planned++;
@@ -143,13 +143,13 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
 
 void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
 {
-    struct cpl_signature *s = p->following;
+    struct cpl_signature *s = p->following.signature;
     if (!s)
         return;
-    cpl_rides_abandon(&p->line->rides, p->following_plan);
+    cpl_rides_abandon(&p->line->rides, p->following.plan);
     if (++s->n_abandoned * FOLLOWED_SHARE > s->n_followed)
         s->follows = false;
-    p->following = NULL;
+    p->following.signature = NULL;
     p->n_batches++;
     cpl_context.busy.n_open_batches--;
 }
@@ -157,7 +157,7 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
 /* The plan by which a batch of a signature leaves; its step is over. */
 static int take_plan(struct cpl_pt2pt *p, const struct cpl_signature *s)
 {
-    int step = s && s->planned ? cpl_cycle_find(&p->cycle, (int)(s - p->signature)) : -1;
+    int step = s && s->planned ? cpl_cycle_find(&p->cycle, (int)(s - p->learned.signature)) : -1;
     if (step < 0)
         return CPL_NO_PLAN;
     cpl_cycle_take(&p->cycle, step);
@@ -193,7 +193,7 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     int plan = take_plan(p, s);
     if (s && s->waits)
         miss(p, s);
-    p->n_walked += plan != CPL_NO_PLAN && p->only_embeds[plan];
+    p->plans.n_walked += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
     if (plan != CPL_NO_PLAN)
         flush_planned(state, s, plan);
     else
@@ -217,7 +217,7 @@ static void batch_embedded(struct cpl_pt2pt *p)
     int plan = take_plan(p, s);
     if (s)
         s->n_embedded++;
-    p->n_rode += plan != CPL_NO_PLAN && p->only_embeds[plan];
+    p->plans.n_rode += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
     p->n_batches_planned++;
     batch_has_left(p);
 }
@@ -242,10 +242,10 @@ void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
 /* What is told of plan k's order. */
 static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
 {
-    const struct cpl_pt2pt_order *o = &p->order[k];
+    const struct cpl_pt2pt_order *o = &p->plans.order[k];
     if (!o->found)
         return (struct cpl_record_order){.found = 0};
-    const struct cpl_plan_summary *next = &p->summary[o->next];
+    const struct cpl_plan_summary *next = &p->plans.summary[o->next];
     return (struct cpl_record_order){.found = 1,
                                      .in_use = !p->given_up,
                                      .next_kind = CPL_KIND_PT2PT,
@@ -267,7 +267,7 @@ static void report(struct cpl_comm_state *state)
     cpl_collective_Reduce(&embed->n_sends, &sends, 1, MPI_INT64_T, MPI_MAX, 0, state->private_comm);
     if (state->rank != 0)
         return;
-    for (int k = 0; k < p->n_plans; k++) {
+    for (int k = 0; k < p->plans.n; k++) {
         struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                                .n_ranks = state->size,
                                .n_communicators = 1,
@@ -280,7 +280,7 @@ static void report(struct cpl_comm_state *state)
                                .reduction_late = all[4],
                                .reduction_mapped = embed->points,
                                .order = order_of(p, k),
-                               .summary = p->summary[k],
+                               .summary = p->plans.summary[k],
                                .reason = p->reason};
         cpl_report_add(&r);
     }
@@ -301,12 +301,12 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 static void report_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    if (state->rank != 0 || !p->started || p->n_plans > 0 || p->left.n > 0)
+    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->left.n > 0)
         return;
     struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                            .n_ranks = state->size,
                            .n_communicators = 1,
-                           .calls = p->n_learned,
+                           .calls = p->learned.n_batches,
                            .reason = p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES};
     cpl_report_add(&r);
 }

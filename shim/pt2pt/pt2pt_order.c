@@ -28,7 +28,7 @@ static bool agree_on_next(const struct cpl_comm_state *state, int *next)
     const struct cpl_pt2pt *p = state->pt2pt;
     int32_t mine[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS] = {{0}},
             all[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS];
-    for (int k = 0; k < p->n_plans; k++) {
+    for (int k = 0; k < p->plans.n; k++) {
         next[k] = find_next(&p->cycle, k);
         if (next[k] != CPL_NO_PLAN)
             mine[k][next[k]] = 1;
@@ -37,10 +37,10 @@ static bool agree_on_next(const struct cpl_comm_state *state, int *next)
                                  MPI_SUM, state->private_comm) != MPI_SUCCESS)
         return false;
     bool any = false;
-    for (int k = 0; k < p->n_plans; k++) {
+    for (int k = 0; k < p->plans.n; k++) {
         int32_t most = 0;
         next[k] = CPL_NO_PLAN;
-        for (int j = 0; j < p->n_plans; j++)
+        for (int j = 0; j < p->plans.n; j++)
             if (all[k][j] > most) {
                 most = all[k][j];
                 next[k] = j;
@@ -55,10 +55,10 @@ static bool agree_on_next(const struct cpl_comm_state *state, int *next)
 static int32_t *gather_sends(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    int n = 2 * p->n_plans;
+    int n = 2 * p->plans.n;
     int32_t mine[2 * CPL_MAX_RIDE_PLANS];
     int32_t *all = calloc((size_t)state->size * (size_t)n, sizeof *all);
-    for (int k = 0; k < p->n_plans; k++) {
+    for (int k = 0; k < p->plans.n; k++) {
         mine[2 * k] = cpl_rides_n_sends(&p->line->rides, k);
         mine[2 * k + 1] = mine[2 * k] - cpl_rides_first_sends(&p->line->rides, k, NULL);
     }
@@ -76,7 +76,7 @@ static void order_plan(struct cpl_comm_state *state, int k, int next, const int3
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_send_order sends;
     struct cpl_order_units units;
-    int n_words = 2 * p->n_plans;
+    int n_words = 2 * p->plans.n;
     bool ready = cpl_send_order_make(&sends, state->rank, state->size,
                                      cpl_rides_n_sends(&p->line->rides, k));
     if (cpl_agree_all(state->private_comm, ready)) {
@@ -89,7 +89,7 @@ static void order_plan(struct cpl_comm_state *state, int k, int next, const int3
         }
         if (cpl_send_order_find(state->private_comm, &sends, &units)) {
             cpl_rides_set_order(&p->line->rides, k, sends.order);
-            p->order[k] = (struct cpl_pt2pt_order){true, next, units};
+            p->plans.order[k] = (struct cpl_pt2pt_order){true, next, units};
         }
     }
     cpl_send_order_free(&sends);
@@ -100,20 +100,20 @@ void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     int next[CPL_MAX_RIDE_PLANS];
     for (int k = 0; k < CPL_MAX_RIDE_PLANS; k++)
-        p->order[k].found = false;
-    if (cpl_context.settings.order == CPL_ORDER_OFF || p->n_plans < 2 ||
+        p->plans.order[k].found = false;
+    if (cpl_context.settings.order == CPL_ORDER_OFF || p->plans.n < 2 ||
         !agree_on_next(state, next))
         return;
     int32_t *all = gather_sends(state);
-    for (int k = 0; k < p->n_plans && all; k++) {
+    for (int k = 0; k < p->plans.n && all; k++) {
         if (next[k] != CPL_NO_PLAN)
             order_plan(state, k, next[k], all);
-        if (p->order[k].found && state->rank == 0)
+        if (p->plans.order[k].found && state->rank == 0)
             cpl_log(CPL_LOG_INFO, "order",
                     "pt2pt, tag %d, %d ranks, before tag %d: both done after %d sends instead of "
                     "%d when those that send most next are sent to first; ordered from now on",
-                    p->summary[k].tag, state->size, p->summary[next[k]].tag,
-                    p->order[k].units.ordered, p->order[k].units.given);
+                    p->plans.summary[k].tag, state->size, p->plans.summary[next[k]].tag,
+                    p->plans.order[k].units.ordered, p->plans.order[k].units.given);
     }
     free(all);
 }

@@ -89,7 +89,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
     for (int k = 0; k < left->n; k++) {
         const struct cpl_left_exchange *exchange = &left->exchange[k];
         const struct cpl_signature *s =
-            exchange->signature >= 0 ? &p->signature[exchange->signature] : NULL;
+            exchange->signature >= 0 ? &p->learned.signature[exchange->signature] : NULL;
         mine[2 * k] = s ? exchange->share * (double)s->times : 0;
         mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
     }
@@ -108,7 +108,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
 
 void cpl_profile_sample(struct cpl_pt2pt *p)
 {
-    bool looked_at = ++p->n_collectives % CPL_SAMPLED_EVERY == 0;
+    bool looked_at = ++p->meeting.n_collectives % CPL_SAMPLED_EVERY == 0;
     p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
     if (looked_at)
         cpl_context.comms.alone = MPI_COMM_NULL;
@@ -117,7 +117,7 @@ void cpl_profile_sample(struct cpl_pt2pt *p)
 void cpl_profile_begin(struct cpl_pt2pt *p)
 {
     cpl_profile_finish(NULL);
-    if (p->n_learned >= FIRST_TIMED && p->n_learned % TIMED_EVERY != 0)
+    if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
         return;
     cpl_context.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
 }

@@ -203,11 +203,11 @@ static void begin_rank(int r)
         set_neighbors(me, x, r);
         exchange->kind = CPL_NEIGHBOR_ALLTOALLV;
         exchange->adjacency = &state->adjacency;
-        exchange->settled = true;
-        exchange->n_plans = 1;
-        exchange->summary[0].known = 1;
-        exchange->summary[0].direct.modelled_us = 20;
-        exchange->summary[0].embedded_us = 10;
+        exchange->nonblocking.settled = true;
+        exchange->plans.n = 1;
+        exchange->plans.summary[0].known = 1;
+        exchange->plans.summary[0].direct.modelled_us = 20;
+        exchange->plans.summary[0].embedded_us = 10;
         LL_APPEND(me->context.comms.first, state);
     }
 }

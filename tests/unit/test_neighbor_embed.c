@@ -23,7 +23,7 @@ static void call_and_reduce(int r, int x, int n_times, enum cpl_embed_verdict ve
     struct rank *me = &world.ranks[r];
     act_as(r);
     for (int k = 0; k < n_times; k++) {
-        exchange_of(me, x)->started++;
+        exchange_of(me, x)->nonblocking.n++;
         cpl_neighbor_embed_started(&me->state[x], exchange_of(me, x));
         cpl_neighbor_embed_note(&me->state[x], verdict);
         cpl_neighbor_embed_leave();
@@ -163,7 +163,7 @@ static void test_unable_and_dear(void **state)
     neighbor_ranks_begin(3, 6);
     all_call_and_reduce(0, 4, CPL_EMBED_ANY_ORDER);
     for (int r = 0; r < 3; r++)
-        exchange_of(&world.ranks[r], 0)->summary[0].embedded_us = 30;
+        exchange_of(&world.ranks[r], 0)->plans.summary[0].embedded_us = 30;
     assert_true(meet());
     assert_false(rides(0));
     assert_int_equal(exchange_of(&world.ranks[1], 0)->embedding.left, CPL_EMBED_LEFT_NO_GAIN);
@@ -181,11 +181,11 @@ static void test_review(void **state)
     assert_true(rides(0));
     exchange_of(&world.ranks[1], 0)->embedding.n_missed = 9;
     exchange_of(&world.ranks[2], 0)
-        ->started++; /* this rank's next call rides: so must all others' */
+        ->nonblocking.n++; /* this rank's next call rides: so must all others' */
     review();
     assert_true(rides(0));
-    exchange_of(&world.ranks[0], 0)->started++;
-    exchange_of(&world.ranks[1], 0)->started++;
+    exchange_of(&world.ranks[0], 0)->nonblocking.n++;
+    exchange_of(&world.ranks[1], 0)->nonblocking.n++;
     review();
     assert_false(rides(0));
     assert_int_equal(exchange_of(&world.ranks[0], 0)->embedding.left, CPL_EMBED_LEFT_MISSED);
@@ -238,9 +238,9 @@ static void start_call(struct rank *me, int x)
     struct cpl_neighbor_op *op = &me->op[x][me->n_started[x]];
     fill(me, x, me->n_started[x]++);
     assert_true(cpl_neighbor_embed_make(op));
-    LL_APPEND(exchange->pending, op);
+    LL_APPEND(exchange->nonblocking.pending, op);
     cpl_neighbor_embed_start(op);
-    exchange->started++;
+    exchange->nonblocking.n++;
     cpl_neighbor_embed_started(&me->state[x], exchange);
 }
 
@@ -258,11 +258,11 @@ static void check_received(const struct rank *me, int x, int c)
 static void progress(struct rank *me, int x)
 {
     struct cpl_exchange *exchange = exchange_of(me, x);
-    while (exchange->pending && cpl_neighbor_embed_progress(exchange->pending)) {
-        struct cpl_neighbor_op *op = exchange->pending;
+    while (exchange->nonblocking.pending && cpl_neighbor_embed_progress(exchange->nonblocking.pending)) {
+        struct cpl_neighbor_op *op = exchange->nonblocking.pending;
         assert_true(op == &me->op[x][me->n_complete[x]]);
         assert_int_equal(op->ride.result, MPI_SUCCESS);
-        LL_DELETE(exchange->pending, op);
+        LL_DELETE(exchange->nonblocking.pending, op);
         check_received(me, x, me->n_complete[x]++);
     }
 }
