@@ -81,6 +81,20 @@ circles() {
         }' | sort
 }
 
+# Structs with more members than one can keep in mind.
+large_structs() {
+    cat "$top_srcdir"/shim/*/*.[ch] | awk '
+        { gsub(/\/\*[^*]*\*\//, ""); if (sub(/\/\*.*/, "")) { text = $0; skip = 1 } else text = $0 }
+        in_comment { if (sub(/.*\*\//, "")) in_comment = 0; else next; text = $0 }
+        skip { in_comment = 1; skip = 0 }
+        !name && text ~ /^struct [a-z_0-9]+ \{$/ { name = $2; n = 0; next }
+        name && text ~ /^\}/ { if (n > 20) print name " has " n " members"; name = ""; next }
+        name {
+            gsub(/\([^()]*\)/, "", text)
+            n += gsub(/[;,]/, "", text)
+        }'
+}
+
 includes >"$tmp/includes"
 calls >"$tmp/calls" 2>"$tmp/missing"
 [ "$verbose" != -v ] || awk '{ split($1, a, "/"); split($2, b, "/") } a[1] == b[1]' "$tmp/calls" | sort
@@ -92,4 +106,5 @@ none "no function of a room above is called" "$(upward <"$tmp/calls")"
 none "no files call each other in a circle" "$(circles <"$tmp/calls")"
 none "no room has more than 25 files" "$(cd "$top_srcdir/shim" && for room in */; do
     n=$(ls "$room" | grep -c '\.c$'); [ "$n" -le 25 ] || echo "$room has $n"; done)"
+none "no struct has more than 20 members" "$(large_structs)"
 done_testing

@@ -26,7 +26,7 @@ static int largest_tag(void)
 static int first_tag(const struct cpl_comm_state *state)
 {
     int most = (largest_tag() - FIRST_TAG) / CPL_NEIGHBOR_TAGS;
-    return state->n_persistent < most ? FIRST_TAG + state->n_persistent * CPL_NEIGHBOR_TAGS : -1;
+    return state->persistent.n < most ? FIRST_TAG + state->persistent.n * CPL_NEIGHBOR_TAGS : -1;
 }
 
 /* The exchange of a new request; NULL on all ranks when one cannot take part. Collective. */
@@ -82,7 +82,7 @@ static void free_carried(struct cpl_persistent *p)
     struct cpl_exchange *x = op->ride.x;
     cpl_neighbor_drain(x);
     free(p); /* the operation told it that it is complete */
-    op->ride.state->n_left--;
+    op->ride.state->persistent.n_left--;
     cpl_exchange_record(x, op->ride.state->rank, op->ride.state->size);
     cpl_neighbor_op_free(op);
     cpl_exchange_release(x);
@@ -189,8 +189,8 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
         free(x);
         return false;
     }
-    state->n_persistent++;
-    state->n_left++;
+    state->persistent.n++;
+    state->persistent.n_left++;
     cpl_context.busy.n_served += !state->serve->counted;
     state->serve->counted = true;
     cpl_progress_update();

@@ -44,6 +44,23 @@ struct run {
     int result;     /* first error */
 };
 
+/* The segments of the plan. */
+struct segments {
+    int32_t *in_edge;     /* per in-segment */
+    uint32_t *in_length;  /* per in-segment */
+    int64_t *in_offset;   /* per in-segment, from the start of the payloads */
+    uint32_t *out_length; /* per out-segment */
+    bool *first_use;      /* per out-segment: the first one with the payload that it forwards */
+};
+
+/* What leaves at once. */
+struct first_sends {
+    int32_t n;        /* out-edges that wait for no in-edge, */
+    int32_t *given;   /* in the plan's order */
+    int32_t *ordered; /* the same in another order; NULL: there is none */
+    bool uses_order;
+};
+
 struct cpl_executor {
     struct cpl_rank_plan plan;
     struct cpl_arena arena; /* the arrays below */
@@ -53,16 +70,9 @@ struct cpl_executor {
     uint32_t exchange;
     int64_t carried, forwarded;
     struct end *in, *out;
-    int32_t *in_edge;     /* per in-segment */
-    uint32_t *in_length;  /* per in-segment */
-    int64_t *in_offset;   /* per in-segment, from the start of the payloads */
-    uint32_t *out_length; /* per out-segment */
-    bool *first_use;      /* per out-segment: the first one with the payload that it forwards */
-    int32_t *missing;     /* per out-edge: in-edges that it still waits for */
-    int32_t n_first;      /* out-edges that wait for none, */
-    int32_t *first_sends; /* in the plan's order */
-    int32_t *ordered;     /* the same in another order; NULL: there is none */
-    bool uses_order;
+    struct segments segments;
+    int32_t *missing; /* per out-edge: in-edges that it still waits for */
+    struct first_sends first;
     MPI_Request *recv_request; /* n_in */
     MPI_Request *send_request; /* 2 * n_out */
     int n_sends;
@@ -120,27 +130,28 @@ static bool allocate(struct cpl_executor *x)
     const struct cpl_rank_plan *p = &x->plan;
     x->in = CPL_ARENA_ARRAY(&x->arena, struct end, p->n_in);
     x->out = CPL_ARENA_ARRAY(&x->arena, struct end, p->n_out);
-    x->in_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_in_segments);
-    x->in_edge = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_in_segments);
-    x->in_offset = CPL_ARENA_ARRAY(&x->arena, int64_t, p->n_in_segments);
-    x->out_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_out_segments);
-    x->first_use = CPL_ARENA_ARRAY(&x->arena, bool, p->n_out_segments);
+    x->segments.in_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_in_segments);
+    x->segments.in_edge = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_in_segments);
+    x->segments.in_offset = CPL_ARENA_ARRAY(&x->arena, int64_t, p->n_in_segments);
+    x->segments.out_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_out_segments);
+    x->segments.first_use = CPL_ARENA_ARRAY(&x->arena, bool, p->n_out_segments);
     x->missing = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
-    x->first_sends = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
+    x->first.given = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
     x->recv_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, p->n_in);
     x->send_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, 2 * (size_t)p->n_out);
     x->arrived = CPL_ARENA_ARRAY(&x->arena, int, p->n_in);
     x->status = CPL_ARENA_ARRAY(&x->arena, MPI_Status, p->n_in);
-    if (!x->in || !x->out || !x->in_length || !x->in_edge || !x->in_offset || !x->out_length ||
-        !x->first_use || !x->missing || !x->first_sends || !x->recv_request || !x->send_request ||
-        !x->arrived || !x->status)
+    if (!x->in || !x->out || !x->segments.in_length || !x->segments.in_edge ||
+        !x->segments.in_offset || !x->segments.out_length || !x->segments.first_use ||
+        !x->missing || !x->first.given || !x->recv_request || !x->send_request || !x->arrived ||
+        !x->status)
         return false;
     for (int32_t e = 0; e < p->n_in; e++)
         for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
-            x->in_edge[s] = e;
+            x->segments.in_edge[s] = e;
     for (int32_t e = 0; e < p->n_out; e++)
         if (p->out_waits[e] == 0)
-            x->first_sends[x->n_first++] = e;
+            x->first.given[x->first.n++] = e;
     bool done = true;
     for (int32_t e = 0; e < p->n_in && done; e++)
         done = set_room(&x->in[e], room_for(cpl_rank_plan_in_volume(p, e)), n_in_segments(x, e));
@@ -156,7 +167,7 @@ static bool mark_first_uses(struct cpl_executor *x)
     bool *used = calloc((size_t)p->n_in_segments + 1, sizeof *used);
     for (int32_t s = 0; used && s < p->n_out_segments; s++) {
         int32_t source = p->out_source[s];
-        x->first_use[s] = source >= 0 && !used[source];
+        x->segments.first_use[s] = source >= 0 && !used[source];
         if (source >= 0)
             used[source] = true;
     }
@@ -210,29 +221,29 @@ int32_t cpl_executor_n_sends(const struct cpl_executor *executor)
 
 int32_t cpl_executor_first_sends(const struct cpl_executor *executor, int32_t *to)
 {
-    for (int32_t k = 0; k < executor->n_first; k++)
-        to[k] = executor->plan.out_to[executor->first_sends[k]];
-    return executor->n_first;
+    for (int32_t k = 0; k < executor->first.n; k++)
+        to[k] = executor->plan.out_to[executor->first.given[k]];
+    return executor->first.n;
 }
 
 bool cpl_executor_set_order(struct cpl_executor *executor, const int64_t *order)
 {
     struct cpl_executor *x = executor;
-    if (!x->ordered)
-        x->ordered = CPL_ARENA_ARRAY(&x->arena, int32_t, x->plan.n_out);
-    for (int32_t k = 0; k < x->n_first && x->ordered; k++)
-        x->ordered[k] = x->first_sends[order[k]];
-    return x->ordered;
+    if (!x->first.ordered)
+        x->first.ordered = CPL_ARENA_ARRAY(&x->arena, int32_t, x->plan.n_out);
+    for (int32_t k = 0; k < x->first.n && x->first.ordered; k++)
+        x->first.ordered[k] = x->first.given[order[k]];
+    return x->first.ordered;
 }
 
 bool cpl_executor_has_order(const struct cpl_executor *executor)
 {
-    return executor->ordered;
+    return executor->first.ordered;
 }
 
 void cpl_executor_use_order(struct cpl_executor *executor, bool use)
 {
-    executor->uses_order = use;
+    executor->first.uses_order = use;
 }
 
 static void note_error(struct run *run, int code)
@@ -281,10 +292,10 @@ static bool update_lengths(struct run *run, int32_t e)
     for (int32_t s = x->plan.out_first[e]; s < x->plan.out_first[e + 1]; s++) {
         int32_t source = x->plan.out_source[s];
         uint32_t length = source >= 0
-                              ? x->in_length[source]
+                              ? x->segments.in_length[source]
                               : length_word(run->payloads.size(run->payloads.context, -1 - source));
-        changed |= length != x->out_length[s];
-        x->out_length[s] = length;
+        changed |= length != x->segments.out_length[s];
+        x->segments.out_length[s] = length;
         bytes += riding_bytes(length);
     }
     x->carried += bytes;
@@ -295,7 +306,8 @@ static bool update_lengths(struct run *run, int32_t e)
 
 static const unsigned char *forwarded_payload(const struct cpl_executor *x, int32_t segment)
 {
-    return x->in[x->in_edge[segment]].buffer + sizeof(struct header) + x->in_offset[segment];
+    return x->in[x->segments.in_edge[segment]].buffer + sizeof(struct header) +
+           x->segments.in_offset[segment];
 }
 
 static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
@@ -303,12 +315,12 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
     struct cpl_executor *x = run->x;
     for (int32_t s = x->plan.out_first[e]; s < x->plan.out_first[e + 1]; s++) {
         int32_t source = x->plan.out_source[s];
-        int64_t bytes = riding_bytes(x->out_length[s]);
+        int64_t bytes = riding_bytes(x->segments.out_length[s]);
         if (bytes == 0)
             continue;
         if (source >= 0) {
             memcpy(to, forwarded_payload(x, source), (size_t)bytes);
-            x->forwarded += x->first_use[s] ? bytes : 0;
+            x->forwarded += x->segments.first_use[s] ? bytes : 0;
         } else {
             note_error(run, run->payloads.pack(run->payloads.context, -1 - source, to));
         }
@@ -336,7 +348,7 @@ static void send_together(struct run *run, int32_t e, bool changed)
     if (changed) {
         int64_t table = table_bytes(n_out_segments(x, e));
         bytes = (int64_t)sizeof header + padded(out->bytes);
-        memcpy(out->buffer + bytes, x->out_length + x->plan.out_first[e], (size_t)table);
+        memcpy(out->buffer + bytes, x->segments.out_length + x->plan.out_first[e], (size_t)table);
         bytes += table;
     }
     send(run, out->buffer, bytes, x->plan.out_to[e], wave_tag(x, x->plan.out_wave[e]));
@@ -358,7 +370,7 @@ static void send_apart(struct run *run, int32_t e)
     struct header header = {FLAG_LENGTHS | FLAG_LATER, x->exchange};
     int64_t first = (int64_t)sizeof header + table_bytes(n);
     memcpy(out->buffer, &header, sizeof header);
-    memcpy(out->buffer + sizeof header, x->out_length + x->plan.out_first[e],
+    memcpy(out->buffer + sizeof header, x->segments.out_length + x->plan.out_first[e],
            (size_t)table_bytes(n));
     copy_payloads(run, e, out->buffer + first);
     send(run, out->buffer, first, x->plan.out_to[e], wave_tag(x, x->plan.out_wave[e]));
@@ -398,10 +410,10 @@ static int64_t read_lengths(struct run *run, int32_t e, const unsigned char *tab
     struct cpl_executor *x = run->x;
     int32_t first = x->plan.in_first[e], end = x->plan.in_first[e + 1];
     int64_t bytes = 0;
-    memcpy(x->in_length + first, table, (size_t)table_bytes(end - first));
+    memcpy(x->segments.in_length + first, table, (size_t)table_bytes(end - first));
     for (int32_t s = first; s < end; s++) {
-        x->in_offset[s] = bytes;
-        bytes += riding_bytes(x->in_length[s]);
+        x->segments.in_offset[s] = bytes;
+        bytes += riding_bytes(x->segments.in_length[s]);
     }
     x->in[e].bytes = bytes;
     x->in[e].used = true;
@@ -460,12 +472,13 @@ static void deliver(struct run *run, int32_t e)
     for (int32_t s = x->plan.in_first[e]; s < x->plan.in_first[e + 1]; s++) {
         if (x->plan.in_owner[s] < 0)
             continue;
-        int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
-        note_error(run,
-                   run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
-                                         x->plan.in_part[s], payload + x->in_offset[s], bytes));
+        int64_t bytes =
+            x->segments.in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->segments.in_length[s];
+        note_error(run, run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
+                                              x->plan.in_part[s],
+                                              payload + x->segments.in_offset[s], bytes));
         n_delivered++;
-        delivered += riding_bytes(x->in_length[s]);
+        delivered += riding_bytes(x->segments.in_length[s]);
     }
     cpl_work_combined(n_delivered, delivered);
 }
@@ -512,10 +525,11 @@ void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads
     x->n_sends = x->n_sent = 0;
     x->exchange++;
     post_receives(&x->run);
-    const int32_t *first = x->uses_order && x->ordered ? x->ordered : x->first_sends;
+    const int32_t *first =
+        x->first.uses_order && x->first.ordered ? x->first.ordered : x->first.given;
     for (int32_t e = 0; e < x->plan.n_out; e++)
         x->missing[e] = x->plan.out_waits[e];
-    for (int32_t k = 0; k < x->n_first; k++)
+    for (int32_t k = 0; k < x->first.n; k++)
         send_edge(&x->run, first[k]);
 }
 

@@ -423,16 +423,16 @@ static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgathe
     snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));
     s->n_messages = (int64_t)n_ranks * (n_ranks - 1);
     s->bytes = size->bytes / size->calls * (n_ranks - 1);
-    s->plan_ms = a->plan.plan_ms;
+    s->cost.ms = a->plan.plan_ms;
     s->direct = metrics_of((enum cpl_allgather_way)model->mpi_way, n_ranks, model->mpi_us);
     s->planned = metrics_of(way, n_ranks, model->us[way]);
-    r->n_trials = trial->n_trials;
-    r->trial_calls = trial->tried;
-    r->n_tried = trial->rounds > 0 ? trial->n : 0;
-    for (int32_t k = 0; k < r->n_tried; k++) {
-        r->tried_us[k] = cpl_trial_us(trial, k);
-        r->tried_modelled_us[k] = k > 0 ? model->us[size->way[k - 1]] : model->mpi_us;
-        snprintf(r->tried[k], sizeof r->tried[k], "%s",
+    r->trials.n = trial->n_trials;
+    r->trials.calls = trial->tried;
+    r->trials.n_tried = trial->rounds > 0 ? trial->n : 0;
+    for (int32_t k = 0; k < r->trials.n_tried; k++) {
+        r->trials.us[k] = cpl_trial_us(trial, k);
+        r->trials.modelled_us[k] = k > 0 ? model->us[size->way[k - 1]] : model->mpi_us;
+        snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%s",
                  k > 0 ? cpl_allgather_name(size->way[k - 1]) : "direct");
     }
 }

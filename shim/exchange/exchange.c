@@ -51,17 +51,18 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     else if (!carried && !trial->running)
         r->reason = CPL_LEFT_SLOWER;
     r->summary.decided = carried;
-    r->n_trials = trial->n_trials;
-    r->trial_calls = trial->tried;
+    r->trials.n = trial->n_trials;
+    r->trials.calls = trial->tried;
     const char direct[CPL_STRATEGY_TEXT] = "direct";
-    r->n_tried = trial->rounds > 0 ? trial->n : 0;
-    for (int32_t k = 0; k < r->n_tried; k++) {
-        r->tried_us[k] = cpl_trial_us(trial, k);
-        r->tried_modelled_us[k] = k > 0 ? x->plans.summary[k - 1].planned.modelled_us
-                                        : x->plans.summary[0].direct.modelled_us;
-        memcpy(r->tried[k], k > 0 ? x->plans.summary[k - 1].strategy : direct, sizeof direct);
+    r->trials.n_tried = trial->rounds > 0 ? trial->n : 0;
+    for (int32_t k = 0; k < r->trials.n_tried; k++) {
+        r->trials.us[k] = cpl_trial_us(trial, k);
+        r->trials.modelled_us[k] = k > 0 ? x->plans.summary[k - 1].planned.modelled_us
+                                         : x->plans.summary[0].direct.modelled_us;
+        memcpy(r->trials.tried[k], k > 0 ? x->plans.summary[k - 1].strategy : direct,
+               sizeof direct);
         if (k == 2 && x->sharing.executor)
-            snprintf(r->tried[k], sizeof r->tried[k], "%.70s, duplicates once",
+            snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%.70s, duplicates once",
                      x->plans.summary[k - 1].strategy);
     }
 }
@@ -160,13 +161,13 @@ static void tell_embedding(const struct cpl_embedding *e, const struct figures *
     bool follow = false;
     for (int k = 0; k < CPL_N_HOSTS; k++)
         follow |= 2 * e->n_reduced[k] > e->n_seen;
-    r->reduction_left = follow ? (int32_t)e->left : CPL_EMBED_LEFT_NOT;
-    r->reduction_calls = e->n_rode;
-    r->reductions = e->reductions;
-    r->reduction_sends = (int64_t)figures->most[MOST_SENDS];
-    r->reduction_messages = figures->sums[SUM_SEGMENTS];
-    r->reduction_late = figures->sums[SUM_LATE];
-    r->reduction_mapped = e->mapped;
+    r->reductions.left = follow ? (int32_t)e->left : CPL_EMBED_LEFT_NOT;
+    r->reductions.calls = e->n_rode;
+    r->reductions.n = e->reductions;
+    r->reductions.sends = (int64_t)figures->most[MOST_SENDS];
+    r->reductions.messages = figures->sums[SUM_SEGMENTS];
+    r->reductions.late = figures->sums[SUM_LATE];
+    r->reductions.mapped = e->mapped;
     if (e->n_rode > 0)
         r->reason = CPL_LEFT_NOT;
 }

@@ -425,7 +425,7 @@ static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_excha
  * over the communicator, on which all have started the same calls. */
 static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    bool served = state->n_persistent > 0;
+    bool served = state->persistent.n > 0;
     cpl_neighbor_drain(x);
     cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
     x->nonblocking.served = x->nonblocking.doubted = false;
@@ -552,9 +552,9 @@ static void before_free(struct cpl_comm_state *state)
         forget_notes(state);
     if (!state->serve->counted)
         return;
-    state->kept = cpl_context.active && state->n_persistent > 0 &&
-                  !cpl_agree_all(state->private_comm, state->n_left == 0);
-    if (state->kept)
+    state->persistent.kept = cpl_context.active && state->persistent.n > 0 &&
+                             !cpl_agree_all(state->private_comm, state->persistent.n_left == 0);
+    if (state->persistent.kept)
         return;
     state->serve->counted = false;
     cpl_context.busy.n_served--;

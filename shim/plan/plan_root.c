@@ -358,9 +358,9 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     if (!status)
         status = embedded_cost(input, request->reduced, &embedded_us, error);
     for (int k = 0; k < set.n && !status; k++) {
-        summary[k].plan_ms = ms;
-        summary[k].was_kept = was_kept;
-        summary[k].made_ms = was_kept ? set.ms : 0;
+        summary[k].cost.ms = ms;
+        summary[k].cost.was_kept = was_kept;
+        summary[k].cost.made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
         summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
@@ -383,15 +383,16 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
 static void log_plan(const struct cpl_plan_summary *s, bool tried)
 {
     char made[80] = "planned";
-    if (s->was_kept)
-        snprintf(made, sizeof made, "read from the plan cache (planning took %.1f ms)", s->made_ms);
+    if (s->cost.was_kept)
+        snprintf(made, sizeof made, "read from the plan cache (planning took %.1f ms)",
+                 s->cost.made_ms);
     cpl_log(
         CPL_LOG_INFO, "plan",
         "%d ranks, %lld messages: %s, busiest rank sends %lld instead of %lld, modelled %.1f us "
         "instead of %.1f, %s in %.1f ms; %s",
         cpl_context.size, (long long)s->n_messages, s->strategy, (long long)s->planned.sends_max,
         (long long)s->direct.sends_max, s->planned.modelled_us, s->direct.modelled_us, made,
-        s->plan_ms,
+        s->cost.ms,
         !s->decided ? "left to MPI"
         : tried     ? "to be tried"
                     : "rerouted from now on");

@@ -178,7 +178,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     bool wanted = summary->decided || summary->reason == CPL_LEFT_PROFILED;
     summary->tag = left.tag;
     summary->ordinal = left.ordinal;
-    summary->times_planned = 1;
+    summary->cost.times_planned = 1;
     if (wanted && !pays(summary))
         summary->reason = CPL_LEFT_DEAR;
     if (summary->reason != CPL_LEFT_NOT) {

@@ -40,8 +40,8 @@ static void add_earlier(const struct cpl_left_exchanges *left, int k,
 {
     if (!left->summary)
         return;
-    summary->times_planned += left->summary[k].times_planned;
-    summary->plan_ms += left->summary[k].plan_ms;
+    summary->cost.times_planned += left->summary[k].cost.times_planned;
+    summary->cost.ms += left->summary[k].cost.ms;
 }
 
 void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,

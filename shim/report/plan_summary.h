@@ -7,6 +7,14 @@
 
 #include <stdint.h>
 
+/* What planning took. */
+struct cpl_plan_cost {
+    double ms;             /* that planning took, or reading the plan */
+    int32_t times_planned; /* of a point-to-point exchange: in as much time; else 0 */
+    int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
+    double made_ms;        /* then: that planning took when it was made */
+};
+
 /* What was decided; plain data, alike on all ranks. */
 struct cpl_plan_summary {
     int32_t decided; /* 1: the plan is to be used; 0: leave the exchange to MPI */
@@ -26,10 +34,7 @@ struct cpl_plan_summary {
     struct cpl_metrics planned;
     int32_t reduced;    /* enum cpl_embed_verdict: the worst of the ranks that send */
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
-    double plan_ms;     /* that planning took, or reading the plan */
-    int32_t times_planned; /* of a point-to-point exchange: in as much time; else 0 */
-    int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
-    double made_ms;        /* then: that planning took when it was made */
+    struct cpl_plan_cost cost;
 };
 
 #endif

@@ -11,7 +11,7 @@
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
     return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
-           a->data_most == b->data_most && a->reduction_left == b->reduction_left &&
+           a->data_most == b->data_most && a->reductions.left == b->reductions.left &&
            a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
            a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
@@ -32,11 +32,11 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.direct_seconds += record->direct_seconds;
         node->record.planned_seconds += record->planned_seconds;
         node->record.forwarded_bytes += record->forwarded_bytes;
-        node->record.reductions += record->reductions;
-        node->record.reduction_sends += record->reduction_sends;
-        node->record.reduction_messages += record->reduction_messages;
-        node->record.reduction_late += record->reduction_late;
-        node->record.reduction_calls += record->reduction_calls;
+        node->record.reductions.n += record->reductions.n;
+        node->record.reductions.sends += record->reductions.sends;
+        node->record.reductions.messages += record->reductions.messages;
+        node->record.reductions.late += record->reductions.late;
+        node->record.reductions.calls += record->reductions.calls;
         node->record.order.calls += record->order.calls;
         node->record.duplicates.calls += record->duplicates.calls;
         node->record.duplicates.broken += record->duplicates.broken;

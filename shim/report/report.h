@@ -40,6 +40,27 @@ struct cpl_record_order {
     double tried_us[2]; /* of both exchanges, without and with the order; 0: not tried */
 };
 
+/* Reductions that messages rode in, or might have. */
+struct cpl_record_reductions {
+    int64_t n;        /* that carried messages, or might have */
+    int64_t sends;    /* messages of these by the rank that sent most */
+    int64_t messages; /* of the program's in them, */
+    int64_t late;     /* and of these: that went on alone */
+    int64_t calls;    /* of a neighborhood collective, on the first rank, that rode */
+    bool mapped;      /* the ranks were placed for what they carry */
+    int32_t left;     /* enum cpl_embed_left: why its calls do not ride (any more) */
+};
+
+/* What was tried. */
+struct cpl_record_trials {
+    int32_t n;
+    int64_t calls;   /* that were part of trials */
+    int32_t n_tried; /* candidates; the first is direct */
+    char tried[CPL_MAX_TRIED][CPL_STRATEGY_TEXT];
+    double modelled_us[CPL_MAX_TRIED];
+    double us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
+};
+
 /* One exchange, or several alike of communicators that came and went; plain data. Kept by the first
  * rank of the communicator. */
 struct cpl_record {
@@ -54,21 +75,10 @@ struct cpl_record {
     struct cpl_record_duplicates duplicates;
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
-    int32_t reason;             /* enum cpl_left_alone */
-    int64_t data_most;          /* of an allgather: bytes of all ranks in a call, at most; else 0 */
-    int64_t reductions;         /* that carried messages, or might have */
-    int64_t reduction_sends;    /* messages of these by the rank that sent most */
-    int64_t reduction_messages; /* of the program's in them, */
-    int64_t reduction_late;     /* and of these: that went on alone */
-    bool reduction_mapped;      /* the ranks were placed for what they carry */
-    int64_t reduction_calls;    /* of a neighborhood collective, on the first rank, that rode */
-    int32_t reduction_left;     /* enum cpl_embed_left: why its calls do not ride (any more) */
-    int32_t n_trials;
-    int64_t trial_calls; /* that were part of trials */
-    int32_t n_tried;     /* candidates; the first is direct */
-    char tried[CPL_MAX_TRIED][CPL_STRATEGY_TEXT];
-    double tried_modelled_us[CPL_MAX_TRIED];
-    double tried_us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
+    int32_t reason;    /* enum cpl_left_alone */
+    int64_t data_most; /* of an allgather: bytes of all ranks in a call, at most; else 0 */
+    struct cpl_record_reductions reductions;
+    struct cpl_record_trials trials;
 };
 
 /* Whether anything is to be told at the end, and whether in a file. Local. */

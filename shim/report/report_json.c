@@ -109,11 +109,11 @@ static void add_picture(json_t *o, const struct cpl_picture *picture)
 static json_t *tried_json(const struct cpl_record *r)
 {
     json_t *list = json_array();
-    for (int32_t k = 0; k < r->n_tried; k++)
+    for (int32_t k = 0; k < r->trials.n_tried; k++)
         json_array_append_new(
-            list, json_pack("{s:s s:f s:o}", "strategy", r->tried[k], "modelled_us",
-                            r->tried_modelled_us[k], "measured_us",
-                            r->tried_us[k] > 0 ? json_real(r->tried_us[k]) : json_null()));
+            list, json_pack("{s:s s:f s:o}", "strategy", r->trials.tried[k], "modelled_us",
+                            r->trials.modelled_us[k], "measured_us",
+                            r->trials.us[k] > 0 ? json_real(r->trials.us[k]) : json_null()));
     return list;
 }
 
@@ -172,18 +172,18 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "straight_messages", json_integer(s->n_straight));
     json_object_set_new(o, "straight_bytes", json_integer(s->straight_bytes));
     json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
-    json_object_set_new(o, "plan_ms", json_real(s->plan_ms));
-    if (s->times_planned > 0)
-        json_object_set_new(o, "times_planned", json_integer(s->times_planned));
-    if (s->was_kept)
-        json_object_set_new(o, "made_ms", json_real(s->made_ms));
+    json_object_set_new(o, "plan_ms", json_real(s->cost.ms));
+    if (s->cost.times_planned > 0)
+        json_object_set_new(o, "times_planned", json_integer(s->cost.times_planned));
+    if (s->cost.was_kept)
+        json_object_set_new(o, "made_ms", json_real(s->cost.made_ms));
     json_object_set_new(o, "direct",
                         metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
     json_object_set_new(o, "planned",
                         metrics_json(&s->planned, r->planned_seconds, r->calls_planned));
-    if (r->n_tried > 0) {
-        json_object_set_new(o, "trials", json_integer(r->n_trials));
-        json_object_set_new(o, "trial_calls", json_integer(r->trial_calls));
+    if (r->trials.n_tried > 0) {
+        json_object_set_new(o, "trials", json_integer(r->trials.n));
+        json_object_set_new(o, "trial_calls", json_integer(r->trials.calls));
         json_object_set_new(o, "tried", tried_json(r));
     }
     if (r->duplicates.tried > 0)
@@ -194,13 +194,14 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
 /* What rode in reductions. */
 static json_t *reductions_json(const struct cpl_record *r)
 {
-    json_t *o = json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions", (json_int_t)r->reductions,
-                          "sends_max_per_reduction",
-                          (double)r->reduction_sends / (double)r->reductions, "messages_carried",
-                          (json_int_t)r->reduction_messages, "late", (json_int_t)r->reduction_late,
-                          "mapped", r->reduction_mapped, "modelled_us", r->summary.embedded_us);
+    json_t *o =
+        json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions", (json_int_t)r->reductions.n,
+                  "sends_max_per_reduction", (double)r->reductions.sends / (double)r->reductions.n,
+                  "messages_carried", (json_int_t)r->reductions.messages, "late",
+                  (json_int_t)r->reductions.late, "mapped", r->reductions.mapped, "modelled_us",
+                  r->summary.embedded_us);
     if (r->kind != CPL_KIND_PT2PT)
-        json_object_set_new(o, "calls", json_integer(r->reduction_calls));
+        json_object_set_new(o, "calls", json_integer(r->reductions.calls));
     return o;
 }
 
@@ -223,12 +224,12 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
     if (r->reason != CPL_LEFT_NOT)
         json_object_set_new(o, "left_alone",
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
-    if (r->reductions > 0)
+    if (r->reductions.n > 0)
         json_object_set_new(o, "in_reductions", reductions_json(r));
-    if (r->reduction_left != CPL_EMBED_LEFT_NOT)
+    if (r->reductions.left != CPL_EMBED_LEFT_NOT)
         json_object_set_new(
             o, "left_by_reductions",
-            json_string(cpl_embed_left_text((enum cpl_embed_left)r->reduction_left)));
+            json_string(cpl_embed_left_text((enum cpl_embed_left)r->reductions.left)));
     if (r->order.found)
         json_object_set_new(o, "order", order_json(&r->order));
     if (s->known)

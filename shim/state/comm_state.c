@@ -132,7 +132,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     }
     unlink_state(state);
     cpl_comm_state_forget_recent();
-    if (state->kept) {
+    if (state->persistent.kept) {
         state->comm = MPI_COMM_SELF; /* for errors */
         state->next = cpl_context.comms.first_left;
         cpl_context.comms.first_left = state;

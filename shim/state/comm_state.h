@@ -19,6 +19,13 @@ struct cpl_quiet {
     int64_t left, granted;
 };
 
+/* Persistent neighborhood requests of a communicator. */
+struct cpl_comm_persistent {
+    int n;      /* made so far; alike on all ranks */
+    int n_left; /* of these, not freed */
+    bool kept;  /* the communicator was freed with some left */
+};
+
 struct cpl_comm_state {
     struct cpl_quiet quiet; /* collectives */
     MPI_Comm comm;          /* the program's; not to be used once it is being freed */
@@ -31,10 +38,8 @@ struct cpl_comm_state {
     bool watched;       /* has a topology and several ranks: alike on all its ranks */
     bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
     struct cpl_adjacency adjacency;
-    bool inter;       /* an intercommunicator: left alone */
-    int n_persistent; /* neighborhood requests made; alike on all ranks */
-    int n_left;       /* of these, not freed */
-    bool kept;        /* freed with persistent requests left */
+    bool inter; /* an intercommunicator: left alone */
+    struct cpl_comm_persistent persistent;
     /* What the parts keep of it (hooks.h): */
     struct cpl_line *line;
     struct cpl_pt2pt *pt2pt;
