@@ -84,14 +84,18 @@ circles() {
 # Structs with more members than one can keep in mind.
 large_structs() {
     cat "$top_srcdir"/shim/*/*.[ch] | awk '
-        { gsub(/\/\*[^*]*\*\//, ""); if (sub(/\/\*.*/, "")) { text = $0; skip = 1 } else text = $0 }
-        in_comment { if (sub(/.*\*\//, "")) in_comment = 0; else next; text = $0 }
-        skip { in_comment = 1; skip = 0 }
-        !name && text ~ /^struct [a-z_0-9]+ \{$/ { name = $2; n = 0; next }
-        name && text ~ /^\}/ { if (n > 20) print name " has " n " members"; name = ""; next }
-        name {
-            gsub(/\([^()]*\)/, "", text)
-            n += gsub(/[;,]/, "", text)
+        { text = $0 }
+        in_comment { if (!sub(/.*\*\//, "", text)) next; in_comment = 0 }
+        { gsub(/\/\*[^*]*\*\//, "", text) }
+        /\/\*/ && sub(/\/\*.*/, "", text) { in_comment = 1 }
+        name == "" && text ~ /^struct [a-z_0-9]+ [{] *$/ { split(text, word, " "); name = word[2]; n = 0; next }
+        name != "" && text ~ /^}/ { if (n > 20) print name " has " n " members"; name = ""; next }
+        name != "" {
+            member = member text
+            if (text !~ /;/) next
+            while (gsub(/[(][^()]*[)]/, "", member));
+            n += gsub(/[;,]/, "", member)
+            member = ""
         }'
 }
 

@@ -97,8 +97,6 @@ struct cpl_exchange_started {
 
 struct cpl_exchange {
     struct cpl_quiet quiet;
-    const struct cpl_exchange *before; /* cpl_context.exchanges.last at the last call, */
-    struct cpl_exchange *after;        /* and after one that passes */
     enum cpl_neighbor_kind kind;
     enum cpl_exchange_phase phase;
     bool mpi_distrusted; /* MPI would carry it wrongly: not to be left to it; alike on all ranks */

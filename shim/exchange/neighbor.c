@@ -52,7 +52,7 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *e
 
 void cpl_neighbor_enter(struct cpl_exchange *exchange)
 {
-    exchange->before = cpl_context.exchanges.last;
+    exchange->order.before = cpl_context.exchanges.last;
     cpl_quiet_settle(exchange);
     exchange->calls++;
     while (exchange->nonblocking.pending)

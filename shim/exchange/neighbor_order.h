@@ -42,6 +42,8 @@ struct cpl_follower {
 struct cpl_order {
     int64_t number; /* names the exchange on this rank; 0: not called yet */
     struct cpl_follower next;
+    const struct cpl_exchange *before; /* cpl_context.exchanges.last at the last call, */
+    struct cpl_exchange *after;        /* and after one that passes */
     /* Alike on all ranks: */
     int64_t next_meeting; /* number of the call; 0: the first one */
     int64_t n_meetings;   /* of nonblocking calls */

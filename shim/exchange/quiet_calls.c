@@ -34,8 +34,8 @@ static int64_t count_quiet(const struct cpl_exchange *x)
 void cpl_quiet_grant(struct cpl_exchange *x)
 {
     bool profiled = cpl_context.settings.mode == CPL_MODE_PROFILE;
-    if (profiled || (x->before && !cpl_neighbor_order_is_learned(x->before, x)))
+    if (profiled || (x->order.before && !cpl_neighbor_order_is_learned(x->order.before, x)))
         return;
-    x->after = cpl_context.exchanges.last;
+    x->order.after = cpl_context.exchanges.last;
     cpl_quiet_give(&x->quiet, count_quiet(x));
 }

@@ -16,11 +16,11 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
     if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
         return true;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    bool learned = !last || last == x->before || last->order.next.changes > CPL_VARIED;
+    bool learned = !last || last == x->order.before || last->order.next.changes > CPL_VARIED;
     if (x->quiet.left == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
         return false;
     x->quiet.left--;
-    cpl_context.exchanges.last = x->after;
+    cpl_context.exchanges.last = x->order.after;
     return true;
 }
 
