@@ -1,6 +1,8 @@
 /* The end of an exchange (exchange.h). */
 #include "shim/exchange/exchange.h"
 
+#include "shim/meet/alike.h"
+
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
@@ -222,4 +224,22 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
         record(exchange, state);
     cpl_neighbor_order_forget(exchange);
     cpl_exchange_release(exchange);
+}
+
+void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike)
+{
+    const struct cpl_serve *s = state->serve;
+    const int64_t words[] = {s->n_collectives, s->next_round, s->next_power,
+                             s->n_retries,     s->met_any,    state->persistent.n};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        cpl_alike_add(alike, words[k]);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        const struct cpl_exchange *x = &state->exchanges[k];
+        cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.left);
+        cpl_alike_add(alike, x->phase);
+        cpl_alike_add(alike, x->plans.n);
+        cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
+        cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled);
+        cpl_alike_add(alike, x->embedding.on != NULL);
+    }
 }

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct cpl_comm_state;
+struct cpl_alike;
 struct cpl_neighbor_notes;
 struct cpl_neighbor_op;
 
@@ -128,5 +129,8 @@ void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ra
  * record of it. Waits for what is pending. Collective over the communicator when the exchange was
  * planned. */
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
+
+/* What ranks take to be alike of a communicator's exchanges (hooks.h). */
+void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
 #endif

@@ -600,5 +600,6 @@ const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
                                              .before_free = before_free,
                                              .end = end,
                                              .poll = cpl_neighbor_poll,
+                                             .alike = cpl_exchange_alike,
                                              .quiet = quiet,
                                              .passed = passed};

@@ -1,5 +1,7 @@
 /* Polling, waiting, and where managing begins and ends (pt2pt.h). */
 #include "shim/pt2pt/pt2pt.h"
+
+#include "shim/meet/alike.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
 
@@ -49,10 +51,39 @@ static void leave(void)
     }
 }
 
+/* What this rank takes to be alike on all of them. */
+static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    const struct cpl_line *line = state->line;
+    const int64_t words[] = {p->meeting.n_collectives,
+                             p->meeting.next,
+                             p->meeting.next_power,
+                             p->meeting.n_retries,
+                             p->meeting.n_vain,
+                             p->phase,
+                             p->given_up,
+                             p->left.n,
+                             p->plans.n,
+                             line->managed,
+                             line->ridden,
+                             line->linked,
+                             line->closed,
+                             line->embed.on};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        cpl_alike_add(a, words[k]);
+    for (int k = 0; k < p->plans.n; k++) {
+        cpl_alike_add(a, (int64_t)p->plans.summary[k].plan_fingerprint);
+        cpl_alike_add(a, p->plans.embeds[k] + 2 * p->plans.only_embeds[k]);
+        cpl_alike_add(a, p->plans.order[k].found);
+    }
+}
+
 /* The ranks agree, or review what they agreed on. Collective. */
 static void meet(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    cpl_alike_check(state);
     if (p->meeting.n_collectives == p->meeting.next_power) {
         p->meeting.next_power *= 2;
         p->meeting.n_retries = 0;
@@ -215,5 +246,6 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
                                           .flush = flush,
                                           .serve = serve,
                                           .board = cpl_pt2pt_board,
+                                          .alike = alike,
                                           .quiet = quiet,
                                           .passed = passed};

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct cpl_alike;
 struct cpl_comm_state;
 
 struct cpl_hooks {
@@ -40,6 +41,9 @@ struct cpl_hooks {
     /* A reduction of the communicator starts that carries messages: what waits for it goes aboard
      * (carry/embed.h). Local. */
     void (*board)(struct cpl_comm_state *state, bool blocking);
+
+    /* Adds what the part takes to be alike on all ranks when they meet (meet/alike.h). Local. */
+    void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
     /* How many blocking collectives of the communicator may pass without a look (meet/quiet.h); and
      * that so many have. Local. */
