@@ -72,7 +72,7 @@ run pattern.log "$mpiexec" -n 1 bench/spmv --pattern "$build/pattern.txt" --part
     --partition "$partition" "$pattern_matrix"
 echo "column-parallel sparse matrix-vector multiply, $partition partition;"
 echo "times are modelled for a cluster of 32-rank nodes (EDR InfiniBand)"
-planner/carpool plan pattern.txt --strategy all || exit 1
+cli/carpool plan pattern.txt --strategy all || exit 1
 
 step "the same program without and with the preload: $n_ranks ranks, MPI_Neighbor_alltoallv"
 echo "bench/spmv, ${run_matrix##*/}, $partition partition; with the preload $n_runs runs, in each of them every"
@@ -128,7 +128,7 @@ sends() { # direct or planned
 }
 
 echo
-planner/carpool report ride-report.json
+cli/carpool report ride-report.json
 step "direct against plan (mode $mode, strategy $(strategy), $n_ranks ranks)"
 printf '%-34s %18s %18s\n' "" "without Carpool" "with Carpool"
 printf '%-34s %18s %18s\n' "messages sent by the busiest rank" "$(sends direct)" "$(sends planned)"

@@ -9,7 +9,7 @@
 set -u
 [ $# -ge 2 ] && [ -d "$1" ] || { sed -n '6p' "$0" | cut -c 5- >&2; exit 2; }
 bench=$(cd "$(dirname "$0")" && pwd)
-carpool=$1/planner/carpool
+carpool=$1/cli/carpool
 shift
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -10,7 +10,7 @@ set -u
 : "${top_srcdir:?}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$top_srcdir/tests/tap.sh"
-carpool=$top_builddir/planner/carpool
+carpool=$top_builddir/cli/carpool
 yield=$top_builddir/bench/.libs/libyield.so
 [ -x "$top_builddir/calibrate/carpool-calibrate" ] || skip_all "no carpool-calibrate"
 [ -n "${MPIEXEC:-}" ] && command -v "$MPIEXEC" >/dev/null 2>&1 || skip_all "no mpiexec"

@@ -8,7 +8,7 @@ set -u
 : "${top_srcdir:?}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$top_srcdir/tests/tap.sh"
-carpool=$top_builddir/planner/carpool
+carpool=$top_builddir/cli/carpool
 golden=$top_srcdir/tests/golden
 [ -x "$carpool" ] || skip_all "no $carpool"
 clean_environment
@@ -313,7 +313,7 @@ library=$top_builddir/shim/.libs/libcarpool.so
 if [ -r "$library" ]; then
     # beside the command, where it looks first; another copy of the command for it
     mkdir -p "$tmp/bin"
-    binary=$top_builddir/planner/.libs/carpool
+    binary=$top_builddir/cli/.libs/carpool
     [ -x "$binary" ] || binary=$carpool
     cp "$binary" "$tmp/bin/carpool"
     cp "$library" "$tmp/bin/libcarpool.so"
@@ -355,7 +355,7 @@ if [ -r "$library" ]; then
     else
         skip "run: a program of another MPI" "cannot be linked here"
     fi
-    carpool=$top_builddir/planner/carpool
+    carpool=$top_builddir/cli/carpool
 else
     skip "run: preloads the library" "no $library"
 fi

@@ -8,7 +8,7 @@ set -u
 : "${top_srcdir:?}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$top_srcdir/tests/tap.sh"
-carpool=$top_builddir/planner/carpool
+carpool=$top_builddir/cli/carpool
 [ -x "$carpool" ] || skip_all "no $carpool"
 command -v bash >/dev/null 2>&1 || skip_all "no bash"
 clean_environment

@@ -10,7 +10,7 @@ set -u
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$top_srcdir/tests/tap.sh"
 mpiexec=${MPIEXEC:-mpiexec.hydra}
-carpool=$top_builddir/planner/carpool
+carpool=$top_builddir/cli/carpool
 spmv=$top_builddir/bench/spmv
 messages=$top_builddir/bench/messages
 yield=$top_builddir/bench/.libs/libyield.so

@@ -2,11 +2,11 @@
  * carpool map read them, lists of hosts, and topologies (hwloc's own parsers included). */
 #include "parsers_fuzz.h"
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/report_read.h"
 #include "machine.h"
 #include "pattern_read.h"
 #include "plan_file.h"
-#include "report_read.h"
 
 #include <getopt.h>
 #include <stdio.h>

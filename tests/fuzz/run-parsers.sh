@@ -35,9 +35,9 @@ cflags=$(pkg-config --cflags $libraries) && libs=$(pkg-config --libs $libraries)
 cflags="-std=c11 -O1 -g -D_GNU_SOURCE -ffp-contract=off -fno-omit-frame-pointer $sanitize $cflags"
 export cc cflags source build
 
-# All of the planner but the commands that are not looked at, and command.c, which has a main.
-find "$source/planner" "$source/tests/fuzz" "$source/shim/base/settings.c" -name '*.c' |
-    sed -e '/\/planner\/command\.c$/d' -e '/\/command_\(calibrate\|list\|plan\|program\|run\)\.c$/d' \
+# The planner and the command, but for the commands that are not looked at and the main of command.c.
+find "$source/planner" "$source/cli" "$source/tests/fuzz" "$source/shim/base/settings.c" -name '*.c' |
+    sed -e '/\/cli\/command\.c$/d' -e '/\/command_\(calibrate\|list\|plan\|program\|run\)\.c$/d' \
         -e '/\/fuzz\/\(calls\|pattern\)_[a-z]*\.c$/d' >sources
 # shellcheck disable=SC2016
 if xargs -P 2 -I '{}' sh -c '

@@ -4,7 +4,7 @@
 #include "config.h"
 #endif
 
-#include "command.h"
+#include "cli/command.h"
 
 #include <errno.h>
 #include <limits.h>

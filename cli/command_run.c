@@ -4,10 +4,10 @@
 #include "config.h"
 #endif
 
-#include "command.h"
-#include "command_program.h"
+#include "cli/command.h"
+#include "cli/command_program.h"
+#include "planner/text_distance.h"
 #include "shim/base/settings.h"
-#include "text_distance.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,9 +3,9 @@
 #include "config.h"
 #endif
 
-#include "command.h"
-#include "option_text.h"
-#include "text_distance.h"
+#include "cli/command.h"
+#include "planner/option_text.h"
+#include "planner/text_distance.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* carpool report --html: the page (report_read.h). No scripts, no links to elsewhere; pictures are
  * inline SVG (report_svg.h). */
-#include "report_read.h"
-#include "report_svg.h"
+#include "cli/report_read.h"
+#include "cli/report_svg.h"
 
 #include <stdint.h>
 #include <stdlib.h>

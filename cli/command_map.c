@@ -1,9 +1,9 @@
 /* carpool map: from the report of a run to a file that places the ranks of the next one. */
-#include "command.h"
-#include "machine.h"
-#include "pattern.h"
-#include "place.h"
-#include "report_read.h"
+#include "cli/command.h"
+#include "cli/report_read.h"
+#include "planner/machine.h"
+#include "planner/pattern.h"
+#include "planner/place.h"
 
 #include <errno.h>
 #include <getopt.h>

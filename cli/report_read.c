@@ -1,5 +1,5 @@
 /* Reading the report's JSON (report_read.h). */
-#include "report_read.h"
+#include "cli/report_read.h"
 
 #include <stdint.h>
 #include <stdio.h>

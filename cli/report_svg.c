@@ -1,5 +1,5 @@
 /* Pictures as inline SVG (report_svg.h). */
-#include "report_svg.h"
+#include "cli/report_svg.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Looking at a program before it is started (command_program.h): the headers of 64-bit ELF files of
  * this machine; what is not understood fits. */
-#include "command_program.h"
+#include "cli/command_program.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* carpool report: the JSON report of a run (shim/report.c writes it) as text or as a page. */
-#include "command.h"
-#include "report_read.h"
+#include "cli/command.h"
+#include "cli/report_read.h"
 
 #include <errno.h>
 #include <getopt.h>

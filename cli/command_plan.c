@@ -3,12 +3,12 @@
 #include "config.h"
 #endif
 
-#include "command.h"
-#include "lower_bound.h"
-#include "machine.h"
-#include "pattern.h"
-#include "plan.h"
-#include "strategy.h"
+#include "cli/command.h"
+#include "planner/lower_bound.h"
+#include "planner/machine.h"
+#include "planner/pattern.h"
+#include "planner/plan.h"
+#include "planner/strategy.h"
 
 #include <getopt.h>
 #include <jansson.h>

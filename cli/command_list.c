@@ -1,7 +1,7 @@
 /* carpool settings and carpool strategies: the tables, as text. */
-#include "command.h"
+#include "cli/command.h"
+#include "planner/strategy.h"
 #include "shim/base/settings.h"
-#include "strategy.h"
 
 #include <stdio.h>
 #include <string.h>
