@@ -2,7 +2,7 @@
  * anything is made, so that all get an error or none. */
 #include "policy.h"
 
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #ifndef CARPOOL_ARRAY_CHOICE_H
 #define CARPOOL_ARRAY_CHOICE_H
 
-#include "planner/grid.h"
+#include "planner/grid/grid.h"
 #include "planner/machine.h"
 
 #include <stdbool.h>

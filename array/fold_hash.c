@@ -2,7 +2,7 @@
 #include "fold.h"
 #include "work.h"
 
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Methods (route.h): their text, and the grids that they name. */
 #include "route_internal.h"
 
-#include "planner/grid_shape.h"
+#include "planner/grid/grid_shape.h"
 
 #include <stdio.h>
 #include <string.h>

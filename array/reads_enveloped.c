@@ -4,7 +4,7 @@
 #include "transfer.h"
 #include "work.h"
 
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* Routes of requests: for each stage the ranks that this rank sends to and receives from, and which
- * of them leads to an owner. Grids are the planner's (planner/grid.h), walked from far to near, so
- * that each stage divides the ranks that a request can still reach into consecutive ranges. */
+ * of them leads to an owner. Grids are the planner's (planner/grid/grid.h), walked from far to
+ * near, so that each stage divides the ranks that a request can still reach into consecutive
+ * ranges. */
 #ifndef CARPOOL_ARRAY_ROUTE_H
 #define CARPOOL_ARRAY_ROUTE_H
 
 #include "fold.h"
-#include "planner/grid.h"
+#include "planner/grid/grid.h"
 #include "planner/machine.h"
 #include "planner/status.h"
 
@@ -31,7 +32,7 @@ struct cpl_route {
 };
 
 /* What a method's text says: "plain", "VARIANT" or "VARIANT:ROUTE"; ROUTE is SIZExSIZE..., a shape
- * of planner/grid_shape.h with ":DIMENSIONS" or without, or "locality". */
+ * of planner/grid/grid_shape.h with ":DIMENSIONS" or without, or "locality". */
 struct cpl_method {
     bool is_plain, is_auto;
     enum cpl_variant variant;

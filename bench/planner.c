@@ -11,7 +11,7 @@
  * memory, without the disk, and file_MiB how long that file is.
  */
 #include "common.h"
-#include "planner/plan_file.h"
+#include "planner/keep/plan_file.h"
 #include "planner/strategy.h"
 
 #include <inttypes.h>

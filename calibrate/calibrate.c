@@ -14,8 +14,8 @@
 #include "probe.h"
 #include "write.h"
 
+#include "planner/base/option_text.h"
 #include "planner/machine.h"
-#include "planner/option_text.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -4,8 +4,8 @@
 #endif
 
 #include "cli/command.h"
-#include "planner/option_text.h"
-#include "planner/text_distance.h"
+#include "planner/base/option_text.h"
+#include "planner/base/text_distance.h"
 
 #include <stdio.h>
 #include <string.h>

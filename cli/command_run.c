@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/command_program.h"
-#include "planner/text_distance.h"
+#include "planner/base/text_distance.h"
 #include "shim/base/settings.h"
 
 #include <ctype.h>

@@ -1,8 +1,8 @@
 /* Reading and listing settings (settings.h). */
 #include "shim/base/settings.h"
 
+#include "planner/base/text_distance.h"
 #include "planner/strategy.h"
-#include "planner/text_distance.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * others, and together they are an item. Items of the same destinations are a part. */
 #include "shim/carry/duplicates.h"
 
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "shim/carry/embed.h"
 #include "shim/meet/agree.h"
 
-#include "planner/hypercube.h"
+#include "planner/grid/hypercube.h"
 #include "shim/base/log.h"
 #include "shim/carry/embed_probe.h"
 #include "shim/carry/line.h"

@@ -3,7 +3,7 @@
  * of many: in the program's buffer, if it lies there so on this rank, else in a buffer of its own,
  * from which it is copied to its places at the end. Messages of no bytes are not sent by the ring:
  * both ends know. */
-#include "planner/hypercube.h"
+#include "planner/grid/hypercube.h"
 #include "shim/base/work.h"
 #include "shim/exchange/allgather.h"
 #include "shim/wait/collective.h"

@@ -2,7 +2,7 @@
 #ifndef CARPOOL_ALLGATHER_STATE_H
 #define CARPOOL_ALLGATHER_STATE_H
 
-#include "planner/allgather.h"
+#include "planner/place/allgather.h"
 #include "shim/base/samples.h"
 #include "shim/meet/trial.h"
 #include "shim/state/datatype.h"

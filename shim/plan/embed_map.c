@@ -3,7 +3,7 @@
 #include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 
-#include "planner/hypercube.h"
+#include "planner/grid/hypercube.h"
 #include "shim/base/log.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"

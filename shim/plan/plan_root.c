@@ -5,9 +5,9 @@
 
 #include "shim/plan/plan_root.h"
 
-#include "planner/hypercube.h"
+#include "planner/grid/hypercube.h"
+#include "planner/keep/plan_cache.h"
 #include "planner/machine.h"
-#include "planner/plan_cache.h"
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
 #include "shim/base/work.h"

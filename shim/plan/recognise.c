@@ -1,7 +1,7 @@
 /* Recognising exchanges (recognise.h). */
 #include "shim/plan/recognise.h"
 
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature. */
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 #include "shim/base/log.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt_internal.h"

@@ -10,7 +10,7 @@
 #include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
-#include "planner/strategy_rank.h"
+#include "planner/strategies/strategy_rank.h"
 #include "shim/report/plan_summary.h"
 
 #include <stddef.h>

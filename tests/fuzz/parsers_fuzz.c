@@ -12,7 +12,7 @@
  * -fsanitize=address,undefined: see run-parsers.sh. */
 #include "parsers_fuzz.h"
 
-#include "hash.h"
+#include "planner/base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef PARSERS_FUZZ_H
 #define PARSERS_FUZZ_H
 
-#include "status.h"
+#include "planner/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Mutations of inputs for parsers_fuzz.c. */
 #include "parsers_fuzz.h"
 
-#include "hash.h"
+#include "planner/base/hash.h"
 
 #include <string.h>
 

@@ -2,10 +2,10 @@
 #include "parsers_fuzz.h"
 
 #include "config.h"
-#include "machine.h"
-#include "pattern_read.h"
+#include "planner/machine.h"
+#include "planner/pattern/pattern_read.h"
+#include "planner/strategy.h"
 #include "shim/base/settings.h"
-#include "strategy.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 
 #include "cli/command.h"
 #include "cli/report_read.h"
-#include "machine.h"
-#include "pattern_read.h"
-#include "plan_file.h"
+#include "planner/keep/plan_file.h"
+#include "planner/machine.h"
+#include "planner/pattern/pattern_read.h"
 
 #include <getopt.h>
 #include <stdio.h>

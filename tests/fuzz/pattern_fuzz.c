@@ -5,9 +5,9 @@
  *
  * With -DLIBFUZZER -fsanitize=fuzzer it is a libFuzzer target instead. Writes TAP, one
  * test; a violation aborts. Build with -fsanitize=address,undefined to see the rest. */
-#include "pattern_read.h"
+#include "planner/pattern/pattern_read.h"
 
-#include "hash.h"
+#include "planner/base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -41,7 +41,7 @@ find "$source/planner" "$source/cli" "$source/tests/fuzz" "$source/shim/base/set
         -e '/\/fuzz\/\(calls\|pattern\)_[a-z]*\.c$/d' >sources
 # shellcheck disable=SC2016
 if xargs -P 2 -I '{}' sh -c '
-    "$cc" $cflags -I"$source" -I"$source/planner" -I"$build" -c "{}" -o "$(basename "{}" .c).o" ||
+    "$cc" $cflags -I"$source" -I"$build" -c "{}" -o "$(basename "{}" .c).o" ||
         exit 255' <sources >make.log 2>&1 &&
     # shellcheck disable=SC2086
     "$cc" $sanitize ./*.o -o parsers_fuzz $libs -lm >>make.log 2>&1; then

@@ -3,9 +3,9 @@
 #ifndef CARPOOL_TESTS_PLAIN_MACHINE_H
 #define CARPOOL_TESTS_PLAIN_MACHINE_H
 
-#include "machine.h"
-#include "pattern.h"
-#include "plan.h"
+#include "planner/machine.h"
+#include "planner/pattern.h"
+#include "planner/plan.h"
 
 /* Microseconds: plain_machine.c says which. */
 extern const struct cpl_costs plain_costs;

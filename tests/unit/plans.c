@@ -1,8 +1,8 @@
 /* Making and comparing plans in tests (plans.h). */
 #include "plans.h"
 
+#include "planner/routes.h"
 #include "random_pattern.h"
-#include "routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #ifndef CARPOOL_TESTS_PLANS_H
 #define CARPOOL_TESTS_PLANS_H
 
-#include "pattern.h"
-#include "plan.h"
+#include "planner/pattern.h"
+#include "planner/plan.h"
 
 #include <stdint.h>
 

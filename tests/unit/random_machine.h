@@ -2,7 +2,7 @@
 #ifndef CARPOOL_TESTS_RANDOM_MACHINE_H
 #define CARPOOL_TESTS_RANDOM_MACHINE_H
 
-#include "machine.h"
+#include "planner/machine.h"
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* Random patterns (random_pattern.h). */
 #include "random_pattern.h"
 
-#include "hash.h"
-#include "pattern_items.h"
+#include "planner/base/hash.h"
+#include "planner/pattern/pattern_items.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #ifndef CARPOOL_TESTS_RANDOM_PATTERN_H
 #define CARPOOL_TESTS_RANDOM_PATTERN_H
 
-#include "pattern.h"
+#include "planner/pattern.h"
 
 #include <stdint.h>
 

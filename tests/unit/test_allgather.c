@@ -1,6 +1,6 @@
 /* Tests of allgathers over placed ranks (allgather.h): the heuristics and the model by hand, and
  * that nothing is ever modelled slower than with the ranks as they are. */
-#include "allgather.h"
+#include "planner/place/allgather.h"
 #include "random_machine.h"
 #include "random_pattern.h"
 

@@ -4,16 +4,16 @@
  *
  * Linked with --wrap for malloc, calloc, realloc, free and cpl_arena_alloc (Makefile.am), so that
  * the calls in the planner's objects come here; those of hwloc, zlib and the C library do not. */
-#include "arena.h"
-#include "lower_bound.h"
-#include "machine.h"
-#include "order.h"
-#include "pattern.h"
-#include "place.h"
-#include "plan.h"
-#include "plan_cache.h"
-#include "rank_plan.h"
-#include "strategy.h"
+#include "planner/arena.h"
+#include "planner/keep/plan_cache.h"
+#include "planner/lower_bound.h"
+#include "planner/machine.h"
+#include "planner/order.h"
+#include "planner/pattern.h"
+#include "planner/place.h"
+#include "planner/plan.h"
+#include "planner/rank_plan.h"
+#include "planner/strategy.h"
 #include "temp_dir.h"
 #include "tests/failing_heap.h"
 

@@ -1,5 +1,5 @@
 /* Tests of arena.h. */
-#include "arena.h"
+#include "planner/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Tests of covers (cover.h): after every one of many random changes all counts equal those made
  * from scratch, and the routes are ways with the fewest hops. */
-#include "cover.h"
+#include "planner/search/cover.h"
 #include "plans.h"
 #include "random_pattern.h"
 

@@ -1,6 +1,6 @@
 /* Tests of virtual grids (grid.h): sizes, and that steps through all dimensions lead anywhere. */
-#include "grid.h"
-#include "grid_shape.h"
+#include "planner/grid/grid.h"
+#include "planner/grid/grid_shape.h"
 #include "random_pattern.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Bidirectional exchange over any number of ranks (hypercube.h): who plays which corner, and what
  * carrying a pattern along costs, found again by walking each message. */
-#include "hash.h"
-#include "hypercube.h"
+#include "planner/base/hash.h"
+#include "planner/grid/hypercube.h"
 #include "random_pattern.h"
 
 #include <setjmp.h>

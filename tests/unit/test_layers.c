@@ -1,7 +1,7 @@
 /* Tests of edges in layers (layers.h) and of the map from pairs they are found by (pair_map.h):
  * random changes against a model that is an array. */
-#include "layers.h"
-#include "pair_map.h"
+#include "planner/base/pair_map.h"
+#include "planner/search/layers.h"
 #include "random_pattern.h"
 
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* Tests of the lower bounds (lower_bound.h): examples by hand, all two-wave plans of small
  * patterns, and the plans of all strategies for random ones. */
-#include "lower_bound.h"
+#include "planner/lower_bound.h"
+#include "planner/routes.h"
+#include "planner/strategy.h"
 #include "plans.h"
 #include "random_pattern.h"
-#include "routes.h"
-#include "strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

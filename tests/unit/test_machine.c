@@ -1,5 +1,5 @@
 /* Tests of machines (machine.h): places, shapes by hwloc, the rule of blocks, machine files. */
-#include "machine.h"
+#include "planner/machine.h"
 #include "temp_dir.h"
 
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* Tests of maps (map.h): by hand, that no swap is left that would gain, and that a strategy with a
  * map is never modelled slower than without. */
-#include "map.h"
-#include "plan.h"
+#include "planner/grid/map.h"
+#include "planner/plan.h"
+#include "planner/strategy.h"
 #include "plans.h"
 #include "random_pattern.h"
-#include "strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

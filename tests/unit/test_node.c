@@ -1,10 +1,10 @@
 /* Tests of what works by nodes: their ranks (node_ranks.h), the strategies node and node-grid, and
  * grid:locality, on small machines worked out by hand. That they hold for any machine is tested in
  * test_strategy.c. */
-#include "node_ranks.h"
-#include "plan.h"
+#include "planner/plan.h"
+#include "planner/strategies/node_ranks.h"
+#include "planner/strategy.h"
 #include "plans.h"
-#include "strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Tests of the order of sends (order.h) by the model of its paper: a send takes a unit of time and
  * arrives at its end, receiving takes none, the second exchange waits for the first. All orders are
  * tried where that is possible. */
-#include "order.h"
+#include "planner/order.h"
 #include "plans.h"
 #include "random_pattern.h"
 

@@ -1,5 +1,5 @@
 /* Tests of building patterns (pattern.h): the thesis's examples, merging, fingerprints. */
-#include "pattern.h"
+#include "planner/pattern.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "config.h"
 #endif
 
-#include "pattern_read.h"
+#include "planner/pattern/pattern_read.h"
 #include "temp_dir.h"
 
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* Tests of placement (place.h): never worse than every rank where it is, better where it was placed
  * badly on purpose, best on small cases by trying all. */
-#include "place.h"
+#include "planner/place.h"
+#include "planner/strategy.h"
 #include "plans.h"
 #include "random_machine.h"
 #include "random_pattern.h"
-#include "strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Tests of building plans from routes, by examples worked by hand, and of their text (plan.h). */
-#include "plan.h"
+#include "planner/plan.h"
+#include "planner/routes.h"
 #include "plans.h"
 #include "random_pattern.h"
-#include "routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Tests of the chain model (plan.h, cpl_plan_chain_cost): by hand, and against a simulation in the
  * simplest way. */
 #include "plain_machine.h"
-#include "plan.h"
+#include "planner/plan.h"
 #include "plans.h"
 #include "random_pattern.h"
 

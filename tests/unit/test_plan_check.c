@@ -1,9 +1,9 @@
 /* Tests of the checker of plans (plan.h, cpl_plan_check): each invariant broken once, then many
  * random changes, each of which must be found or be proved to have made another valid plan. */
-#include "plan_internal.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/routes.h"
 #include "plans.h"
 #include "random_pattern.h"
-#include "routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

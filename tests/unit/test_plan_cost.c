@@ -2,7 +2,7 @@
  * cpl_plan_cost), computed by hand. The costs are powers of two and halves, so that sums are exact.
  */
 #include "plain_machine.h"
-#include "plan.h"
+#include "planner/plan.h"
 #include "plans.h"
 
 #include <setjmp.h>

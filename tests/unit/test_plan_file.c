@@ -1,7 +1,7 @@
 /* Tests of plans in files (plan_file.h) and of the directory that they are kept in (plan_cache.h):
  * what is read is what was written, and whatever else is there is refused. */
-#include "plan_cache.h"
-#include "plan_file.h"
+#include "planner/keep/plan_cache.h"
+#include "planner/keep/plan_file.h"
 #include "plans.h"
 #include "random_machine.h"
 #include "random_pattern.h"

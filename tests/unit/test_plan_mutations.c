@@ -1,9 +1,9 @@
 /* Random changes of valid plans: cpl_plan_check must refuse each, or the changed plan must be what
  * cpl_plan_build makes of the routes that can be read off it, which proves the change harmless. */
-#include "plan_internal.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/routes.h"
 #include "plans.h"
 #include "random_pattern.h"
-#include "routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,13 +1,13 @@
 /* Tests of what searches go by: the exponential function (exponential.h), prices of covers
  * (cover_price.h) and of the full model (time_loads.h). Under random changes, everything that is
  * kept up to date equals what is made from scratch. */
-#include "cover_price.h"
-#include "exponential.h"
-#include "plan.h"
+#include "planner/plan.h"
+#include "planner/search/cover_price.h"
+#include "planner/search/exponential.h"
+#include "planner/search/time_loads.h"
 #include "plans.h"
 #include "random_machine.h"
 #include "random_pattern.h"
-#include "time_loads.h"
 
 #include <math.h>
 #include <setjmp.h>

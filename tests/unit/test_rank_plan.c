@@ -1,6 +1,6 @@
 /* Tests of rank plans (rank_plan.h): slices of random plans are executed in a simulator without
  * MPI, and blocks that were damaged on the way are refused or at least harmless to follow. */
-#include "rank_plan.h"
+#include "planner/rank_plan.h"
 
 #include "plans.h"
 #include "random_pattern.h"

@@ -1,6 +1,6 @@
 /* Tests of recognising exchanges (recognise.h): random programs in which ranks repeat a sequence of
  * exchanges, all with one tag, on random subsets of the ranks. */
-#include "hash.h"
+#include "planner/base/hash.h"
 #include "random_pattern.h"
 #include "shim/plan/recognise.h"
 

@@ -1,5 +1,5 @@
 /* Tests of routes and of the packing of paths into waves (routes.h). */
-#include "routes.h"
+#include "planner/routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,14 +1,14 @@
 /* Tests of the searches for plans: over covers (cover_search.h), over routes (improve.h,
  * improve_state.h, improve_paths.h), and of the strategy that uses them (strategy_balance.c). */
-#include "cover_search.h"
-#include "improve.h"
-#include "improve_paths.h"
-#include "improve_state.h"
-#include "plan.h"
+#include "planner/plan.h"
+#include "planner/search/cover_search.h"
+#include "planner/strategies/improve.h"
+#include "planner/strategies/improve_paths.h"
+#include "planner/strategies/improve_state.h"
+#include "planner/strategy.h"
 #include "plans.h"
 #include "random_machine.h"
 #include "random_pattern.h"
-#include "strategy.h"
 
 #include <math.h>
 #include <setjmp.h>

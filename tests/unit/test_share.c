@@ -1,11 +1,11 @@
 /* Tests of message sharing (strategy_share.c, share_*.h): the thesis's worked examples, one small
  * pattern for each case of pairing, Phase II on a hub, a cycle of waiting messages, and properties
  * on random patterns. Figures count ranks from 1, the tests from 0. */
-#include "plan.h"
-#include "share_friend.h"
-#include "share_phase1.h"
-#include "share_phase2.h"
-#include "strategy.h"
+#include "planner/plan.h"
+#include "planner/strategies/share_friend.h"
+#include "planner/strategies/share_phase1.h"
+#include "planner/strategies/share_phase2.h"
+#include "planner/strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

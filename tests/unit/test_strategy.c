@@ -1,11 +1,11 @@
 /* Tests of strategies (strategy.h): names, candidates, and what every strategy promises, on random
  * patterns. */
-#include "grid.h"
-#include "grid_shape.h"
-#include "plan.h"
+#include "planner/grid/grid.h"
+#include "planner/grid/grid_shape.h"
+#include "planner/plan.h"
+#include "planner/strategy.h"
 #include "plans.h"
 #include "random_pattern.h"
-#include "strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

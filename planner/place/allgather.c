@@ -1,0 +1,249 @@
+/* Allgather over placed ranks (allgather.h). */
+#include "planner/place/allgather.h"
+
+#include "planner/grid/hypercube.h"
+#include "planner/grid/map.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* MPICH's thresholds (MPIR_CVAR_ALLGATHER_LONG_MSG_SIZE, _SHORT_MSG_SIZE): bytes in all. */
+#define MPI_LONG  524288
+#define MPI_SHORT 81920
+
+/* What a rank does in one step. */
+struct load {
+    double fixed_us; /* of the dearest of its messages, whatever their sizes */
+    double inside_us;
+    double net_out, net_in; /* bytes to and from other nodes */
+};
+
+struct node_load {
+    double net_out, net_in;
+};
+
+struct steps {
+    const struct cpl_machine *machine;
+    const int32_t *rank_at; /* NULL: rank i plays point i */
+    struct load *rank;
+    struct node_load *node;
+    double us; /* of the steps that are finished */
+};
+
+const char *cpl_allgather_name(enum cpl_allgather_way way)
+{
+    static const char *const names[] = {"ring", "doubling", "bruck"};
+    return names[way];
+}
+
+int32_t cpl_allgather_class_of(int64_t bytes)
+{
+    int32_t class_ = 0;
+    while (class_ < CPL_ALLGATHER_CLASSES - 1 && bytes > cpl_allgather_class_most(class_))
+        class_++;
+    return class_;
+}
+
+int64_t cpl_allgather_class_most(int32_t class_)
+{
+    if (class_ >= CPL_ALLGATHER_CLASSES - 1)
+        return INT64_MAX;
+    return (INT64_C(1) << (class_ + CPL_ALLGATHER_FIRST_CLASS)) - 1;
+}
+
+enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes)
+{
+    bool is_power = (n_ranks & (n_ranks - 1)) == 0;
+    if (is_power && bytes < MPI_LONG)
+        return CPL_ALLGATHER_DOUBLING;
+    return bytes < MPI_SHORT ? CPL_ALLGATHER_BRUCK : CPL_ALLGATHER_RING;
+}
+
+int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks)
+{
+    struct cpl_hypercube cube = cpl_hypercube_of(n_ranks);
+    if (way == CPL_ALLGATHER_RING)
+        return n_ranks - 1;
+    return cube.n_steps + (cube.n_folded > 0);
+}
+
+enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
+                                    int32_t *rank_at, struct cpl_error *error)
+{
+    if (way >= CPL_N_ALLGATHER_WAYS)
+        return cpl_fail(error, CPL_ERR_ARG, "ranks are not placed for %s", cpl_allgather_name(way));
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    int32_t *position = CPL_ARENA_ARRAY(&scratch, int32_t, machine->n_ranks);
+    enum cpl_status status = CPL_ERR_NOMEM;
+    if (position)
+        status = way == CPL_ALLGATHER_RING ? cpl_map_near(machine, position)
+                                           : cpl_map_hypercube(machine, position);
+    for (int32_t i = 0; i < machine->n_ranks && !status; i++)
+        rank_at[position[i]] = i;
+    cpl_arena_free(&scratch);
+    return status ? cpl_fail_memory(error, "placing the ranks") : CPL_OK;
+}
+
+/* ---- the model ---- */
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Adds a message between two points to the step. */
+static void add(struct steps *steps, int32_t from_point, int32_t to_point, double bytes)
+{
+    const struct cpl_machine *machine = steps->machine;
+    int32_t from = steps->rank_at ? steps->rank_at[from_point] : from_point;
+    int32_t to = steps->rank_at ? steps->rank_at[to_point] : to_point;
+    enum cpl_link_class class_ = cpl_machine_link(machine, from, to);
+    const struct cpl_link_cost *link = &machine->costs.link[class_];
+    double fixed_us = link->send_us + link->latency_us + link->recv_us;
+    if (machine->distance_us)
+        fixed_us = (double)machine->distance_us[(int64_t)from * machine->n_ranks + to];
+    struct load *sender = &steps->rank[from], *receiver = &steps->rank[to];
+    sender->fixed_us = larger(sender->fixed_us, fixed_us);
+    receiver->fixed_us = larger(receiver->fixed_us, fixed_us);
+    if (class_ != CPL_LINK_NETWORK) {
+        sender->inside_us += bytes * link->ns_per_byte * 1e-3;
+        receiver->inside_us += bytes * link->ns_per_byte * 1e-3;
+        return;
+    }
+    sender->net_out += bytes;
+    receiver->net_in += bytes;
+    steps->node[machine->node[from]].net_out += bytes;
+    steps->node[machine->node[to]].net_in += bytes;
+}
+
+/* Ends the step, which is as long as its busiest rank takes, and is repeated. */
+static void finish(struct steps *steps, double times)
+{
+    const struct cpl_machine *machine = steps->machine;
+    double slowest_us = 0;
+    for (int32_t i = 0; i < machine->n_ranks; i++) {
+        const struct load *load = &steps->rank[i];
+        const struct node_load *node = &steps->node[machine->node[i]];
+        double bytes = larger(load->net_out, load->net_in);
+        double wire_us = bytes * machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+        if (bytes > 0)
+            wire_us = larger(wire_us, larger(node->net_out, node->net_in) *
+                                          cpl_wave_node_ns(&machine->costs) * 1e-3);
+        slowest_us = larger(slowest_us, load->fixed_us + load->inside_us + wire_us);
+    }
+    steps->us += times * slowest_us;
+    memset(steps->rank, 0, (size_t)machine->n_ranks * sizeof *steps->rank);
+    memset(steps->node, 0, (size_t)machine->n_nodes * sizeof *steps->node);
+}
+
+static void ring(struct steps *steps, double bytes)
+{
+    int32_t n = steps->machine->n_ranks;
+    for (int32_t point = 0; point < n; point++)
+        add(steps, point, point + 1 < n ? point + 1 : 0, bytes);
+    finish(steps, n - 1); /* all steps are alike */
+}
+
+static void doubling(struct steps *steps, double bytes)
+{
+    int32_t n = steps->machine->n_ranks;
+    struct cpl_hypercube cube = cpl_hypercube_of(n);
+    for (int32_t v = 0; v < cube.n_folded; v++)
+        add(steps, 2 * v, 2 * v + 1, bytes);
+    if (cube.n_folded > 0)
+        finish(steps, 1);
+    for (int32_t bit = 1; bit < 1 << cube.n_steps; bit *= 2) {
+        for (int32_t corner = 0; corner < 1 << cube.n_steps; corner++) {
+            int32_t from = cpl_hypercube_rank(&cube, corner);
+            int32_t first = corner & ~(bit - 1), end = first + bit;
+            int32_t n_folded = cube.n_folded < end ? cube.n_folded - first : bit;
+            add(steps, from, cpl_hypercube_rank(&cube, corner ^ bit),
+                bytes * (bit + (n_folded > 0 ? n_folded : 0)));
+        }
+        finish(steps, 1);
+    }
+    for (int32_t v = 0; v < cube.n_folded; v++)
+        add(steps, 2 * v + 1, 2 * v, bytes * n);
+    if (cube.n_folded > 0)
+        finish(steps, 1);
+}
+
+static void bruck(struct steps *steps, double bytes)
+{
+    int32_t n = steps->machine->n_ranks;
+    for (int64_t distance = 1; distance < n; distance *= 2) {
+        double n_blocks = (double)(2 * distance <= n ? distance : n - distance);
+        for (int32_t point = 0; point < n; point++)
+            add(steps, point, (int32_t)((point - distance + n) % n), bytes * n_blocks);
+        finish(steps, 1);
+    }
+}
+
+enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
+                                   const int32_t *rank_at, double bytes, bool in_order,
+                                   double *microseconds, struct cpl_error *error)
+{
+    static void (*const models[])(struct steps *, double) = {ring, doubling, bruck};
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    struct steps steps = {.machine = machine,
+                          .rank_at = rank_at,
+                          .rank = CPL_ARENA_ARRAY(&scratch, struct load, machine->n_ranks),
+                          .node = CPL_ARENA_ARRAY(&scratch, struct node_load, machine->n_nodes)};
+    if (!steps.rank || !steps.node) {
+        cpl_arena_free(&scratch);
+        return cpl_fail_memory(error, "the cost model");
+    }
+    models[way](&steps, bytes);
+    if (!in_order)
+        steps.us +=
+            machine->n_ranks *
+            (machine->costs.segment_ns + bytes * machine->costs.link[CPL_LINK_SOCKET].ns_per_byte) *
+            1e-3;
+    cpl_arena_free(&scratch);
+    *microseconds = steps.us;
+    return CPL_OK;
+}
+
+/* A size in the middle of a class, for all ranks together. */
+static double typical_bytes(int32_t class_)
+{
+    return (class_ > 0 ? 1.5 : 1) *
+           (double)(INT64_C(1) << (class_ + CPL_ALLGATHER_FIRST_CLASS - 1));
+}
+
+/* One way in one class: placed or not. */
+static enum cpl_status weigh(const struct cpl_machine *machine, enum cpl_allgather_way way,
+                             const int32_t *rank_at, double bytes,
+                             struct cpl_allgather_class *class_, struct cpl_error *error)
+{
+    double plain_us = 0, placed_us = 0;
+    enum cpl_status status = cpl_allgather_cost(way, machine, NULL, bytes, true, &plain_us, error);
+    if (!status)
+        status = cpl_allgather_cost(way, machine, rank_at, bytes, way == CPL_ALLGATHER_RING,
+                                    &placed_us, error);
+    class_->placed[way] = placed_us < plain_us;
+    class_->us[way] = class_->placed[way] ? placed_us : plain_us;
+    return status;
+}
+
+enum cpl_status cpl_allgather_plan(const struct cpl_machine *machine, int32_t *rank_at,
+                                   struct cpl_allgather_class *classes, struct cpl_error *error)
+{
+    int32_t n = machine->n_ranks;
+    enum cpl_status status = CPL_OK;
+    memset(classes, 0, CPL_ALLGATHER_CLASSES * sizeof *classes);
+    for (int way = 0; way < CPL_N_ALLGATHER_WAYS && !status; way++)
+        status = cpl_allgather_place((enum cpl_allgather_way)way, machine,
+                                     rank_at + (int64_t)way * n, error);
+    for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES && !status; k++) {
+        double all = typical_bytes(k), bytes = all / n;
+        enum cpl_allgather_way mpi_way = cpl_allgather_mpi_way(n, all);
+        classes[k].mpi_way = (int32_t)mpi_way;
+        status = cpl_allgather_cost(mpi_way, machine, NULL, bytes, mpi_way != CPL_ALLGATHER_BRUCK,
+                                    &classes[k].mpi_us, error);
+        for (int way = 0; way < CPL_N_ALLGATHER_WAYS && !status; way++)
+            status = weigh(machine, (enum cpl_allgather_way)way, rank_at + (int64_t)way * n, bytes,
+                           &classes[k], error);
+    }
+    return status;
+}

@@ -1,0 +1,79 @@
+/* Allgather over placed ranks: the ring and recursive doubling of Bhowmik and Bodele (topology-
+ * aware collectives, 3.2 and 3.3), and what they cost beside MPI's own.
+ *
+ * Ring: point p hands on to point p + 1, in n - 1 steps, one rank's data each. Doubling: in step k
+ * the corners whose numbers differ in bit k exchange all they have; the ranks that are more than a
+ * power of two fold (hypercube.h): the even rank of a corner hands its data to the odd one, and
+ * gets everything at the end. That is chosen before Bruck's form, which needs no power of two
+ * either: its steps wrap around, so that no placement keeps the large ones inside nodes.
+ *
+ * The model: steps add up, and a step takes as long as the rank whose messages in it take longest,
+ * with its bytes inside the node at each end and those between nodes at a rank's rate or, if that
+ * is more, all of its node's at the interface's; a measured distance takes the place of what a
+ * message costs whatever its size. MPI's own is what MPICH 4.0 does by default: below 512 KiB in
+ * all doubling with a power of two, below 80 KiB else Bruck's form, above that the ring, in the
+ * order of the ranks. Sizes go by classes of a factor of two. */
+#ifndef CARPOOL_ALLGATHER_H
+#define CARPOOL_ALLGATHER_H
+
+#include "planner/machine.h"
+#include "planner/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cpl_allgather_way {
+    CPL_ALLGATHER_RING,
+    CPL_ALLGATHER_DOUBLING,
+    CPL_N_ALLGATHER_WAYS,
+    CPL_ALLGATHER_BRUCK = CPL_N_ALLGATHER_WAYS /* MPI's only */
+};
+
+/* Class k holds calls in which the data of all ranks together is less than 2^(k + 10) bytes and
+ * belongs to no class below; the last one all others, too. */
+#define CPL_ALLGATHER_CLASSES     23
+#define CPL_ALLGATHER_FIRST_CLASS 10
+
+/* Calls of one class, by the model. Plain data. */
+struct cpl_allgather_class {
+    int32_t mpi_way; /* enum cpl_allgather_way */
+    double mpi_us;
+    double us[CPL_N_ALLGATHER_WAYS];
+    int32_t placed[CPL_N_ALLGATHER_WAYS]; /* 0: the ranks as they are, which is not slower */
+};
+
+/* "ring", "doubling", "bruck". */
+const char *cpl_allgather_name(enum cpl_allgather_way way);
+
+/* The class of a call with so many bytes in all, and the largest number of bytes of a class
+ * (INT64_MAX: the last one). */
+int32_t cpl_allgather_class_of(int64_t bytes);
+int64_t cpl_allgather_class_most(int32_t class_);
+
+/* What MPICH does with so many bytes in all. */
+enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes);
+
+/* Messages that a rank sends one after the other. */
+int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks);
+
+/* Places the ranks by a way's heuristic: rank_at (n_ranks entries) gets the rank of each point.
+ * Returns CPL_OK, CPL_ERR_ARG (Bruck's form has none), CPL_ERR_NOMEM. */
+enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
+                                    int32_t *rank_at, struct cpl_error *error);
+
+/* The modelled time of a call in which every rank has so many bytes; rank_at NULL: rank i plays
+ * point i. in_order: the data is received where the program wants it, with nothing to be copied
+ * afterwards. Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
+                                   const int32_t *rank_at, double bytes, bool in_order,
+                                   double *microseconds, struct cpl_error *error);
+
+/* Places the ranks for both ways and fills the table of classes (CPL_ALLGATHER_CLASSES entries): in
+ * each a way goes by the placed ranks only where that is modelled faster. The data of all ranks is
+ * taken to be received one after the other: then doubling by placed ranks alone copies. rank_at has
+ * n_ranks entries for each way. O(classes x ranks x log ranks), with measured distances O(ranks^2).
+ * Returns what the others return. */
+enum cpl_status cpl_allgather_plan(const struct cpl_machine *machine, int32_t *rank_at,
+                                   struct cpl_allgather_class *classes, struct cpl_error *error);
+
+#endif

@@ -1,0 +1,149 @@
+/* Routes that step inside nodes and between nodes (node_grid.h). Nodes of one size share the grids
+ * of their places. */
+#include "planner/strategies/node_grid.h"
+
+#include "planner/strategies/node_ranks.h"
+
+#include <stddef.h>
+
+/* The grids of a node's places. */
+struct local_grids {
+    struct cpl_grid gather;
+    struct cpl_grid scatter;
+};
+
+struct walker {
+    const struct cpl_node_grid *steps;
+    struct cpl_node_ranks nodes;
+    int32_t n_between;         /* steps between nodes */
+    int32_t *kind;             /* per node size: which of the grids, 1 .. ; 0: no node has it */
+    struct local_grids *grids; /* per kind, from 0 */
+};
+
+/* A grid of n_ranks in n_dims dimensions, or as many as fit. */
+static enum cpl_status make_grid(int32_t n_ranks, int32_t n_dims, struct cpl_grid *grid)
+{
+    int32_t size[CPL_MAX_DIMENSIONS];
+    int32_t most = cpl_grid_most_dimensions(n_ranks);
+    int32_t fitting = n_dims < 1 ? 1 : n_dims < most ? n_dims : most;
+    enum cpl_status status = cpl_grid_even_sizes(n_ranks, fitting, size, NULL);
+    return status ? status : cpl_grid_init(grid, n_ranks, fitting, size, NULL);
+}
+
+static enum cpl_status prepare(struct walker *walker, const struct cpl_machine *machine,
+                               struct cpl_arena *arena)
+{
+    struct cpl_node_ranks *nodes = &walker->nodes;
+    int32_t n_kinds = 0;
+    if (cpl_node_ranks_build(machine, arena, nodes))
+        return CPL_ERR_NOMEM;
+    walker->n_between = cpl_grid_n_steps(&walker->steps->between, walker->steps->order);
+    walker->kind = CPL_ARENA_ARRAY(arena, int32_t, nodes->largest + 1);
+    if (!walker->kind)
+        return CPL_ERR_NOMEM;
+    for (int32_t k = 0; k < nodes->n_nodes; k++)
+        if (!walker->kind[cpl_node_size(nodes, k)])
+            walker->kind[cpl_node_size(nodes, k)] = ++n_kinds;
+    walker->grids = CPL_ARENA_ARRAY(arena, struct local_grids, n_kinds);
+    if (!walker->grids)
+        return CPL_ERR_NOMEM;
+    for (int32_t size = 1; size <= nodes->largest; size++) {
+        if (!walker->kind[size])
+            continue;
+        struct local_grids *grids = &walker->grids[walker->kind[size] - 1];
+        enum cpl_status status = make_grid(size, walker->steps->n_gather, &grids->gather);
+        if (!status)
+            status = make_grid(size, walker->steps->n_scatter, &grids->scatter);
+        if (status)
+            return status;
+    }
+    return CPL_OK;
+}
+
+static const struct local_grids *grids_of(const struct walker *walker, int32_t node)
+{
+    return &walker->grids[walker->kind[cpl_node_size(&walker->nodes, node)] - 1];
+}
+
+/* Walks inside a node from `at` to a place; rests when the grid has fewer dimensions than there are
+ * steps. Returns where it ends. */
+static int32_t walk_inside(const struct walker *walker, const struct cpl_grid *grid, int32_t at,
+                           int32_t place, int32_t n_steps, int32_t *stops)
+{
+    const struct cpl_node_ranks *nodes = &walker->nodes;
+    int32_t node = nodes->machine->node[at], here = nodes->local[at];
+    for (int32_t s = 0; s < n_steps; s++) {
+        if (s < grid->n_dims)
+            here = cpl_grid_step(grid, here, place, s);
+        stops[s] = cpl_node_rank_at(nodes, node, here);
+    }
+    return n_steps > 0 ? stops[n_steps - 1] : at;
+}
+
+static int32_t walk_between(const struct walker *walker, int32_t at, int32_t dest_node,
+                            int32_t *stops)
+{
+    const struct cpl_node_ranks *nodes = &walker->nodes;
+    const struct cpl_grid *grid = &walker->steps->between;
+    for (int32_t s = 0; s < walker->n_between; s++) {
+        int32_t node = nodes->machine->node[at];
+        int32_t next = walker->steps->order == CPL_GRID_FAR_FIRST
+                           ? cpl_grid_far_step(grid, node, dest_node, s)
+                           : cpl_grid_step(grid, node, dest_node, s);
+        if (next != node)
+            at = cpl_node_rank_at(nodes, next, nodes->local[at]);
+        stops[s] = at;
+    }
+    return at;
+}
+
+static void walk(const struct walker *walker, int32_t at, int32_t dest, int32_t *stops)
+{
+    const struct cpl_node_ranks *nodes = &walker->nodes;
+    int32_t node = nodes->machine->node[at], dest_node = nodes->machine->node[dest];
+    int32_t n_before = walker->steps->n_gather + walker->n_between;
+    if (node != dest_node) {
+        int32_t turn = (dest_node - node - 1 + nodes->n_nodes) % nodes->n_nodes;
+        at = walk_inside(walker, &grids_of(walker, node)->gather, at,
+                         turn % cpl_node_size(nodes, node), walker->steps->n_gather, stops);
+        at = walk_between(walker, at, dest_node, stops + walker->steps->n_gather);
+    } else {
+        for (int32_t s = 0; s < n_before; s++)
+            stops[s] = at;
+    }
+    walk_inside(walker, &grids_of(walker, dest_node)->scatter, at, nodes->local[dest],
+                walker->steps->n_scatter, stops + n_before);
+}
+
+static enum cpl_status check_fit(const struct walker *walker, struct cpl_error *error)
+{
+    int32_t most = cpl_grid_most_dimensions(walker->nodes.largest);
+    int32_t asked = walker->steps->n_gather > walker->steps->n_scatter ? walker->steps->n_gather
+                                                                       : walker->steps->n_scatter;
+    if (asked <= most)
+        return CPL_OK;
+    return cpl_fail(error, CPL_ERR_UNFIT, "nodes of %d ranks fit 1 to %d dimensions inside, not %d",
+                    (int)walker->nodes.largest, (int)most, (int)asked);
+}
+
+enum cpl_status cpl_node_grid_route(const struct cpl_pattern *pattern,
+                                    const struct cpl_machine *machine,
+                                    const struct cpl_node_grid *steps, struct cpl_routes *routes,
+                                    struct cpl_error *error)
+{
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    struct walker walker = {.steps = steps};
+    enum cpl_status status = prepare(&walker, machine, &scratch);
+    if (status)
+        cpl_fail_memory(error, "the ranks of nodes");
+    else
+        status = check_fit(&walker, error);
+    if (!status)
+        status = cpl_routes_init(pattern, steps->n_gather + walker.n_between + steps->n_scatter,
+                                 routes, error);
+    for (int32_t i = 0; i < pattern->n_ranks && !status; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
+            walk(&walker, i, pattern->dst[m], cpl_routes_of(routes, m));
+    cpl_arena_free(&scratch);
+    return status;
+}

@@ -1,0 +1,438 @@
+/* balance: searches for the plan with the smallest modelled time, or (hops=N) for the one whose
+ * busiest rank sends and receives the fewest combined messages with at most N hops. Our own.
+ *
+ * For time: the best plans of the other strategies with three, four and five waves, and what a
+ * cover search (cover_search.h) makes of the best one with three, are improved under the full model
+ * (improve.h) with a share of the budget each; the most promising gets the rest. For counts: the
+ * cover search alone, from the virtual process topology of as many dimensions. Never worse than
+ * what it starts from. */
+#include "planner/search/cover.h"
+#include "planner/search/cover_price.h"
+#include "planner/search/cover_search.h"
+#include "planner/strategies/improve.h"
+#include "planner/strategies/strategy_rank.h"
+#include "planner/strategy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Steps of the searches in a nominal millisecond. */
+#define COVER_STEPS_PER_MS   140000
+#define IMPROVE_STEPS_PER_MS 120000
+
+/* Nominal milliseconds to begin an improvement, per message and wave. */
+#define BEGIN_MS_PER_RIDE 1e-4
+
+/* More effort than this many steps for each message has not been seen to help. */
+#define MOST_STEPS_PER_MESSAGE 20000
+
+#define MOST_STARTS   5 /* routes that are improved before one is chosen */
+#define WORTH_A_START 2 /* times the best known modelled time: what starts may take */
+#define MOST_WAVES    5 /* of a start */
+#define FEWEST_WAVES  3 /* starts with fewer get empty waves, for the search to use */
+
+enum { GOAL_TIME = 0, FEWEST_HOPS = 2, MOST_HOPS = 3 };
+
+/* The time to search, when so much has been spent already. */
+static double effort_ms(const struct cpl_strategy_input *input, double spent_ms)
+{
+    double most =
+        (double)input->pattern->n_messages * MOST_STEPS_PER_MESSAGE / IMPROVE_STEPS_PER_MS;
+    double left = input->budget_ms > spent_ms ? input->budget_ms - spent_ms : 0;
+    return left < most ? left : most;
+}
+
+struct cover_task {
+    int32_t n_hops;
+    enum cpl_cover_goal goal;
+    double ms;
+};
+
+/* Searches a cover of the routes for fewer or cheaper combined messages and replaces them. The
+ * pattern must have no parts. */
+static enum cpl_status search_cover(const struct cpl_strategy_input *input, const void *how,
+                                    struct cpl_routes *routes, struct cpl_error *error)
+{
+    const struct cover_task *task = how;
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct cpl_cover cover;
+    struct cpl_cover_price price;
+    struct cpl_routes found;
+    enum cpl_status status = cpl_cover_init(&cover, input->pattern, task->n_hops, &arena, error);
+    if (!status)
+        status = cpl_cover_price_init(&price, task->goal, input->machine, &arena, error);
+    if (!status)
+        status = cpl_cover_add_routes(&cover, routes, error);
+    if (!status) {
+        struct cpl_cover_schedule schedule = {.work = (int64_t)(task->ms * COVER_STEPS_PER_MS)};
+        cpl_cover_schedule_for(&price, task->n_hops, &schedule);
+        status = cpl_cover_search(&cover, &price, &schedule);
+        if (status)
+            cpl_fail_memory(error, "the search");
+    }
+    if (!status)
+        status = cpl_cover_routes(&cover, &found, error);
+    cpl_arena_free(&arena);
+    if (status)
+        return status;
+    cpl_routes_free(routes);
+    *routes = found;
+    return CPL_OK;
+}
+
+/* A search that replaces or changes routes of a pattern without parts. */
+typedef enum cpl_status search(const struct cpl_strategy_input *input, const void *how,
+                               struct cpl_routes *routes, struct cpl_error *error);
+
+/* Makes a search for a pattern that may have parts, where those of a pair keep together: as if
+ * nothing could be shared. The parts of a pair must have the same route. */
+static enum cpl_status by_pairs(const struct cpl_strategy_input *input, search *search_pairs,
+                                const void *how, struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_strategy_input undivided = *input;
+    struct cpl_routes of_pairs, of_parts;
+    if (!input->pattern->pairs)
+        return search_pairs(input, how, routes, error);
+    undivided.pattern = input->pattern->pairs;
+    enum cpl_status status = cpl_routes_of_pairs(input->pattern, routes, &of_pairs, error);
+    if (status)
+        return status;
+    status = search_pairs(&undivided, how, &of_pairs, error);
+    if (!status)
+        status = cpl_routes_of_parts(input->pattern, &of_pairs, &of_parts, error);
+    cpl_routes_free(&of_pairs);
+    if (status)
+        return status;
+    cpl_routes_free(routes);
+    *routes = of_parts;
+    return CPL_OK;
+}
+
+/* The most that a rank sends or receives by routes, and in all. */
+struct counts {
+    int64_t most;
+    int64_t all;
+};
+
+static enum cpl_status count(const struct cpl_strategy_input *input,
+                             const struct cpl_routes *routes, struct counts *counts,
+                             struct cpl_error *error)
+{
+    struct cpl_plan plan;
+    struct cpl_metrics metrics;
+    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_measure(&plan, input->machine, input->unit_bytes, &metrics, error);
+    int64_t most = metrics.sends_max > metrics.recvs_max ? metrics.sends_max : metrics.recvs_max;
+    *counts = (struct counts){most, plan.n_edges};
+    cpl_plan_free(&plan);
+    return status;
+}
+
+static bool fewer(const struct counts *a, const struct counts *b)
+{
+    return a->most < b->most || (a->most == b->most && a->all < b->all);
+}
+
+/* Routes with the fewest combined messages on the busiest rank among direct and vpt:n_hops. */
+static enum cpl_status start_counts(const struct cpl_strategy_input *input, int32_t n_hops,
+                                    struct cpl_routes *routes, struct counts *counts,
+                                    struct cpl_error *error)
+{
+    struct cpl_routes other;
+    struct counts other_counts;
+    const struct cpl_strategy_choice vpt = {&cpl_strategy_vpt, {1, {n_hops}}};
+    enum cpl_status status = cpl_routes_init(input->pattern, n_hops, routes, error);
+    if (status)
+        return status;
+    status = count(input, routes, counts, error);
+    if (!status) {
+        status = cpl_strategy_route(input, &vpt, &other, error);
+        if (status == CPL_ERR_UNFIT)
+            return CPL_OK;
+    }
+    if (!status) {
+        status = count(input, &other, &other_counts, error);
+        if (!status && fewer(&other_counts, counts)) {
+            struct cpl_routes worse = *routes;
+            *routes = other;
+            *counts = other_counts;
+            other = worse;
+        }
+        cpl_routes_free(&other);
+    }
+    if (status)
+        cpl_routes_free(routes);
+    return status;
+}
+
+static enum cpl_status copy_routes(const struct cpl_pattern *pattern, const struct cpl_routes *from,
+                                   struct cpl_routes *to, struct cpl_error *error)
+{
+    enum cpl_status status = cpl_routes_init(pattern, from->n_waves, to, error);
+    if (!status)
+        memcpy(to->stops, from->stops,
+               (size_t)from->n_messages * (size_t)from->n_waves * sizeof *to->stops);
+    return status;
+}
+
+static enum cpl_status route_counts(const struct cpl_strategy_input *input, int32_t n_hops,
+                                    struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct counts before, after;
+    struct cpl_routes start, found;
+    enum cpl_status status = start_counts(input, n_hops, &start, &before, error);
+    if (status)
+        return status;
+    status = copy_routes(input->pattern, &start, &found, error);
+    if (!status) {
+        const struct cover_task task = {n_hops, CPL_COVER_COUNTS, effort_ms(input, 0)};
+        status = by_pairs(input, search_cover, &task, &found, error);
+        if (!status)
+            status = count(input, &found, &after, error);
+        if (!status && fewer(&after, &before)) {
+            struct cpl_routes worse = start;
+            start = found;
+            found = worse;
+        }
+        cpl_routes_free(&found);
+    }
+    if (status)
+        cpl_routes_free(&start);
+    else
+        *routes = start;
+    return status;
+}
+
+/* Routes with at least n_waves waves: those of one wave move to the middle, others keep their
+ * waves, and rest at the end. */
+static enum cpl_status pad_waves(const struct cpl_pattern *pattern, int32_t n_waves,
+                                 struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_routes padded;
+    int32_t has = routes->n_waves, skip = has == 1 ? (n_waves - 1) / 2 : 0;
+    if (has >= n_waves)
+        return CPL_OK;
+    enum cpl_status status = cpl_routes_init(pattern, n_waves, &padded, error);
+    if (status)
+        return status;
+    for (int64_t m = 0; m < padded.n_messages; m++)
+        for (int32_t w = skip; w < n_waves; w++)
+            cpl_routes_of(&padded, m)[w] =
+                cpl_routes_of(routes, m)[w - skip < has ? w - skip : has - 1];
+    cpl_routes_free(routes);
+    *routes = padded;
+    return CPL_OK;
+}
+
+/* Routes being improved, and what they take. */
+struct start {
+    struct cpl_routes routes;
+    double us;
+};
+
+/* Improves routes under the full model, parts apart if there are any. */
+static enum cpl_status search_routes(const struct cpl_strategy_input *input, const void *how,
+                                     struct cpl_routes *routes, struct cpl_error *error)
+{
+    return cpl_improve_routes(input, how, routes, error);
+}
+
+/* Improves a start, by pairs or by parts if it has any; it never gets worse by the model's final
+ * word, the plan's cost. */
+static enum cpl_status improve(const struct cpl_strategy_input *input, bool together, double ms,
+                               struct start *start, struct cpl_error *error)
+{
+    const struct cpl_improve_schedule schedule = {.first_sharpness = 12,
+                                                  .last_sharpness = 40,
+                                                  .temperature = 1,
+                                                  .work = (int64_t)(ms * IMPROVE_STEPS_PER_MS),
+                                                  .seed = 1};
+    struct cpl_routes before;
+    double us;
+    enum cpl_status status = copy_routes(input->pattern, &start->routes, &before, error);
+    if (status)
+        return status;
+    status = together ? by_pairs(input, search_routes, &schedule, &start->routes, error)
+                      : search_routes(input, &schedule, &start->routes, error);
+    if (!status)
+        status = cpl_strategy_time(input, &start->routes, &us, error);
+    if (!status && us < start->us) {
+        start->us = us;
+    } else {
+        struct cpl_routes found = start->routes;
+        start->routes = before;
+        before = found;
+    }
+    cpl_routes_free(&before);
+    return status;
+}
+
+/* Makes the routes of a ranked choice a start. */
+static enum cpl_status begin(const struct cpl_strategy_input *input,
+                             const struct cpl_ranked_choice *ranked, struct start *start,
+                             struct cpl_error *error)
+{
+    enum cpl_status status = cpl_strategy_route(input, &ranked->choice, &start->routes, error);
+    if (status)
+        return status;
+    start->us = ranked->us;
+    status = pad_waves(input->pattern, FEWEST_WAVES, &start->routes, error);
+    if (status)
+        cpl_routes_free(&start->routes);
+    return status;
+}
+
+/* What a cover search makes of a start of three waves is a start too, where there is room for the
+ * search's tables. */
+static enum cpl_status begin_covered(const struct cpl_strategy_input *input, double ms,
+                                     const struct start *from, struct start *start, int32_t *n,
+                                     struct cpl_error *error)
+{
+    if (from->routes.n_waves != 3)
+        return CPL_OK;
+    enum cpl_status status = copy_routes(input->pattern, &from->routes, &start->routes, error);
+    if (status)
+        return status;
+    const struct cover_task task = {3, CPL_COVER_TIME, ms};
+    status = by_pairs(input, search_cover, &task, &start->routes, error);
+    if (!status)
+        status = cpl_strategy_time(input, &start->routes, &start->us, error);
+    if (!status) {
+        ++*n;
+        return CPL_OK;
+    }
+    cpl_routes_free(&start->routes);
+    return status == CPL_ERR_UNFIT ? CPL_OK : status;
+}
+
+/* As many starts as can begin in half of the effort. */
+static int32_t most_starts(const struct cpl_strategy_input *input, double ms)
+{
+    double begin_ms = (double)input->pattern->n_messages * FEWEST_WAVES * BEGIN_MS_PER_RIDE;
+    int32_t most = 1;
+    while (most < MOST_STARTS && (most + 1) * begin_ms < ms / 2)
+        most++;
+    return most;
+}
+
+/* The starts: of each number of waves the best ranked choice, and the cover of one. */
+static enum cpl_status begin_all(const struct cpl_strategy_input *input,
+                                 const struct cpl_ranking *ranking, double ms, int32_t most,
+                                 struct start *starts, int32_t *n, struct cpl_error *error)
+{
+    bool taken[MOST_WAVES + 1] = {false};
+    enum cpl_status status = CPL_OK;
+    for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
+        const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
+        int32_t n_waves = ranked->n_waves;
+        if (n_waves > MOST_WAVES || taken[n_waves] ||
+            ranked->us > WORTH_A_START * ranking->ranked[0].us)
+            continue;
+        taken[n_waves] = true;
+        status = begin(input, ranked, &starts[*n], error);
+        if (status)
+            continue;
+        ++*n;
+        if (*n < most)
+            status = begin_covered(input, ms, &starts[*n - 1], &starts[*n], n, error);
+    }
+    return status;
+}
+
+/* Improves the starts a little each, and the best one with what is left; parts are told apart only
+ * at the end. *best is its number. */
+static enum cpl_status improve_all(const struct cpl_strategy_input *input, double ms, double share,
+                                   struct start *starts, int32_t n, int32_t *best,
+                                   struct cpl_error *error)
+{
+    enum cpl_status status = CPL_OK;
+    for (int32_t k = 0; k < n && n > 1 && !status; k++)
+        status = improve(input, true, share, &starts[k], error);
+    for (int32_t k = 0; k < n; k++)
+        *best = starts[k].us < starts[*best].us ? k : *best;
+    double left = ms - (n + 1) * share;
+    if (n > 0 && !status && input->pattern->pairs) {
+        left /= 2;
+        status = improve(input, true, left, &starts[*best], error);
+    }
+    return n == 0 || status ? status : improve(input, false, left, &starts[*best], error);
+}
+
+enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
+                                  const struct cpl_ranking *ranking, struct cpl_routes *routes,
+                                  struct cpl_error *error)
+{
+    struct start starts[MOST_STARTS];
+    const struct cpl_ranked_choice *first = &ranking->ranked[0];
+    int32_t n = 0, best = 0;
+    double ms = effort_ms(input, ranking->ms);
+    int32_t most = most_starts(input, ms);
+    double share = ms / (3 * most);
+    enum cpl_status status = begin_all(input, ranking, share, most, starts, &n, error);
+    if (!status)
+        status = improve_all(input, ms, share, starts, n, &best, error);
+    /* The fastest other plan may have too many waves to start from. */
+    bool other = n == 0 || starts[best].us > first->us;
+    for (int32_t k = 0; k < n; k++)
+        if (status || k != best || other)
+            cpl_routes_free(&starts[k].routes);
+    if (!status && other)
+        return cpl_strategy_route(input, &first->choice, routes, error);
+    if (!status)
+        *routes = starts[best].routes;
+    return status;
+}
+
+static enum cpl_status route(const struct cpl_strategy_input *input,
+                             const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
+                             struct cpl_error *error)
+{
+    struct cpl_ranking ranking;
+    if (numbers->at[0] != GOAL_TIME)
+        return route_counts(input, numbers->at[0], routes, error);
+    enum cpl_status status = cpl_strategy_rank(input, &ranking, NULL, error);
+    return status ? status : cpl_balance_route(input, &ranking, routes, error);
+}
+
+static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
+                             struct cpl_strategy_numbers *numbers, struct cpl_error *error)
+{
+    *numbers = (struct cpl_strategy_numbers){1, {GOAL_TIME}};
+    if (!text)
+        return CPL_OK;
+    if (strncmp(text, "hops=", 5) != 0)
+        return cpl_fail(error, CPL_ERR_ARG,
+                        "strategy balance takes hops=%d or hops=%d after ':', not '%s'",
+                        FEWEST_HOPS, MOST_HOPS, text);
+    return cpl_strategy_parse_number(strategy, text + 5, FEWEST_HOPS, MOST_HOPS, &numbers->at[0],
+                                     error);
+}
+
+static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STRATEGY_TEXT])
+{
+    text[0] = 0;
+    if (numbers->at[0] != GOAL_TIME)
+        snprintf(text, CPL_STRATEGY_TEXT, "hops=%d", (int)numbers->at[0]);
+}
+
+static void candidates(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
+                       struct cpl_strategy_list *list)
+{
+    const int32_t goals[] = {FEWEST_HOPS, MOST_HOPS, GOAL_TIME};
+    for (size_t k = 0; k < sizeof goals / sizeof goals[0]; k++)
+        if (goals[k] == GOAL_TIME || INT64_C(1) << goals[k] <= input->pattern->n_ranks)
+            cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {goals[k]}});
+}
+
+const struct cpl_strategy cpl_strategy_balance = {
+    .name = "balance",
+    .parameter = "[:hops=2|3]",
+    .doc = "searches within the budget for the smallest modelled time, starting from the best "
+           "other plans; with hops, for the fewest combined messages on the busiest rank",
+    .searches = true,
+    .parse = parse,
+    .format = format,
+    .candidates = candidates,
+    .route = route};

@@ -1,0 +1,41 @@
+/* Strategies ranked by what their plans of a pattern take: what auto chooses from and what balance
+ * starts from. */
+#ifndef CARPOOL_STRATEGY_RANK_H
+#define CARPOOL_STRATEGY_RANK_H
+
+#include "planner/plan.h"
+#include "planner/strategy.h"
+
+struct cpl_ranked_choice {
+    struct cpl_strategy_choice choice;
+    int32_t n_waves; /* of its routes */
+    double us;       /* modelled time of its plan */
+};
+
+struct cpl_ranking {
+    double ms;                                           /* of the budget, nominally spent */
+    size_t n;                                            /* >= 1 */
+    struct cpl_ranked_choice ranked[CPL_MAX_CANDIDATES]; /* fastest first */
+};
+
+/* Plans by every candidate that does not search, as many as half the budget allows, direct and the
+ * first few in any case. *best (unless NULL) is the fastest plan, which the caller frees. Returns
+ * CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
+                                  struct cpl_ranking *ranking, struct cpl_plan *best,
+                                  struct cpl_error *error);
+
+/* cpl_strategy_plan_several (strategy.h) that also tells what it tried: the ranking, with balance
+ * among them when that is faster than all others. */
+enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,
+                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                         int32_t *n, struct cpl_ranking *ranking,
+                                         struct cpl_error *error);
+
+/* Routes by balance for time, from a ranking of the same input (strategy_balance.c). Returns
+ * CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. */
+enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
+                                  const struct cpl_ranking *ranking, struct cpl_routes *routes,
+                                  struct cpl_error *error);
+
+#endif
