@@ -1,4 +1,4 @@
-/* The end of an exchange (exchange.h). */
+/* The beginning and the end of an exchange (exchange.h). */
 #include "shim/exchange/exchange.h"
 
 #include "shim/meet/alike.h"
@@ -11,7 +11,25 @@
 #include "shim/wait/collective.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+bool cpl_exchange_begin(struct cpl_comm_state *state)
+{
+    state->serve = calloc(1, sizeof *state->serve);
+    state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges);
+    if (!state->serve || !state->exchanges)
+        return false;
+    state->serve->request = MPI_REQUEST_NULL;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &state->exchanges[k];
+        *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
+                                   .first_tag = k * CPL_NEIGHBOR_TAGS,
+                                   .adjacency =
+                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
+    }
+    return true;
+}
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {

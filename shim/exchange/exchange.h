@@ -118,6 +118,9 @@ struct cpl_exchange {
     struct cpl_exchange *next_pending; /* in cpl_context.busy.first_pending */
 };
 
+/* A communicator is met: its exchanges, all learning. Returns false when memory ran out. Local. */
+bool cpl_exchange_begin(struct cpl_comm_state *state);
+
 /* Frees what the exchange holds for carrying; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);
 

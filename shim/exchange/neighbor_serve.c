@@ -561,23 +561,6 @@ static void before_free(struct cpl_comm_state *state)
     cpl_progress_update();
 }
 
-static bool begin(struct cpl_comm_state *state)
-{
-    state->serve = calloc(1, sizeof *state->serve);
-    state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges);
-    if (!state->serve || !state->exchanges)
-        return false;
-    state->serve->request = MPI_REQUEST_NULL;
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        struct cpl_exchange *x = &state->exchanges[k];
-        *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
-                                   .first_tag = k * CPL_NEIGHBOR_TAGS,
-                                   .adjacency =
-                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
-    }
-    return true;
-}
-
 static void end(struct cpl_comm_state *state)
 {
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
@@ -596,7 +579,7 @@ static void passed(struct cpl_comm_state *state, int64_t n)
 }
 
 const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
-                                             .begin = begin,
+                                             .begin = cpl_exchange_begin,
                                              .before_free = before_free,
                                              .end = end,
                                              .poll = cpl_neighbor_poll,

@@ -7,7 +7,7 @@
 #ifndef CARPOOL_ALIKE_H
 #define CARPOOL_ALIKE_H
 
-#include "planner/hash.h"
+#include "planner/base/hash.h"
 
 #include <stdint.h>
 
