@@ -1,5 +1,5 @@
 /*
- * cg: conjugate gradients with messages to a few others, in the two forms of paper 003.
+ * cg: conjugate gradients with messages to a few others, in the two forms of [Selvitopi-embed].
  *
  *   cg [--form conventional|reorganised] [--halo messages|neighbor] [--iterations N] [--solves N]
  *      [--warmup N] [--partition block|metis|FILE] [--history] [--json] MATRIX.mtx[.gz]

@@ -1,5 +1,6 @@
 /* Bidirectional exchange (recursive doubling) over any number of ranks: who plays which corner of
- * the hypercube, and what it costs to carry a pattern along with it (paper 003, sections 3 and 4).
+ * the hypercube, and what it costs to carry a pattern along with it ([Selvitopi-embed], sections 3
+ * and 4).
  *
  * A rank's point is its virtual rank: the rank itself, or what a map says. With P no power of two
  * the first 2F points fold, F = P - 2^floor(log2 P): points 2v and 2v+1 share corner v, and the odd

@@ -1,6 +1,6 @@
 /* Searching for a better cover: edges of loaded ranks are taken away one at a time, the messages
  * that lose their way find one over present edges or the cheapest new ones, and the change stays
- * when the objective falls (or, early on, rises little). Our own; DESIGN.md's `balance`. */
+ * when the objective falls (or, early on, rises little). Our own; strategy `balance`. */
 #ifndef CARPOOL_COVER_SEARCH_H
 #define CARPOOL_COVER_SEARCH_H
 

@@ -1,6 +1,6 @@
 /* Improving routes under the full cost model: messages of loaded ranks look for cheaper ways over
  * present combined messages and at most one new one, alone or all of a combined message together,
- * and move when the modelled time falls (or, early on, rises little). Our own; DESIGN.md's
+ * and move when the modelled time falls (or, early on, rises little). Our own; strategy
  * `balance`. */
 #ifndef CARPOOL_IMPROVE_H
 #define CARPOOL_IMPROVE_H

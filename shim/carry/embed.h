@@ -1,6 +1,6 @@
-/* Reductions that carry messages (paper 003, section 3): messages that have been sent and have not
- * left when a small MPI_Allreduce or MPI_Iallreduce follows on their managed communicator ride in
- * its messages.
+/* Reductions that carry messages ([Selvitopi-embed], section 3): messages that have been sent and
+ * have not left when a small MPI_Allreduce or MPI_Iallreduce follows on their managed communicator
+ * ride in its messages.
  *
  * The reduction is by bidirectional exchange (recursive doubling): in step k a rank exchanges the
  * vector with the one whose point differs in bit k, and hands on to it the messages whose

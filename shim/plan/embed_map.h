@@ -1,4 +1,5 @@
-/* Which ranks are near each other in the reductions of a communicator (paper 003, section 4). */
+/* Which ranks are near each other in the reductions of a communicator ([Selvitopi-embed], section
+ * 4). */
 #ifndef CARPOOL_EMBED_MAP_H
 #define CARPOOL_EMBED_MAP_H
 
