@@ -7,7 +7,7 @@
  * destination differs in that bit. After log2(P) steps every message has come. With P no power of
  * two, the first points fold: of two neighbours the even one hands all it has to the odd one, and
  * gets the result and its messages back at the end. Points are the ranks, or where the order does
- * not matter those of a map (planner/hypercube.h).
+ * not matter those of a map (planner/grid/hypercube.h).
  *
  * Which reductions are carried out so depends only on what is alike on all ranks: the arguments,
  * and what was agreed when the communicator became managed. Which messages ride is each rank's own

@@ -1,5 +1,5 @@
 /* MPI_Allgather and MPI_Allgatherv, carried as a ring or recursive doubling over ranks that are
- * placed for the machine (planner/allgather.h), with the result in the program's order.
+ * placed for the machine (planner/place/allgather.h), with the result in the program's order.
  *
  * How much data there is in all is alike on all ranks, so they decide alike without a word: calls
  * of little data are MPI's. When those of more have taken some milliseconds by a rough count, the
