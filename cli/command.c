@@ -4,7 +4,6 @@
 #endif
 
 #include "cli/command.h"
-#include "planner/base/option_text.h"
 #include "planner/base/text_distance.h"
 
 #include <stdio.h>
@@ -31,27 +30,6 @@ static void usage(FILE *out)
         fprintf(out, "  %-11s %s\n", commands[k].name, commands[k].doc);
     fprintf(out,
             "\n`carpool COMMAND --help` tells more; `carpool --version` prints the version.\n");
-}
-
-int cpl_command_wrong_option(int result, char **argv, const struct option *known)
-{
-    char text[160];
-    cpl_option_text(result, argv, known, text, sizeof text);
-    fprintf(stderr, "carpool %s: %s `carpool %s --help` tells more\n", argv[0], text, argv[0]);
-    return CPL_EXIT_USAGE;
-}
-
-int cpl_command_wrong_file(int argc, char **argv)
-{
-    if (optind < argc)
-        fprintf(stderr,
-                "carpool %s: one FILE at a time, please; '%s' is too much; `carpool %s --help` "
-                "tells more\n",
-                argv[0], argv[argc - 1], argv[0]);
-    else
-        fprintf(stderr, "carpool %s: which FILE? `carpool %s --help` tells more\n", argv[0],
-                argv[0]);
-    return CPL_EXIT_USAGE;
 }
 
 static int complain_of_command(const char *name)

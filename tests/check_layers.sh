@@ -43,15 +43,11 @@ place keep
 cli
 END
 
-# Pairs that close a circle, known and left out when circles are looked for. Two are tables that name
-# their rows; auto tries balance, which starts from what auto has ranked.
+# Pairs that close a circle, known and left out when circles are looked for: the table of strategies
+# names its rows, which call its helpers; auto tries balance, which starts from what auto has ranked.
 cat >"$tmp/shim.known" <<'END'
 END
 cat >"$tmp/planner.known" <<'END'
-cli/command cli/command_list
-cli/command cli/command_map
-cli/command cli/command_plan
-cli/command cli/command_report
 strategies/strategy strategies/strategy_balance
 strategies/strategy strategies/strategy_direct
 strategies/strategy strategies/strategy_grid

@@ -145,21 +145,7 @@ static bool run_plan_file(const uint8_t *bytes, size_t n, uint64_t *random)
 const struct parser parser_plan_file = {"plan files",  30,   false, NULL, fill_plan_file,
                                         run_plan_file, false};
 
-/* --- reports. In place of command.c, which has a main: options are right here. */
-int cpl_command_wrong_option(int result, char **argv, const struct option *known)
-{
-    (void)result;
-    (void)argv;
-    (void)known;
-    return CPL_EXIT_USAGE;
-}
-
-int cpl_command_wrong_file(int argc, char **argv)
-{
-    (void)argc;
-    (void)argv;
-    return CPL_EXIT_USAGE;
-}
+/* --- reports */
 
 #define FIGURES "\"sends_avg\": 2.5, \"recvs_max\": 4, \"hops_max\": 3, \"volume_factor\": 2.12, "
 #define CELLS   "\"sends\": [3, 2], \"recvs\": [2, 3], \"cells\": [\"0:4 1:2\", \"1:7\"]"
