@@ -43,18 +43,12 @@ place keep
 cli
 END
 
-# Pairs that close a circle, known and left out when circles are looked for: the table of strategies
-# names its rows, which call its helpers; auto tries balance, which starts from what auto has ranked.
+# Pairs that close a circle, known and left out when circles are looked for: balance, a row of the table
+# of strategies, starts from what all rows come to, and auto tries it last.
 cat >"$tmp/shim.known" <<'END'
 END
 cat >"$tmp/planner.known" <<'END'
 strategies/strategy strategies/strategy_balance
-strategies/strategy strategies/strategy_direct
-strategies/strategy strategies/strategy_grid
-strategies/strategy strategies/strategy_node
-strategies/strategy strategies/strategy_node_grid
-strategies/strategy strategies/strategy_share
-strategies/strategy strategies/strategy_vpt
 strategies/strategy_rank strategies/strategy_balance
 END
 

@@ -1,10 +1,8 @@
-/* The table of strategies, their names, and planning by name (strategy.h). */
+/* The table of strategies, and their names (strategy.h). strategy_choice.c has what its rows use.
+ */
 #include "planner/strategy.h"
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct cpl_strategy *const table[] = {
@@ -34,47 +32,6 @@ static void list_names(char *text, size_t size)
         snprintf(text + used, size - used, "auto");
 }
 
-enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,
-                                        struct cpl_strategy_numbers *numbers,
-                                        struct cpl_error *error)
-{
-    if (text)
-        return cpl_fail(error, CPL_ERR_ARG, "strategy %s takes no parameter", strategy->name);
-    numbers->n = 0;
-    return CPL_OK;
-}
-
-void cpl_strategy_format_none(const struct cpl_strategy_numbers *numbers,
-                              char text[CPL_STRATEGY_TEXT])
-{
-    (void)numbers;
-    text[0] = 0;
-}
-
-void cpl_strategy_candidate_none(const struct cpl_strategy *strategy,
-                                 const struct cpl_strategy_input *input,
-                                 struct cpl_strategy_list *list)
-{
-    const struct cpl_strategy_numbers none = {0};
-    (void)input;
-    cpl_strategy_add(list, strategy, &none);
-}
-
-enum cpl_status cpl_strategy_parse_number(const struct cpl_strategy *strategy, const char *text,
-                                          int32_t low, int32_t high, int32_t *number,
-                                          struct cpl_error *error)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end || errno || value < low || value > high)
-        return cpl_fail(error, CPL_ERR_ARG,
-                        "strategy %s takes a whole number from %d to %d after ':', not '%s'",
-                        strategy->name, low, high, text);
-    *number = (int32_t)value;
-    return CPL_OK;
-}
-
 enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice *choice,
                                    struct cpl_error *error)
 {
@@ -99,70 +56,9 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
     return cpl_fail(error, CPL_ERR_ARG, "no strategy '%s'; there are %s", text, names);
 }
 
-void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL_STRATEGY_TEXT])
-{
-    char parameter[CPL_STRATEGY_TEXT] = "";
-    const struct cpl_strategy *s = choice->strategy;
-    if (s)
-        s->format(&choice->numbers, parameter);
-    snprintf(text, CPL_STRATEGY_TEXT, "%s%s%.*s", s ? s->name : "auto", parameter[0] ? ":" : "",
-             CPL_STRATEGY_TEXT - 12, parameter);
-}
-
-void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,
-                      const struct cpl_strategy_numbers *numbers)
-{
-    if (list->n < CPL_MAX_CANDIDATES)
-        list->choice[list->n++] = (struct cpl_strategy_choice){strategy, *numbers};
-}
-
 void cpl_strategy_candidates(const struct cpl_strategy_input *input, struct cpl_strategy_list *list)
 {
     list->n = 0;
     for (size_t k = 0; k < N_STRATEGIES; k++)
         table[k]->candidates(table[k], input, list);
-}
-
-enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
-                                  const struct cpl_routes *routes, double *us,
-                                  struct cpl_error *error)
-{
-    struct cpl_plan plan;
-    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
-    cpl_plan_free(&plan);
-    return status;
-}
-
-enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
-                                   const struct cpl_strategy_choice *choice,
-                                   struct cpl_routes *routes, struct cpl_error *error)
-{
-    struct cpl_strategy_input undivided = *input;
-    struct cpl_routes of_pairs;
-    if (!input->pattern->pairs || choice->strategy->searches)
-        return choice->strategy->route(input, &choice->numbers, routes, error);
-    undivided.pattern = input->pattern->pairs;
-    enum cpl_status status =
-        choice->strategy->route(&undivided, &choice->numbers, &of_pairs, error);
-    if (status)
-        return status;
-    status = cpl_routes_of_parts(input->pattern, &of_pairs, routes, error);
-    cpl_routes_free(&of_pairs);
-    return status;
-}
-
-enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
-                                  const struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                  struct cpl_error *error)
-{
-    struct cpl_routes routes;
-    enum cpl_status status = cpl_strategy_route(input, choice, &routes, error);
-    if (status)
-        return status;
-    status = cpl_plan_build(input->pattern, &routes, plan, error);
-    cpl_routes_free(&routes);
-    return status;
 }
