@@ -390,13 +390,15 @@ static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
         return CPL_LEFT_NOT;
     if (all[LATE] * LATE_SHARE > all[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
-    if (pays_by_reductions_only(p) && all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size) {
+    bool slower = cpl_context.settings.mode == CPL_MODE_AUTO &&
+                  cpl_pace_is_slower(times[SINCE], times[BEFORE]);
+    bool enough = all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size;
+    if (pays_by_reductions_only(p) && (enough || slower)) {
         p->plans.n_rode = p->plans.n_walked = 0;
         if (all[WALKED] > all[RODE])
             return CPL_LEFT_UNREDUCED;
     }
-    bool slower = cpl_pace_is_slower(times[SINCE], times[BEFORE]);
-    return slower && cpl_context.settings.mode == CPL_MODE_AUTO ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
+    return slower ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
 
 void cpl_pt2pt_review(struct cpl_comm_state *state)
