@@ -77,7 +77,10 @@ static bool is_named(MPI_Datatype type)
            combiner == MPI_COMBINER_NAMED;
 }
 
-/* A function of the user's may be another one the next time, under the same handle: it is not
+/* `all` takes sums and products as they are: their last bits may be others. Which of two zeros or
+ * of two equal ranks a minimum names is no matter of last bits: it is compared there, too.
+ *
+ * A function of the user's may be another one the next time, under the same handle: it is not
  * compared; and it may be freed before a nonblocking reduction is over. */
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
 {
@@ -88,7 +91,7 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
         return CPL_EMBED_REFUSED;
     if (!is_predefined(op))
         return all && blocking && is_commutative(op) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_REFUSED;
-    if (all || is_exact(op, type))
+    if (is_exact(op, type) || (all && (op == MPI_SUM || op == MPI_PROD)))
         return CPL_EMBED_ANY_ORDER;
     return cpl_embed_can_probe(type) ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
 }
