@@ -13,10 +13,10 @@
 #include "common.h"
 #include "planner/rank_plan.h"
 #include "planner/strategy.h"
-#include "shim/wait/collective.h"
-#include "shim/state/context.h"
-#include "shim/carry/executor.h"
 #include "shim/base/log.h"
+#include "shim/carry/executor.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -141,11 +141,10 @@ static int pack(void *context, int32_t k, unsigned char *to)
     return MPI_SUCCESS;
 }
 
-static int deliver(void *context, int32_t owner, int32_t part, const unsigned char *data,
-                   int64_t bytes)
+static int deliver(void *context, int32_t owner, const unsigned char *data, int64_t bytes)
 {
     (void)context;
-    memcpy(where(owner + part), data, (size_t)bytes);
+    memcpy(where(owner), data, (size_t)bytes);
     return MPI_SUCCESS;
 }
 

@@ -30,22 +30,6 @@ static void print_side(const char *name, const json_t *side)
         printf(" %11s\n", "-");
 }
 
-static void print_duplicates(const json_t *d)
-{
-    if (!d)
-        return;
-    printf(
-        "    duplicates: %lld bytes of a call need not travel, left out in %lld calls%s; in a "
-        "call %lld -> %lld bytes carried, %lld -> %lld forwarded; %lld elements were not equal\n",
-        (long long)cpl_report_integer(d, "bytes"), (long long)cpl_report_integer(d, "calls"),
-        json_is_true(json_object_get(d, "in_use")) ? "" : ", not any more",
-        (long long)cpl_report_integer(d, "carried_before"),
-        (long long)cpl_report_integer(d, "carried_after"),
-        (long long)cpl_report_integer(d, "forwarded_before"),
-        (long long)cpl_report_integer(d, "forwarded_after"),
-        (long long)cpl_report_integer(d, "broken"));
-}
-
 /* In which order the messages leave, and why. */
 static void print_order(const json_t *order)
 {
@@ -113,7 +97,6 @@ static void print_pattern(const json_t *p)
            "hops", "modelled us", "measured us");
     print_side("direct", json_object_get(p, "direct"));
     print_side("planned", json_object_get(p, "planned"));
-    print_duplicates(json_object_get(p, "duplicates"));
     if (json_object_get(p, "file"))
         printf("    pattern in %s: carpool plan --unit 1%s DIR/%s\n", cpl_report_text(p, "file"),
                cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));

@@ -278,24 +278,6 @@ static void fact(FILE *out, const char *name, const char *format, double value)
     put(out, "<td>", text, "</td></tr>\n");
 }
 
-/* Elements that several ranks get, and travel once. */
-static void show_duplicates(FILE *out, const json_t *d)
-{
-    if (!d)
-        return;
-    fact(out, "duplicates: bytes of a call that need not travel", "%.0f",
-         cpl_report_number(d, "bytes"));
-    fact(out, "calls in which they were left out", "%.0f", cpl_report_number(d, "calls"));
-    fact(out, "elements that were not equal, then, in all calls", "%.0f",
-         cpl_report_number(d, "broken"));
-    fact(out, "bytes in combined messages, a call, without leaving them out", "%.0f",
-         cpl_report_number(d, "carried_before"));
-    fact(out, "with leaving them out", "%.0f", cpl_report_number(d, "carried_after"));
-    fact(out, "bytes forwarded by intermediate ranks, a call, without", "%.0f",
-         cpl_report_number(d, "forwarded_before"));
-    fact(out, "with", "%.0f", cpl_report_number(d, "forwarded_after"));
-}
-
 static void facts(FILE *out, const json_t *p)
 {
     fputs("<table>\n", out);
@@ -317,7 +299,6 @@ static void facts(FILE *out, const json_t *p)
          cpl_report_number(p, "forwarded_bytes"));
     fact(out, "bytes carried, planned over direct", "%.2f",
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
-    show_duplicates(out, json_object_get(p, "duplicates"));
     fact(out, "combined messages that a message rides in, at most", "%.0f",
          cpl_report_number(json_object_get(p, "planned"), "hops_max"));
     bool was_kept = cpl_report_has_number(p, "made_ms");

@@ -24,13 +24,12 @@ cd "$tmp" || exit 2
 "$top_builddir/bench/generate" powerlaw --rows 600 --degree 8 >m.mtx || skip_all "no matrix"
 
 as_user= # a command that starts another one as another user
-duplicates=off # one plan for an exchange
 run() { # name of the report, option...; leaves out, err and $code
     report=$1
     shift
     # shellcheck disable=SC2086
     timeout -k 5 60 "$mpiexec" -n 4 -genv LD_PRELOAD "$yield" $as_user "$carpool" run --mode=force \
-        --ranks-per-node=2 --duplicates=$duplicates --report="$report" "$@" "$spmv" --form row --iterations 12 m.mtx >out 2>err </dev/null
+        --ranks-per-node=2 --report="$report" "$@" "$spmv" --form row --iterations 12 m.mtx >out 2>err </dev/null
     code=$?
 }
 same_result() { # description: no more than $2 warnings, with this text
@@ -74,15 +73,6 @@ same_result "another strategy"
 other=$(cd plans && find . -name 'plan-*' ! -name "$kept")
 check "has another file" test -f "plans/$other"
 none "and is planned" "$(grep made_ms other.json)"
-
-duplicates=always # then there is another plan, of parts
-for name in parts again; do
-    run $name.json --strategy=vpt:2 --plan-cache=shared
-    same_result "plans of parts, $name"
-done
-check "plans of parts: both are kept" test "$(find shared -type f | wc -l)" -eq 2
-check "plans of parts: read" grep -q made_ms again.json
-duplicates=off
 
 broken() { # description, text of the warning
     run found.json --strategy=balance --plan-cache=plans

@@ -39,8 +39,6 @@ awk 'BEGIN {
     printf "\"calls\": 120000, \"calls_planned\": 119000, \"strategy\": \"vpt:3+klr\","
     printf "\"considered\": \"vpt:3+klr\", \"messages\": 400000, \"bytes\": 123456789,"
     printf "\"straight_messages\": 12, \"straight_bytes\": 99999, \"forwarded_bytes\": 123456789012,"
-    printf "\"duplicates\": {\"in_use\": true, \"calls\": 119001, \"elements\": 70, \"bytes\": 560, \"broken\": 3,"
-    printf "\"carried_before\": 90001, \"carried_after\": 80002, \"forwarded_before\": 70003, \"forwarded_after\": 60004},"
     printf "\"order\": {\"in_use\": true, \"before\": {\"kind\": \"Neighbor_alltoall\", \"pattern\": \"cc\"},"
     printf "\"units\": {\"given\": 61, \"ordered\": 47, \"least\": 43, \"most\": 72},"
     printf "\"tried_us\": [305.25, 280.75], \"calls_ordered\": 118},"
@@ -78,8 +76,6 @@ lacks() { # description, extended regular expression
 check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks: 120000 calls" \
     "$tmp/text"
 check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
-check "text: duplicates" grep -Fq "560 bytes of a call need not travel, left out in 119001 calls; in a call 90001 -> 80002 bytes carried, 70003 -> 60004 forwarded; 3 elements" \
-    "$tmp/text"
 check "text: how often it was planned" grep -Fq "considered vpt:3+klr, planned 2 times in 512.30 ms;" "$tmp/text"
 check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc, messages leave first to ranks that send most then; both done after 47 sends instead of 61 (no order: below 43, above 72), measured 280.75 us instead of 305.25; so in 118 calls" \
     "$tmp/text"
@@ -107,7 +103,6 @@ has "a measured trial" ">171.3</text>"
 has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
-has "duplicates" '<td class="n">duplicates: bytes of a call that need not travel</td><td>560</td>'
 has "how often it was planned" '>times that it was planned, all together in that</td><td>2<'
 has "the order, with a link to what follows" 'What always follows is <a href="#e3">3. Neighbor_alltoall</a>: messages leave first to the ranks that send most then.'
 has "sends in the order of before" 'done both, in the order of before</td><td>61</td>'

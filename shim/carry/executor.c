@@ -475,7 +475,6 @@ static void deliver(struct run *run, int32_t e)
         int64_t bytes =
             x->segments.in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->segments.in_length[s];
         note_error(run, run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
-                                              x->plan.in_part[s],
                                               payload + x->segments.in_offset[s], bytes));
         n_delivered++;
         delivered += riding_bytes(x->segments.in_length[s]);

@@ -37,10 +37,9 @@ struct cpl_payloads {
     int64_t (*size)(void *context, int32_t k);
     /* Writes payload k to `to`, exactly size bytes. */
     int (*pack)(void *context, int32_t k, unsigned char *to);
-    /* A payload of rank owner has arrived, the part-th of its message for this rank where messages
-     * have parts, else 0: bytes at data, or CPL_STRAIGHT when the owner sends it straight. */
-    int (*deliver)(void *context, int32_t owner, int32_t part, const unsigned char *data,
-                   int64_t bytes);
+    /* A payload of rank owner has arrived: bytes at data, or CPL_STRAIGHT when the owner sends it
+     * straight. */
+    int (*deliver)(void *context, int32_t owner, const unsigned char *data, int64_t bytes);
 };
 
 /* An executor of a slice (rank_plan.h), whose words it takes over and frees. comm is the private

@@ -293,8 +293,6 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
         review(call, x);
     if (x->phase == CPL_PHASE_LEARNING)
         learn(call, state, x);
-    if (x->phase == CPL_PHASE_PLANNED)
-        cpl_neighbor_share(call, state, x);
     cpl_neighbor_order(state, x);
     bool carried = cpl_neighbor_take_turn(state, x);
     if (!carried && cpl_neighbor_pass_untimed(x))

@@ -33,7 +33,7 @@ bool cpl_exchange_begin(struct cpl_comm_state *state)
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {
-    int64_t bytes = x->plans.forwarded_dropped + x->sharing.after.forwarded;
+    int64_t bytes = 0;
     for (int k = 0; k < CPL_MAX_PLANS; k++)
         bytes += x->plans.executors[k] ? cpl_executor_work(x->plans.executors[k]).forwarded : 0;
     return bytes;
@@ -81,9 +81,6 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
                                          : x->plans.summary[0].direct.modelled_us;
         memcpy(r->trials.tried[k], k > 0 ? x->plans.summary[k - 1].strategy : direct,
                sizeof direct);
-        if (k == 2 && x->sharing.executor)
-            snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%.70s, duplicates once",
-                     x->plans.summary[k - 1].strategy);
     }
 }
 
@@ -91,19 +88,7 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
  * reductions, the sum of bytes.
  */
 enum { MOST_DIRECT, MOST_PLANNED, MOST_SENDS, N_MOST };
-enum {
-    SUM_FORWARDED,
-    SUM_SAVED,
-    SUM_ELEMENTS,
-    SUM_BROKEN,
-    SUM_CARRIED_BEFORE,
-    SUM_CARRIED_AFTER,
-    SUM_FORWARDED_BEFORE,
-    SUM_FORWARDED_AFTER,
-    SUM_SEGMENTS,
-    SUM_LATE,
-    N_SUMS
-};
+enum { SUM_FORWARDED, SUM_SEGMENTS, SUM_LATE, N_SUMS };
 
 struct figures {
     double most[N_MOST];
@@ -112,51 +97,13 @@ struct figures {
 
 static struct figures own_figures(const struct cpl_exchange *x)
 {
-    const struct cpl_sharing *s = &x->sharing;
     struct figures own = {.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
                                    [MOST_PLANNED] = cpl_samples_median(&x->planned),
                                    [MOST_SENDS] = (double)x->embedding.sends}};
     own.sums[SUM_FORWARDED] = forwarded_bytes(x);
     own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
     own.sums[SUM_LATE] = x->embedding.late;
-    if (s->n_shared == 0 || !x->plans.executors[0])
-        return own;
-    struct cpl_executor_work before = cpl_executor_work(x->plans.executors[0]);
-    struct cpl_executor_work after = cpl_neighbor_share_work(x);
-    own.sums[SUM_SAVED] = s->saved;
-    own.sums[SUM_ELEMENTS] = s->n_elements;
-    own.sums[SUM_BROKEN] = s->n_broken;
-    own.sums[SUM_CARRIED_BEFORE] = before.carried;
-    own.sums[SUM_CARRIED_AFTER] = after.carried;
-    own.sums[SUM_FORWARDED_BEFORE] = before.forwarded;
-    own.sums[SUM_FORWARDED_AFTER] = after.forwarded;
     return own;
-}
-
-/* Bytes of a call; 0 when there was none. */
-static int64_t per_call(int64_t bytes, int64_t calls)
-{
-    return calls > 0 ? bytes / calls : 0;
-}
-
-/* What became of learned duplicates. */
-static void tell_duplicates(const struct cpl_exchange *x, const int64_t *sums, struct cpl_record *r)
-{
-    struct cpl_record_duplicates *d = &r->duplicates;
-    d->tried = x->sharing.n_shared;
-    if (d->tried == 0 || !x->plans.executors[0])
-        return;
-    int64_t calls = cpl_neighbor_share_work(x).exchanges;
-    int64_t calls_before = cpl_executor_work(x->plans.executors[0]).exchanges;
-    d->in_use = x->sharing.executor && x->plans.trial.chosen == 2;
-    d->calls = calls;
-    d->saved = sums[SUM_SAVED];
-    d->elements = sums[SUM_ELEMENTS];
-    d->broken = sums[SUM_BROKEN];
-    d->carried_before = per_call(sums[SUM_CARRIED_BEFORE], calls_before);
-    d->carried_after = per_call(sums[SUM_CARRIED_AFTER], calls);
-    d->forwarded_before = per_call(sums[SUM_FORWARDED_BEFORE], calls_before);
-    d->forwarded_after = per_call(sums[SUM_FORWARDED_AFTER], calls);
 }
 
 /* What became of an order of its messages. */
@@ -208,7 +155,6 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
     r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
     tell_embedding(&x->embedding, figures, &r);
-    tell_duplicates(x, figures->sums, &r);
     tell_order(&x->order, &r.order);
     cpl_report_add(&r);
 }

@@ -9,7 +9,6 @@
 #include "shim/carry/executor.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_order.h"
-#include "shim/exchange/neighbor_share.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/state/adjacency.h"
@@ -69,7 +68,6 @@ struct cpl_exchange_plans {
     struct cpl_executor *executors[CPL_MAX_PLANS]; /* in phase PLANNED: of the plans decided on */
     struct cpl_executor *executor;                 /* the one that carries the call at hand */
     struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
-    int64_t forwarded_dropped; /* bytes, by executors that gave way to another */
 };
 
 /* How this rank's neighbours take part, set when planned. */
@@ -109,8 +107,7 @@ struct cpl_exchange {
     struct cpl_samples direct;             /* this rank's calls that MPI carried */
     struct cpl_samples planned;
     struct cpl_exchange_plans plans;
-    struct cpl_sharing sharing; /* learned duplicates */
-    struct cpl_order order;     /* of its messages */
+    struct cpl_order order; /* of its messages */
     struct cpl_exchange_ends ends;
     struct cpl_neighbor_data data; /* of the blocking call at hand */
     struct cpl_exchange_started nonblocking;

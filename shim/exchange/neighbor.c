@@ -107,8 +107,6 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     cpl_neighbor_enter(exchange);
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);
-    if (exchange->phase == CPL_PHASE_PLANNED)
-        cpl_neighbor_share(call, state, exchange);
     cpl_neighbor_order(state, exchange);
     bool carried = cpl_neighbor_take_turn(state, exchange);
     if (!carried && cpl_neighbor_pass_untimed(exchange))

@@ -12,35 +12,6 @@ void cpl_neighbor_order_free(struct cpl_order *order)
     order->made = false;
 }
 
-void cpl_neighbor_share_free_parts(struct cpl_sharing *s)
-{
-    cpl_parts_free(&s->parts);
-    for (int32_t m = 0; m < s->n_in; m++) {
-        if (s->words)
-            free(s->words[m]);
-        if (s->scratch)
-            free(s->scratch[m].data);
-    }
-    free(s->words);
-    free(s->divided);
-    free(s->scratch);
-    s->words = NULL;
-    s->divided = NULL;
-    s->scratch = NULL;
-    s->n_in = 0;
-}
-
-void cpl_neighbor_share_free(struct cpl_sharing *s)
-{
-    cpl_neighbor_share_free_parts(s);
-    cpl_duplicates_free(s->duplicates);
-    free(s->pieces);
-    s->duplicates = NULL;
-    s->pieces = NULL;
-    s->executor = NULL;
-    s->active = false;
-}
-
 static void *zeroed(int n, size_t size)
 {
     return calloc((size_t)n + 1, size);
@@ -64,7 +35,6 @@ void cpl_exchange_release(struct cpl_exchange *x)
         cpl_executor_destroy(x->plans.executors[k]);
         x->plans.executors[k] = NULL;
     }
-    cpl_neighbor_share_free(&x->sharing);
     cpl_neighbor_order_free(&x->order);
     free(x->ends.out_straight);
     free(x->ends.in_straight);

@@ -148,7 +148,6 @@ bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_
         return false;
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
     cpl_trial_begin(&x->plans.trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
-    cpl_neighbor_share_begin(x);
     return cpl_agree_all(state->private_comm, made);
 }
 

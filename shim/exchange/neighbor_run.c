@@ -155,10 +155,8 @@ static int unpack_parts(const struct cpl_neighbor_ride *ride, int first, int n_p
     return result;
 }
 
-static int deliver_payload(void *context, int32_t owner, int32_t part, const unsigned char *data,
-                           int64_t bytes)
+static int deliver_payload(void *context, int32_t owner, const unsigned char *data, int64_t bytes)
 {
-    (void)part; /* messages are whole */
     const struct cpl_neighbor_ride *ride = context;
     const struct cpl_neighbors *in = &ride->x->adjacency->in;
     int m = find_message(in, owner);
@@ -192,87 +190,9 @@ static int finish_straight(const struct cpl_neighbor_ride *ride)
                        data->statuses, data->n_requests);
 }
 
-/* --- parts: what several destinations get alike travels once (neighbor_share.h) ------------- */
-
-static int64_t part_size(void *context, int32_t k)
-{
-    const struct cpl_neighbor_ride *ride = context;
-    const struct cpl_parts *parts = &ride->x->sharing.parts;
-    return parts->part[parts->row_part[k]].bytes;
-}
-
-static int pack_part(void *context, int32_t k, unsigned char *to)
-{
-    const struct cpl_neighbor_ride *ride = context;
-    const struct cpl_sharing *s = &ride->x->sharing;
-    return cpl_parts_pack(&s->parts, s->parts.row_part[k], s->pieces, to, pack_payload, context);
-}
-
-/* Elements of in-message m whose places are not simply in memory: when all parts have come, they
- * are unpacked. */
-static int collect_part(const struct cpl_neighbor_ride *ride, int m, int32_t part,
-                        const unsigned char *data, int64_t bytes, const struct cpl_span *span)
-{
-    const struct cpl_divided *divided = &ride->x->sharing.divided[m];
-    struct cpl_scratch *scratch = &ride->x->sharing.scratch[m];
-    if (!scratch->data)
-        scratch->data = calloc((size_t)divided->bytes + 1, 1);
-    if (!scratch->data)
-        return MPI_ERR_NO_MEM;
-    cpl_divided_scatter(divided, part, data, bytes, scratch->data);
-    if (++scratch->n_arrived < divided->n_rows)
-        return MPI_SUCCESS;
-    scratch->n_arrived = 0;
-    return cpl_span_unpack(span, scratch->data, divided->bytes);
-}
-
-static int place_part(const struct cpl_neighbor_ride *ride, int m, int32_t part,
-                      const unsigned char *data, int64_t bytes)
-{
-    const struct cpl_divided *divided = &ride->x->sharing.divided[m];
-    const struct cpl_span *span =
-        &ride->data->in_span[ride->x->ends.in_part[ride->x->adjacency->in.first_part[m]]];
-    if (divided->bytes < 0) /* an empty message */
-        return MPI_SUCCESS;
-    if (!span->type.dense || cpl_span_bytes(span) < divided->bytes)
-        return collect_part(ride, m, part, data, bytes, span);
-    cpl_divided_scatter(divided, part, data, bytes, (unsigned char *)span->address);
-    return MPI_SUCCESS;
-}
-
-static int deliver_part(void *context, int32_t owner, int32_t part, const unsigned char *data,
-                        int64_t bytes)
-{
-    const struct cpl_neighbor_ride *ride = context;
-    int m = find_message(&ride->x->adjacency->in, owner);
-    const unsigned char *whole;
-    int64_t n;
-    enum cpl_row_kind kind =
-        bytes == CPL_STRAIGHT
-            ? CPL_ROW_DAMAGED
-            : cpl_divided_read(&ride->x->sharing.divided[m], part, data, bytes, &whole, &n);
-    switch (kind) {
-    case CPL_ROW_ELEMENTS:
-        return place_part(ride, m, part, data, bytes);
-    case CPL_ROW_WHOLE:
-        return deliver_payload(context, owner, 0, whole, n);
-    case CPL_ROW_STRAIGHT:
-        return receive_straight(ride, m);
-    case CPL_ROW_NOTHING:
-        return MPI_SUCCESS;
-    default:
-        cpl_log(CPL_LOG_ERROR, "execute", "a part of a message of rank %d is damaged", owner);
-        return MPI_ERR_INTERN;
-    }
-}
-
-/* How the executor gets at the data; compares the copies where parts are carried. */
+/* How the executor gets at the data. */
 static struct cpl_payloads payloads_of(struct cpl_neighbor_ride *ride)
 {
-    if (ride->executor == ride->x->sharing.executor) {
-        cpl_neighbor_share_prepare(ride->x, ride->data);
-        return (struct cpl_payloads){ride, part_size, pack_part, deliver_part};
-    }
     return (struct cpl_payloads){ride, payload_size, pack_payload, deliver_payload};
 }
 

@@ -21,8 +21,7 @@ void cpl_quiet_settle(struct cpl_exchange *x)
 /* Calls of x at which all that is done is to leave them to MPI. */
 static int64_t count_quiet(const struct cpl_exchange *x)
 {
-    if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->plans.trial) > 0 ||
-        x->sharing.active)
+    if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->plans.trial) > 0)
         return 0;
     int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
     n = least(n, cpl_neighbor_order_quiet(x));

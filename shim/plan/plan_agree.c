@@ -125,8 +125,6 @@ static bool gather(MPI_Comm comm, const struct cpl_agree_input *input, struct de
         words[CPL_MESSAGE_DST] = input->dst[m];
         words[CPL_MESSAGE_BYTES] = input->bytes[m];
         words[CPL_MESSAGE_CLASS] = input->same_payload ? 0 : -1;
-        if (input->payload_class)
-            words[CPL_MESSAGE_CLASS] = input->payload_class[m];
     }
     cpl_collective_Gather(header, HEADER_WORDS, MPI_INT64_T, desk->headers, HEADER_WORDS,
                           MPI_INT64_T, desk->root, comm);

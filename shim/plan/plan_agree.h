@@ -18,11 +18,9 @@
 /* What one rank puts in. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
-    int n_messages; /* messages to be planned, to different ranks, or their parts */
+    int n_messages; /* messages to be planned, to different ranks */
     const int *dst; /* ascending */
     const int64_t *bytes;
-    const int32_t
-        *payload_class; /* NULL, or of parts (planner/pattern.h): ascending for one rank */
     int64_t n_straight; /* further messages, above the size limit, and their bytes */
     int64_t straight_bytes;
     enum cpl_embed_verdict reduced; /* of the reductions that mostly come next on this rank, in

@@ -38,8 +38,6 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.reductions.late += record->reductions.late;
         node->record.reductions.calls += record->reductions.calls;
         node->record.order.calls += record->order.calls;
-        node->record.duplicates.calls += record->duplicates.calls;
-        node->record.duplicates.broken += record->duplicates.broken;
         return;
     }
     node = malloc(sizeof *node);

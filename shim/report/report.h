@@ -16,18 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Learned duplicates of an exchange; bytes of a call are of all ranks, averages. */
-struct cpl_record_duplicates {
-    int32_t tried;    /* plans that were made with them; 0: the rest is not filled */
-    int32_t in_use;   /* at the end */
-    int64_t calls;    /* that were carried so */
-    int64_t elements; /* copies not counted */
-    int64_t saved;    /* bytes of the copies that need not travel, in a call */
-    int64_t broken;   /* elements that were not equal, in all calls */
-    int64_t carried_before, carried_after; /* bytes in combined messages, in a call */
-    int64_t forwarded_before, forwarded_after;
-};
-
 /* An exchange that another one always follows: in which order its messages leave. */
 struct cpl_record_order {
     int32_t found;  /* a better order than before; 0: the rest is not filled */
@@ -72,7 +60,6 @@ struct cpl_record {
     double direct_seconds; /* calls times the median call of the slowest rank */
     double planned_seconds;
     int64_t forwarded_bytes; /* by all ranks, in all calls */
-    struct cpl_record_duplicates duplicates;
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
     int32_t reason;    /* enum cpl_left_alone */

@@ -117,16 +117,6 @@ static json_t *tried_json(const struct cpl_record *r)
     return list;
 }
 
-static json_t *duplicates_json(const struct cpl_record_duplicates *d)
-{
-    return json_pack("{s:b s:I s:I s:I s:I s:I s:I s:I s:I}", "in_use", d->in_use, "calls",
-                     (json_int_t)d->calls, "elements", (json_int_t)d->elements, "bytes",
-                     (json_int_t)d->saved, "broken", (json_int_t)d->broken, "carried_before",
-                     (json_int_t)d->carried_before, "carried_after", (json_int_t)d->carried_after,
-                     "forwarded_before", (json_int_t)d->forwarded_before, "forwarded_after",
-                     (json_int_t)d->forwarded_after);
-}
-
 /* The name of the exchange that follows. */
 static json_t *next_json(const struct cpl_record_order *r)
 {
@@ -186,8 +176,6 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
         json_object_set_new(o, "trial_calls", json_integer(r->trials.calls));
         json_object_set_new(o, "tried", tried_json(r));
     }
-    if (r->duplicates.tried > 0)
-        json_object_set_new(o, "duplicates", duplicates_json(&r->duplicates));
     add_picture(o, picture);
 }
 

@@ -191,8 +191,7 @@ void free_graphs(struct run *run)
     }
 }
 
-/* What a call moves: counts of doubles by edge, where they lie, and the data. Elements that go to
- * several neighbours have the same values, so that there are duplicates to find. */
+/* What a call moves: counts of doubles by edge, where they lie, and the data. */
 struct traffic {
     int *counts; /* n_out send counts and displacements, n_in receive counts and displacements */
     int *send_displs, *recv_counts, *recv_displs;

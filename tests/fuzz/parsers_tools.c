@@ -167,9 +167,7 @@ static const char *const report_seeds[] = {
     "}, \"planned\": {\"sends_max\": 2, " FIGURES "\"modelled_us\": 81.2," CELLS "}}]}",
     "{\"ranks\": 4, \"nodes\": [{\"host\": \"<a>\", \"ranks\": \"0-3\"}], \"patterns\": ["
     "{\"kind\": \"Neighbor_alltoall\", \"world\": true, \"calls\": 7, \"pattern\": \"aa\","
-    "\"duplicates\": {\"in_use\": true, \"calls\": 119, \"bytes\": 560, \"broken\": 3,"
-    "\"carried_before\": 91, \"carried_after\": 82, \"forwarded_before\": 73,"
-    "\"forwarded_after\": 64}, \"order\": {\"in_use\": true, \"before\": {\"kind\": \"pt2pt\","
+    "\"order\": {\"in_use\": true, \"before\": {\"kind\": \"pt2pt\","
     "\"tag\": 4, \"pattern\": \"cc\"}, \"units\": {\"given\": 61, \"ordered\": 47, \"least\": 43,"
     "\"most\": 72}, \"tried_us\": [305.25, 280.75], \"calls_ordered\": 118}},"
     "{\"kind\": \"<script>\\\"&\", \"ranks\": 3, \"calls\": 2, \"left_alone\": \"a & b < c\"},"

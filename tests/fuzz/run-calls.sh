@@ -55,13 +55,12 @@ settle() { # number: what the run's settings are
     mode=$(pick "$1" force auto force force profile force force auto force off)
     strategy=$(pick $(($1 / 2)) vpt:2 direct share node vpt:3 balance auto)
     embed=$(pick "$1" exact off exact all exact)
-    duplicates=$(pick $(($1 / 3)) auto always off)
     hold=$(pick "$1" 500 0 500 2000)
     learn=$(pick "$1" 1 3 1)
     # all: floating-point sums may then be added up in another order than MPI's
     [ "$embed" != all ] || embed=exact
     settings="-genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY $strategy -genv CARPOOL_EMBED $embed"
-    settings="$settings -genv CARPOOL_DUPLICATES $duplicates -genv CARPOOL_HOLD $hold"
+    settings="$settings -genv CARPOOL_HOLD $hold"
     settings="$settings -genv CARPOOL_LEARN $learn"
 }
 

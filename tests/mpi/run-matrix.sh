@@ -31,7 +31,6 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 n_tests=0
 n_failed=0
-must_share=no # duplicates must have been left out
 
 diagnose() { # text files: their first lines as comments
     sed 5q "$@" 2>/dev/null | cut -c 1-200 | sed 's/^/#   /'
@@ -88,14 +87,6 @@ was_rerouted() {
         END { exit !found }' "$tmp/report.json" 2>/dev/null
 }
 
-# Duplicates were left out in some calls; "calls" follows "duplicates".
-was_shared() {
-    awk -F '[:,]' '
-        /"duplicates"/ { inside = 1 }
-        inside && /"calls"/ { found = found || $2 + 0 > 0; inside = 0 }
-        END { exit !found }' "$tmp/report.json" 2>/dev/null
-}
-
 # Messages of an exchange left in the order of what their receivers send in the next one.
 was_ordered() {
     awk '
@@ -139,9 +130,6 @@ judge() { # description, strategy, whether calls must have been planned, whether
     fi
     if [ "$4" = yes ] && ! was_rerouted; then
         why="${why:+$why, }no point-to-point exchange was rerouted"
-    fi
-    if [ "$must_share" = yes ] && ! was_shared; then
-        why="${why:+$why, }no duplicates were left out"
     fi
     case $flags in *embedded*)
         if [ "$3$4" != nono ] && ! was_embedded; then
@@ -207,22 +195,17 @@ under_strategy() { # strategy
     fi
     mode=force
     case $flags in *auto*) mode=auto ;; esac
-    duplicates=auto
-    case $flags in *shared*) duplicates=always ;; esac
     reorder=off
     case $flags in *reordered*) reorder=auto ;; esac
     run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
-        -genv CARPOOL_RANKS_PER_NODE 3 -genv CARPOOL_DUPLICATES $duplicates \
+        -genv CARPOOL_RANKS_PER_NODE 3 \
         -genv CARPOOL_REORDER $reorder -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
     case $flags in *planned*) may_warn "$1" || must_plan=yes ;; esac
     must_reroute=no # two ranks have one destination each: nothing to combine
     case $flags in *rerouted*) may_warn "$1" || [ "$n" -lt 3 ] || must_reroute=yes ;; esac
-    must_share=no
-    case $flags in *shared*) may_warn "$1" || [ "$n" -lt 3 ] || must_share=yes ;; esac
     judge "$what, $1" "$1" $must_plan $must_reroute
-    must_share=no
 }
 
 # Auto mode: what is tried, and that a plan slowed down by a delay is given up.
