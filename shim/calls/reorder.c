@@ -6,11 +6,11 @@
  */
 #include "shim/calls/reorder.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
 
 #include "planner/pattern.h"
 #include "planner/place.h"
 #include "shim/base/log.h"
-#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -24,29 +24,22 @@
 #pragma weak MPI_UNWEIGHTED
 #pragma weak MPI_WEIGHTS_EMPTY
 
-/* What one rank hands in: edges (source, destination, weight). */
+struct edge {
+    int32_t source, dest;
+    int64_t weight;
+};
+
+/* What one rank hands in. */
 struct edges {
     bool able; /* false: not known, or the call's arguments are wrong; then MPI gets the call */
     int n;
-    int64_t *edge; /* EDGE_WORDS for each */
+    struct edge *edge;
 };
-
-enum { EDGE_SOURCE, EDGE_DEST, EDGE_WEIGHT, EDGE_WORDS };
-enum { HEADER_EDGES, HEADER_NODE, HEADER_WORLD_RANK, HEADER_WORDS };
 
 /* A Cartesian grid, for whose pieces a placement may be made; no dimensions: another graph. */
 struct grid {
     int n_dims;
     const int *dims;
-};
-
-/* What the rank that maps holds; the others have only place. */
-struct map_desk {
-    int root, rank, n_ranks;
-    int64_t *headers;
-    int64_t *edges;
-    int *counts, *displs;
-    int32_t *place; /* after a flag: the process that plays each rank; on all ranks */
 };
 
 /* Whether ranks are placed; else they are mapped at most for the report. */
@@ -70,9 +63,9 @@ static bool may_map(MPI_Comm comm)
 static struct edges make_edges(int64_t n)
 {
     struct edges edges = {.able = false};
-    if (n > INT_MAX / EDGE_WORDS)
+    if (n > INT_MAX)
         return edges;
-    edges.edge = calloc((size_t)n * EDGE_WORDS + 1, sizeof *edges.edge);
+    edges.edge = calloc((size_t)n + 1, sizeof *edges.edge);
     edges.able = edges.edge;
     return edges;
 }
@@ -84,80 +77,20 @@ static void add_edge(struct edges *edges, int size, int source, int dest, int we
         edges->able = false;
         return;
     }
-    int64_t *edge = edges->edge + (size_t)edges->n++ * EDGE_WORDS;
-    edge[EDGE_SOURCE] = source;
-    edge[EDGE_DEST] = dest;
-    edge[EDGE_WEIGHT] = weight;
+    edges->edge[edges->n++] = (struct edge){source, dest, weight};
 }
 
-static bool open_desk(struct map_desk *desk)
-{
-    size_t n = (size_t)desk->n_ranks;
-    desk->place = calloc(n + 1, sizeof *desk->place);
-    if (desk->rank != desk->root)
-        return desk->place;
-    desk->headers = calloc(n, HEADER_WORDS * sizeof *desk->headers);
-    desk->counts = calloc(n, sizeof *desk->counts);
-    desk->displs = calloc(n, sizeof *desk->displs);
-    return desk->place && desk->headers && desk->counts && desk->displs;
-}
-
-static void close_desk(struct map_desk *desk)
-{
-    free(desk->headers);
-    free(desk->edges);
-    free(desk->counts);
-    free(desk->displs);
-    free(desk->place);
-}
-
-/* The machine of the ranks, from their headers. */
-static bool make_machine(const struct map_desk *desk, struct cpl_machine *machine)
-{
-    size_t n = (size_t)desk->n_ranks;
-    int64_t *node = calloc(n, sizeof *node);
-    int32_t *world_rank = calloc(n, sizeof *world_rank);
-    struct cpl_error error;
-    bool done = node && world_rank;
-    for (size_t i = 0; i < n && done; i++) {
-        node[i] = desk->headers[i * HEADER_WORDS + HEADER_NODE];
-        world_rank[i] = (int32_t)desk->headers[i * HEADER_WORDS + HEADER_WORLD_RANK];
-    }
-    done = done && !cpl_plan_root_machine(desk->n_ranks, node, world_rank, machine, &error);
-    free(node);
-    free(world_rank);
-    return done;
-}
-
-/* Makes room for everybody's edges. */
-static bool expect_edges(struct map_desk *desk)
-{
-    int64_t total = 0;
-    for (int i = 0; i < desk->n_ranks; i++) {
-        int64_t n = desk->headers[(size_t)i * HEADER_WORDS + HEADER_EDGES] * EDGE_WORDS;
-        desk->displs[i] = (int)total;
-        desk->counts[i] = (int)n;
-        total += n;
-        if (total > INT_MAX)
-            return false;
-    }
-    desk->edges = calloc((size_t)total + 1, sizeof *desk->edges);
-    return desk->edges;
-}
-
-static enum cpl_status build_pattern(const struct map_desk *desk, struct cpl_pattern *pattern,
+static enum cpl_status build_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
                                      struct cpl_error *error)
 {
-    int last = desk->n_ranks - 1;
-    int64_t n = ((int64_t)desk->displs[last] + desk->counts[last]) / EDGE_WORDS;
+    const struct edge *edges = desk->records;
+    int64_t n = desk->first[desk->n_ranks];
     struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
     if (!entries)
         return cpl_fail_memory(error, "the graph");
-    for (int64_t e = 0; e < n; e++) {
-        const int64_t *edge = desk->edges + e * EDGE_WORDS;
-        entries[e] = (struct cpl_pattern_entry){(int32_t)edge[EDGE_SOURCE],
-                                                (int32_t)edge[EDGE_DEST], edge[EDGE_WEIGHT], -1};
-    }
+    for (int64_t e = 0; e < n; e++)
+        entries[e] =
+            (struct cpl_pattern_entry){edges[e].source, edges[e].dest, edges[e].weight, -1};
     enum cpl_status status = cpl_pattern_build(desk->n_ranks, entries, n, pattern, error);
     free(entries);
     return status;
@@ -193,15 +126,15 @@ static void note_gain(const struct cpl_place_gain *gain)
 }
 
 /* The root maps. Returns whether the ranks are to be placed anew. */
-static bool map_ranks(struct map_desk *desk, const struct grid *grid,
-                      const struct cpl_machine *machine)
+static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
+                      const struct cpl_machine *machine, int32_t *place)
 {
     struct cpl_pattern pattern;
     struct cpl_place_gain gain = {.changed = false};
     struct cpl_error error;
     enum cpl_status status = build_pattern(desk, &pattern, &error);
     if (!status) {
-        status = place_pattern(&pattern, machine, grid, desk->place + 1, &gain, &error);
+        status = place_pattern(&pattern, machine, grid, place, &gain, &error);
         cpl_pattern_free(&pattern);
     }
     if (status)
@@ -218,32 +151,37 @@ static bool map_ranks(struct map_desk *desk, const struct grid *grid,
     return !status && gain.changed && places();
 }
 
-/* Gathers the edges, maps, and spreads what came of it: on success desk->place + 1 is a placement.
- * Collective over comm; the same result on all ranks. */
-static bool find_places(MPI_Comm comm, const struct edges *edges, const struct grid *grid,
-                        struct map_desk *desk)
+/* Hands in the seats, and where they are not all alike the edges; maps, and spreads what came of
+ * it: on success place is a placement. Collective; the same result on all ranks. */
+static bool find_places(struct cpl_desk *desk, const struct edges *edges, const struct grid *grid,
+                        int32_t *place)
 {
-    int64_t header[HEADER_WORDS] = {edges->n, cpl_agree_node(comm), cpl_context.rank};
+    const struct cpl_seat seat = cpl_agree_seat(desk->comm);
     struct cpl_machine machine;
-    bool at_root = desk->rank == desk->root, has_machine = false;
-    cpl_collective_Gather(header, HEADER_WORDS, MPI_INT64_T, desk->headers, HEADER_WORDS,
-                          MPI_INT64_T, desk->root, comm);
+    struct cpl_error error;
+    bool has_machine = false;
     int worthwhile = 0;
-    if (at_root) {
-        has_machine = make_machine(desk, &machine);
-        worthwhile = has_machine && !cpl_place_is_even(&machine) && expect_edges(desk);
-    }
-    cpl_collective_Bcast(&worthwhile, 1, MPI_INT, desk->root, comm);
-    if (worthwhile) {
-        cpl_collective_Gatherv(edges->edge, edges->n * EDGE_WORDS, MPI_INT64_T, desk->edges,
-                               desk->counts, desk->displs, MPI_INT64_T, desk->root, comm);
-        if (at_root)
-            desk->place[0] = map_ranks(desk, grid, &machine);
-        cpl_collective_Bcast(desk->place, desk->n_ranks + 1, MPI_INT32_T, desk->root, comm);
+    if (!cpl_desk_hand_in(desk, &(struct cpl_handed_in){.able = edges->able && place,
+                                                        .header = &seat,
+                                                        .header_bytes = sizeof seat}))
+        return false;
+    if (cpl_desk_is_root(desk))
+        has_machine =
+            !cpl_plan_root_machine(desk->n_ranks, desk->headers, sizeof seat, &machine, &error);
+    worthwhile = has_machine && !cpl_place_is_even(&machine);
+    cpl_desk_answer(desk, &worthwhile, sizeof worthwhile);
+    const struct cpl_handed_in handed = {
+        .able = true, .records = edges->edge, .n = edges->n, .record_bytes = sizeof *edges->edge};
+    if (worthwhile && cpl_desk_hand_in(desk, &handed)) {
+        worthwhile = cpl_desk_is_root(desk) && map_ranks(desk, grid, &machine, place);
+        cpl_desk_answer(desk, &worthwhile, sizeof worthwhile);
+        cpl_desk_answer(desk, place, (size_t)desk->n_ranks * sizeof *place);
+    } else {
+        worthwhile = 0;
     }
     if (has_machine)
         cpl_machine_free(&machine);
-    return worthwhile && desk->place[0];
+    return worthwhile;
 }
 
 /* The communicator of the same processes with its ranks placed, and whose rank this process plays;
@@ -257,20 +195,19 @@ struct placed {
 static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *grid,
                         struct placed *placed)
 {
-    struct map_desk desk = {.root = 0};
+    struct cpl_desk desk;
     MPI_Errhandler handler;
     bool done = false;
-    PMPI_Comm_rank(comm, &desk.rank);
-    PMPI_Comm_size(comm, &desk.n_ranks);
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
     /* What fails here is not the program's to know: MPI gets the call then. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    desk.root = cpl_agree_root(comm, desk.rank);
-    if (cpl_agree_all(comm, open_desk(&desk) && edges->able) &&
-        find_places(comm, edges, grid, &desk)) {
-        const int32_t *place = desk.place + 1;
+    cpl_desk_open(&desk, comm, cpl_agree_root(comm, rank));
+    int32_t *place = calloc((size_t)desk.n_ranks, sizeof *place);
+    if (find_places(&desk, edges, grid, place)) {
         for (int r = 0; r < desk.n_ranks; r++)
-            if (place[r] == desk.rank)
+            if (place[r] == rank)
                 placed->rank = r;
         for (int r = 0; r < desk.n_ranks; r++)
             if (place[r] == placed->rank)
@@ -281,7 +218,8 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *g
     if (done)
         PMPI_Comm_set_errhandler(placed->comm, handler);
     PMPI_Errhandler_free(&handler);
-    close_desk(&desk);
+    cpl_desk_close(&desk);
+    free(place);
     free(edges->edge);
     return done;
 }

@@ -1,6 +1,7 @@
 /* Deciding what becomes of an allgather (allgather.h); allgather_run.c carries it. */
 #include "shim/exchange/allgather.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
 #include "shim/state/hooks.h"
 
 #include "planner/place.h"
@@ -39,9 +40,6 @@ static bool begin(struct cpl_comm_state *state)
 
 /* ---- the ranks agree ---- */
 
-/* What each rank tells the one that plans. */
-enum { HEADER_NODE, HEADER_WORLD_RANK, HEADER_WORDS };
-
 static bool allocate(struct cpl_allgather *a, int size)
 {
     size_t n = (size_t)size;
@@ -69,17 +67,13 @@ static void release(struct cpl_allgather *a)
 }
 
 /* On the rank that plans. */
-static void plan_at_root(struct cpl_allgather *a, int32_t n_ranks, const int64_t *headers,
-                         int64_t *node, int32_t *world_rank)
+static void plan_at_root(struct cpl_allgather *a, const struct cpl_desk *desk)
 {
     struct cpl_machine machine;
     struct cpl_error error;
     double start = PMPI_Wtime();
-    for (int32_t i = 0; i < n_ranks; i++) {
-        node[i] = headers[i * HEADER_WORDS + HEADER_NODE];
-        world_rank[i] = (int32_t)headers[i * HEADER_WORDS + HEADER_WORLD_RANK];
-    }
-    enum cpl_status status = cpl_plan_root_machine(n_ranks, node, world_rank, &machine, &error);
+    enum cpl_status status = cpl_plan_root_machine(desk->n_ranks, desk->headers,
+                                                   sizeof(struct cpl_seat), &machine, &error);
     if (!status) {
         bool even = cpl_place_is_even(&machine) && !machine.distance_us;
         status = cpl_allgather_plan(&machine, a->rank_at, a->plan.model, &error);
@@ -93,34 +87,23 @@ static void plan_at_root(struct cpl_allgather *a, int32_t n_ranks, const int64_t
     cpl_log(CPL_LOG_WARN, "allgather", "%s; allgathers are left to MPI", error.text);
 }
 
-/* Gathers where the ranks sit, plans, spreads it. Collective; the same result on all ranks. */
+/* Hands in where the ranks sit, plans, spreads it. Collective; the same result on all ranks. */
 static bool find_plan(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgather;
-    MPI_Comm comm = state->private_comm;
-    size_t n = (size_t)state->size;
-    int root = cpl_agree_root(comm, state->rank);
-    int64_t header[HEADER_WORDS] = {cpl_agree_node(comm), cpl_context.rank};
-    int64_t *headers = NULL, *node = NULL;
-    int32_t *world_rank = NULL;
-    if (state->rank == root) {
-        headers = calloc(n, sizeof header);
-        node = calloc(n, sizeof *node);
-        world_rank = calloc(n, sizeof *world_rank);
-    }
-    bool ready = cpl_agree_all(comm, state->rank != root || (headers && node && world_rank));
+    const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
+    struct cpl_desk desk;
+    cpl_desk_open(&desk, state->private_comm, cpl_agree_root(state->private_comm, state->rank));
+    bool ready = cpl_desk_hand_in(
+        &desk, &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
     if (ready) {
-        cpl_collective_Gather(header, HEADER_WORDS, MPI_INT64_T, headers, HEADER_WORDS, MPI_INT64_T,
-                              root, comm);
-        if (state->rank == root)
-            plan_at_root(a, state->size, headers, node, world_rank);
-        cpl_collective_Bcast(&a->plan, sizeof a->plan, MPI_BYTE, root, comm);
-        cpl_collective_Bcast(a->rank_at, CPL_N_ALLGATHER_WAYS * state->size, MPI_INT32_T, root,
-                             comm);
+        if (cpl_desk_is_root(&desk))
+            plan_at_root(a, &desk);
+        cpl_desk_answer(&desk, &a->plan, sizeof a->plan);
+        cpl_desk_answer(&desk, a->rank_at,
+                        CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
     }
-    free(headers);
-    free(node);
-    free(world_rank);
+    cpl_desk_close(&desk);
     return ready && a->plan.outcome != CPL_ALLGATHER_FAILED;
 }
 

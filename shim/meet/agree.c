@@ -86,6 +86,11 @@ int64_t cpl_agree_node(MPI_Comm comm)
     return first;
 }
 
+struct cpl_seat cpl_agree_seat(MPI_Comm comm)
+{
+    return (struct cpl_seat){cpl_agree_node(comm), cpl_context.rank};
+}
+
 int cpl_agree_root(MPI_Comm comm, int rank)
 {
     struct {

@@ -22,6 +22,15 @@ bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
  * that shares memory. Errors must return on comm. Collective. */
 int64_t cpl_agree_node(MPI_Comm comm);
 
+/* Where a rank sits: its node (cpl_agree_node) and its rank in MPI_COMM_WORLD. Those who plan find
+ * it at the beginning of what each rank hands in (desk.h). */
+struct cpl_seat {
+    int64_t node, world_rank;
+};
+
+/* The calling rank's. Collective. */
+struct cpl_seat cpl_agree_seat(MPI_Comm comm);
+
 /* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
  * it for all communicators and tells the user what there is to tell once. rank is the caller's in
  * comm. Collective. */

@@ -11,6 +11,7 @@
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
 #include "shim/base/work.h"
+#include "shim/meet/agree.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -27,21 +28,14 @@ _Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be 
 static enum cpl_status build_pattern(const struct cpl_plan_request *request,
                                      struct cpl_pattern *pattern, struct cpl_error *error)
 {
-    int64_t n = 0;
-    for (int32_t i = 0; i < request->n_ranks; i++)
-        n += request->n_messages[i];
+    int64_t n = request->first[request->n_ranks];
     struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
     if (!entries)
         return cpl_fail_memory(error, "the pattern");
-    int64_t e = 0;
     for (int32_t i = 0; i < request->n_ranks; i++)
-        for (int64_t k = 0; k < request->n_messages[i]; k++, e++) {
-            const int64_t *words = request->messages + e * CPL_MESSAGE_WORDS;
-            entries[e] =
-                (struct cpl_pattern_entry){.src = i,
-                                           .dst = (int32_t)words[CPL_MESSAGE_DST],
-                                           .volume = words[CPL_MESSAGE_BYTES],
-                                           .payload_class = (int32_t)words[CPL_MESSAGE_CLASS]};
+        for (int64_t e = request->first[i]; e < request->first[i + 1]; e++) {
+            const struct cpl_handed_message *m = &request->messages[e];
+            entries[e] = (struct cpl_pattern_entry){i, m->dst, m->bytes, m->payload_class};
         }
     enum cpl_status status = cpl_pattern_build(request->n_ranks, entries, n, pattern, error);
     free(entries);
@@ -103,18 +97,35 @@ static enum cpl_status apply_machine_file(const int32_t *world_rank, struct cpl_
     return cpl_machine_set_distances(machine, &cache->distances, world_rank, error);
 }
 
-enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
-                                      const int32_t *world_rank, struct cpl_machine *machine,
+static struct cpl_seat seat_of(const unsigned char *headers, size_t header_bytes, int32_t rank)
+{
+    struct cpl_seat seat;
+    memcpy(&seat, headers + (size_t)rank * header_bytes, sizeof seat);
+    return seat;
+}
+
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
+                                      size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error)
 {
-    enum cpl_status status =
-        cpl_machine_from_places(n_ranks, node_key, NULL, NULL, 0, machine, error);
-    if (status)
-        return status;
-    apply_topology(machine);
-    status = apply_machine_file(world_rank, machine, error);
-    if (status)
-        cpl_machine_free(machine);
+    int64_t *node = calloc((size_t)n_ranks, sizeof *node);
+    int32_t *world_rank = calloc((size_t)n_ranks, sizeof *world_rank);
+    enum cpl_status status = node && world_rank ? CPL_OK : cpl_fail_memory(error, "the machine");
+    for (int32_t i = 0; i < n_ranks && !status; i++) {
+        struct cpl_seat seat = seat_of(headers, header_bytes, i);
+        node[i] = seat.node;
+        world_rank[i] = (int32_t)seat.world_rank;
+    }
+    if (!status)
+        status = cpl_machine_from_places(n_ranks, node, NULL, NULL, 0, machine, error);
+    if (!status) {
+        apply_topology(machine);
+        status = apply_machine_file(world_rank, machine, error);
+        if (status)
+            cpl_machine_free(machine);
+    }
+    free(node);
+    free(world_rank);
     return status;
 }
 
@@ -413,7 +424,7 @@ static bool is_world(const struct cpl_plan_request *request)
 {
     bool same = request->n_ranks == cpl_context.size && !cpl_context.met_others;
     for (int32_t i = 0; i < request->n_ranks && same; i++)
-        same = request->world_rank[i] == i;
+        same = seat_of(request->headers, request->header_bytes, i).world_rank == i;
     return same;
 }
 
@@ -427,7 +438,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     enum cpl_status status = build_pattern(request, pattern, &error);
     if (!status) {
-        status = cpl_plan_root_machine(request->n_ranks, request->node_key, request->world_rank,
+        status = cpl_plan_root_machine(request->n_ranks, request->headers, request->header_bytes,
                                        &machine, &error);
         if (!status) {
             struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};

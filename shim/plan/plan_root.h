@@ -12,18 +12,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Words of a message as gathered; the class is that of planner/pattern.h. */
-enum { CPL_MESSAGE_DST, CPL_MESSAGE_BYTES, CPL_MESSAGE_CLASS, CPL_MESSAGE_WORDS };
+/* A message as gathered; the class is that of planner/pattern.h. */
+struct cpl_handed_message {
+    int64_t bytes;
+    int32_t dst, payload_class;
+};
 
-/* Everybody's send sets as gathered: rank i has n_messages[i] messages of CPL_MESSAGE_WORDS words,
- * one rank's after another's. node_key[i] is equal for ranks of the same node; world_rank[i] is
- * rank i's rank in MPI_COMM_WORLD. */
+/* Everybody's send sets as handed in at a desk (meet/desk.h), whose headers begin with a struct
+ * cpl_seat: rank i has messages first[i] .. first[i + 1] - 1. */
 struct cpl_plan_request {
     int32_t n_ranks;
-    const int64_t *n_messages;
-    const int64_t *messages;
-    const int64_t *node_key;
-    const int32_t *world_rank;
+    const unsigned char *headers;
+    size_t header_bytes;
+    const int64_t *first;
+    const struct cpl_handed_message *messages;
     enum cpl_embed_verdict reduced; /* of all ranks that send */
     bool needed;                    /* this and the next as in struct cpl_agree_input */
     int most_plans;
@@ -40,10 +42,10 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
 
-/* The machine as it is planned for, of ranks at these nodes with these ranks in MPI_COMM_WORLD: by
- * the settings' topology and machine file. The caller frees *machine. */
-enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const int64_t *node_key,
-                                      const int32_t *world_rank, struct cpl_machine *machine,
+/* The machine as it is planned for, by the settings' topology and machine file, of ranks whose
+ * seats begin the headers. The caller frees *machine. */
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
+                                      size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error);
 
 /* Whether a plan that is not measured promises enough: the model is not more exact than that. */

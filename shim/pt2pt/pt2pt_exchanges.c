@@ -1,12 +1,10 @@
 /* The exchanges that recur on a communicator (pt2pt_exchanges.h). */
 #include "shim/pt2pt/pt2pt_exchanges.h"
-#include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
 
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
-#include "shim/wait/collective.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,56 +66,6 @@ void cpl_notes_free(struct cpl_notes *notes)
 
 /* --- recognising, by the first rank ------------------------------------------------------ */
 
-#define NOTE_WORDS ((int)(sizeof(struct cpl_note) / sizeof(int32_t)))
-
-/* What the first rank has of all. */
-struct desk {
-    int n_ranks;
-    int *counts, *displs; /* in words, then in notes */
-    int64_t *first;
-    struct cpl_note *notes;
-    int32_t *exchange;
-};
-
-static void close_desk(struct desk *desk)
-{
-    free(desk->counts);
-    free(desk->displs);
-    free(desk->first);
-    free(desk->notes);
-    free(desk->exchange);
-}
-
-static bool open_desk(struct desk *desk)
-{
-    size_t n = (size_t)desk->n_ranks;
-    desk->counts = calloc(n, sizeof *desk->counts);
-    desk->displs = calloc(n, sizeof *desk->displs);
-    desk->first = calloc(n + 1, sizeof *desk->first);
-    return desk->counts && desk->displs && desk->first;
-}
-
-/* Room for so many notes of each rank; counts and displacements are then in `words` a note. */
-static bool expect_notes(struct desk *desk)
-{
-    for (int i = 0; i < desk->n_ranks; i++)
-        desk->first[i + 1] = desk->first[i] + desk->counts[i];
-    int64_t n = desk->first[desk->n_ranks];
-    if (n > INT_MAX / NOTE_WORDS)
-        return false;
-    desk->notes = calloc((size_t)n + 1, sizeof *desk->notes);
-    desk->exchange = calloc((size_t)n + 1, sizeof *desk->exchange);
-    return desk->notes && desk->exchange;
-}
-
-static void lay_out(struct desk *desk, int words)
-{
-    for (int i = 0; desk->first && i < desk->n_ranks; i++) {
-        desk->counts[i] = words * (int)(desk->first[i + 1] - desk->first[i]);
-        desk->displs[i] = words * (int)desk->first[i];
-    }
-}
-
 /* The last notes of this rank, as many as are handed in. */
 static int first_handed_in(const struct cpl_comm_state *state)
 {
@@ -129,31 +77,29 @@ static int first_handed_in(const struct cpl_comm_state *state)
 
 /* Hands in notes, gets back the exchange of each. Collective; alike on all ranks: how many
  * exchanges there are, or -1. */
-static int recognise(struct cpl_comm_state *state, struct desk *desk, struct cpl_notes *mine,
+static int recognise(struct cpl_desk *desk, const struct cpl_notes *mine,
                      struct cpl_exchanges *exchanges)
 {
-    bool root = state->rank == 0;
-    int n = -1;
-    exchanges->of_note = calloc((size_t)mine->n + 1, sizeof *exchanges->of_note);
-    if (!cpl_agree_all(state->comm, exchanges->of_note && (!root || open_desk(desk))))
+    int n = -1, n_mine;
+    void *of_note;
+    const struct cpl_handed_in handed = {
+        .able = true, .records = mine->note, .n = mine->n, .record_bytes = sizeof *mine->note};
+    if (!cpl_desk_hand_in(desk, &handed))
         return -1;
-    cpl_collective_Gather(&mine->n, 1, MPI_INT, desk->counts, 1, MPI_INT, 0, state->comm);
-    if (!cpl_agree_all(state->comm, !root || expect_notes(desk)))
-        return -1;
-    lay_out(desk, NOTE_WORDS);
-    cpl_collective_Gatherv(mine->note, NOTE_WORDS * mine->n, MPI_INT32_T, desk->notes, desk->counts,
-                           desk->displs, MPI_INT32_T, 0, state->comm);
-    if (root)
-        n = cpl_recognise(desk->n_ranks, desk->first, desk->notes, CPL_MOST_EXCHANGES,
-                          CPL_RECURS_TIMES, exchanges->found, desk->exchange);
-    cpl_collective_Bcast(&n, 1, MPI_INT, 0, state->comm);
-    if (n <= 0)
-        return n;
-    cpl_collective_Bcast(exchanges->found, n * (int)sizeof *exchanges->found, MPI_BYTE, 0,
-                         state->comm);
-    lay_out(desk, 1);
-    cpl_collective_Scatterv(desk->exchange, desk->counts, desk->displs, MPI_INT32_T,
-                            exchanges->of_note, mine->n, MPI_INT32_T, 0, state->comm);
+    int32_t *exchange = NULL;
+    if (cpl_desk_is_root(desk))
+        exchange = calloc((size_t)desk->first[desk->n_ranks] + 1, sizeof *exchange);
+    if (exchange)
+        n = cpl_recognise(desk->n_ranks, desk->first, desk->records, CPL_MOST_EXCHANGES,
+                          CPL_RECURS_TIMES, exchanges->found, exchange);
+    cpl_desk_answer(desk, &n, sizeof n);
+    if (n > 0) {
+        cpl_desk_answer(desk, exchanges->found, (size_t)n * sizeof *exchanges->found);
+        if (!cpl_desk_spread(desk, exchange, exchange, sizeof *exchange, &of_note, &n_mine))
+            n = -1;
+        exchanges->of_note = of_note;
+    }
+    free(exchange);
     return n;
 }
 
@@ -196,16 +142,18 @@ static void name_exchange(struct cpl_exchange_names *names, const struct cpl_rec
 bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    struct desk desk = {.n_ranks = state->size};
+    struct cpl_desk desk;
     *exchanges = (struct cpl_exchanges){.first_note = first_handed_in(state)};
     struct cpl_notes mine = {.n = p->learned.notes.n - exchanges->first_note};
     if (mine.n > 0)
         mine.note = p->learned.notes.note + exchanges->first_note;
-    exchanges->n = recognise(state, &desk, &mine, exchanges);
-    close_desk(&desk);
+    cpl_desk_open(&desk, state->comm, 0);
+    exchanges->n = recognise(&desk, &mine, exchanges);
+    cpl_desk_close(&desk);
     if (exchanges->n < 0)
         return false;
-    find_signatures(exchanges, &mine);
+    if (exchanges->n > 0)
+        find_signatures(exchanges, &mine);
     for (int k = 0; k < exchanges->n; k++)
         name_exchange(&p->learned.names, &exchanges->found[k], &exchanges->tag[k],
                       &exchanges->ordinal[k]);
@@ -227,7 +175,7 @@ static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exc
     int n = 0;
     for (int k = exchanges->first_note; k < p->learned.notes.n; k++) {
         const struct cpl_note *note = &p->learned.notes.note[k];
-        int e = exchanges->of_note[k - exchanges->first_note];
+        int e = exchanges->n > 0 ? exchanges->of_note[k - exchanges->first_note] : -1;
         bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
         if (note->kind == CPL_NOTE_COLLECTIVE && n > 0 && !after_collective)
             step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};

@@ -42,7 +42,8 @@ struct cpl_exchanges {
     int signature[CPL_MOST_EXCHANGES]; /* number of what this rank sends; -1: nothing */
     double share[CPL_MOST_EXCHANGES];  /* of that signature's batches */
     int first_note;
-    int32_t *of_note; /* per note of kind CPL_NOTE_LEFT from first_note on: its exchange, or -1 */
+    int32_t *of_note; /* per note of kind CPL_NOTE_LEFT from first_note on: its exchange, or -1;
+                       * NULL: there are no exchanges */
 };
 
 /* Finds what recurs. Collective; false on all ranks when memory ran out on one. All messages sent

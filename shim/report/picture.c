@@ -1,13 +1,12 @@
 /* Pictures of exchanges (picture.h). */
 #include "shim/report/picture.h"
-#include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
 
 #include "shim/base/log.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,47 +205,59 @@ static int bytes_of_all(void)
     return (int)bytes; /* at most CPL_MOST_PICTURES of about 140 KB */
 }
 
-/* Gives every rank what it may send, in the order of ranks. */
-static int share_room(const int *wanted, int *allowed, int *displs)
+/* Gives every rank what it may hand in, in the order of ranks. */
+static int32_t *share_room(struct cpl_desk *desk)
 {
-    int total = 0;
-    for (int i = 0; i < cpl_context.size; i++) {
-        displs[i] = total;
+    const int32_t *wanted = desk->records;
+    int32_t *allowed = calloc((size_t)desk->n_ranks, sizeof *allowed), total = 0;
+    for (int i = 0; i < desk->n_ranks && allowed; i++) {
+        desk->counts[i] = 1;
         allowed[i] = wanted[i] <= MOST_BYTES - total ? wanted[i] : 0;
         total += allowed[i];
     }
-    return total;
+    return allowed;
+}
+
+/* How many bytes this rank may hand in. False on all ranks when it failed on one. */
+static bool ask_for_room(struct cpl_desk *desk, int32_t *most_bytes)
+{
+    int32_t wanted = bytes_of_all(), *allowed = NULL;
+    const struct cpl_handed_in handed = {
+        .able = true, .records = &wanted, .n = 1, .record_bytes = sizeof wanted};
+    void *mine;
+    int n;
+    if (!cpl_desk_hand_in(desk, &handed))
+        return false;
+    if (cpl_desk_is_root(desk))
+        allowed = share_room(desk);
+    bool done = cpl_desk_spread(desk, allowed, allowed, sizeof *allowed, &mine, &n);
+    if (done)
+        *most_bytes = *(const int32_t *)mine;
+    free(mine);
+    free(allowed);
+    return done;
 }
 
 unsigned char *cpl_picture_collect(size_t *bytes)
 {
-    int n = bytes_of_all(), packed = 0, total = 0;
-    size_t size = (size_t)cpl_context.size;
-    bool root = cpl_context.rank == 0;
-    int *ints = root ? calloc(3 * size, sizeof *ints) : NULL; /* wanted, allowed, displacements */
+    struct cpl_desk desk;
+    int32_t most = 0;
+    int packed = 0;
     unsigned char *all = NULL;
     *bytes = 0;
-    if (!cpl_agree_all(MPI_COMM_WORLD, ints || !root)) {
-        free(ints);
-        return NULL;
+    cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
+    if (ask_for_room(&desk, &most)) {
+        unsigned char *mine = pack(most, &packed);
+        const struct cpl_handed_in handed = {
+            .able = mine, .records = mine, .n = packed, .record_bytes = 1};
+        if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk)) {
+            *bytes = (size_t)desk.first[desk.n_ranks];
+            all = desk.records;
+            desk.records = NULL;
+        }
+        free(mine);
     }
-    PMPI_Gather(&n, 1, MPI_INT, ints, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (root) {
-        total = share_room(ints, ints + size, ints + 2 * size);
-        all = malloc((size_t)total + 1);
-    }
-    PMPI_Scatter(root ? ints + size : NULL, 1, MPI_INT, &n, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    unsigned char *mine = pack(n, &packed);
-    if (cpl_agree_all(MPI_COMM_WORLD, mine && (all || !root))) {
-        PMPI_Gatherv(mine, packed, MPI_BYTE, all, root ? ints + size : NULL,
-                     root ? ints + 2 * size : NULL, MPI_BYTE, 0, MPI_COMM_WORLD);
-        *bytes = (size_t)total;
-    } else {
-        free(all);
-        all = NULL;
-    }
-    free(mine);
-    free(ints);
+    cpl_desk_close(&desk);
     return all;
 }
 

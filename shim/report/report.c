@@ -1,6 +1,6 @@
 /* Collecting and writing the report (report.h). */
 #include "shim/report/report.h"
-#include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
 
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,46 +133,27 @@ static struct cpl_record *list_records(int *n)
     return list;
 }
 
-/* Rank 0: room for everybody's records, in counts and displs (bytes). Returns NULL when there is
- * none. */
-static struct cpl_record *expect(const int *n_records, int *counts, int *displs, size_t *total)
-{
-    *total = 0;
-    for (int i = 0; i < cpl_context.size; i++) {
-        counts[i] = n_records[i] * (int)sizeof(struct cpl_record);
-        displs[i] = (int)(*total * sizeof(struct cpl_record));
-        *total += (size_t)n_records[i];
-    }
-    if (*total > INT_MAX / sizeof(struct cpl_record))
-        return NULL;
-    return calloc(*total + 1, sizeof(struct cpl_record));
-}
-
 void cpl_report_write(void)
 {
-    int n, size = cpl_context.size;
-    bool root = cpl_context.rank == 0;
-    struct cpl_record *mine = list_records(&n), *all = NULL;
-    int *ints = calloc(3 * (size_t)size, sizeof *ints); /* records, counts, displacements */
-    size_t total = 0, bytes = 0;
-    if (cpl_agree_all(MPI_COMM_WORLD, mine && ints)) {
-        PMPI_Gather(&n, 1, MPI_INT, ints, 1, MPI_INT, 0, MPI_COMM_WORLD);
-        if (root)
-            all = expect(ints, ints + size, ints + 2 * size, &total);
-        if (cpl_agree_all(MPI_COMM_WORLD, !root || all))
-            PMPI_Gatherv(mine, n * (int)sizeof *mine, MPI_BYTE, all, ints + size, ints + 2 * size,
-                         MPI_BYTE, 0, MPI_COMM_WORLD);
+    int n;
+    struct cpl_desk desk;
+    struct cpl_record *mine = list_records(&n);
+    cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
+    const struct cpl_handed_in handed = {
+        .able = mine, .records = mine, .n = n, .record_bytes = sizeof *mine};
+    if (cpl_desk_hand_in(&desk, &handed)) {
+        size_t bytes = 0;
         unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
         json_t *nodes = cpl_report_has_file() ? cpl_report_nodes() : NULL;
-        if (all)
-            qsort(all, total, sizeof *all, compare_seconds);
-        if (all)
-            write_all(all, total, pictures, bytes, nodes);
-        else if (root)
-            cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
+        if (cpl_desk_is_root(&desk)) {
+            size_t total = (size_t)desk.first[desk.n_ranks];
+            qsort(desk.records, total, sizeof *mine, compare_seconds);
+            write_all(desk.records, total, pictures, bytes, nodes);
+        }
         free(pictures);
+    } else if (cpl_desk_is_root(&desk)) {
+        cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
     }
     free(mine);
-    free(all);
-    free(ints);
+    cpl_desk_close(&desk);
 }

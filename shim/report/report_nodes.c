@@ -1,6 +1,6 @@
 /* Which ranks ran on which node, for the report (report.h). Nodes are those that planning sees
  * where CARPOOL_RANKS_PER_NODE says so, else the hosts' names. */
-#include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 
@@ -67,16 +67,17 @@ static json_t *list_nodes(struct named *ranks, int n)
 json_t *cpl_report_nodes(void)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "";
-    int length, size = cpl_context.size;
-    struct named mine = {.rank = cpl_context.rank}, *all = NULL;
+    int length;
+    struct named mine = {.rank = cpl_context.rank};
+    struct cpl_desk desk;
+    json_t *nodes = NULL;
     PMPI_Get_processor_name(name, &length);
     snprintf(mine.name, sizeof mine.name, "%.*s", NAME_BYTES - 1, name);
-    if (cpl_context.rank == 0)
-        all = calloc((size_t)size, sizeof *all);
-    if (!cpl_agree_all(MPI_COMM_WORLD, all || cpl_context.rank != 0))
-        return NULL;
-    PMPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, MPI_COMM_WORLD);
-    json_t *nodes = all ? list_nodes(all, size) : NULL;
-    free(all);
+    cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
+    const struct cpl_handed_in handed = {
+        .able = true, .records = &mine, .n = 1, .record_bytes = sizeof mine};
+    if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk))
+        nodes = list_nodes(desk.records, desk.n_ranks);
+    cpl_desk_close(&desk);
     return nodes;
 }

@@ -1,0 +1,53 @@
+/* A desk: all ranks of a communicator hand in what they know, one rank has it all and decides, and
+ * all get an answer. Every step that can fail on one rank ends with all ranks knowing of it: after
+ * a step that returned false, it has failed on all of them.
+ *
+ * Order of calls: open; hand in, as often as wanted, each time forgetting what was handed in
+ * before; answer, spread; close. All but open and close are collective over the communicator. */
+#ifndef CARPOOL_DESK_H
+#define CARPOOL_DESK_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpl_desk {
+    MPI_Comm comm;
+    int rank, n_ranks;
+    int root; /* the rank that decides */
+    /* What was handed in, in the order of ranks; at the root only, the others have NULL. */
+    unsigned char *headers; /* one for each rank */
+    int64_t *first;         /* n_ranks + 1: rank i has the records first[i] .. first[i + 1] - 1 */
+    void *records;
+    int *counts, *displs; /* counts[i]: what rank i is to get by spread, set by the root */
+};
+
+/* What a rank hands in; sizes in bytes, alike on all ranks. */
+struct cpl_handed_in {
+    bool able; /* false: it cannot take part; then nobody does */
+    const void *header;
+    size_t header_bytes;
+    const void *records;
+    int n;               /* of these; ranks may have different numbers */
+    size_t record_bytes; /* 0: nobody has any */
+};
+
+/* The desk of the communicator's rank `root`, its errors return. Local. */
+void cpl_desk_open(struct cpl_desk *desk, MPI_Comm comm, int root);
+void cpl_desk_close(struct cpl_desk *desk);
+
+bool cpl_desk_is_root(const struct cpl_desk *desk);
+
+bool cpl_desk_hand_in(struct cpl_desk *desk, const struct cpl_handed_in *mine);
+
+/* The root's bytes at `answer` become everybody's. */
+void cpl_desk_answer(struct cpl_desk *desk, void *answer, size_t bytes);
+
+/* Everybody gets items of its own: desk->counts[i] for rank i, one rank's after another's at
+ * `items`. Only the root's `able` (false: there are none to be had) and `items` count. *mine is the
+ * caller's to free, *n how many it has. */
+bool cpl_desk_spread(struct cpl_desk *desk, bool able, const void *items, size_t item_bytes,
+                     void **mine, int *n);
+
+#endif
