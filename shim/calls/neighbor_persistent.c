@@ -63,10 +63,10 @@ static int start_carried(struct cpl_persistent *p, MPI_Request *handle)
 {
     struct cpl_neighbor_op *op = ((struct persistent_collective *)(void *)p)->op;
     (void)handle;
-    cpl_request_activate(&p->request, op->ride.state->comm, true);
+    cpl_request_activate(&p->request, op->carrying.state->comm, true);
     cpl_request_open_collective(&p->request);
-    op->ride.x->nonblocking.n++;
-    op->ride.x->nonblocking.n_planned++;
+    op->carrying.x->nonblocking.n++;
+    op->carrying.x->nonblocking.n_planned++;
     cpl_neighbor_op_start(op);
     return MPI_SUCCESS;
 }
@@ -79,11 +79,11 @@ static void free_carried(struct cpl_persistent *p)
         free(p);
         return;
     }
-    struct cpl_exchange *x = op->ride.x;
+    struct cpl_exchange *x = op->carrying.x;
     cpl_neighbor_drain(x);
     free(p); /* the operation told it that it is complete */
-    op->ride.state->persistent.n_left--;
-    cpl_exchange_record(x, op->ride.state->rank, op->ride.state->size);
+    op->carrying.state->persistent.n_left--;
+    cpl_exchange_record(x, op->carrying.state->rank, op->carrying.state->size);
     cpl_neighbor_op_free(op);
     cpl_exchange_release(x);
     free(x);
@@ -151,7 +151,8 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
 {
     bool refused;
     MPI_Request handle = MPI_REQUEST_NULL;
-    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
+    struct cpl_neighbor_op *op =
+        cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
     bool added = made && add_carried(handle, op);

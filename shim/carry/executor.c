@@ -554,11 +554,10 @@ bool cpl_executor_progress(struct cpl_executor *executor, int *result)
     return true;
 }
 
-int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *payloads)
+int cpl_executor_wait(struct cpl_executor *executor)
 {
     struct cpl_executor *x = executor;
     struct run *run = &x->run;
-    cpl_executor_start(x, payloads);
     while (run->n_open > 0) {
         int n = 0;
         int code =

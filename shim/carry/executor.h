@@ -9,8 +9,8 @@
  * message, the table of lengths (padded to 4 bytes). Payloads that exceed the room both sides have
  * agreed on follow in a second message; both sides then enlarge the room alike.
  *
- * Order of calls: create on all ranks, run on all ranks as often as wanted, or start and progress,
- * destroy. Thread rule: one at a time, and one exchange at a time. */
+ * Order of calls: create on all ranks; start, and wait or progress, on all ranks as often as
+ * wanted; destroy. Thread rule: one at a time, and one exchange at a time. */
 #ifndef CARPOOL_EXECUTOR_H
 #define CARPOOL_EXECUTOR_H
 
@@ -50,15 +50,12 @@ struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Co
 
 #define CPL_EXECUTOR_TAGS 64
 
-/* Carries one exchange. Collective over the ranks of the plan. Returns MPI_SUCCESS or the first
- * error. */
-int cpl_executor_run(struct cpl_executor *executor, const struct cpl_payloads *payloads);
-
-/* The same in steps that never wait: start, then progress until it returns true, with the
- * exchange's MPI_SUCCESS or first error in *result. What *payloads points to is copied, its context
- * must live until then. */
+/* Carries one exchange: start, then wait, or, never waiting, progress until it returns true. The
+ * exchange's MPI_SUCCESS or first error is returned, or in *result. What *payloads points to is
+ * copied, its context must live until then. */
 void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads);
 bool cpl_executor_progress(struct cpl_executor *executor, int *result);
+int cpl_executor_wait(struct cpl_executor *executor);
 
 /* Combined messages that this rank sends in an exchange. */
 int32_t cpl_executor_n_sends(const struct cpl_executor *executor);

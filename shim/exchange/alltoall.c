@@ -111,7 +111,7 @@ static bool exchange_flags(const struct cpl_comm_state *state, struct cpl_exchan
 static bool make_executors(const struct cpl_comm_state *state, struct cpl_exchange *x,
                            struct cpl_agree_output *agreed)
 {
-    return cpl_neighbor_plan_executors(state, x, agreed) &&
+    return cpl_neighbor_plan_candidates(state, x, agreed) &&
            cpl_agree_all(state->private_comm, exchange_flags(state, x));
 }
 

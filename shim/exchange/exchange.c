@@ -34,8 +34,10 @@ bool cpl_exchange_begin(struct cpl_comm_state *state)
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {
     int64_t bytes = 0;
-    for (int k = 0; k < CPL_MAX_PLANS; k++)
-        bytes += x->plans.executors[k] ? cpl_executor_work(x->plans.executors[k]).forwarded : 0;
+    for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
+        const struct cpl_executor *executor = cpl_exchange_executor(x, k);
+        bytes += executor ? cpl_executor_work(executor).forwarded : 0;
+    }
     return bytes;
 }
 
@@ -73,14 +75,12 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     r->summary.decided = carried;
     r->trials.n = trial->n_trials;
     r->trials.calls = trial->tried;
-    const char direct[CPL_STRATEGY_TEXT] = "direct";
     r->trials.n_tried = trial->rounds > 0 ? trial->n : 0;
     for (int32_t k = 0; k < r->trials.n_tried; k++) {
+        const struct cpl_candidate *c = k > 0 ? &x->plans.candidate[k - 1] : NULL;
         r->trials.us[k] = cpl_trial_us(trial, k);
-        r->trials.modelled_us[k] = k > 0 ? x->plans.summary[k - 1].planned.modelled_us
-                                         : x->plans.summary[0].direct.modelled_us;
-        memcpy(r->trials.tried[k], k > 0 ? x->plans.summary[k - 1].strategy : direct,
-               sizeof direct);
+        r->trials.modelled_us[k] = c ? c->modelled_us : x->plans.summary[0].direct.modelled_us;
+        snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%s", c ? c->name : "direct");
     }
 }
 

@@ -9,6 +9,7 @@
 #include "shim/carry/executor.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_order.h"
+#include "shim/exchange/way.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/state/adjacency.h"
@@ -61,13 +62,14 @@ struct cpl_learned {
     int64_t n_messages;       /* all of them */
 };
 
-/* The plans of an exchange, and what carries its calls. */
+/* The plans of an exchange, and what may carry its calls. */
 struct cpl_exchange_plans {
     int n; /* the summaries below; alike on all ranks */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
-    struct cpl_executor *executors[CPL_MAX_PLANS]; /* in phase PLANNED: of the plans decided on */
-    struct cpl_executor *executor;                 /* the one that carries the call at hand */
-    struct cpl_trial trial;                        /* of MPI and the executors, in phase PLANNED */
+    int n_candidates; /* alike on all ranks; some in phase PLANNED, else 0 */
+    struct cpl_candidate candidate[CPL_MOST_CANDIDATES];
+    const struct cpl_candidate *carries; /* the call at hand; NULL: MPI or, in order, no plan */
+    struct cpl_trial trial;              /* of MPI and the candidates, in phase PLANNED */
 };
 
 /* How this rank's neighbours take part, set when planned. */
@@ -132,5 +134,8 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
 
 /* What ranks take to be alike of a communicator's exchanges (hooks.h). */
 void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike);
+
+/* The executor of a candidate of the exchange's trial; NULL: it is MPI, or no plan. Local. */
+struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
 
 #endif

@@ -33,7 +33,7 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
 {
     const struct cpl_trial *trial = &exchange->plans.trial;
     const char *name =
-        trial->chosen > 0 ? exchange->plans.summary[trial->chosen - 1].strategy : "MPI";
+        trial->chosen > 0 ? exchange->plans.candidate[trial->chosen - 1].name : "MPI";
     if (state->rank != 0 || (trial->chosen == before && trial->n_trials > 1))
         return;
     cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",
@@ -69,9 +69,9 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
         cpl_collective_Barrier(state->private_comm);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
-    exchange->plans.executor = candidate > 0 ? exchange->plans.executors[candidate - 1] : NULL;
-    if (candidate > 0)
-        cpl_executor_use_order(exchange->plans.executor, is_ordered);
+    exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
+    if (cpl_exchange_executor(exchange, candidate))
+        cpl_executor_use_order(cpl_exchange_executor(exchange, candidate), is_ordered);
     return candidate > 0 || is_ordered;
 }
 
@@ -90,9 +90,9 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
     int result = cpl_neighbor_run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
     cpl_neighbor_order_ended(exchange);
-    exchange->calls_planned += exchange->plans.executor != NULL;
-    exchange->order.n_calls += !exchange->plans.executor;
-    cpl_samples_add(exchange->plans.executor ? &exchange->planned : &exchange->direct, seconds);
+    exchange->calls_planned += exchange->plans.carries != NULL;
+    exchange->order.n_calls += !exchange->plans.carries;
+    cpl_samples_add(exchange->plans.carries ? &exchange->planned : &exchange->direct, seconds);
     if (exchange->phase == CPL_PHASE_PLANNED)
         note_call(state, exchange, seconds);
     return result;

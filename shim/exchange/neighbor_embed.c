@@ -120,29 +120,26 @@ void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdic
 
 /* --- calls of segments */
 
-bool cpl_neighbor_embed_make(struct cpl_neighbor_op *op)
-{
-    size_t n = (size_t)op->ride.x->adjacency->in.n_messages;
-    if (!op->receives)
-        op->receives = calloc(n + 1, sizeof *op->receives);
-    op->embedded = op->receives;
-    return op->embedded;
-}
-
 static void note(int *result, int code)
 {
     if (*result == MPI_SUCCESS)
         *result = code;
 }
 
-void cpl_neighbor_embed_start(struct cpl_neighbor_op *op)
+/* Posts the receives of a call of segments. */
+static int begin(struct cpl_neighbor_op *op)
 {
-    const struct cpl_adjacency *a = op->ride.x->adjacency;
-    const struct cpl_embedding *e = &op->ride.x->embedding;
+    const struct cpl_adjacency *a = op->carrying.x->adjacency;
+    const struct cpl_embedding *e = &op->carrying.x->embedding;
     struct cpl_neighbor_data *data = &op->data;
+    if (!op->receives)
+        op->receives = calloc((size_t)a->in.n_messages + 1, sizeof *op->receives);
+    if (!op->receives)
+        return MPI_ERR_NO_MEM;
+    op->carrying.made = op;
     op->left = false;
     op->n_open = a->in.n_messages;
-    op->ride.result = MPI_SUCCESS;
+    op->carrying.result = MPI_SUCCESS;
     data->n_requests = 0;
     for (int m = 0; m < a->in.n_messages; m++) {
         struct cpl_receive *receive = &op->receives[m];
@@ -154,16 +151,17 @@ void cpl_neighbor_embed_start(struct cpl_neighbor_op *op)
         cpl_match_post(&e->on->line->rider_match, receive);
     }
     for (int k = 0; k < a->in.n_self; k++)
-        note(&op->ride.result,
+        note(&op->carrying.result,
              cpl_span_copy(&data->out_span[a->out.self[k]], &data->in_span[a->in.self[k]]));
+    return MPI_SUCCESS;
 }
 
 /* Sends one message of a call, aboard the reduction or alone; large ones as messages of their own
  * behind the segment. */
 static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
 {
-    const struct cpl_neighbors *out = &op->ride.x->adjacency->out;
-    const struct cpl_embedding *e = &op->ride.x->embedding;
+    const struct cpl_neighbors *out = &op->carrying.x->adjacency->out;
+    const struct cpl_embedding *e = &op->carrying.x->embedding;
     const struct cpl_span *span = &op->data.out_span[out->part[out->first_part[m]]];
     struct cpl_line *line = e->on->line;
     struct cpl_segment segment = {.source = e->on->rank,
@@ -175,22 +173,22 @@ static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
                                   .bytes = cpl_span_bytes(span)};
     if (cpl_goes_straight(segment.bytes)) {
         segment.flags |= CPL_SEGMENT_STRAIGHT;
-        note(&op->ride.result, PMPI_Isend_c(span->address, span->count, span->type.handle,
-                                            segment.dest, CPL_RIDER_TAG, e->on->private_comm,
-                                            &op->data.requests[op->data.n_requests++]));
+        note(&op->carrying.result, PMPI_Isend_c(span->address, span->count, span->type.handle,
+                                                segment.dest, CPL_RIDER_TAG, e->on->private_comm,
+                                                &op->data.requests[op->data.n_requests++]));
     } else {
         segment.ride_bytes = (uint32_t)segment.bytes;
     }
     unsigned char *to = boards ? cpl_embed_place(line, &segment) : NULL;
     if (!to)
-        note(&op->ride.result, cpl_rides_send_span(&line->rides, &segment, span));
+        note(&op->carrying.result, cpl_rides_send_span(&line->rides, &segment, span));
     else if (segment.ride_bytes > 0)
-        note(&op->ride.result, cpl_span_pack(span, to));
+        note(&op->carrying.result, cpl_span_pack(span, to));
 }
 
 static void send_all(struct cpl_neighbor_op *op, bool boards)
 {
-    const struct cpl_adjacency *a = op->ride.x->adjacency;
+    const struct cpl_adjacency *a = op->carrying.x->adjacency;
     op->left = true;
     for (int m = 0; m < a->out.n_messages; m++)
         send_message(op, m, boards);
@@ -198,7 +196,7 @@ static void send_all(struct cpl_neighbor_op *op, bool boards)
 
 static bool waits(const struct cpl_neighbor_op *op)
 {
-    return op->embedded && !op->left;
+    return op->carrying.way == &cpl_way_reduction && !op->left;
 }
 
 static void leave(struct cpl_exchange *x)
@@ -237,21 +235,25 @@ void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking)
     }
 }
 
-bool cpl_neighbor_embed_progress(struct cpl_neighbor_op *op)
+static bool progress(struct cpl_carrying *c)
 {
+    struct cpl_neighbor_op *op = c->made;
     struct cpl_neighbor_data *data = &op->data;
     for (; op->n_open > 0; op->n_open--) {
         const struct cpl_receive *receive = &op->receives[op->n_open - 1];
         if (!receive->done)
             return false;
-        note(&op->ride.result, receive->error);
+        note(&op->carrying.result, receive->error);
     }
     for (; op->left && data->n_requests > 0; data->n_requests--) {
         int done = 1;
         int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
             return false;
-        note(&op->ride.result, code);
+        note(&op->carrying.result, code);
     }
     return op->left;
 }
+
+const struct cpl_way cpl_way_reduction = {
+    .name = "reduction", .begin = begin, .progress = progress};

@@ -81,12 +81,6 @@ void cpl_neighbor_embed_note(struct cpl_comm_state *state, enum cpl_embed_verdic
 /* The open calls whose segments wait for the communicator's reductions go aboard. Local. */
 void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking);
 
-/* Makes a call one of segments; false when memory ran out. Then start: posts its receives. Progress
- * returns true when it is complete. Local. */
-bool cpl_neighbor_embed_make(struct cpl_neighbor_op *op);
-void cpl_neighbor_embed_start(struct cpl_neighbor_op *op);
-bool cpl_neighbor_embed_progress(struct cpl_neighbor_op *op);
-
 /* A meeting in a blocking collective of a communicator: what this rank has to say; and when the
  * minimum over all ranks is there, settles what they agree on: returns whether there was something.
  * Collective. */

@@ -4,7 +4,6 @@
 
 #include "shim/exchange/neighbor.h"
 
-struct cpl_neighbor_packed;
 struct cpl_request;
 
 /* Room for the data of one call, and n_extra messages outside the plan; false when memory ran out
@@ -63,10 +62,10 @@ bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exch
 /* How many plans to ask for: several where the blocking calls choose by measurement. */
 int cpl_neighbor_plan_most(const struct cpl_exchange *exchange);
 
-/* Makes the executors of an agreement, as many as plans were decided on, and begins the trial; true
- * when all ranks have them. Frees the agreement. Collective over the private communicator. */
-bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                                 struct cpl_agree_output *agreed);
+/* Keeps what was agreed on, asks the ways for candidates and begins their trial; true when there
+ * are some on all ranks. Frees the agreement. Collective over the private communicator. */
+bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                                  struct cpl_agree_output *agreed);
 
 /* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
  * order. Returns false when the tokens make no sense: the graph's two sides do not fit. */
@@ -94,8 +93,8 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 /* A blocking call: counts it, and waits for the nonblocking ones before it. Local. */
 void cpl_neighbor_enter(struct cpl_exchange *exchange);
 
-/* Whether a plan carries the blocking call at hand, whose executor becomes the exchange's, or its
- * messages leave in an order that MPI would not send them in: then the executor is NULL. While a
+/* Whether a candidate carries the blocking call at hand, or its messages leave in an order that MPI
+ * would not send them in: then `carries` is NULL. While a
  * trial is running all ranks come together first: else a late rank would be timed, not the
  * exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
@@ -103,21 +102,6 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
 /* A call that MPI is to carry and nobody wants timed, outside trials and without a report: counts
  * it and returns true. */
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
-
-/* One carrying of a planned exchange: from the data resolved for it until it is complete. One at a
- * time for an exchange. */
-struct cpl_neighbor_ride {
-    struct cpl_comm_state *state;
-    struct cpl_exchange *x;
-    struct cpl_executor *executor; /* NULL: every message goes straight */
-    struct cpl_neighbor_data *data;
-    bool carried; /* all that goes by combined messages is done */
-    int result;   /* MPI's, of the first error */
-};
-
-/* Starts and advances a carrying, neither ever waits. Progress returns true when it is complete. */
-void cpl_neighbor_ride_start(struct cpl_neighbor_ride *ride);
-bool cpl_neighbor_ride_progress(struct cpl_neighbor_ride *ride);
 
 /* Carries a blocking call of a planned exchange, whose data is resolved. Returns MPI's result,
  * after the error handler when it is an error. */
@@ -137,25 +121,26 @@ static inline int cpl_neighbor_straight_tag(const struct cpl_exchange *exchange)
     return exchange->first_tag + CPL_EXECUTOR_TAGS;
 }
 
-/* A nonblocking or persistent call that is carried, or packed (neighbor_pending.c). */
+/* A nonblocking or persistent call (neighbor_pending.c). */
 struct cpl_neighbor_op {
     struct cpl_neighbor_op *next; /* in its exchange's queue or among the spare ones */
-    struct cpl_neighbor_ride ride;
+    struct cpl_carrying carrying;
     struct cpl_neighbor_data data;
-    struct cpl_request *request;        /* in the program's hands */
-    struct cpl_neighbor_packed *packed; /* runs by MPI; NULL: by the exchange's plan, or */
-    bool embedded;                      /* as segments (neighbor_embed.h), */
-    bool left;                          /* which are on their way; */
-    int n_open;                         /* messages that are still to come, */
-    struct cpl_receive *receives;       /* in-messages; NULL until there are segments */
-    bool running;
+    struct cpl_request *request; /* in the program's hands */
+    bool running;                /* it has been started */
+    /* Of segments (neighbor_embed.h): */
+    bool left;                    /* they are on their way */
+    int n_open;                   /* messages that are still to come */
+    struct cpl_receive *receives; /* in-messages; NULL until there are segments */
 };
 
-/* A call with its arguments, not started; keeps its datatypes. NULL when memory ran out or, with
- * *refused set, when it is to be left to MPI, which refuses an argument. Local. */
+/* A call with its arguments, to be carried by a way, not started; keeps its datatypes. NULL when
+ * memory ran out or, with *refused set, when it is to be left to MPI, which refuses an argument.
+ * Local. */
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state,
-                                             struct cpl_exchange *exchange, bool *refused);
+                                             struct cpl_exchange *exchange,
+                                             const struct cpl_way *way, bool *refused);
 
 /* Starts it behind those that are pending. Local. */
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op);
@@ -165,14 +150,5 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
 void cpl_neighbor_drain(struct cpl_exchange *exchange);
-
-/* Starts a call as MPI_Ineighbor_alltoallv of packed data; NULL with MPI's error in *result when
- * that fails. Progress unpacks what has come and frees it when it returns true. Local. */
-struct cpl_neighbor_packed *cpl_neighbor_packed_start(const struct cpl_adjacency *adjacency,
-                                                      const struct cpl_neighbor_data *data,
-                                                      MPI_Comm comm, int *result);
-bool cpl_neighbor_packed_progress(struct cpl_neighbor_packed *packed,
-                                  const struct cpl_adjacency *adjacency,
-                                  const struct cpl_neighbor_data *data, int *result);
 
 #endif

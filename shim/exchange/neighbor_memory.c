@@ -29,12 +29,17 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
            x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
 }
 
+static void end_candidates(struct cpl_exchange_plans *plans)
+{
+    for (int k = 0; k < plans->n_candidates; k++)
+        plans->candidate[k].way->end(&plans->candidate[k]);
+    plans->n_candidates = 0;
+    plans->carries = NULL;
+}
+
 void cpl_exchange_release(struct cpl_exchange *x)
 {
-    for (int k = 0; k < CPL_MAX_PLANS; k++) {
-        cpl_executor_destroy(x->plans.executors[k]);
-        x->plans.executors[k] = NULL;
-    }
+    end_candidates(&x->plans);
     cpl_neighbor_order_free(&x->order);
     free(x->ends.out_straight);
     free(x->ends.in_straight);
@@ -45,7 +50,6 @@ void cpl_exchange_release(struct cpl_exchange *x)
     cpl_adjacency_free(&x->learned.own);
     free(x->learned.sent);
     x->learned.sent = NULL;
-    x->plans.executor = NULL;
     x->ends.out_straight = x->ends.in_straight = NULL;
     x->ends.payload = x->ends.in_part = x->ends.self_from = NULL;
 }

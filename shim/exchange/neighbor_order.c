@@ -36,14 +36,17 @@ static bool is_settled(const struct cpl_exchange *x)
            (x->nonblocking.served || !(x->phase == CPL_PHASE_PLANNED && x->plans.trial.running));
 }
 
-/* Messages that a call takes this rank; -1: not known (MPI's own MPI_Alltoallv). */
+/* Messages that a call takes this rank; -1: not known (MPI's own MPI_Alltoallv, a way
+ * that is no plan). */
 static int32_t count_sends(const struct cpl_exchange *x)
 {
     const struct cpl_neighbors *out = &x->adjacency->out;
     int32_t candidate = present(x);
-    if (candidate > 0)
-        return cpl_executor_n_sends(x->plans.executors[candidate - 1]);
-    return x->kind >= CPL_ALLTOALLV || !out->first_part ? -1 : out->first_part[out->n_messages];
+    if (cpl_exchange_executor(x, candidate))
+        return cpl_executor_n_sends(cpl_exchange_executor(x, candidate));
+    return candidate > 0 || x->kind >= CPL_ALLTOALLV || !out->first_part
+               ? -1
+               : out->first_part[out->n_messages];
 }
 
 static void note_follower(struct cpl_follower *next, const struct cpl_exchange *x, int32_t sends,
@@ -87,7 +90,7 @@ static bool open_meeting(const struct cpl_comm_state *state, const struct cpl_ex
                          struct cpl_send_order *sends, int32_t **told)
 {
     int32_t candidate = present(x);
-    int most = candidate > 0 ? cpl_executor_n_sends(x->plans.executors[candidate - 1])
+    int most = candidate > 0 ? cpl_executor_n_sends(cpl_exchange_executor(x, candidate))
                              : x->adjacency->out.n;
     *told = calloc((size_t)state->size, N_TOLD * sizeof **told);
     return cpl_send_order_make(sends, state->rank, state->size, most) && *told;
@@ -102,8 +105,8 @@ static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, struct cpl_
     int32_t candidate = present(x);
     int32_t mine[N_TOLD] = {is_followed(next), next->sends, 0, next->waits};
     if (candidate > 0)
-        mine[TOLD_LATER] = cpl_executor_n_sends(x->plans.executors[candidate - 1]) -
-                           cpl_executor_first_sends(x->plans.executors[candidate - 1], sends->to);
+        mine[TOLD_LATER] = cpl_executor_n_sends(cpl_exchange_executor(x, candidate)) -
+                           cpl_executor_first_sends(cpl_exchange_executor(x, candidate), sends->to);
     if (cpl_collective_Allgather(mine, N_TOLD, MPI_INT32_T, told, N_TOLD, MPI_INT32_T, comm) !=
         MPI_SUCCESS)
         return false;
@@ -175,9 +178,9 @@ static bool make(struct cpl_comm_state *state, struct cpl_exchange *x, struct cp
     cpl_neighbor_order_free(o);
     bool done = candidate == 0
                     ? prepare_straight(state, x, sends)
-                    : cpl_agree_all(
-                          state->private_comm,
-                          cpl_executor_set_order(x->plans.executors[candidate - 1], sends->order));
+                    : cpl_agree_all(state->private_comm,
+                                    cpl_executor_set_order(cpl_exchange_executor(x, candidate),
+                                                           sends->order));
     if (!done)
         return false;
     o->candidate = candidate;
@@ -187,7 +190,7 @@ static bool make(struct cpl_comm_state *state, struct cpl_exchange *x, struct cp
     cpl_trial_begin(&o->trial, 2, measured ? (int32_t)cpl_context.settings.trial : 0);
     o->made = true;
     if (candidate > 0)
-        cpl_executor_use_order(x->plans.executors[candidate - 1], o->trial.chosen == 1);
+        cpl_executor_use_order(cpl_exchange_executor(x, candidate), o->trial.chosen == 1);
     return true;
 }
 
@@ -212,7 +215,7 @@ static bool is_unchanged(const struct cpl_exchange *x, const struct cpl_send_ord
 {
     const struct cpl_order *o = &x->order;
     return o->made && o->candidate == present(x) &&
-           (o->candidate == 0 || cpl_executor_has_order(x->plans.executors[o->candidate - 1])) &&
+           (o->candidate == 0 || cpl_executor_has_order(cpl_exchange_executor(x, o->candidate))) &&
            memcmp(o->key, sends->key, (size_t)sends->n_ranks * sizeof *o->key) == 0;
 }
 
@@ -222,7 +225,7 @@ static void find_order(MPI_Comm comm, struct cpl_comm_state *state, struct cpl_e
     struct cpl_order_units units;
     int32_t candidate = present(x);
     if (candidate > 0)
-        list_plan(x->plans.executors[candidate - 1], sends);
+        list_plan(cpl_exchange_executor(x, candidate), sends);
     else
         list_messages(&x->adjacency->out, sends);
     if (!cpl_send_order_find(comm, sends, &units)) {
@@ -240,7 +243,10 @@ static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
     struct cpl_send_order sends;
     int32_t *told;
     bool waits;
-    if (!is_settled(x) || (x->kind >= CPL_ALLTOALLV && present(x) == 0))
+    bool is_mpis = present(x) == 0;
+    bool has_order =
+        is_mpis ? x->kind < CPL_ALLTOALLV : cpl_exchange_executor(x, present(x)) != NULL;
+    if (!is_settled(x) || !has_order)
         return;
     bool ready =
         open_meeting(state, x, &sends, &told) && (state->has_adjacency || x->kind >= CPL_ALLTOALLV);

@@ -6,14 +6,14 @@
 
 #include <stdlib.h>
 
-struct cpl_neighbor_packed {
+struct packed {
     MPI_Request request;
     unsigned char *out, *in;
     MPI_Count *out_count, *in_count;
     MPI_Aint *out_at, *in_at;
 };
 
-static void free_packed(struct cpl_neighbor_packed *p)
+static void free_packed(struct packed *p)
 {
     free(p->out);
     free(p->in);
@@ -43,7 +43,7 @@ static unsigned char *pack_side(const struct cpl_span *spans, int n, MPI_Count *
     return buffer;
 }
 
-static bool pack_sides(struct cpl_neighbor_packed *p, const struct cpl_adjacency *a,
+static bool pack_sides(struct packed *p, const struct cpl_adjacency *a,
                        const struct cpl_neighbor_data *data)
 {
     size_t n_out = (size_t)a->out.n + 1, n_in = (size_t)a->in.n + 1;
@@ -58,33 +58,31 @@ static bool pack_sides(struct cpl_neighbor_packed *p, const struct cpl_adjacency
     return p->out && p->in;
 }
 
-struct cpl_neighbor_packed *cpl_neighbor_packed_start(const struct cpl_adjacency *adjacency,
-                                                      const struct cpl_neighbor_data *data,
-                                                      MPI_Comm comm, int *result)
+static int begin(struct cpl_neighbor_op *op)
 {
-    struct cpl_neighbor_packed *p = calloc(1, sizeof *p);
-    *result = MPI_ERR_NO_MEM;
-    if (p && pack_sides(p, adjacency, data))
-        *result = PMPI_Ineighbor_alltoallv_c(p->out, p->out_count, p->out_at, MPI_BYTE, p->in,
-                                             p->in_count, p->in_at, MPI_BYTE, comm, &p->request);
-    if (*result == MPI_SUCCESS)
-        return p;
-    if (p)
+    struct packed *p = calloc(1, sizeof *p);
+    int result = MPI_ERR_NO_MEM;
+    if (p && pack_sides(p, op->carrying.x->adjacency, &op->data))
+        result = PMPI_Ineighbor_alltoallv_c(p->out, p->out_count, p->out_at, MPI_BYTE, p->in,
+                                            p->in_count, p->in_at, MPI_BYTE,
+                                            op->carrying.state->comm, &p->request);
+    if (p && result != MPI_SUCCESS)
         free_packed(p);
-    return NULL;
+    op->carrying.made = p;
+    return result;
 }
 
-bool cpl_neighbor_packed_progress(struct cpl_neighbor_packed *packed,
-                                  const struct cpl_adjacency *adjacency,
-                                  const struct cpl_neighbor_data *data, int *result)
+static bool progress(struct cpl_carrying *c)
 {
+    struct packed *p = c->made;
     int done = 1;
-    *result = PMPI_Test(&packed->request, &done, MPI_STATUS_IGNORE);
-    if (*result == MPI_SUCCESS && !done)
+    c->result = PMPI_Test(&p->request, &done, MPI_STATUS_IGNORE);
+    if (c->result == MPI_SUCCESS && !done)
         return false;
-    for (int k = 0; k < adjacency->in.n && *result == MPI_SUCCESS; k++)
-        *result =
-            cpl_span_unpack(&data->in_span[k], packed->in + packed->in_at[k], packed->in_count[k]);
-    free_packed(packed);
+    for (int k = 0; k < c->x->adjacency->in.n && c->result == MPI_SUCCESS; k++)
+        c->result = cpl_span_unpack(&c->data->in_span[k], p->in + p->in_at[k], p->in_count[k]);
+    free_packed(p);
     return true;
 }
+
+const struct cpl_way cpl_way_packed = {.name = "packed", .begin = begin, .progress = progress};

@@ -35,7 +35,7 @@ static void release_types(struct cpl_span *spans, int n)
 
 static void release_op_types(struct cpl_neighbor_op *op)
 {
-    const struct cpl_adjacency *a = op->ride.x->adjacency;
+    const struct cpl_adjacency *a = op->carrying.x->adjacency;
     for (int k = 0; k < op->data.n_extra; k++)
         cpl_type_release(&op->data.extra[k].span.type);
     release_types(op->data.out_span, a->out.n);
@@ -68,18 +68,21 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state,
-                                             struct cpl_exchange *exchange, bool *refused)
+                                             struct cpl_exchange *exchange,
+                                             const struct cpl_way *way, bool *refused)
 {
     struct cpl_neighbor_op *op = new_op(exchange);
     const struct cpl_adjacency *a = exchange->adjacency;
     *refused = false;
     if (!op)
         return NULL;
-    op->ride = (struct cpl_neighbor_ride){
-        .state = state, .x = exchange, .executor = exchange->plans.executors[0], .data = &op->data};
+    op->carrying =
+        (struct cpl_carrying){.state = state,
+                              .x = exchange,
+                              .way = way,
+                              .made = way->offer ? exchange->plans.candidate[0].made : NULL,
+                              .data = &op->data};
     op->request = NULL;
-    op->packed = NULL;
-    op->embedded = false;
     op->running = false;
     *refused = !(call->by_rank ? cpl_alltoall_resolve(call, state, exchange, &op->data)
                                : cpl_neighbor_resolve(call, a, &op->data));
@@ -96,8 +99,8 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
 /* Tells the program; a persistent operation stays its owner's. */
 static void complete(struct cpl_neighbor_op *op)
 {
-    struct cpl_exchange *x = op->ride.x;
-    cpl_request_close_collective(op->request, op->ride.result);
+    struct cpl_exchange *x = op->carrying.x;
+    cpl_request_close_collective(op->request, op->carrying.result);
     if (op->request->persistent)
         return;
     release_op_types(op);
@@ -106,15 +109,11 @@ static void complete(struct cpl_neighbor_op *op)
 
 static bool progress(struct cpl_neighbor_op *op)
 {
-    if (op->packed)
-        return cpl_neighbor_packed_progress(op->packed, op->ride.x->adjacency, &op->data,
-                                            &op->ride.result);
-    if (op->embedded)
-        return cpl_neighbor_embed_progress(op);
-    if (!op->running)
-        cpl_neighbor_ride_start(&op->ride);
+    const struct cpl_way *way = op->carrying.way;
+    if (!op->running && way->start)
+        way->start(&op->carrying);
     op->running = true;
-    return cpl_neighbor_ride_progress(&op->ride);
+    return way->progress(&op->carrying);
 }
 
 /* Advances the first operation, and those behind it as it completes. Returns whether any did. */
@@ -147,12 +146,10 @@ bool cpl_neighbor_poll(void)
 
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
 {
-    struct cpl_exchange *x = op->ride.x;
+    struct cpl_exchange *x = op->carrying.x;
     bool alone = !x->nonblocking.pending;
     op->next = NULL;
     LL_APPEND(x->nonblocking.pending, op);
-    if (op->embedded)
-        cpl_neighbor_embed_start(op);
     if (!alone)
         return;
     advance(x);

@@ -128,27 +128,19 @@ int cpl_neighbor_plan_most(const struct cpl_exchange *x)
     return measured ? CPL_MAX_PLANS : 1;
 }
 
-bool cpl_neighbor_plan_executors(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                                 struct cpl_agree_output *agreed)
+bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                                  struct cpl_agree_output *agreed)
 {
-    int n = 0;
-    bool made = true;
-    for (int k = 0; k < agreed->n; k++) {
-        x->plans.summary[k] = agreed->summary[k];
-        if (!agreed->summary[k].decided)
-            continue;
-        x->plans.executors[n] = cpl_executor_create(agreed->words[k], agreed->n_words[k],
-                                                    state->private_comm, x->first_tag);
-        agreed->words[k] = NULL;
-        made = made && x->plans.executors[n++];
-    }
+    memcpy(x->plans.summary, agreed->summary, (size_t)agreed->n * sizeof *agreed->summary);
     x->plans.n = agreed->n;
+    bool made = cpl_ways_offer(state, x, agreed);
     cpl_agree_output_free(agreed);
-    if (n == 0)
+    if (!made)
         return false;
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
-    cpl_trial_begin(&x->plans.trial, n + 1, measured ? (int32_t)cpl_context.settings.trial : 0);
-    return cpl_agree_all(state->private_comm, made);
+    cpl_trial_begin(&x->plans.trial, x->plans.n_candidates + 1,
+                    measured ? (int32_t)cpl_context.settings.trial : 0);
+    return true;
 }
 
 /* Gathers, plans, and makes the executors; true when all ranks have them. Collective. */
@@ -177,7 +169,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     free(bytes);
     if (!agreed)
         return false;
-    if (!cpl_neighbor_plan_executors(state, x, &output))
+    if (!cpl_neighbor_plan_candidates(state, x, &output))
         return false;
     return cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x));
 }

@@ -194,20 +194,25 @@ static void give_back(struct cpl_request *request, int error)
     cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
 }
 
+static const struct cpl_way *find_way(const struct cpl_exchange *x)
+{
+    if (x->embedding.on)
+        return &cpl_way_reduction;
+    return x->nonblocking.served ? x->plans.candidate[0].way : &cpl_way_packed;
+}
+
 /* Starts a call that is carried, or packed. Returns false when MPI is to refuse it. */
 static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                   struct cpl_exchange *x, MPI_Request *request, int *result)
 {
     bool refused;
-    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
+    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, find_way(x), &refused);
     if (refused)
         return false;
     struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
     *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    if (handle && x->embedding.on && !cpl_neighbor_embed_make(op))
-        *result = MPI_ERR_NO_MEM;
-    else if (handle && !x->nonblocking.served && !x->embedding.on)
-        op->packed = cpl_neighbor_packed_start(x->adjacency, &op->data, call->comm, result);
+    if (handle && op->carrying.way->begin)
+        *result = op->carrying.way->begin(op);
     if (*result != MPI_SUCCESS) {
         give_back(handle, *result);
         if (op)
@@ -383,7 +388,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
     struct cpl_agree_output output;
     cpl_neighbor_hand_in(&notes->list, &input);
     return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
-           cpl_neighbor_plan_executors(state, x, &output) &&
+           cpl_neighbor_plan_candidates(state, x, &output) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
 }
 

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CPL_MAX_TRIED    3  /* candidates */
+#define CPL_MAX_TRIED    4  /* candidates */
 #define CPL_TRIAL_ROUNDS 31 /* at most, without the first */
 
 struct cpl_trial {

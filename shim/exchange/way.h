@@ -1,0 +1,73 @@
+/* Ways of carrying a call of an exchange: by a plan, straight in an order of its own, packed, as
+ * segments that ride in reductions. A way is a row of functions; who decides (neighbor.c,
+ * neighbor_serve.c) gives a call its way, and everybody else goes by the row.
+ *
+ * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
+ * makes it, starts when those before it are complete, and progresses while this rank polls. */
+#ifndef CARPOOL_WAY_H
+#define CARPOOL_WAY_H
+
+#include "shim/plan/plan_agree.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+struct cpl_exchange;
+struct cpl_neighbor_data;
+struct cpl_neighbor_op;
+struct cpl_way;
+
+/* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). */
+struct cpl_candidate {
+    const struct cpl_way *way;
+    void *made; /* what the way needs for the exchange, freed by its `end` */
+    const char *name;
+    double modelled_us;
+};
+
+#define CPL_MOST_CANDIDATES 3
+
+/* One carrying of a call, from the data resolved for it until it is complete. */
+struct cpl_carrying {
+    struct cpl_comm_state *state;
+    struct cpl_exchange *x;
+    const struct cpl_way *way;
+    void *made; /* the candidate's, or the way's own for this call */
+    struct cpl_neighbor_data *data;
+    bool carried; /* all that goes by combined messages is done */
+    int result;   /* MPI's, of the first error */
+};
+
+struct cpl_way {
+    const char *name;
+
+    /* An exchange has been planned, this is what was agreed: makes up to `most` candidates of it.
+     * Returns how many, alike on all ranks; sets *made to false where this rank could not make
+     * them. NULL: it never takes part in trials. Collective. */
+    int (*offer)(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                 struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
+                 bool *made);
+    /* Frees what a candidate has. Local. */
+    void (*end)(struct cpl_candidate *candidate);
+
+    /* A nonblocking call has been made. Returns MPI's result: after an error it is not started.
+     * NULL: there is nothing to do before its turn. Local. */
+    int (*begin)(struct cpl_neighbor_op *op);
+    /* Never wait; progress returns true when the call is complete. Start may be NULL. Local. */
+    void (*start)(struct cpl_carrying *c);
+    bool (*progress)(struct cpl_carrying *c);
+    /* Waits until a call that was started is complete; NULL: there are no such blocking calls. */
+    void (*wait)(struct cpl_carrying *c);
+};
+
+extern const struct cpl_way cpl_way_plan, cpl_way_straight, cpl_way_packed, cpl_way_reduction;
+
+/* Asks all ways for candidates: candidate k of the exchange's trial is candidate[k - 1]. False on
+ * all ranks when there are none, or one rank could not make its own. Collective over the private
+ * communicator. */
+bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                    struct cpl_agree_output *agreed);
+
+#endif
