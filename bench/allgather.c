@@ -11,16 +11,13 @@
  * Exit status: 0, 1 when something came wrong, 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
+#define _GNU_SOURCE /* strsep */
 #endif
-#include "arguments.h"
-#include "common.h"
+#include "main.h"
 #include "report.h"
 #include "together.h"
 
-#include <getopt.h>
 #include <limits.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,70 +38,37 @@ struct options {
     int64_t n_cyclic, n_warmup, n_rounds;
     int n_sizes;
     int64_t bytes[MOST_SIZES];
-    int is_json, wants_help;
 };
+
+static struct options given = {.n_warmup = 40, .n_rounds = 3, .n_sizes = 1, .bytes = {1024}};
 
 typedef int allgather_function(const void *, int, MPI_Datatype, void *, int, MPI_Datatype,
                                MPI_Comm);
 
 /* ---- arguments ---- */
 
-static int read_sizes(struct options *options, struct bench_error *error)
+static int read_sizes(const struct bench_option *option, char *value, struct bench_error *error)
 {
-    char *rest = optarg, *word;
+    char *word;
 
-    options->n_sizes = 0;
-    while ((word = strsep(&rest, ",")) != NULL) {
-        if (options->n_sizes == MOST_SIZES)
+    given.n_sizes = 0;
+    while ((word = strsep(&value, ",")) != NULL) {
+        if (given.n_sizes == MOST_SIZES)
             return bench_fail(error, "--bytes takes at most %d sizes", MOST_SIZES);
-        if (bench_parse_integer(word, 1, MOST_BYTES, &options->bytes[options->n_sizes++]) != 0)
+        if (bench_parse_integer(word, option->least, option->most, &given.bytes[given.n_sizes++]))
             return bench_fail(error, "--bytes wants numbers from 1 to %d, not '%s'", MOST_BYTES,
                               word);
     }
     return 0;
 }
 
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-
-    switch (letter) {
-    case 'b':
-        return read_sizes(options, error);
-    case 'c':
-        return bench_read_number("cyclic", 1, INT_MAX, &options->n_cyclic, error);
-    case 'w':
-        return bench_read_number("warmup", 0, 1000000, &options->n_warmup, error);
-    case 'r':
-        return bench_read_number("rounds", 1, 1000000, &options->n_rounds, error);
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *options,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {
-        {"bytes", required_argument, NULL, 'b'},
-        {"cyclic", required_argument, NULL, 'c'},
-        {"warmup", required_argument, NULL, 'w'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.n_warmup = 40, .n_rounds = 3, .n_sizes = 1, .bytes = {1024}};
-    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
-        return -1;
-    if (optind != n_arguments && !options->wants_help)
-        return bench_fail(error, "unexpected argument %s", arguments[optind]);
-    return 0;
-}
+static const struct bench_option table[] = {
+    {"bytes", .take = read_sizes, .least = 1, .most = MOST_BYTES},
+    {"cyclic", .number = &given.n_cyclic, .least = 1, .most = INT_MAX},
+    {"warmup", .number = &given.n_warmup, .most = 1000000},
+    {"rounds", .number = &given.n_rounds, .least = 1, .most = 1000000},
+    {NULL},
+};
 
 /* ---- calls ---- */
 
@@ -138,30 +102,27 @@ static double call(allgather_function *function, struct side *side)
     bench_start_together(side->comm);
     double begin = MPI_Wtime();
     function(side->out, side->bytes, MPI_BYTE, side->in, side->bytes, MPI_BYTE, side->comm);
-    double us = (MPI_Wtime() - begin) * 1e6, slowest_us = us;
+    double us = (MPI_Wtime() - begin) * 1e6;
     count_wrong(side);
-    MPI_Reduce(&us, &slowest_us, 1, MPI_DOUBLE, MPI_MAX, 0, side->comm);
-    return slowest_us;
+    bench_slowest(&us, 1, side->comm);
+    return us;
 }
 
 static void print_time(struct report *report, const char *name, int bytes, double *us,
                        int64_t n_rounds)
 {
     char text[64];
-    bench_sort(us, (size_t)n_rounds);
     snprintf(text, sizeof text, "%s %d bytes", name, bytes);
-    report_real(report, text, bench_quantile(us, (size_t)n_rounds, 0.5), 3, "us");
+    report_real(report, text, bench_median(us, (size_t)n_rounds), 3, "us");
 }
 
-static int measure(const struct options *options, struct side *side, struct report *report)
+static void measure(const struct options *options, struct side *side, struct report *report)
 {
-    double *direct_us = bench_array((size_t)options->n_rounds, sizeof *direct_us);
-    double *carried_us = bench_array((size_t)options->n_rounds, sizeof *carried_us);
+    double *direct_us = bench_need((size_t)options->n_rounds, sizeof *direct_us);
+    double *carried_us = bench_need((size_t)options->n_rounds, sizeof *carried_us);
 
-    side->out = bench_array((size_t)side->bytes, 1);
-    side->in = bench_array((size_t)side->n_ranks, (size_t)side->bytes);
-    if (!direct_us || !carried_us || !side->out || !side->in)
-        return -1;
+    side->out = bench_need((size_t)side->bytes, 1);
+    side->in = bench_need((size_t)side->n_ranks, (size_t)side->bytes);
     for (int64_t w = 0; w < options->n_warmup; w++)
         call(MPI_Allgather, side);
     for (int64_t r = 0; r < options->n_rounds; r++) {
@@ -176,63 +137,44 @@ static int measure(const struct options *options, struct side *side, struct repo
     free(carried_us);
     free(side->out);
     free(side->in);
-    return 0;
 }
 
 /* The ranks in an order in which those that follow each other are on different nodes. */
-static MPI_Comm make_comm(int64_t n_cyclic)
+static MPI_Comm make_comm(int rank, int64_t n_cyclic)
 {
-    int rank;
     MPI_Comm comm;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int key = n_cyclic > 0 ? (int)(rank % n_cyclic) : 0; /* ties: by rank */
     MPI_Comm_split(MPI_COMM_WORLD, 0, key, &comm);
     return comm;
 }
 
-static int64_t run(const struct options *options)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    struct side side = {.comm = make_comm(options->n_cyclic)};
+    struct side side = {.comm = make_comm(bench->rank, given.n_cyclic), .n_ranks = bench->n_ranks};
     struct report report = {.file = NULL};
-    int64_t n_wrong = 0;
 
+    (void)error;
     MPI_Comm_rank(side.comm, &side.rank);
-    MPI_Comm_size(side.comm, &side.n_ranks);
     if (side.rank == 0) {
-        report = report_begin(stdout, options->is_json);
+        report = report_begin(stdout, bench->arguments.is_json);
         report_integer(&report, "ranks", side.n_ranks, "");
     }
-    for (int k = 0; k < options->n_sizes; k++) {
-        side.bytes = (int)options->bytes[k];
-        if (measure(options, &side, &report) != 0) {
-            fprintf(stderr, "allgather: out of memory\n");
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        }
+    for (int k = 0; k < given.n_sizes; k++) {
+        side.bytes = (int)given.bytes[k];
+        measure(&given, &side, &report);
     }
-    MPI_Allreduce(&side.n_wrong, &n_wrong, 1, MPI_INT64_T, MPI_SUM, side.comm);
+    int64_t n_wrong = (int64_t)bench_sum((uint64_t)side.n_wrong, side.comm);
     if (side.rank == 0) {
         report_integer(&report, "wrong", n_wrong, "");
         report_end(&report);
     }
     MPI_Comm_free(&side.comm);
-    return n_wrong;
+    return n_wrong != 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    struct options options;
-    struct bench_error error;
-    int rank;
-
-    MPI_Init(&n_arguments, &arguments);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    int status = read_options(n_arguments, arguments, &options, &error) ? 2 : 0;
-    if (rank == 0 && status)
-        fprintf(stderr, "allgather: %s\n%s", error.text, usage);
-    if (rank == 0 && !status && options.wants_help)
-        fputs(usage, stdout);
-    if (!status && !options.wants_help)
-        status = run(&options) ? 1 : 0;
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "allgather", usage, "ask for fewer --bytes or --rounds", table, .run = run};
+    return bench_main(n_words, words, &program);
 }

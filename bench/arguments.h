@@ -1,30 +1,47 @@
 /*
- * What programs of this folder share of reading their arguments: the loop over getopt_long with its
- * errors, and numbers. Call before or after MPI_Init; nothing is printed here.
+ * The options of a program as a table: each row is a name and where its value goes. Call before or
+ * after MPI_Init; nothing is printed here.
  */
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 
 #include "common.h"
 
-#include <getopt.h>
 #include <stdint.h>
 
-/* Take the option with this letter of the table, its value in optarg, into options. 0, or -1 with
- * *error written. */
-typedef int bench_option(int letter, void *options, struct bench_error *error);
+/* An option --name; it has a value unless it sets a flag. One of the pointers says what becomes of
+ * it. */
+struct bench_option {
+    const char *name;
+    int *flag;                /* becomes 1 */
+    int *count;               /* a whole number from least to most */
+    int64_t *number;          /* the same */
+    const char **text;        /* the value itself */
+    int *word;                /* the place of the value among words */
+    const char *const *words; /* they end with NULL */
+    int64_t least, most;
+    /* or this takes the value: 0, or -1 with *error written */
+    int (*take)(const struct bench_option *option, char *value, struct bench_error *error);
+};
+
+/* What is read beside the options of the table. */
+struct bench_arguments {
+    int is_json, wants_help; /* --json and --help, which all tables have without a row */
+    int n_names;             /* arguments that are no options */
+    char **names;
+};
 
 /*
- * Read all options of the table `names` (which ends with zeros); optind is then the first argument
- * that is none. 0, or -1 with *error written: an option is unknown, lacks its value, or was not
- * taken.
+ * Read all options of the table, which ends with a row without a name. 0, or -1 with *error
+ * written: an option is unknown, lacks its value, or was not taken.
  */
-int bench_read_options(int n_arguments, char **arguments, const struct option *names,
-                       bench_option *take, void *options, struct bench_error *error);
+int bench_read_arguments(int n_words, char **words, const struct bench_option *table,
+                         struct bench_arguments *out, struct bench_error *error);
 
-/* Read optarg, the value of --name, as a whole number from least to most. 0, or -1 with *error
- * written and *value untouched. */
-int bench_read_number(const char *name, int64_t least, int64_t most, int64_t *value,
-                      struct bench_error *error);
+/* The place of the word among words, which end with NULL, or -1. */
+int bench_find_word(const char *const *words, const char *word);
+
+/* The place of the value among the option's words, or -1 with *error written. */
+int bench_choose(const struct bench_option *option, const char *value, struct bench_error *error);
 
 #endif

@@ -13,15 +13,10 @@
  * on the matrix and the seed only. Exit status: 0, 1 if the input cannot be used, 2 for bad
  * arguments.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
-#endif
-#include "arguments.h"
 #include "report.h"
 #include "spmv.h"
+#include "together.h"
 
-#include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +33,21 @@ static const char usage[] =
     "  --json                            print one JSON object on one line\n"
     "  --help                            print this\n";
 
-struct options {
-    int n_roots, n_warmup, is_json, wants_help;
-    struct spmv_options matrix;
+static int n_roots = 16, n_warmup = 4;
+static struct spmv_options given = {.form = SPMV_ROW, .partition = "block", .seed = 1};
+
+static const struct bench_option table[] = {
+    {"roots", .count = &n_roots, .least = 1, .most = MOST_ROOTS},
+    {"warmup", .count = &n_warmup, .most = MOST_ROOTS},
+    {"seed", .number = &given.seed, .most = INT64_MAX},
+    {"partition", .text = &given.partition},
+    {NULL},
 };
+
+static int check(const struct bench *bench, struct bench_error *error)
+{
+    return spmv_take_matrix(bench, &given, error);
+}
 
 /* Vertices of a rank: own ones, then, where others' matter, those of the halo. */
 struct search {
@@ -57,58 +63,6 @@ struct search {
     int room;
 };
 
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-    int64_t n = 0;
-    int status = 0;
-
-    switch (letter) {
-    case 'r':
-        status = bench_read_number("roots", 1, MOST_ROOTS, &n, error);
-        options->n_roots = (int)n;
-        return status;
-    case 'w':
-        status = bench_read_number("warmup", 0, MOST_ROOTS, &n, error);
-        options->n_warmup = (int)n;
-        return status;
-    case 's':
-        return bench_read_number("seed", 0, INT64_MAX, &options->matrix.seed, error);
-    case 'p':
-        options->matrix.partition = optarg;
-        return 0;
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *out,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {{"roots", required_argument, NULL, 'r'},
-                                          {"warmup", required_argument, NULL, 'w'},
-                                          {"partition", required_argument, NULL, 'p'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    struct options options = {.n_roots = 16,
-                              .n_warmup = 4,
-                              .matrix = {.form = SPMV_ROW, .partition = "block", .seed = 1}};
-
-    if (bench_read_options(n_arguments, arguments, names, take_option, &options, error) != 0)
-        return -1;
-    if (!options.wants_help && optind != n_arguments - 1)
-        return bench_fail(error, "name one matrix");
-    options.matrix.matrix = arguments[optind];
-    *out = options;
-    return 0;
-}
-
 static struct search search_create(const struct spmv_share *share, int rank)
 {
     const struct spmv_side *in = &share->halo_side, *out = &share->border_side;
@@ -116,12 +70,12 @@ static struct search search_create(const struct spmv_share *share, int rank)
 
     return (struct search){.share = share,
                            .rank = rank,
-                           .level = spmv_array((size_t)share->n_own, sizeof(int)),
-                           .reached = spmv_array((size_t)share->n_own + (size_t)in->n_items, 1),
-                           .sent = spmv_array((size_t)out->n_items, sizeof(int)),
-                           .received = spmv_array((size_t)in->n_items, sizeof(int)),
-                           .requests = spmv_array(n_messages, sizeof(MPI_Request)),
-                           .statuses = spmv_array(n_messages, sizeof(MPI_Status))};
+                           .level = bench_need((size_t)share->n_own, sizeof(int)),
+                           .reached = bench_need((size_t)share->n_own + (size_t)in->n_items, 1),
+                           .sent = bench_need((size_t)out->n_items, sizeof(int)),
+                           .received = bench_need((size_t)in->n_items, sizeof(int)),
+                           .requests = bench_need(n_messages, sizeof(MPI_Request)),
+                           .statuses = bench_need(n_messages, sizeof(MPI_Status))};
 }
 
 static void search_free(struct search *s)
@@ -188,14 +142,9 @@ static void note_seconds(struct search *s, double seconds)
 {
     if (s->n_levels == s->room) {
         s->room = 2 * s->room + 64;
-        double *more = bench_resize(s->seconds, (size_t)s->room, sizeof *more);
-        if (!more) {
-            fprintf(stderr, "bfs: no memory for the times of %d levels; use fewer roots\n",
-                    s->room);
-            MPI_Abort(MPI_COMM_WORLD, 1);
-            return;
-        }
-        s->seconds = more;
+        s->seconds = bench_resize(s->seconds, (size_t)s->room, sizeof *s->seconds);
+        if (!s->seconds)
+            bench_abort("no memory for the times of %d levels; use fewer roots", s->room);
     }
     s->seconds[s->n_levels++] = seconds;
 }
@@ -247,84 +196,53 @@ static uint64_t sum_levels(const struct search *s, int root)
     return sum;
 }
 
-static void print_results(const struct options *options, struct search *s, int most, uint64_t sum)
+static void print_results(const struct bench *bench, struct search *s, int most, uint64_t sum)
 {
-    struct report report = report_begin(stdout, options->is_json);
+    struct report report = report_begin(stdout, bench->arguments.is_json);
     size_t n = (size_t)s->n_levels;
     double total = 0;
-    char digits[17];
-    int n_ranks;
 
     for (size_t i = 0; i < n; i++)
         total += s->seconds[i];
     bench_sort(s->seconds, n);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    snprintf(digits, sizeof digits, "%016" PRIx64, sum);
-    report_text(&report, "matrix", options->matrix.matrix);
-    report_integer(&report, "rows", s->share->n_rows, "");
-    report_integer(&report, "nonzeros", s->share->n_entries, "");
-    report_integer(&report, "ranks", n_ranks, "");
+    spmv_report_matrix(&report, &given, s->share);
+    report_integer(&report, "ranks", bench->n_ranks, "");
     report_integer(&report, "sends max", most, "");
-    report_integer(&report, "searches", options->n_roots, "");
+    report_integer(&report, "searches", n_roots, "");
     report_integer(&report, "levels", s->n_levels, "");
     report_real(&report, "time", 1e6 * bench_midmean(s->seconds, n), 3, "us");
-    report_real(&report, "search average", 1e6 * total / options->n_roots, 3, "us");
-    report_text(&report, "checksum", digits);
+    report_real(&report, "search average", 1e6 * total / n_roots, 3, "us");
+    report_checksum(&report, sum);
     report_end(&report);
 }
 
-static void run_searches(const struct options *options, const struct spmv_share *share, int rank)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    struct search s = search_create(share, rank);
-    struct bench_random random = {.state = (uint64_t)options->matrix.seed};
-    uint64_t sum = 0, total = 0;
+    struct bench_random random = {.state = (uint64_t)given.seed};
+    struct spmv_share share;
+    uint64_t sum = 0;
     int most = 0;
 
-    for (int k = 0; k < options->n_warmup + options->n_roots; k++) {
-        int root = draw_root(share, &random);
-        search_from(&s, root, k >= options->n_warmup);
+    if (spmv_setup(&given, &share, error) != 0)
+        return -1;
+    struct search s = search_create(&share, bench->rank);
+    for (int k = 0; k < n_warmup + n_roots; k++) {
+        int root = draw_root(&share, &random);
+        search_from(&s, root, k >= n_warmup);
         sum += sum_levels(&s, root);
     }
-    MPI_Reduce(&share->border_side.n_ranks, &most, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&sum, &total, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank == 0)
-        print_results(options, &s, most, total);
+    MPI_Reduce(&share.border_side.n_ranks, &most, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
+    sum = bench_sum(sum, MPI_COMM_WORLD);
+    if (bench->rank == 0)
+        print_results(bench, &s, most, sum);
     search_free(&s);
-}
-
-/* All ranks return the same exit status. */
-static int run(int n_arguments, char **arguments)
-{
-    struct options options;
-    struct spmv_share share;
-    struct bench_error error;
-    int rank;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (read_options(n_arguments, arguments, &options, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "bfs: %s\n%s", error.text, usage);
-        return 2;
-    }
-    if (options.wants_help) {
-        if (rank == 0)
-            fputs(usage, stdout);
-        return 0;
-    }
-    if (spmv_setup(&options.matrix, &share, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "bfs: %s\n", error.text);
-        return 1;
-    }
-    run_searches(&options, &share, rank);
     spmv_share_free(&share);
     return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    MPI_Init(&n_arguments, &arguments);
-    int status = run(n_arguments, arguments);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "bfs", usage, spmv_remedy, table, .takes_names = 1, .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

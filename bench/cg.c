@@ -17,14 +17,9 @@
  * rank may be early in one iteration and late in the next, for ever. Exit status: 0, 1 if the input
  * cannot be used, 2 for bad arguments.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
-#endif
-#include "arguments.h"
 #include "report.h"
 #include "spmv.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +35,34 @@ static const char usage[] =
     "  --warmup N                        iterations not timed, of all solves' (default 0)\n"
     "  --partition block|metis|FILE      as spmv (default block)\n"
     "  --history                         print the squared residual of each iteration\n"
-    "  --json                            print one JSON object on one line instead\n";
+    "  --json                            print one JSON object on one line instead\n"
+    "  --help                            print this\n";
 
-struct options {
-    int reorganised, by_neighbors, history, is_json, n_solves;
-    struct spmv_options matrix;
+enum { CONVENTIONAL, REORGANISED };
+enum { MESSAGES, NEIGHBOR };
+
+static const char *const forms[] = {"conventional", "reorganised", NULL};
+static const char *const halos[] = {"messages", "neighbor", NULL};
+
+static int form = CONVENTIONAL, halo = MESSAGES, history, n_solves = 1;
+static struct spmv_options given = {
+    .form = SPMV_ROW, .partition = "block", .n_iterations = 50, .seed = 1};
+
+static const struct bench_option table[] = {
+    {"form", .word = &form, .words = forms},
+    {"halo", .word = &halo, .words = halos},
+    {"iterations", .count = &given.n_iterations, .least = 1, .most = MOST_ITERATIONS},
+    {"solves", .count = &n_solves, .least = 1, .most = MOST_SOLVES},
+    {"warmup", .count = &given.n_warmup, .most = MOST_ITERATIONS},
+    {"partition", .text = &given.partition},
+    {"history", .flag = &history},
+    {NULL},
 };
+
+static int check(const struct bench *bench, struct bench_error *error)
+{
+    return spmv_take_matrix(bench, &given, error);
+}
 
 /* The vectors of a rank: own entries, then, of p, q and r, those of the halo. */
 struct solver {
@@ -57,72 +74,6 @@ struct solver {
     MPI_Request *requests;
 };
 
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-    int64_t n = 0;
-    int status = 0;
-
-    switch (letter) {
-    case 'f':
-        options->reorganised = strcmp(optarg, "reorganised") == 0;
-        if (!options->reorganised && strcmp(optarg, "conventional") != 0)
-            return bench_fail(error, "--form wants conventional or reorganised, not '%s'", optarg);
-        return 0;
-    case 'g':
-        options->by_neighbors = strcmp(optarg, "neighbor") == 0;
-        if (!options->by_neighbors && strcmp(optarg, "messages") != 0)
-            return bench_fail(error, "--halo wants messages or neighbor, not '%s'", optarg);
-        return 0;
-    case 'i':
-        status = bench_read_number("iterations", 1, MOST_ITERATIONS, &n, error);
-        options->matrix.n_iterations = (int)n;
-        return status;
-    case 'w':
-        status = bench_read_number("warmup", 0, MOST_ITERATIONS, &n, error);
-        options->matrix.n_warmup = (int)n;
-        return status;
-    case 's':
-        status = bench_read_number("solves", 1, MOST_SOLVES, &n, error);
-        options->n_solves = (int)n;
-        return status;
-    case 'p':
-        options->matrix.partition = optarg;
-        return 0;
-    case 'h':
-        options->history = 1;
-        return 0;
-    default: /* json */
-        options->is_json = 1;
-        return 0;
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *out,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {{"form", required_argument, NULL, 'f'},
-                                          {"halo", required_argument, NULL, 'g'},
-                                          {"iterations", required_argument, NULL, 'i'},
-                                          {"solves", required_argument, NULL, 's'},
-                                          {"warmup", required_argument, NULL, 'w'},
-                                          {"partition", required_argument, NULL, 'p'},
-                                          {"history", no_argument, NULL, 'h'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {NULL, 0, NULL, 0}};
-    struct options options = {
-        .n_solves = 1,
-        .matrix = {.form = SPMV_ROW, .partition = "block", .n_iterations = 50, .seed = 1}};
-
-    if (bench_read_options(n_arguments, arguments, names, take_option, &options, error) != 0)
-        return -1;
-    if (optind != n_arguments - 1)
-        return bench_fail(error, "name one matrix");
-    options.matrix.matrix = arguments[optind];
-    *out = options;
-    return 0;
-}
-
 static struct solver solver_create(const struct spmv_share *share, int by_neighbors)
 {
     int n_all = share->n_own + share->halo_side.n_items;
@@ -130,12 +81,12 @@ static struct solver solver_create(const struct spmv_share *share, int by_neighb
     struct solver s = {.share = share,
                        .by_neighbors = by_neighbors,
                        .n_all = n_all,
-                       .x = spmv_array((size_t)n_all, sizeof(double)),
-                       .r = spmv_array((size_t)n_all, sizeof(double)),
-                       .p = spmv_array((size_t)n_all, sizeof(double)),
-                       .q = spmv_array((size_t)n_all, sizeof(double)),
-                       .border = spmv_array((size_t)share->border_side.n_items, sizeof(double)),
-                       .requests = spmv_array((size_t)n_messages + 1, sizeof(MPI_Request))};
+                       .x = bench_need((size_t)n_all, sizeof(double)),
+                       .r = bench_need((size_t)n_all, sizeof(double)),
+                       .p = bench_need((size_t)n_all, sizeof(double)),
+                       .q = bench_need((size_t)n_all, sizeof(double)),
+                       .border = bench_need((size_t)share->border_side.n_items, sizeof(double)),
+                       .requests = bench_need((size_t)n_messages + 1, sizeof(MPI_Request))};
 
     for (int i = 0; i < share->n_own; i++)
         s.r[i] = s.p[i] = (double)(bench_mix((uint64_t)share->own[i]) % 1000) * 1e-3;
@@ -152,12 +103,12 @@ static void solver_free(struct solver *s)
     free(s->requests);
 }
 
-static void start_messages(struct solver *s, double *halo)
+static void start_messages(struct solver *s, double *outer)
 {
     const struct spmv_side *in = &s->share->halo_side, *out = &s->share->border_side;
 
     for (int k = 0; k < in->n_ranks; k++)
-        MPI_Irecv(halo + in->displ[k], in->count[k], MPI_DOUBLE, in->rank[k], TAG, MPI_COMM_WORLD,
+        MPI_Irecv(outer + in->displ[k], in->count[k], MPI_DOUBLE, in->rank[k], TAG, MPI_COMM_WORLD,
                   &s->requests[s->n_requests++]);
     for (int k = 0; k < out->n_ranks; k++)
         MPI_Isend(s->border + out->displ[k], out->count[k], MPI_DOUBLE, out->rank[k], TAG,
@@ -168,17 +119,17 @@ static void start_messages(struct solver *s, double *halo)
 static void start_exchange(struct solver *s, double *v)
 {
     const struct spmv_side *in = &s->share->halo_side, *out = &s->share->border_side;
-    double *halo = v + s->share->n_own;
+    double *outer = v + s->share->n_own;
 
     for (int k = 0; k < out->n_items; k++)
         s->border[k] = v[s->share->border[k]];
     s->n_requests = 0;
     if (s->by_neighbors)
-        MPI_Ineighbor_alltoallv(s->border, out->count, out->displ, MPI_DOUBLE, halo, in->count,
+        MPI_Ineighbor_alltoallv(s->border, out->count, out->displ, MPI_DOUBLE, outer, in->count,
                                 in->displ, MPI_DOUBLE, s->share->graph,
                                 &s->requests[s->n_requests++]);
     else
-        start_messages(s, halo);
+        start_messages(s, outer);
 }
 
 static void finish_exchange(struct solver *s)
@@ -253,22 +204,20 @@ static double typical(double *seconds, size_t n)
 }
 
 /* Overwrites the seconds of the iterations. */
-static void print_results(const struct options *options, const struct spmv_share *share, int n,
-                          double rho, double first, double *seconds)
+static void print_results(int is_json, const struct spmv_share *share, int n, double rho,
+                          double first, double *seconds)
 {
-    int n_warmup = options->matrix.n_warmup < n ? options->matrix.n_warmup : n;
+    int n_warmup = given.n_warmup < n ? given.n_warmup : n;
     double us = 1e6 * typical(seconds + n_warmup, (size_t)(n - n_warmup));
     char residual[32];
 
-    if (!options->is_json) {
+    if (!is_json) {
         printf("iterations %d, squared residual %.6g of %.6g\n", n, rho, first);
         fprintf(stderr, "cg: iteration %.1f us\n", us);
         return;
     }
     struct report report = report_begin(stdout, 1);
-    report_text(&report, "matrix", options->matrix.matrix);
-    report_integer(&report, "rows", share->n_rows, "");
-    report_integer(&report, "nonzeros", share->n_entries, "");
+    spmv_report_matrix(&report, &given, share);
     report_integer(&report, "iterations", n, "");
     report_real(&report, "time", us, 3, "us");
     snprintf(residual, sizeof residual, "%.6g", rho / first);
@@ -277,71 +226,52 @@ static void print_results(const struct options *options, const struct spmv_share
 }
 
 /* Notes the seconds of each iteration; returns how many there were. */
-static int solve(const struct options *options, const struct spmv_share *share, int rank,
-                 double *rho, double *first, double *seconds)
+static int solve(const struct spmv_share *share, int prints, double *rho, double *first,
+                 double *seconds)
 {
-    struct solver s = solver_create(share, options->by_neighbors);
+    struct solver s = solver_create(share, halo == NEIGHBOR);
     double mine = inner(&s, s.r, s.r);
     int n = 0;
 
     MPI_Allreduce(&mine, first, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     *rho = *first;
-    if (options->reorganised) {
+    if (form == REORGANISED) {
         start_exchange(&s, s.r);
         finish_exchange(&s);
         memcpy(s.p, s.r, (size_t)s.n_all * sizeof *s.p);
     }
-    while (n<options->matrix.n_iterations && * rho> 1e-20 * *first) {
+    while (n<given.n_iterations && * rho> 1e-20 * *first) {
         double begin = MPI_Wtime();
-        *rho = iterate(&s, options->reorganised, *rho);
+        *rho = iterate(&s, form == REORGANISED, *rho);
         seconds[n++] = MPI_Wtime() - begin;
-        if (options->history && !options->is_json && rank == 0)
+        if (prints)
             printf("residual %d %a\n", n, *rho);
     }
     solver_free(&s);
     return n;
 }
 
-static void solve_all(const struct options *options, const struct spmv_share *share, int rank)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    size_t most = (size_t)options->matrix.n_iterations * (size_t)options->n_solves;
-    double *seconds = spmv_array(most, sizeof *seconds), rho = 0, first = 0;
-    int n = 0;
-
-    for (int k = 0; k < options->n_solves; k++)
-        n += solve(options, share, rank, &rho, &first, seconds + n);
-    if (rank == 0)
-        print_results(options, share, n, rho, first, seconds);
-    free(seconds);
-}
-
-static int run(int n_arguments, char **arguments)
-{
-    struct options options;
+    int is_json = bench->arguments.is_json, prints = history && !is_json && bench->rank == 0, n = 0;
     struct spmv_share share;
-    struct bench_error error;
-    int rank;
+    double rho = 0, first = 0;
 
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (read_options(n_arguments, arguments, &options, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "cg: %s\n%s", error.text, usage);
-        return 2;
-    }
-    if (spmv_setup(&options.matrix, &share, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "cg: %s\n", error.text);
-        return 1;
-    }
-    solve_all(&options, &share, rank);
+    if (spmv_setup(&given, &share, error) != 0)
+        return -1;
+    double *seconds = bench_need((size_t)given.n_iterations * (size_t)n_solves, sizeof *seconds);
+    for (int k = 0; k < n_solves; k++)
+        n += solve(&share, prints, &rho, &first, seconds + n);
+    if (bench->rank == 0)
+        print_results(is_json, &share, n, rho, first, seconds);
+    free(seconds);
     spmv_share_free(&share);
     return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    MPI_Init(&n_arguments, &arguments);
-    int status = run(n_arguments, arguments);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "cg", usage, spmv_remedy, table, .takes_names = 1, .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

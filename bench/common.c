@@ -116,6 +116,12 @@ double bench_quantile(const double *sorted, size_t n, double q)
     return sorted[below] + rest * (sorted[below + 1] - sorted[below]);
 }
 
+double bench_median(double *values, size_t n)
+{
+    bench_sort(values, n);
+    return bench_quantile(values, n, 0.5);
+}
+
 double bench_midmean(const double *sorted, size_t n)
 {
     size_t first = n / 4, end = n - n / 4;

@@ -63,6 +63,9 @@ void bench_sort(double *values, size_t n);
 /* The q-quantile (0 <= q <= 1) of n >= 1 sorted values, interpolated between neighbours. */
 double bench_quantile(const double *sorted, size_t n, double q);
 
+/* Sort n >= 1 values and return their median. */
+double bench_median(double *values, size_t n);
+
 /* The mean of the middle half of n >= 1 sorted values: of numbers that alternate between two
  * levels, as those of coupled iterations do, it is between them, where the median is one or the
  * other. */

@@ -10,13 +10,11 @@
  * Exit status: 0, 1 when a result is wrong, 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
+#define _GNU_SOURCE /* strsep */
 #endif
 #include "graph.h"
-#include "arguments.h"
 #include "report.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,44 +44,38 @@ static const char usage[] =
     "  --json            print a JSON object a line\n"
     "  --help            print this\n";
 
-enum bench { BORUVKA, BORUVKA_OWNED, NEIGHBORHOOD, OVERLOAD, WORK, N_BENCHES };
-static const char *const bench_names[] = {"boruvka", "boruvka-owned", "neighborhood", "overload",
-                                          "work"};
-static const char *const kind_names[] = {"rmat", "rgg", "gnm"};
+enum { BORUVKA, BORUVKA_OWNED, NEIGHBORHOOD, OVERLOAD, WORK };
+static const char *const bench_names[] = {"boruvka",  "boruvka-owned", "neighborhood",
+                                          "overload", "work",          NULL};
+static const char *const kind_names[] = {"rmat", "rgg", "gnm", NULL};
 
 struct options {
-    enum bench bench;
+    int bench;
     struct graph_options graph;
-    char *methods; /* own; the names of method lie in it */
     struct graph_method method[MOST_METHODS];
     int n_methods;
     int64_t n_elements, memory, ranks_per_node, n_repetitions, n_warmup;
-    int is_json, wants_help;
+};
+
+static struct options given = {
+    .graph = {.kind = GRAPH_RMAT, .n_vertices = 65536, .n_edges = -1, .seed = 1},
+    .n_elements = 256,
+    .n_repetitions = 5,
 };
 
 /* ---- arguments ---- */
 
-static int find_name(const char *const *names, int n, const char *name)
+static int read_methods(const struct bench_option *option, char *list, struct bench_error *error)
 {
-    int k = 0;
-
-    while (k < n && strcmp(names[k], name) != 0)
-        k++;
-    return k < n ? k : -1;
-}
-
-static int read_methods(const char *list, struct options *options, struct bench_error *error)
-{
-    free(options->methods);
-    options->n_methods = 0;
-    options->methods = strdup(list);
-    for (char *at = options->methods, *name; at && (name = strsep(&at, ","));) {
+    (void)option;
+    given.n_methods = 0;
+    for (char *at = list, *name; (name = strsep(&at, ","));) {
         size_t length = strcspn(name, "/");
         const char *aggregation = name + length;
-        if (options->n_methods == MOST_METHODS || length >= sizeof options->method[0].method)
+        if (given.n_methods == MOST_METHODS || length >= sizeof given.method[0].method)
             return bench_fail(error, "--method takes at most %d methods of some words",
                               MOST_METHODS);
-        struct graph_method *method = &options->method[options->n_methods++];
+        struct graph_method *method = &given.method[given.n_methods++];
         *method = (struct graph_method){.name = name};
         memcpy(method->method, name, length);
         if (strcmp(aggregation, "/local") == 0)
@@ -96,99 +88,43 @@ static int read_methods(const char *list, struct options *options, struct bench_
     return 0;
 }
 
-static int take_option(int letter, void *to, struct bench_error *error)
+#define MOST (INT64_C(1) << 40)
+
+static const struct bench_option table[] = {
+    {"graph", .word = &given.graph.kind, .words = kind_names},
+    {"vertices", .number = &given.graph.n_vertices, .least = 2, .most = 1 << 30},
+    {"edges", .number = &given.graph.n_edges, .most = MOST},
+    {"scramble", .flag = &given.graph.is_scrambled},
+    {"elements", .number = &given.n_elements, .least = 1, .most = 1 << 26},
+    {"method", .take = read_methods},
+    {"memory", .number = &given.memory, .most = MOST},
+    {"ranks-per-node", .number = &given.ranks_per_node, .most = 1 << 20},
+    {"seed", .number = &given.graph.seed, .most = MOST},
+    {"repetitions", .number = &given.n_repetitions, .least = 1, .most = MOST_REPETITIONS},
+    {"warmup", .number = &given.n_warmup, .most = MOST_REPETITIONS},
+    {NULL},
+};
+
+static int check(const struct bench *bench, struct bench_error *error)
 {
-    static const int64_t most = INT64_C(1) << 40;
-    struct options *options = to;
-    int kind;
+    static char methods[] = "plain/none,plain/local,auto";
+    struct graph_options *graph = &given.graph;
+    int64_t n = graph->n_vertices;
 
-    switch (letter) {
-    case 'g':
-        kind = find_name(kind_names, 3, optarg);
-        options->graph.kind = (enum graph_kind)kind;
-        return kind >= 0 ? 0
-                         : bench_fail(error, "--graph wants rmat, rgg or gnm, not '%s'", optarg);
-    case 'v':
-        return bench_read_number("vertices", 2, INT64_C(1) << 30, &options->graph.n_vertices,
-                                 error);
-    case 'e':
-        return bench_read_number("edges", 0, most, &options->graph.n_edges, error);
-    case 'x':
-        options->graph.is_scrambled = 1;
-        return 0;
-    case 'n':
-        return bench_read_number("elements", 1, INT64_C(1) << 26, &options->n_elements, error);
-    case 'm':
-        return read_methods(optarg, options, error);
-    case 'b':
-        return bench_read_number("memory", 0, most, &options->memory, error);
-    case 'p':
-        return bench_read_number("ranks-per-node", 0, 1 << 20, &options->ranks_per_node, error);
-    case 's':
-        return bench_read_number("seed", 0, most, &options->graph.seed, error);
-    case 'r':
-        return bench_read_number("repetitions", 1, MOST_REPETITIONS, &options->n_repetitions,
-                                 error);
-    case 'w':
-        return bench_read_number("warmup", 0, MOST_REPETITIONS, &options->n_warmup, error);
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
-    }
-}
-
-static int check_options(int n_arguments, char **arguments, struct options *options,
-                         struct bench_error *error)
-{
-    int64_t n = options->graph.n_vertices;
-
-    if (options->wants_help)
-        return 0;
-    int bench = optind < n_arguments ? find_name(bench_names, N_BENCHES, arguments[optind]) : -1;
-    if (bench < 0 || optind + 1 < n_arguments)
+    given.bench = bench->arguments.n_names == 1
+                      ? bench_find_word(bench_names, bench->arguments.names[0])
+                      : -1;
+    if (given.bench < 0)
         return bench_fail(error, "expected one of boruvka, boruvka-owned, neighborhood, "
                                  "overload, work");
-    options->bench = (enum bench)bench;
-    if (options->graph.kind == GRAPH_RMAT && (n & (n - 1)) != 0)
+    if (graph->kind == GRAPH_RMAT && (n & (n - 1)) != 0)
         return bench_fail(error, "--vertices %lld is no power of two, which rmat needs",
                           (long long)n);
-    if (options->graph.kind != GRAPH_RMAT && options->graph.is_scrambled)
+    if (graph->kind != GRAPH_RMAT && graph->is_scrambled)
         return bench_fail(error, "--scramble is for rmat");
-    if (options->graph.n_edges < 0)
-        options->graph.n_edges = 16 * n;
-    return options->n_methods ? 0 : read_methods("plain/none,plain/local,auto", options, error);
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *options,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {
-        {"graph", required_argument, NULL, 'g'},
-        {"vertices", required_argument, NULL, 'v'},
-        {"edges", required_argument, NULL, 'e'},
-        {"scramble", no_argument, NULL, 'x'},
-        {"elements", required_argument, NULL, 'n'},
-        {"method", required_argument, NULL, 'm'},
-        {"memory", required_argument, NULL, 'b'},
-        {"ranks-per-node", required_argument, NULL, 'p'},
-        {"seed", required_argument, NULL, 's'},
-        {"repetitions", required_argument, NULL, 'r'},
-        {"warmup", required_argument, NULL, 'w'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){
-        .graph = {.kind = GRAPH_RMAT, .n_vertices = 65536, .n_edges = -1, .seed = 1},
-        .n_elements = 256,
-        .n_repetitions = 5,
-    };
-    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
-        return -1;
-    return check_options(n_arguments, arguments, options, error);
+    if (graph->n_edges < 0)
+        graph->n_edges = 16 * n;
+    return given.n_methods ? 0 : read_methods(NULL, methods, error);
 }
 
 /* ---- results ---- */
@@ -229,102 +165,91 @@ static void report_counts(struct report *report, const struct graph_counts *coun
 {
     static const char *const kinds[] = {"writes", "reads"};
     enum { STAGES = CARPOOL_ARRAY_MAX_STAGES };
-    char name[60], text[STAGES * 21];
+    char text[STAGES * 21];
 
     report_integer(report, "steps", counts->n_steps, "");
     report_integer(report, "rounds", counts->rounds, "");
     report_integer(report, "messages", totals->sum[2 * STAGES + 2], "");
     for (int kind = 0; kind < 2; kind++) {
         report_integer(report, kinds[kind], totals->sum[2 * STAGES + kind], "");
-        snprintf(name, sizeof name, "%s sent by stage", kinds[kind]);
+        report->about = kinds[kind];
         write_stages(totals->sum + kind * STAGES, counts->n_stages, text, sizeof text);
-        report_text(report, name, text);
-        snprintf(name, sizeof name, "%s received last", kinds[kind]);
-        report_integer(report, name, totals->last[kind], "");
+        report_text(report, "sent by stage", text);
+        report_integer(report, "received last", totals->last[kind], "");
+        report->about = "";
     }
 }
 
-static void report_graph(struct report *report, const struct options *options)
+static void report_graph(struct report *report)
 {
-    report_text(report, "benchmark", bench_names[options->bench]);
-    if (options->bench == OVERLOAD) {
-        report_integer(report, "elements", options->n_elements, "");
+    report_text(report, "benchmark", bench_names[given.bench]);
+    if (given.bench == OVERLOAD) {
+        report_integer(report, "elements", given.n_elements, "");
         return;
     }
     report_text(report, "graph",
-                options->graph.is_scrambled ? "rmat-scrambled" : kind_names[options->graph.kind]);
-    report_integer(report, "vertices", options->graph.n_vertices, "");
-    report_integer(report, "edges", options->graph.n_edges, "");
-    report_integer(report, "seed", options->graph.seed, "");
+                given.graph.is_scrambled ? "rmat-scrambled" : kind_names[given.graph.kind]);
+    report_integer(report, "vertices", given.graph.n_vertices, "");
+    report_integer(report, "edges", given.graph.n_edges, "");
+    report_integer(report, "seed", given.graph.seed, "");
 }
 
 /* us: of all repetitions; doubling_us: of these, what pointer doubling took. */
-static void report_method(const struct options *options, const struct graph_method *method,
-                          double *us, double *doubling_us, int64_t n_wrong,
-                          const struct graph_run *last, const struct totals *totals)
+static void report_method(const struct bench *bench, const struct graph_method *method, double *us,
+                          double *doubling_us, int64_t n_wrong, const struct graph_run *last,
+                          const struct totals *totals)
 {
-    struct report report = report_begin(stdout, options->is_json);
-    size_t n = (size_t)options->n_repetitions;
-    char checksum[30];
-    int n_ranks;
+    struct report report = report_begin(stdout, bench->arguments.is_json);
+    size_t n = (size_t)given.n_repetitions;
 
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    bench_sort(us, n);
-    report_graph(&report, options);
-    report_integer(&report, "ranks", n_ranks, "");
+    report_graph(&report);
+    report_integer(&report, "ranks", bench->n_ranks, "");
     report_text(&report, "method", method->name);
     report_text(&report, "taken", last->taken);
-    report_real(&report, "time median", bench_quantile(us, n, 0.5), 1, "us");
+    report_real(&report, "time median", bench_median(us, n), 1, "us");
     report_real(&report, "time least", us[0], 1, "us");
     report_real(&report, "time most", us[n - 1], 1, "us");
-    if (options->bench == BORUVKA || options->bench == BORUVKA_OWNED) {
-        bench_sort(doubling_us, n);
-        report_real(&report, "doubling median", bench_quantile(doubling_us, n, 0.5), 1, "us");
-    }
+    if (given.bench == BORUVKA || given.bench == BORUVKA_OWNED)
+        report_real(&report, "doubling median", bench_median(doubling_us, n), 1, "us");
     report_counts(&report, &last->counts, totals);
-    snprintf(checksum, sizeof checksum, "%016llx", (unsigned long long)last->checksum);
-    report_text(&report, "checksum", checksum);
+    report_checksum(&report, last->checksum);
     report_integer(&report, "wrong", n_wrong, "");
     report_end(&report);
-    if (!options->is_json)
+    if (!bench->arguments.is_json)
         putchar('\n');
     fflush(stdout); /* a run that is cut off keeps what it has */
 }
 
-static void run_bench(const struct options *options, const struct graph *graph,
-                      const struct graph_method *method, struct graph_run *runs)
+static void run_bench(const struct graph *graph, const struct graph_method *method,
+                      struct graph_run *runs)
 {
-    struct graph_setting setting = {method, options->memory, (int)options->ranks_per_node,
-                                    options->n_elements};
-    int n = (int)(options->n_warmup + options->n_repetitions);
+    struct graph_setting setting = {method, given.memory, (int)given.ranks_per_node,
+                                    given.n_elements};
+    int n = (int)(given.n_warmup + given.n_repetitions);
 
     memset(runs, 0, (size_t)n * sizeof *runs);
-    if (options->bench == BORUVKA)
-        graph_boruvka(graph, &setting, options->graph.seed, n, runs);
-    else if (options->bench == BORUVKA_OWNED)
-        graph_boruvka_owned(graph, &setting, options->graph.seed, n, runs);
-    else if (options->bench == NEIGHBORHOOD)
-        graph_neighborhood(graph, &setting, options->graph.seed, n, runs);
+    if (given.bench == BORUVKA)
+        graph_boruvka(graph, &setting, given.graph.seed, n, runs);
+    else if (given.bench == BORUVKA_OWNED)
+        graph_boruvka_owned(graph, &setting, given.graph.seed, n, runs);
+    else if (given.bench == NEIGHBORHOOD)
+        graph_neighborhood(graph, &setting, given.graph.seed, n, runs);
     else
         graph_overload(&setting, n, runs);
 }
 
 /* All methods; returns how many results are wrong or differ from the first method's. */
-static int64_t run_methods(const struct options *options, const struct graph *graph)
+static int64_t run_methods(const struct bench *bench, const struct graph *graph)
 {
-    size_t n_before = (size_t)options->n_warmup, n = n_before + (size_t)options->n_repetitions;
-    struct graph_run *runs = bench_array(n, sizeof *runs);
-    double *us = bench_array(2 * n, sizeof *us);
-    uint64_t *expected = bench_array(n, sizeof *expected);
+    size_t n_before = (size_t)given.n_warmup, n = n_before + (size_t)given.n_repetitions;
+    struct graph_run *runs = bench_need(n, sizeof *runs);
+    double *us = bench_need(2 * n, sizeof *us);
+    uint64_t *expected = bench_need(n, sizeof *expected);
     int64_t all_wrong = 0;
-    int rank;
 
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!runs || !us || !expected)
-        graph_abort("no memory for the times");
-    for (int m = 0; m < options->n_methods; m++) {
+    for (int m = 0; m < given.n_methods; m++) {
         int64_t n_wrong = 0;
-        run_bench(options, graph, &options->method[m], runs);
+        run_bench(graph, &given.method[m], runs);
         for (size_t r = 0; r < n; r++) {
             us[r] = runs[r].seconds * 1e6;
             us[n + r] = runs[r].doubling_seconds * 1e6;
@@ -337,8 +262,8 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
             n_wrong += runs[r].checksum != expected[r];
         }
         struct totals totals = add_up(&runs[n - 1].counts);
-        if (rank == 0)
-            report_method(options, &options->method[m], us + n_before, us + n + n_before, n_wrong,
+        if (bench->rank == 0)
+            report_method(bench, &given.method[m], us + n_before, us + n + n_before, n_wrong,
                           &runs[n - 1], &totals);
         all_wrong += n_wrong;
     }
@@ -348,41 +273,29 @@ static int64_t run_methods(const struct options *options, const struct graph *gr
     return all_wrong;
 }
 
-static int run_all(const struct options *options, int rank)
+static int run(const struct bench *bench, struct bench_error *error)
 {
     struct graph graph = {0};
 
-    if (options->bench == WORK) {
-        if (rank == 0)
-            graph_work(options->n_elements, options->is_json);
+    if (given.bench == WORK) {
+        if (bench->rank == 0)
+            graph_work(given.n_elements, bench->arguments.is_json);
         return 0;
     }
-    if (options->bench != OVERLOAD)
-        graph_make(&options->graph, options->bench != BORUVKA, &graph);
-    int64_t n_wrong = run_methods(options, &graph);
+    if (given.bench != OVERLOAD)
+        graph_make(&given.graph, given.bench != BORUVKA, &graph);
+    int64_t n_wrong = run_methods(bench, &graph);
     graph_free(&graph);
-    if (n_wrong && rank == 0)
-        fprintf(stderr, "graph: %lld results are wrong or differ between methods\n",
-                (long long)n_wrong);
-    return n_wrong != 0;
+    if (n_wrong)
+        return bench_fail(error, "%lld results are wrong or differ between methods",
+                          (long long)n_wrong);
+    return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    struct options options;
-    struct bench_error error;
-    int rank, status;
-
-    MPI_Init(&n_arguments, &arguments);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    status = read_options(n_arguments, arguments, &options, &error) ? 2 : 0;
-    if (rank == 0 && status)
-        fprintf(stderr, "graph: %s\n%s", error.text, usage);
-    if (rank == 0 && !status && options.wants_help)
-        fputs(usage, stdout);
-    if (!status && !options.wants_help)
-        status = run_all(&options, rank);
-    free(options.methods);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "graph",        usage,     "ask for a smaller graph", table, .takes_names = 1,
+        .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

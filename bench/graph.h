@@ -10,14 +10,12 @@
 #define BENCH_GRAPH_H
 
 #include "array/carpool_array.h"
-#include "common.h"
-
-#include <mpi.h>
+#include "main.h"
 
 enum graph_kind { GRAPH_RMAT, GRAPH_RGG, GRAPH_GNM };
 
 struct graph_options {
-    enum graph_kind kind;
+    int kind; /* enum graph_kind */
     int64_t n_vertices,
         n_edges; /* of the whole graph; edges drawn, for rgg their expected number */
     int64_t seed;
@@ -39,9 +37,6 @@ static inline int graph_owner(const struct graph *graph, int64_t vertex)
 {
     return (int)(vertex / graph->block);
 }
-
-/* Ends all processes with a message: a lone one without memory cannot leave otherwise. */
-void graph_abort(const char *what);
 
 /* Makes the graph: each edge once, at the owner of the vertex it starts from, or (both_ways) in
  * both directions. No loops; equal edges may occur more than once in rmat and gnm. Collective. */

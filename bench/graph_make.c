@@ -7,19 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void graph_abort(const char *what)
-{
-    fprintf(stderr, "graph: %s\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
 void graph_add(struct graph *graph, int64_t from, int64_t to)
 {
     if (graph->n_edges == graph->room) {
         graph->room = 2 * graph->room + 64;
         graph->edge = bench_resize(graph->edge, (size_t)graph->room, sizeof *graph->edge);
         if (!graph->edge)
-            graph_abort("no memory for the edges; ask for fewer");
+            bench_abort("no memory for the edges; ask for fewer");
     }
     graph->edge[graph->n_edges++] = (struct graph_edge){from, to};
 }
@@ -85,10 +79,10 @@ static void draw_edges(const struct graph_options *options, int both_ways, int64
 static struct graph_edge *sort_by_owner(const struct graph *graph, int n_ranks, int *count,
                                         int *start)
 {
-    struct graph_edge *sorted = bench_array((size_t)graph->n_edges, sizeof *sorted);
+    struct graph_edge *sorted = bench_need((size_t)graph->n_edges, sizeof *sorted);
 
-    if (!sorted || graph->n_edges > INT_MAX)
-        graph_abort("no memory for the edges; ask for fewer");
+    if (graph->n_edges > INT_MAX)
+        bench_abort("a process made more than 2^31 edges; ask for fewer");
     memset(count, 0, (size_t)n_ranks * sizeof *count);
     for (int64_t k = 0; k < graph->n_edges; k++)
         count[graph_owner(graph, graph->edge[k].from)]++;
@@ -103,11 +97,9 @@ static struct graph_edge *sort_by_owner(const struct graph *graph, int n_ranks, 
 
 static void send_to_owners(struct graph *graph, int n_ranks)
 {
-    int *out = bench_array(4 * (size_t)n_ranks, sizeof *out);
+    int *out = bench_need(4 * (size_t)n_ranks, sizeof *out);
     int64_t total = 0;
 
-    if (!out)
-        graph_abort("no memory for the counts of edges");
     int *out_start = out + n_ranks, *in = out_start + n_ranks, *in_start = in + n_ranks;
     struct graph_edge *sorted = sort_by_owner(graph, n_ranks, out, out_start);
     MPI_Alltoall(out, 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_WORLD);
@@ -116,11 +108,9 @@ static void send_to_owners(struct graph *graph, int n_ranks)
         total += in[r];
     }
     if (total > INT_MAX)
-        graph_abort("a process would own more than 2^31 edges; ask for fewer");
+        bench_abort("a process would own more than 2^31 edges; ask for fewer");
     free(graph->edge);
-    graph->edge = bench_array((size_t)total, sizeof *graph->edge);
-    if (!graph->edge)
-        graph_abort("no memory for the edges; ask for fewer");
+    graph->edge = bench_need((size_t)total, sizeof *graph->edge);
     graph->n_edges = graph->room = total;
     MPI_Datatype type;
     MPI_Type_contiguous((int)sizeof *sorted, MPI_BYTE, &type);

@@ -76,7 +76,7 @@ static void add_cell(struct cells *cells, int64_t number, int64_t first, int64_t
         cells->room = 2 * cells->room + 16;
         cells->cell = bench_resize(cells->cell, (size_t)cells->room, sizeof *cells->cell);
         if (!cells->cell)
-            graph_abort("no memory for the cells");
+            bench_abort("no memory for the cells");
     }
     cells->cell[cells->n++] = (struct cell){.number = number, .first = first, .n = n};
 }
@@ -127,10 +127,8 @@ static int compare_numbers(const void *a, const void *b)
 static int64_t list_around(const struct cells *own, int64_t **list)
 {
     int64_t side = INT64_C(1) << own->n_halvings / 2, n = 0, n_kept = 0;
-    int64_t *around = bench_array(9 * (size_t)own->n, sizeof *around);
+    int64_t *around = bench_need(9 * (size_t)own->n, sizeof *around);
 
-    if (!around)
-        graph_abort("no memory for the cells");
     for (int64_t c = 0; c < own->n; c++) {
         int64_t x, y;
         split_number(own->cell[c].number, own->n_halvings, &x, &y);
@@ -156,10 +154,8 @@ static void place_points(struct cells *cells)
         cells->cell[c].at = n;
         n += cells->cell[c].n;
     }
-    cells->x = bench_array((size_t)n, sizeof *cells->x);
-    cells->y = bench_array((size_t)n, sizeof *cells->y);
-    if (!cells->x || !cells->y)
-        graph_abort("no memory for the points");
+    cells->x = bench_need((size_t)n, sizeof *cells->x);
+    cells->y = bench_need((size_t)n, sizeof *cells->y);
     for (int64_t c = 0; c < cells->n; c++) {
         const struct cell *cell = &cells->cell[c];
         int64_t x, y;

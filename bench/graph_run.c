@@ -1,6 +1,7 @@
 /* The benchmarks of graph.h. Timed is what a process spends queueing requests and in steps; ranks
  * meet in a barrier before, and their own work on the results is left out. */
 #include "graph.h"
+#include "together.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 static void check(int code)
 {
     if (code != MPI_SUCCESS) /* the error handler of MPI_COMM_WORLD has ended the program before */
-        graph_abort("the array failed");
+        bench_abort("the array failed");
 }
 
 static carpool_array *make_array(const struct graph_setting *setting, int64_t length, size_t size,
@@ -62,13 +63,6 @@ static void finish_step(carpool_array *array, struct graph_run *run)
     }
     all->received_last[0] += counts.writes_received[counts.n_stages - 1];
     all->received_last[1] += counts.reads_received[counts.n_stages - 1];
-}
-
-/* The sum over all processes, without signs and overflows. */
-static uint64_t sum_of_all(uint64_t mine)
-{
-    MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-    return mine;
 }
 
 /* ---- Boruvka ---- */
@@ -158,7 +152,7 @@ static uint64_t sum_up(const struct graph *graph, const int64_t *parent, const i
 
     for (int64_t v = 0; v < graph->n_own; v++)
         sum += bench_hash((uint64_t)least[v], (uint64_t)(graph->first + v), (uint64_t)parent[v]);
-    return sum_of_all(sum);
+    return bench_sum(sum, MPI_COMM_WORLD);
 }
 
 static int64_t *reset_parents(const struct boruvka *b)
@@ -187,11 +181,9 @@ void graph_boruvka(const struct graph *graph, const struct graph_setting *settin
 {
     struct boruvka b = {.graph = graph, .seed = seed};
     size_t n_read = (size_t)(2 * graph->n_edges > graph->n_own ? 2 * graph->n_edges : graph->n_own);
-    int64_t *weight = bench_array((size_t)graph->n_edges, sizeof *weight);
+    int64_t *weight = bench_need((size_t)graph->n_edges, sizeof *weight);
 
-    b.read = bench_array(n_read, sizeof *b.read);
-    if (!weight || !b.read)
-        graph_abort("no memory for the results");
+    b.read = bench_need(n_read, sizeof *b.read);
     for (int64_t k = 0; k < graph->n_edges; k++)
         weight[k] = weight_of(&graph->edge[k], seed);
     b.least = make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_MIN);
@@ -244,11 +236,9 @@ void graph_boruvka_owned(const struct graph *graph, const struct graph_setting *
 {
     struct boruvka b = {.graph = graph, .seed = seed};
     size_t n = (size_t)graph->n_own;
-    int64_t *least = bench_array(n, sizeof *least), *other = bench_array(n, sizeof *other);
+    int64_t *least = bench_need(n, sizeof *least), *other = bench_need(n, sizeof *other);
 
-    b.read = bench_array(n, sizeof *b.read);
-    if (!least || !other || !b.read)
-        graph_abort("no memory for the results");
+    b.read = bench_need(n, sizeof *b.read);
     find_own_least(graph, seed, least, other);
     b.parent = make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_LAST);
     for (int r = 0; r < n_runs; r++) {
@@ -270,11 +260,9 @@ void graph_neighborhood(const struct graph *graph, const struct graph_setting *s
 {
     carpool_array *array =
         make_array(setting, graph->n_vertices, sizeof(int64_t), CARPOOL_ARRAY_LAST);
-    uint64_t *read = bench_array((size_t)graph->n_edges, sizeof *read), *own;
+    uint64_t *read = bench_need((size_t)graph->n_edges, sizeof *read), *own;
     int64_t first, n;
 
-    if (!read)
-        graph_abort("no memory for the results");
     check(carpool_array_block(array, &first, &n, (void **)&own));
     for (int64_t v = 0; v < n; v++)
         own[v] = bench_hash((uint64_t)seed, 9, (uint64_t)(first + v));
@@ -290,7 +278,7 @@ void graph_neighborhood(const struct graph *graph, const struct graph_setting *s
             runs[r].n_wrong += read[k] != value;
             sum += bench_hash(read[k], (uint64_t)graph->edge[k].from, 10);
         }
-        runs[r].checksum = sum_of_all(sum);
+        runs[r].checksum = bench_sum(sum, MPI_COMM_WORLD);
     }
     check(carpool_array_free(&array));
     free(read);
@@ -302,12 +290,10 @@ void graph_overload(const struct graph_setting *setting, int n_runs, struct grap
 {
     int rank, n_ranks;
     int64_t n = setting->n_elements;
-    int64_t *read = bench_array((size_t)n, sizeof *read);
+    int64_t *read = bench_need((size_t)n, sizeof *read);
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    if (!read)
-        graph_abort("no memory for the results");
     int64_t first = n_ranks / 2 * n, sum_of_ranks = (int64_t)n_ranks * (n_ranks + 1) / 2;
     carpool_array *array = make_array(setting, n_ranks * n, sizeof(int64_t), CARPOOL_ARRAY_SUM);
     for (int r = 0; r < n_runs; r++) {
@@ -324,7 +310,7 @@ void graph_overload(const struct graph_setting *setting, int n_runs, struct grap
             runs[r].n_wrong += read[k] != sum_of_ranks * (k + r + 1);
             sum += bench_hash((uint64_t)read[k], (uint64_t)k, (uint64_t)rank);
         }
-        runs[r].checksum = sum_of_all(sum);
+        runs[r].checksum = bench_sum(sum, MPI_COMM_WORLD);
     }
     check(carpool_array_free(&array));
     free(read);

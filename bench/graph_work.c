@@ -69,7 +69,7 @@ static void fold_all(struct work *work)
     struct cpl_fold fold = {0};
 
     if (!cpl_fold_make(work->variant, &work->input, &fold))
-        graph_abort("no memory for folding");
+        bench_abort("no memory for folding");
     cpl_fold_free(&fold);
 }
 
@@ -102,7 +102,7 @@ static void renew_work(struct work *work)
     draw_indices(&work->random, work->n, work->limit, work->n_segments, work->index, work->first);
     cpl_fold_free(&work->fold);
     if (!cpl_fold_make(work->variant, &work->input, &work->fold))
-        graph_abort("no memory for the requests");
+        bench_abort("no memory for the requests");
 }
 
 /* ns a request; the first time is not counted. */
@@ -116,8 +116,7 @@ static double time_work(void (*run)(struct work *work), struct work *work)
         run(work);
         ns[t < 0 ? 0 : t] = (cpu_seconds() - begin) * 1e9 / (double)work->n;
     }
-    bench_sort(ns, N_TIMES);
-    return bench_quantile(ns, N_TIMES, 0.5);
+    return bench_median(ns, N_TIMES);
 }
 
 /* Requests in so many ascending segments (0: in no order). */
@@ -125,14 +124,12 @@ static void begin_work(enum cpl_variant variant, int64_t n, int64_t limit, int n
                        struct work *work)
 {
     *work = (struct work){.n = n, .limit = limit, .variant = variant, .n_segments = n_segments};
-    work->index = bench_array((size_t)n, sizeof *work->index);
+    work->index = bench_need((size_t)n, sizeof *work->index);
     work->input = (struct cpl_fold_input){work->index, work->first, n_segments ? n_segments : 1,
                                           n_segments > 0, false};
-    work->value = bench_array((size_t)n, sizeof(int64_t));
-    work->answer = bench_array((size_t)n, 2 * sizeof(int64_t));
-    work->target = bench_array((size_t)n, sizeof *work->target);
-    if (!work->index || !work->value || !work->answer || !work->target)
-        graph_abort("no memory for the requests");
+    work->value = bench_need((size_t)n, sizeof(int64_t));
+    work->answer = bench_need((size_t)n, 2 * sizeof(int64_t));
+    work->target = bench_need((size_t)n, sizeof *work->target);
 }
 
 static void end_work(struct work *work)
@@ -184,11 +181,11 @@ static void report_moves(struct report *report, int64_t n)
     char text[40];
 
     if (cpl_machine_init(N_RANKS, N_RANKS, &machine, &error))
-        graph_abort("no memory for a machine");
+        bench_abort("no memory for a machine");
     for (int is_sorted = 0; is_sorted < 2; is_sorted++) {
         begin_work(CPL_VARIANT_SORT, n, 4 * n, is_sorted, &work);
         if (cpl_route_make(&method, &machine, 0, &work.route, text, sizeof text, &error))
-            graph_abort("no memory for a route");
+            bench_abort("no memory for a route");
         report_real(report, is_sorted ? "place sorted" : "place unsorted",
                     time_work(place_all, &work), 2, "ns");
         if (is_sorted)
@@ -223,13 +220,11 @@ static double step_ns(enum cpl_variant variant, int64_t n, const struct step *st
     carpool_array *array;
     struct bench_random random = {1};
     int64_t length = step->n_alike ? n / step->n_alike + 1 : 4 * n, first[2];
-    int64_t *index = bench_array((size_t)n, sizeof *index);
-    int64_t *value = bench_array((size_t)n, sizeof *value);
+    int64_t *index = bench_need((size_t)n, sizeof *index);
+    int64_t *value = bench_need((size_t)n, sizeof *value);
     char method[40];
     double ns[N_TIMES];
 
-    if (!index || !value)
-        graph_abort("no memory for the values");
     snprintf(method, sizeof method, "%s%s", cpl_variant_name(variant), step->route);
     options.method = method;
     options.memory = INT64_C(1) << 40;
@@ -250,8 +245,7 @@ static double step_ns(enum cpl_variant variant, int64_t n, const struct step *st
     carpool_array_free(&array);
     free(index);
     free(value);
-    bench_sort(ns, N_TIMES);
-    return bench_quantile(ns, N_TIMES, 0.5);
+    return bench_median(ns, N_TIMES);
 }
 
 static void report_steps(struct report *report, enum cpl_variant variant, int64_t n)

@@ -11,17 +11,11 @@
  * are exchanged by PMPI_ names on a duplicate of the communicator, too, in turns.
  * Exit status: 0, 1 when memory runs out, 2 for bad arguments.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
-#endif
-#include "arguments.h"
-#include "common.h"
+#include "main.h"
 #include "report.h"
 #include "together.h"
 
-#include <getopt.h>
 #include <inttypes.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +45,10 @@ static const char usage[] =
 
 struct options {
     int n_dims, grid[DIMS], n_cells, has_corners, is_open, reorders;
-    int n_iterations, n_warmup, compares, is_json, wants_help;
+    int n_iterations, n_warmup, compares;
 };
+
+static struct options given = {.n_dims = DIMS, .n_cells = 8, .n_iterations = 50, .n_warmup = 20};
 
 /* The cells that go to one neighbour, and those that come from it, as ranges in each dimension. */
 struct neighbour {
@@ -72,97 +68,55 @@ struct block {
     struct neighbour neighbour[MOST_NEIGHBOURS];
 };
 
-/* Seconds that the exchange of one iteration took, by MPI_ and by PMPI_ names. */
+/* Microseconds that the exchange of one iteration took, by MPI_ and by PMPI_ names. */
 struct timing {
     double called, library;
 };
 
 /* ---- arguments ---- */
 
-static int read_grid(struct options *options, struct bench_error *error)
+static int read_grid(const struct bench_option *option, char *value, struct bench_error *error)
 {
     char rest;
-    int *g = options->grid, n = sscanf(optarg, "%dx%dx%d%c", &g[0], &g[1], &g[2], &rest);
+    int *g = given.grid, n = sscanf(value, "%dx%dx%d%c", &g[0], &g[1], &g[2], &rest);
 
     for (int d = 0; d < n && d < DIMS; d++)
         if (g[d] < 1 || g[d] > 1000000)
             n = 0;
     if (n < 2 || n > DIMS)
-        return bench_fail(error, "--grid wants numbers of ranks like 8x4x4, not '%s'", optarg);
-    options->n_dims = n;
+        return bench_fail(error, "--%s wants numbers of ranks like 8x4x4, not '%s'", option->name,
+                          value);
+    given.n_dims = n;
     return 0;
 }
 
-static int read_count(const char *name, int least, int most, int *out, struct bench_error *error)
+static const struct bench_option table[] = {
+    {"dims", .count = &given.n_dims, .least = 2, .most = DIMS},
+    {"grid", .take = read_grid},
+    {"cells", .count = &given.n_cells, .least = 1, .most = MOST_CELLS},
+    {"corners", .flag = &given.has_corners},
+    {"open", .flag = &given.is_open},
+    {"reorder", .flag = &given.reorders},
+    {"iterations", .count = &given.n_iterations, .least = 1, .most = MOST_ITERATIONS},
+    {"warmup", .count = &given.n_warmup, .most = MOST_ITERATIONS},
+    {"compare", .flag = &given.compares},
+    {NULL},
+};
+
+/* Whether the ranks are as many as the grid has places. */
+static int check(const struct bench *bench, struct bench_error *error)
 {
-    int64_t value;
+    int64_t n_places = 1;
 
-    if (bench_parse_integer(optarg, least, most, &value) != 0)
-        return bench_fail(error, "--%s wants a number from %d to %d, not '%s'", name, least, most,
-                          optarg);
-    *out = (int)value;
-    return 0;
-}
-
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-
-    switch (letter) {
-    case 'd':
-        return read_count("dims", 2, DIMS, &options->n_dims, error);
-    case 'g':
-        return read_grid(options, error);
-    case 'c':
-        return read_count("cells", 1, MOST_CELLS, &options->n_cells, error);
-    case 'i':
-        return read_count("iterations", 1, MOST_ITERATIONS, &options->n_iterations, error);
-    case 'w':
-        return read_count("warmup", 0, MOST_ITERATIONS, &options->n_warmup, error);
-    default:
-        return 0; /* a flag */
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *out,
-                        struct bench_error *error)
-{
-    struct options options = {.n_dims = DIMS, .n_cells = 8, .n_iterations = 50, .n_warmup = 20};
-    const struct option names[] = {
-        {"dims", required_argument, NULL, 'd'},
-        {"grid", required_argument, NULL, 'g'},
-        {"cells", required_argument, NULL, 'c'},
-        {"iterations", required_argument, NULL, 'i'},
-        {"warmup", required_argument, NULL, 'w'},
-        {"corners", no_argument, &options.has_corners, 1},
-        {"open", no_argument, &options.is_open, 1},
-        {"reorder", no_argument, &options.reorders, 1},
-        {"compare", no_argument, &options.compares, 1},
-        {"json", no_argument, &options.is_json, 1},
-        {"help", no_argument, &options.wants_help, 1},
-        {NULL, 0, NULL, 0},
-    };
-    if (bench_read_options(n_arguments, arguments, names, take_option, &options, error) != 0)
-        return -1;
-    if (optind < n_arguments)
-        return bench_fail(error, "'%s' is no option", arguments[optind]);
-    *out = options;
+    for (int d = 0; given.grid[0] && d < given.n_dims; d++)
+        n_places *= given.grid[d];
+    if (given.grid[0] && n_places != bench->n_ranks)
+        return bench_fail(error, "--grid has %" PRId64 " places for %d ranks", n_places,
+                          bench->n_ranks);
     return 0;
 }
 
 /* ---- the block ---- */
-
-static void *array(size_t n, size_t size)
-{
-    void *memory = bench_array(n, size);
-
-    if (!memory) {
-        fprintf(stderr, "halo: no memory for %zu items of %zu bytes; use fewer cells\n", n, size);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-        exit(1);
-    }
-    return memory;
-}
 
 static double *cell(const struct block *block, double *cells, int x, int y, int z)
 {
@@ -205,8 +159,8 @@ static void add_neighbour(struct block *block, const int *step, int is_open)
         n->received[d] = step[d] > 0 ? block->n_cells[d] + 1 : step[d] < 0 ? 0 : own;
         n->n *= n->size[d];
     }
-    n->out = array((size_t)n->n, sizeof *n->out);
-    n->in = array((size_t)n->n, sizeof *n->in);
+    n->out = bench_need((size_t)n->n, sizeof *n->out);
+    n->in = bench_need((size_t)n->n, sizeof *n->in);
 }
 
 static void add_neighbours(struct block *block, const struct options *options)
@@ -261,8 +215,8 @@ static struct block block_create(const struct options *options)
         block.room[d] = block.n_cells[d] + 2 * own;
         n *= (size_t)block.room[d];
     }
-    block.now = array(n, sizeof(double));
-    block.next = array(n, sizeof(double));
+    block.now = bench_need(n, sizeof(double));
+    block.next = bench_need(n, sizeof(double));
     add_neighbours(&block, options);
     FOR_OWN_CELLS(&block, x, y, z)
     *cell(&block, block.now, x, y, z) = start_value(&block, x, y, z);
@@ -303,7 +257,7 @@ typedef int receive_function(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_
 typedef int send_function(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 typedef int wait_function(int, MPI_Request *, MPI_Status *);
 
-/* Seconds on this rank, from a common start. */
+/* Microseconds on this rank, from a common start. */
 static double exchange(struct block *block, MPI_Comm comm, receive_function *receive,
                        send_function *send, wait_function *wait)
 {
@@ -327,10 +281,10 @@ static double exchange(struct block *block, MPI_Comm comm, receive_function *rec
         if (from->rank != MPI_PROC_NULL)
             copy_halo(block, from, from->received, from->in, 0);
     }
-    double seconds = MPI_Wtime() - begin;
+    double us = (MPI_Wtime() - begin) * 1e6;
     /* With more ranks than cores, one that computed already would keep others from exchanging. */
     MPI_Barrier(block->comm);
-    return seconds;
+    return us;
 }
 
 static void step(struct block *block, int has_corners)
@@ -369,7 +323,7 @@ static struct timing iterate(struct block *block, const struct options *options,
 
 static uint64_t checksum(struct block *block)
 {
-    uint64_t sum = 0, total = 0;
+    uint64_t sum = 0;
 
     FOR_OWN_CELLS(block, x, y, z)
     {
@@ -378,105 +332,74 @@ static uint64_t checksum(struct block *block)
         sum +=
             bench_hash((uint64_t)number, (uint64_t)(block->place[0] * block->n_cells[0] + x), bits);
     }
-    MPI_Reduce(&sum, &total, 1, MPI_UINT64_T, MPI_SUM, 0, block->comm);
-    return total;
+    return bench_sum(sum, block->comm);
 }
 
-static void print_times(struct report *report, const char *what, double *seconds, int n)
+/* Returns the median. */
+static double print_times(struct report *report, const char *what, double *us, size_t n)
 {
-    char name[64];
+    double median = bench_median(us, n);
 
-    bench_sort(seconds, (size_t)n);
-    snprintf(name, sizeof name, "%s median", what);
-    report_real(report, name, 1e6 * bench_quantile(seconds, (size_t)n, 0.5), 3, "us");
-    snprintf(name, sizeof name, "%s max", what);
-    report_real(report, name, 1e6 * seconds[n - 1], 3, "us");
+    report->about = what;
+    report_real(report, "median", median, 3, "us");
+    report_real(report, "max", us[n - 1], 3, "us");
+    report->about = "";
+    return median;
 }
 
-static void print_results(const struct options *options, const struct block *block, double *called,
-                          double *library, uint64_t sum)
+static void print_results(const struct block *block, int is_json, double *called, double *library,
+                          uint64_t sum)
 {
-    struct report report = report_begin(stdout, options->is_json);
+    struct report report = report_begin(stdout, is_json);
+    size_t n = (size_t)given.n_iterations;
     char text[64];
-    int bytes = 0, n = options->n_iterations;
+    int bytes = 0;
 
     for (int k = 0; k < block->n_neighbours; k++)
         bytes += block->neighbour[k].n * (int)sizeof(double);
     report_integer(&report, "ranks", block->n_ranks, "");
     snprintf(text, sizeof text, "%dx%dx%d", block->grid[0], block->grid[1], block->grid[2]);
     report_text(&report, "grid", text);
-    report_integer(&report, "cells", options->n_cells, "");
+    report_integer(&report, "cells", given.n_cells, "");
     report_integer(&report, "neighbours", block->n_neighbours, "");
     report_integer(&report, "exchange", bytes, "bytes");
-    report_integer(&report, "iterations", n, "");
-    print_times(&report, "time", called, n);
-    if (options->compares) {
-        double ratio = bench_quantile(called, (size_t)n, 0.5);
-        print_times(&report, "library", library, n);
-        ratio = bench_quantile(library, (size_t)n, 0.5) / ratio;
-        report_real(&report, "speedup", ratio, 3, "");
-    }
-    snprintf(text, sizeof text, "%016" PRIx64, sum);
-    report_text(&report, "checksum", text);
+    report_integer(&report, "iterations", given.n_iterations, "");
+    double median = print_times(&report, "time", called, n);
+    if (given.compares)
+        report_real(&report, "speedup", print_times(&report, "library", library, n) / median, 3,
+                    "");
+    report_checksum(&report, sum);
     report_end(&report);
 }
 
-static void run(const struct options *options)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    struct block block = block_create(options);
-    size_t n = (size_t)options->n_iterations;
-    double *called = array(n, sizeof *called), *library = array(n, sizeof *library);
+    struct block block = block_create(&given);
+    size_t n = (size_t)given.n_iterations;
+    double *called = bench_need(n, sizeof *called), *library = bench_need(n, sizeof *library);
 
-    for (int i = 0; i < options->n_warmup; i++)
-        (void)iterate(&block, options, i);
-    for (int i = 0; i < options->n_iterations; i++) {
-        struct timing timing = iterate(&block, options, i);
+    (void)error;
+    for (int i = 0; i < given.n_warmup; i++)
+        (void)iterate(&block, &given, i);
+    for (int i = 0; i < given.n_iterations; i++) {
+        struct timing timing = iterate(&block, &given, i);
         called[i] = timing.called;
         library[i] = timing.library;
     }
-    const void *mine = block.rank == 0 ? MPI_IN_PLACE : called;
-    MPI_Reduce(mine, called, (int)n, MPI_DOUBLE, MPI_MAX, 0, block.comm);
-    mine = block.rank == 0 ? MPI_IN_PLACE : library;
-    MPI_Reduce(mine, library, (int)n, MPI_DOUBLE, MPI_MAX, 0, block.comm);
+    bench_slowest(called, n, block.comm);
+    bench_slowest(library, n, block.comm);
     uint64_t sum = checksum(&block);
     if (block.rank == 0)
-        print_results(options, &block, called, library, sum);
+        print_results(&block, bench->arguments.is_json, called, library, sum);
     free(called);
     free(library);
     block_free(&block);
-}
-
-/* Whether the ranks are as many as the grid has places. The same answer on all ranks. */
-static int check_grid(const struct options *options, struct bench_error *error)
-{
-    int64_t n_places = 1;
-    int n_ranks;
-
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    for (int d = 0; options->grid[0] && d < options->n_dims; d++)
-        n_places *= options->grid[d];
-    if (options->grid[0] && n_places != n_ranks)
-        return bench_fail(error, "--grid has %" PRId64 " places for %d ranks", n_places, n_ranks);
     return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    struct options options;
-    struct bench_error error;
-    int rank, status = 0;
-
-    MPI_Init(&n_arguments, &arguments);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (read_options(n_arguments, arguments, &options, &error) ||
-        (!options.wants_help && check_grid(&options, &error)))
-        status = 2;
-    if (status && rank == 0)
-        fprintf(stderr, "halo: %s\n%s", error.text, usage);
-    else if (!status && options.wants_help && rank == 0)
-        fputs(usage, stdout);
-    else if (!status && !options.wants_help)
-        run(&options);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {"halo", usage,          "use fewer cells",
+                                                 table,  .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

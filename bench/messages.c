@@ -22,18 +22,14 @@
  * function: the noise of the measurement. Exit status: 0, or 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long, clock_gettime, dladdr */
+#define _GNU_SOURCE /* clock_gettime, dladdr */
 #endif
-#include "arguments.h"
-#include "common.h"
+#include "main.h"
 #include "report.h"
 
 #include <dlfcn.h>
-#include <getopt.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum {
@@ -62,13 +58,14 @@ static const char usage[] =
 
 enum traffic { SAME, RANDOM, WILDCARD, PROBE };
 
-static const char *const traffic_names[] = {"same", "random", "wildcard", "probe"};
+static const char *const traffic_names[] = {"same", "random", "wildcard", "probe", NULL};
 
 struct options {
     int64_t n_peers, per_peer, n_bytes, n_iterations, n_blocks, n_communicators, work;
-    enum traffic traffic;
-    int is_json, wants_help;
+    int traffic;
 };
+
+static struct options given = {2, 1, 8, 20, 501, 1, 0, SAME};
 
 /* The names under which a block calls MPI. */
 struct names {
@@ -88,82 +85,31 @@ struct program {
     int64_t n_steps; /* of computation in an exchange */
 };
 
+/* Of each block, in microseconds a message. */
 struct times {
-    double wall, processor; /* seconds */
+    double *wall, *processor;
 };
 
 /* ---- arguments ---- */
 
-static int read_traffic(struct options *options, struct bench_error *error)
+static const struct bench_option table[] = {
+    {"peers", .number = &given.n_peers, .least = 1, .most = MOST_MESSAGES},
+    {"per-peer", .number = &given.per_peer, .least = 1, .most = MOST_MESSAGES},
+    {"bytes", .number = &given.n_bytes, .least = 1, .most = MOST_BYTES},
+    {"iterations", .number = &given.n_iterations, .least = 1, .most = MOST_BLOCKS},
+    {"blocks", .number = &given.n_blocks, .least = 1, .most = MOST_BLOCKS},
+    {"communicators", .number = &given.n_communicators, .least = 1, .most = MOST_COMMUNICATORS},
+    {"work", .number = &given.work, .least = 1, .most = MOST_WORK},
+    {"traffic", .word = &given.traffic, .words = traffic_names},
+    {NULL},
+};
+
+static int check(const struct bench *bench, struct bench_error *error)
 {
-    for (int k = SAME; k <= PROBE; k++) {
-        if (strcmp(optarg, traffic_names[k]) != 0)
-            continue;
-        options->traffic = (enum traffic)k;
-        return 0;
-    }
-    return bench_fail(error, "--traffic wants same, random, wildcard or probe, not '%s'", optarg);
-}
-
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-
-    switch (letter) {
-    case 'p':
-        return bench_read_number("peers", 1, MOST_MESSAGES, &options->n_peers, error);
-    case 'm':
-        return bench_read_number("per-peer", 1, MOST_MESSAGES, &options->per_peer, error);
-    case 's':
-        return bench_read_number("bytes", 1, MOST_BYTES, &options->n_bytes, error);
-    case 'i':
-        return bench_read_number("iterations", 1, MOST_BLOCKS, &options->n_iterations, error);
-    case 'b':
-        return bench_read_number("blocks", 1, MOST_BLOCKS, &options->n_blocks, error);
-    case 'c':
-        return bench_read_number("communicators", 1, MOST_COMMUNICATORS, &options->n_communicators,
-                                 error);
-    case 'w':
-        return bench_read_number("work", 1, MOST_WORK, &options->work, error);
-    case 't':
-        return read_traffic(options, error);
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *options,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {
-        {"peers", required_argument, NULL, 'p'},
-        {"per-peer", required_argument, NULL, 'm'},
-        {"bytes", required_argument, NULL, 's'},
-        {"iterations", required_argument, NULL, 'i'},
-        {"blocks", required_argument, NULL, 'b'},
-        {"communicators", required_argument, NULL, 'c'},
-        {"work", required_argument, NULL, 'w'},
-        {"traffic", required_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int n_ranks;
-
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    *options = (struct options){2, 1, 8, 20, 501, 1, 0, SAME, 0, 0};
-    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
-        return -1;
-    if (optind < n_arguments)
-        return bench_fail(error, "argument '%s' is not wanted", arguments[optind]);
-    if (options->n_peers > n_ranks && !options->wants_help)
+    if (given.n_peers > bench->n_ranks)
         return bench_fail(error, "--peers %lld is more than there are ranks, %d",
-                          (long long)options->n_peers, n_ranks);
-    if (options->n_peers * options->per_peer > MOST_MESSAGES)
+                          (long long)given.n_peers, bench->n_ranks);
+    if (given.n_peers * given.per_peer > MOST_MESSAGES)
         return bench_fail(error, "more than %d messages in an exchange", MOST_MESSAGES);
     return 0;
 }
@@ -269,17 +215,19 @@ static void exchange(const struct program *p, const struct names *names, uint64_
 }
 
 /* A block, after which all ranks meet: by the MPI_ name, so that a preload sees a collective. */
-static struct times time_block(const struct program *p, const struct names *names, uint64_t block)
+static void time_block(const struct program *p, const struct names *names, uint64_t block,
+                       struct times *times, int64_t at)
 {
+    double per_message = 1e6 / (double)(p->options.n_iterations * p->n_messages);
     int n_iterations = (int)p->options.n_iterations, one = 1, all;
     double processor = processor_time(), wall = MPI_Wtime();
 
     for (int i = 0; i < n_iterations; i++)
         exchange(p, names, block * (uint64_t)n_iterations + (uint64_t)i);
-    struct times times = {MPI_Wtime() - wall, processor_time() - processor};
+    times->wall[at] = per_message * (MPI_Wtime() - wall);
+    times->processor[at] = per_message * (processor_time() - processor);
     for (int k = 0; k < p->options.n_communicators; k++)
         MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, p->communicators[k]);
-    return times;
 }
 
 /* MPI's own functions; by their PMPI_ names a preload may be met. */
@@ -306,37 +254,30 @@ static void time_all(const struct program *p, struct times *wrapped, struct time
 
     for (int64_t b = 0; b < n_blocks; b++) {
         int64_t at = b < WARMUP_BLOCKS ? 0 : b - WARMUP_BLOCKS;
-        wrapped[at] = time_block(p, &mpi, (uint64_t)(2 * b));
-        plain[at] = time_block(p, &pmpi, (uint64_t)(2 * b + 1));
+        time_block(p, &mpi, (uint64_t)(2 * b), wrapped, at);
+        time_block(p, &pmpi, (uint64_t)(2 * b + 1), plain, at);
     }
 }
 
 /* ---- results ---- */
 
-/* Median and quartiles of values, which are sorted. */
-static void report_quartiles(struct report *report, const char *name, double *values, size_t n,
-                             int digits, const char *unit)
+static struct times make_times(size_t n)
 {
-    static const struct {
-        const char *name;
-        double q;
-    } parts[] = {{"median", 0.5}, {"lower quartile", 0.25}, {"upper quartile", 0.75}};
-    char text[64];
-
-    bench_sort(values, n);
-    for (int k = 0; k < 3; k++) {
-        snprintf(text, sizeof text, "%s %s", name, parts[k].name);
-        report_real(report, text, bench_quantile(values, n, parts[k].q), digits, unit);
-    }
+    return (struct times){bench_need(n, sizeof(double)), bench_need(n, sizeof(double))};
 }
 
-static void print_results(const struct program *p, const struct times *wrapped,
-                          const struct times *plain, double *values)
+static void free_times(struct times *times)
+{
+    free(times->wall);
+    free(times->processor);
+}
+
+static void print_results(const struct program *p, int is_json, struct times *wrapped,
+                          struct times *plain, double *ratio)
 {
     const struct options *o = &p->options;
-    struct report report = report_begin(stdout, o->is_json);
+    struct report report = report_begin(stdout, is_json);
     size_t n = (size_t)o->n_blocks;
-    double per_message = 1e6 / (double)(o->n_iterations * p->n_messages);
 
     report_text(&report, "traffic", traffic_names[o->traffic]);
     report_integer(&report, "ranks", p->n_ranks, "");
@@ -345,33 +286,13 @@ static void print_results(const struct program *p, const struct times *wrapped,
     report_integer(&report, "communicators", o->n_communicators, "");
     report_integer(&report, "work", o->work, "us");
     for (size_t b = 0; b < n; b++)
-        values[b] = per_message * wrapped[b].processor;
-    report_quartiles(&report, "MPI processor", values, n, 3, "us");
-    for (size_t b = 0; b < n; b++)
-        values[b] = per_message * plain[b].processor;
-    report_quartiles(&report, "PMPI processor", values, n, 3, "us");
-    for (size_t b = 0; b < n; b++)
-        values[b] = per_message * wrapped[b].wall;
-    report_quartiles(&report, "MPI wall", values, n, 3, "us");
-    for (size_t b = 0; b < n; b++)
-        values[b] = per_message * plain[b].wall;
-    report_quartiles(&report, "PMPI wall", values, n, 3, "us");
-    for (size_t b = 0; b < n; b++)
-        values[b] = wrapped[b].processor / plain[b].processor;
-    report_quartiles(&report, "ratio", values, n, 4, "");
+        ratio[b] = wrapped->processor[b] / plain->processor[b];
+    report_quartiles(&report, "MPI processor", wrapped->processor, n, 3, "us");
+    report_quartiles(&report, "PMPI processor", plain->processor, n, 3, "us");
+    report_quartiles(&report, "MPI wall", wrapped->wall, n, 3, "us");
+    report_quartiles(&report, "PMPI wall", plain->wall, n, 3, "us");
+    report_quartiles(&report, "ratio", ratio, n, 4, "");
     report_end(&report);
-}
-
-/* A lone rank without memory cannot leave through MPI_Finalize: abort the job. */
-static void *array(int64_t n, size_t size)
-{
-    void *made = bench_array((size_t)n, size);
-
-    if (!made) {
-        fprintf(stderr, "messages: no memory; ask for fewer --blocks or --bytes\n");
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    return made;
 }
 
 static void make_communicators(struct program *p)
@@ -387,55 +308,38 @@ static void free_communicators(struct program *p)
         MPI_Comm_free(&p->communicators[k]);
 }
 
-static void measure(struct program *p)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    const struct options *o = &p->options;
-    struct times *wrapped = array(o->n_blocks, sizeof *wrapped);
-    struct times *plain = array(o->n_blocks, sizeof *plain);
-    double *values = array(o->n_blocks, sizeof *values);
+    struct program p = {.options = given,
+                        .rank = bench->rank,
+                        .n_ranks = bench->n_ranks,
+                        .n_messages = (int)(given.n_peers * given.per_peer)};
+    size_t n_blocks = (size_t)given.n_blocks, n = (size_t)p.n_messages;
+    struct times wrapped = make_times(n_blocks), plain = make_times(n_blocks);
+    double *ratio = bench_need(n_blocks, sizeof *ratio);
 
-    p->n_messages = (int)(o->n_peers * o->per_peer);
-    p->sent = array(p->n_messages * o->n_bytes, 1);
-    p->received = array(p->n_messages * o->n_bytes, 1);
-    p->requests = array((int64_t)2 * p->n_messages, sizeof *p->requests);
-    p->n_steps = count_steps(o->work);
-    make_communicators(p);
-    time_all(p, wrapped, plain);
-    free_communicators(p);
-    if (p->rank == 0)
-        print_results(p, wrapped, plain, values);
-    free(wrapped);
-    free(plain);
-    free(values);
-    free(p->sent);
-    free(p->received);
-    free(p->requests);
-}
-
-/* All ranks return the same exit status. */
-static int run(int n_arguments, char **arguments)
-{
-    struct program program = {.rank = 0};
-    struct bench_error error;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &program.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &program.n_ranks);
-    if (read_options(n_arguments, arguments, &program.options, &error) != 0) {
-        if (program.rank == 0)
-            fprintf(stderr, "messages: %s\n%s", error.text, usage);
-        return 2;
-    }
-    if (!program.options.wants_help)
-        measure(&program);
-    else if (program.rank == 0)
-        fputs(usage, stdout);
+    (void)error;
+    p.sent = bench_need(n, (size_t)given.n_bytes);
+    p.received = bench_need(n, (size_t)given.n_bytes);
+    p.requests = bench_need(2 * n, sizeof *p.requests);
+    p.n_steps = count_steps(given.work);
+    make_communicators(&p);
+    time_all(&p, &wrapped, &plain);
+    free_communicators(&p);
+    if (bench->rank == 0)
+        print_results(&p, bench->arguments.is_json, &wrapped, &plain, ratio);
+    free_times(&wrapped);
+    free_times(&plain);
+    free(ratio);
+    free(p.sent);
+    free(p.received);
+    free(p.requests);
     return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    MPI_Init(&n_arguments, &arguments);
-    int status = run(n_arguments, arguments);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "messages", usage, "ask for fewer --blocks or --bytes", table, .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

@@ -24,17 +24,14 @@
  * 2 for bad arguments.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
+#define _GNU_SOURCE /* nanosleep, strtok_r */
 #endif
 #include "planner/order.h"
-#include "arguments.h"
-#include "bench/common.h"
-#include "bench/report.h"
-#include "bench/together.h"
+#include "main.h"
 #include "planner/pattern.h"
+#include "report.h"
+#include "together.h"
 
-#include <getopt.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +58,8 @@ static const char usage[] =
 
 enum { BEST, WORST, RANKS, RANDOM, CARPOOL, N_ORDERS };
 
-static const char *const order_names[N_ORDERS] = {"best", "worst", "ranks", "random", "carpool"};
+static const char *const order_names[] = {"best", "worst", "ranks", "random", "carpool", NULL};
+static const char *const forms[] = {"pt2pt", "neighbor", NULL};
 
 /* How many messages an exchange has. */
 struct shape {
@@ -69,153 +67,93 @@ struct shape {
 };
 
 struct options {
-    int is_neighbor, is_json, wants_help;
+    int is_neighbor; /* the place among forms */
     int n_orders, order[N_ORDERS];
     struct shape shape[2];
     int64_t bytes, work, pause, n_warmup, n_iterations, n_runs, seed;
 };
 
+static struct options given = {.n_orders = 3,
+                               .order = {BEST, WORST, CARPOOL},
+                               .shape = {{.least = -1}, {.least = -1}},
+                               .bytes = 8,
+                               .work = 1,
+                               .n_warmup = 100,
+                               .n_iterations = 100,
+                               .n_runs = 20,
+                               .seed = 1};
+
 /* ---- arguments ---- */
 
-static int read_shape(const char *name, struct shape *shape, struct bench_error *error)
+static int read_shape(const struct bench_option *option, char *value, struct bench_error *error)
 {
+    struct shape *shape = &given.shape[strcmp(option->name, "post") == 0];
+    int64_t *numbers[] = {&shape->least, &shape->most, &shape->all};
     char text[64], *rest = NULL;
-    int64_t value[3];
-    snprintf(text, sizeof text, "%s", optarg);
+    snprintf(text, sizeof text, "%s", value);
     char *word = strtok_r(text, ":", &rest);
     for (int k = 0; k < 3; k++, word = strtok_r(NULL, ":", &rest))
-        if (!word || bench_parse_integer(word, 0, 1 << 30, &value[k]) != 0)
-            return bench_fail(error, "--%s wants three numbers LEAST:MOST:ALL, not '%s'", name,
-                              optarg);
-    *shape = (struct shape){value[0], value[1], value[2]};
+        if (!word || bench_parse_integer(word, 0, 1 << 30, numbers[k]) != 0)
+            return bench_fail(error, "--%s wants three numbers LEAST:MOST:ALL, not '%s'",
+                              option->name, value);
     return 0;
 }
 
-static int read_orders(struct options *options, struct bench_error *error)
+static int read_orders(const struct bench_option *option, char *value, struct bench_error *error)
 {
-    char text[128], *rest = NULL;
-    snprintf(text, sizeof text, "%s", optarg);
-    options->n_orders = 0;
-    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        int k = 0;
-        while (k < N_ORDERS && strcmp(word, order_names[k]) != 0)
-            k++;
-        if (k == N_ORDERS || options->n_orders == N_ORDERS)
-            return bench_fail(error,
-                              "--orders wants best, worst, ranks, random or carpool, not "
-                              "'%s'",
-                              word);
-        options->order[options->n_orders++] = k;
-    }
-    return options->n_orders > 0 ? 0 : bench_fail(error, "--orders wants a list of orders");
-}
-
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-
-    switch (letter) {
-    case 'f':
-        options->is_neighbor = strcmp(optarg, "neighbor") == 0;
-        if (options->is_neighbor || strcmp(optarg, "pt2pt") == 0)
-            return 0;
-        return bench_fail(error, "--form wants pt2pt or neighbor, not '%s'", optarg);
-    case 'o':
-        return read_orders(options, error);
-    case 'a':
-        return read_shape("pre", &options->shape[0], error);
-    case 'z':
-        return read_shape("post", &options->shape[1], error);
-    case 'b':
-        if (bench_read_number("bytes", 8, 1 << 20, &options->bytes, error) != 0)
+    char *rest = NULL;
+    given.n_orders = 0;
+    for (char *word = strtok_r(value, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        int k = bench_choose(option, word, error);
+        if (k >= 0 && given.n_orders == N_ORDERS)
+            return bench_fail(error, "--orders wants at most %d orders", N_ORDERS);
+        if (k < 0)
             return -1;
-        return options->bytes % 8 == 0
-                   ? 0
-                   : bench_fail(error, "--bytes wants a multiple of 8, not '%s'", optarg);
-    case 'c':
-        return bench_read_number("work", 0, 1000000, &options->work, error);
-    case 'p':
-        return bench_read_number("pause", 0, 999999, &options->pause, error);
-    case 'w':
-        return bench_read_number("warmup", 0, 1000000, &options->n_warmup, error);
-    case 'i':
-        return bench_read_number("iterations", 1, 1000000, &options->n_iterations, error);
-    case 'r':
-        return bench_read_number("runs", 1, 1000, &options->n_runs, error);
-    case 's':
-        return bench_read_number("seed", 0, INT64_MAX, &options->seed, error);
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
+        given.order[given.n_orders++] = k;
     }
+    return given.n_orders > 0 ? 0 : bench_fail(error, "--orders wants a list of orders");
 }
 
-static int read_options(int n_arguments, char **arguments, struct options *options,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {
-        {"form", required_argument, NULL, 'f'},   {"orders", required_argument, NULL, 'o'},
-        {"pre", required_argument, NULL, 'a'},    {"post", required_argument, NULL, 'z'},
-        {"bytes", required_argument, NULL, 'b'},  {"work", required_argument, NULL, 'c'},
-        {"warmup", required_argument, NULL, 'w'}, {"iterations", required_argument, NULL, 'i'},
-        {"runs", required_argument, NULL, 'r'},   {"seed", required_argument, NULL, 's'},
-        {"pause", required_argument, NULL, 'p'},  {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.n_orders = 3,
-                                .order = {BEST, WORST, CARPOOL},
-                                .shape = {{.least = -1}, {.least = -1}},
-                                .bytes = 8,
-                                .work = 1,
-                                .n_warmup = 100,
-                                .n_iterations = 100,
-                                .n_runs = 20,
-                                .seed = 1};
-    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
-        return -1;
-    if (optind != n_arguments)
-        return bench_fail(error, "no argument is expected, not '%s'", arguments[optind]);
-    return 0;
-}
+static const struct bench_option table[] = {
+    {"form", .word = &given.is_neighbor, .words = forms},
+    {"orders", .take = read_orders, .words = order_names},
+    {"pre", .take = read_shape},
+    {"post", .take = read_shape},
+    {"bytes", .number = &given.bytes, .least = 8, .most = 1 << 20},
+    {"work", .number = &given.work, .most = 1000000},
+    {"pause", .number = &given.pause, .most = 999999},
+    {"warmup", .number = &given.n_warmup, .most = 1000000},
+    {"iterations", .number = &given.n_iterations, .least = 1, .most = 1000000},
+    {"runs", .number = &given.n_runs, .least = 1, .most = 1000},
+    {"seed", .number = &given.seed, .most = INT64_MAX},
+    {NULL},
+};
 
 /* Whether exchanges of these shapes exist; fills in defaults. */
-static int check_shapes(struct options *options, int n_ranks, struct bench_error *error)
+static int check(const struct bench *bench, struct bench_error *error)
 {
+    int64_t n_others = bench->n_ranks - 1;
+
+    if (given.bytes % 8 != 0)
+        return bench_fail(error, "--bytes wants a multiple of 8, not '%lld'",
+                          (long long)given.bytes);
     for (int k = 0; k < 2; k++) {
-        struct shape *s = &options->shape[k];
+        struct shape *s = &given.shape[k];
         if (s->least < 0)
-            *s = (struct shape){n_ranks > 1, n_ranks - 1, (int64_t)n_ranks * (n_ranks - 1) / 2};
-        int64_t fewest = s->least * (n_ranks - 1) + s->most;
-        int64_t most = s->most * (n_ranks - 1) + s->least;
-        if (s->least > s->most || s->most >= n_ranks || s->all < fewest || s->all > most)
+            *s = (struct shape){n_others > 0, n_others, (n_others + 1) * n_others / 2};
+        int64_t fewest = s->least * n_others + s->most;
+        int64_t most = s->most * n_others + s->least;
+        if (s->least > s->most || s->most > n_others || s->all < fewest || s->all > most)
             return bench_fail(error,
                               "--%s: no exchange of %d ranks in which one sends %lld messages, one "
                               "%lld and all together %lld",
-                              k ? "post" : "pre", n_ranks, (long long)s->least, (long long)s->most,
-                              (long long)s->all);
+                              k ? "post" : "pre", bench->n_ranks, (long long)s->least,
+                              (long long)s->most, (long long)s->all);
     }
     return 0;
 }
 
 /* ---- the exchanges, alike on all ranks ---- */
-
-static void die(const char *text)
-{
-    fprintf(stderr, "order: %s\n", text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-
-static void *array(size_t n, size_t size)
-{
-    void *memory = bench_array(n, size);
-    if (!memory)
-        die("out of memory");
-    return memory;
-}
 
 static int draw_rank(struct bench_random *random, int n)
 {
@@ -243,8 +181,8 @@ static void draw_sends(const struct shape *shape, int n_ranks, struct bench_rand
 static struct cpl_pattern draw_exchange(const struct shape *shape, int n_ranks,
                                         struct bench_random *random)
 {
-    int *sends = array((size_t)n_ranks, sizeof *sends);
-    struct cpl_pattern_entry *entries = array((size_t)shape->all, sizeof *entries);
+    int *sends = bench_need((size_t)n_ranks, sizeof *sends);
+    struct cpl_pattern_entry *entries = bench_need((size_t)shape->all, sizeof *entries);
     struct cpl_pattern pattern;
     struct cpl_error error;
     int64_t n = 0;
@@ -258,7 +196,7 @@ static struct cpl_pattern draw_exchange(const struct shape *shape, int n_ranks,
             }
     }
     if (cpl_pattern_build(n_ranks, entries, n, &pattern, &error))
-        die(error.text);
+        bench_abort("%s", error.text);
     free(sends);
     free(entries);
     return pattern;
@@ -286,13 +224,13 @@ static void shuffle(int64_t *order, int64_t n, struct bench_random *random)
 static int64_t *make_order(int name, const struct cpl_pattern *pre, const struct cpl_pattern *post,
                            int64_t seed)
 {
-    int64_t *order = array((size_t)pre->n_messages, sizeof *order);
+    int64_t *order = bench_need((size_t)pre->n_messages, sizeof *order);
     struct bench_random random = {(uint64_t)seed + 1};
     struct cpl_error error;
     for (int64_t m = 0; m < pre->n_messages; m++)
         order[m] = m;
     if (name != RANKS && name != RANDOM && cpl_order_between(pre, post, order, &error))
-        die(error.text);
+        bench_abort("%s", error.text);
     for (int i = 0; i < pre->n_ranks; i++) {
         int64_t *own = order + pre->first[i], n = cpl_pattern_sends(pre, i);
         if (name == WORST || name == CARPOOL)
@@ -334,12 +272,12 @@ static struct lists make_lists(const struct cpl_pattern *pattern, const int64_t 
                                const struct buffers *b)
 {
     size_t n = (size_t)b->n_ranks;
-    struct lists l = {.to = array(n, sizeof(int)),
-                      .from = array(n, sizeof(int)),
-                      .counts = array(n, sizeof(int)),
-                      .out_displs = array(n, sizeof(int)),
-                      .in_displs = array(n, sizeof(int)),
-                      .requests = array(n, sizeof(MPI_Request)),
+    struct lists l = {.to = bench_need(n, sizeof(int)),
+                      .from = bench_need(n, sizeof(int)),
+                      .counts = bench_need(n, sizeof(int)),
+                      .out_displs = bench_need(n, sizeof(int)),
+                      .in_displs = bench_need(n, sizeof(int)),
+                      .requests = bench_need(n, sizeof(MPI_Request)),
                       .graph = MPI_COMM_NULL};
     for (int64_t k = pattern->first[b->rank]; k < pattern->first[b->rank + 1]; k++)
         l.to[l.n_out++] = pattern->dst[order ? order[k] : k];
@@ -358,7 +296,7 @@ static struct lists make_lists(const struct cpl_pattern *pattern, const int64_t 
 
 static void make_graph(struct lists *l)
 {
-    int *weights = array((size_t)(l->n_in > l->n_out ? l->n_in : l->n_out), sizeof *weights);
+    int *weights = bench_need((size_t)(l->n_in > l->n_out ? l->n_in : l->n_out), sizeof *weights);
     MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, l->n_in, l->from, weights, l->n_out, l->to,
                                    weights, MPI_INFO_NULL, 0, &l->graph);
     free(weights);
@@ -433,13 +371,13 @@ static struct variant make_variant(int name, const struct options *options,
                     n_ranks,
                     size,
                     {0, (long)options->pause * 1000},
-                    array(n_values, sizeof(double)),
-                    array(n_values, sizeof(double))},
-        .us = array((size_t)(options->n_runs * options->n_iterations), sizeof(double))};
+                    bench_need(n_values, sizeof(double)),
+                    bench_need(n_values, sizeof(double))},
+        .us = bench_need((size_t)(options->n_runs * options->n_iterations), sizeof(double))};
     int64_t *order = make_order(name, pre, post, options->seed);
     struct cpl_error error;
     if (cpl_order_completion(pre, order, post, 0, &v.units, &error))
-        die(error.text);
+        bench_abort("%s", error.text);
     for (size_t k = 0; k < n_values; k++)
         v.buffers.send[k] = (double)(bench_hash(1, (uint64_t)rank, k) >> 12);
     v.pre = make_lists(pre, order, &v.buffers);
@@ -497,80 +435,60 @@ static void run_in_turns(const struct options *options, struct variant *variants
         }
 }
 
-static void print_results(const struct options *options, const struct cpl_pattern *pre,
+static void print_results(const struct bench *bench, const struct cpl_pattern *pre,
                           const struct cpl_pattern *post, struct variant *variants, int64_t n_wrong)
 {
-    struct report report = report_begin(stdout, options->is_json);
+    struct report report = report_begin(stdout, bench->arguments.is_json);
     struct cpl_order_bounds bound = cpl_order_bound(pre, post, 0);
-    char name[64];
     report_integer(&report, "ranks", pre->n_ranks, "");
-    report_text(&report, "form", options->is_neighbor ? "neighbor" : "pt2pt");
-    report_integer(&report, "bytes", options->bytes, "");
+    report_text(&report, "form", forms[given.is_neighbor]);
+    report_integer(&report, "bytes", given.bytes, "");
     report_integer(&report, "messages before", pre->n_messages, "");
     report_integer(&report, "messages after", post->n_messages, "");
     report_integer(&report, "no order below", bound.least, "sends");
     report_integer(&report, "no order above", bound.most, "sends");
-    for (int k = 0; k < options->n_orders; k++) {
+    for (int k = 0; k < given.n_orders; k++) {
         struct variant *v = &variants[k];
-        bench_sort(v->us, v->n);
-        snprintf(name, sizeof name, "%s units", order_names[v->name]);
-        report_integer(&report, name, v->units, "sends");
-        snprintf(name, sizeof name, "%s median", order_names[v->name]);
-        report_real(&report, name, bench_quantile(v->us, v->n, 0.5), 2, "us");
-        snprintf(name, sizeof name, "%s first quartile", order_names[v->name]);
-        report_real(&report, name, bench_quantile(v->us, v->n, 0.25), 2, "us");
-        snprintf(name, sizeof name, "%s least", order_names[v->name]);
-        report_real(&report, name, v->us[0], 2, "us");
+        report.about = order_names[v->name];
+        report_integer(&report, "units", v->units, "sends");
+        report_real(&report, "median", bench_median(v->us, v->n), 2, "us");
+        report_real(&report, "first quartile", bench_quantile(v->us, v->n, 0.25), 2, "us");
+        report_real(&report, "least", v->us[0], 2, "us");
     }
+    report.about = "";
     report_integer(&report, "wrong", n_wrong, "");
     report_end(&report);
 }
 
-static int64_t run(const struct options *options, int rank, int n_ranks)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    struct bench_random random = {(uint64_t)options->seed};
-    struct cpl_pattern pre = draw_exchange(&options->shape[0], n_ranks, &random);
-    struct cpl_pattern post = draw_exchange(&options->shape[1], n_ranks, &random);
+    struct bench_random random = {(uint64_t)given.seed};
+    struct cpl_pattern pre = draw_exchange(&given.shape[0], bench->n_ranks, &random);
+    struct cpl_pattern post = draw_exchange(&given.shape[1], bench->n_ranks, &random);
     struct variant variants[N_ORDERS];
-    int64_t n_wrong = 0, all_wrong = 0;
+    uint64_t n_wrong = 0;
 
-    for (int k = 0; k < options->n_orders; k++)
-        variants[k] = make_variant(options->order[k], options, &pre, &post, rank);
-    run_in_turns(options, variants);
-    for (int k = 0; k < options->n_orders; k++) {
+    (void)error;
+    for (int k = 0; k < given.n_orders; k++)
+        variants[k] = make_variant(given.order[k], &given, &pre, &post, bench->rank);
+    run_in_turns(&given, variants);
+    for (int k = 0; k < given.n_orders; k++) {
         n_wrong += hash_values(&variants[k].buffers) != hash_values(&variants[0].buffers);
-        MPI_Allreduce(MPI_IN_PLACE, variants[k].us, (int)variants[k].n, MPI_DOUBLE, MPI_MAX,
-                      MPI_COMM_WORLD);
+        bench_slowest(variants[k].us, variants[k].n, MPI_COMM_WORLD);
     }
-    MPI_Allreduce(&n_wrong, &all_wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0)
-        print_results(options, &pre, &post, variants, all_wrong);
-    for (int k = 0; k < options->n_orders; k++)
+    n_wrong = bench_sum(n_wrong, MPI_COMM_WORLD);
+    if (bench->rank == 0)
+        print_results(bench, &pre, &post, variants, (int64_t)n_wrong);
+    for (int k = 0; k < given.n_orders; k++)
         free_variant(&variants[k]);
     cpl_pattern_free(&post);
     cpl_pattern_free(&pre);
-    return all_wrong;
+    return n_wrong != 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    struct options options;
-    struct bench_error error;
-    int rank, n_ranks;
-
-    MPI_Init(&n_arguments, &arguments);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    int status = 0;
-    if (read_options(n_arguments, arguments, &options, &error) ||
-        check_shapes(&options, n_ranks, &error))
-        status = 2;
-    if (rank == 0 && status)
-        fprintf(stderr, "order: %s\n%s", error.text, usage);
-    if (rank == 0 && !status && options.wants_help)
-        fputs(usage, stdout);
-    if (!status && !options.wants_help)
-        status = run(&options, rank, n_ranks) ? 1 : 0;
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "order", usage, "ask for fewer --runs or --bytes", table, .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

@@ -13,15 +13,10 @@
  * difference is that of two names for one function: the noise of the measurement.
  * Exit status: 0, or 2 for bad arguments.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
-#endif
-#include "arguments.h"
-#include "common.h"
+#include "main.h"
 #include "report.h"
+#include "together.h"
 
-#include <getopt.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,62 +30,21 @@ static const char usage[] =
     "  --json       print one JSON object on one line\n"
     "  --help       print this\n";
 
-struct options {
-    int64_t n_calls, n_blocks;
-    int is_json, wants_help;
+static int64_t n_calls = 1000, n_blocks = 1001;
+
+static const struct bench_option table[] = {
+    {"calls", .number = &n_calls, .least = 1, .most = MOST_CALLS},
+    {"blocks", .number = &n_blocks, .least = 1, .most = MOST_BLOCKS},
+    {NULL},
 };
 
 typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datatype, void *,
                                const int *, const int *, MPI_Datatype, MPI_Comm);
 
-/* ---- arguments ---- */
-
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
-
-    switch (letter) {
-    case 'c':
-        if (bench_parse_integer(optarg, 1, MOST_CALLS, &options->n_calls) == 0)
-            return 0;
-        return bench_fail(error, "--calls wants a number from 1 to %d, not '%s'", MOST_CALLS,
-                          optarg);
-    case 'b':
-        if (bench_parse_integer(optarg, 1, MOST_BLOCKS, &options->n_blocks) == 0)
-            return 0;
-        return bench_fail(error, "--blocks wants a number from 1 to %d, not '%s'", MOST_BLOCKS,
-                          optarg);
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *options,
-                        struct bench_error *error)
-{
-    static const struct option names[] = {
-        {"calls", required_argument, NULL, 'c'},
-        {"blocks", required_argument, NULL, 'b'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.n_calls = 1000, .n_blocks = 1001};
-    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
-        return -1;
-    if (optind < n_arguments)
-        return bench_fail(error, "argument '%s' is not wanted", arguments[optind]);
-    return 0;
-}
-
 /* ---- measuring ---- */
 
 /* Seconds that a block of calls takes; no call sends or receives anything. */
-static double time_block(alltoallv_function *call, int64_t n_calls, MPI_Comm graph)
+static double time_block(alltoallv_function *call, MPI_Comm graph)
 {
     const int zero[1] = {0};
     char nothing[2] = {0};
@@ -102,14 +56,14 @@ static double time_block(alltoallv_function *call, int64_t n_calls, MPI_Comm gra
     return MPI_Wtime() - begin;
 }
 
-static void time_all(const struct options *options, MPI_Comm graph, double *wrapped, double *plain)
+static void time_all(MPI_Comm graph, double *wrapped, double *plain)
 {
     /* One pair unmeasured: first calls of a communicator may set things up. */
-    (void)time_block(MPI_Neighbor_alltoallv, options->n_calls, graph);
-    (void)time_block(PMPI_Neighbor_alltoallv, options->n_calls, graph);
-    for (int64_t b = 0; b < options->n_blocks; b++) {
-        wrapped[b] = time_block(MPI_Neighbor_alltoallv, options->n_calls, graph);
-        plain[b] = time_block(PMPI_Neighbor_alltoallv, options->n_calls, graph);
+    (void)time_block(MPI_Neighbor_alltoallv, graph);
+    (void)time_block(PMPI_Neighbor_alltoallv, graph);
+    for (int64_t b = 0; b < n_blocks; b++) {
+        wrapped[b] = time_block(MPI_Neighbor_alltoallv, graph);
+        plain[b] = time_block(PMPI_Neighbor_alltoallv, graph);
     }
 }
 
@@ -125,95 +79,49 @@ static MPI_Comm graph_without_neighbors(void)
 
 /* ---- results ---- */
 
-static void print_results(const struct options *options, double *wrapped, double *plain,
-                          double *ratio)
+static void print_results(const struct bench *bench, double *wrapped, double *plain, double *ratio)
 {
-    struct report report = report_begin(stdout, options->is_json);
-    size_t n = (size_t)options->n_blocks;
-    double per_call = 1e9 / (double)options->n_calls;
-    int n_ranks;
+    struct report report = report_begin(stdout, bench->arguments.is_json);
+    size_t n = (size_t)n_blocks;
 
     for (size_t b = 0; b < n; b++)
         ratio[b] = wrapped[b] / plain[b];
-    bench_sort(ratio, n);
-    bench_sort(wrapped, n);
-    bench_sort(plain, n);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    double wrapped_ns = per_call * bench_quantile(wrapped, n, 0.5);
-    double plain_ns = per_call * bench_quantile(plain, n, 0.5);
+    double wrapped_ns = 1e9 / (double)n_calls * bench_median(wrapped, n);
+    double plain_ns = 1e9 / (double)n_calls * bench_median(plain, n);
     report_text(&report, "call", "MPI_Neighbor_alltoallv without neighbors");
-    report_integer(&report, "ranks", n_ranks, "");
-    report_integer(&report, "blocks", options->n_blocks, "");
-    report_integer(&report, "calls per block", options->n_calls, "");
+    report_integer(&report, "ranks", bench->n_ranks, "");
+    report_integer(&report, "blocks", n_blocks, "");
+    report_integer(&report, "calls per block", n_calls, "");
     report_real(&report, "MPI call", wrapped_ns, 1, "ns");
     report_real(&report, "PMPI call", plain_ns, 1, "ns");
     report_real(&report, "difference", wrapped_ns - plain_ns, 1, "ns");
-    report_real(&report, "ratio median", bench_quantile(ratio, n, 0.5), 4, "");
-    report_real(&report, "ratio lower quartile", bench_quantile(ratio, n, 0.25), 4, "");
-    report_real(&report, "ratio upper quartile", bench_quantile(ratio, n, 0.75), 4, "");
+    report_quartiles(&report, "ratio", ratio, n, 4, "");
     report_end(&report);
 }
 
-/* A lone rank without memory cannot leave through MPI_Finalize: abort the job. */
-static double *block_array(int64_t n_blocks)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    double *array = bench_array((size_t)n_blocks, sizeof *array);
-
-    if (!array) {
-        fprintf(stderr, "overhead: no memory for %lld times; ask for fewer --blocks\n",
-                (long long)n_blocks);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    return array;
-}
-
-static void measure(const struct options *options)
-{
-    double *mine[2] = {block_array(options->n_blocks), block_array(options->n_blocks)};
-    double *slowest[2] = {block_array(options->n_blocks), block_array(options->n_blocks)};
-    double *ratio = block_array(options->n_blocks);
+    size_t n = (size_t)n_blocks;
+    double *wrapped = bench_need(n, sizeof *wrapped), *plain = bench_need(n, sizeof *plain);
+    double *ratio = bench_need(n, sizeof *ratio);
     MPI_Comm graph = graph_without_neighbors();
-    int rank;
 
-    time_all(options, graph, mine[0], mine[1]);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (int i = 0; i < 2; i++)
-        MPI_Reduce(mine[i], slowest[i], (int)options->n_blocks, MPI_DOUBLE, MPI_MAX, 0,
-                   MPI_COMM_WORLD);
-    if (rank == 0)
-        print_results(options, slowest[0], slowest[1], ratio);
+    (void)error;
+    time_all(graph, wrapped, plain);
+    bench_slowest(wrapped, n, MPI_COMM_WORLD);
+    bench_slowest(plain, n, MPI_COMM_WORLD);
+    if (bench->rank == 0)
+        print_results(bench, wrapped, plain, ratio);
     MPI_Comm_free(&graph);
-    for (int i = 0; i < 2; i++) {
-        free(mine[i]);
-        free(slowest[i]);
-    }
+    free(wrapped);
+    free(plain);
     free(ratio);
-}
-
-/* All ranks return the same exit status. */
-static int run(int n_arguments, char **arguments)
-{
-    struct options options;
-    struct bench_error error;
-    int rank;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (read_options(n_arguments, arguments, &options, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "overhead: %s\n%s", error.text, usage);
-        return 2;
-    }
-    if (!options.wants_help)
-        measure(&options);
-    else if (rank == 0)
-        fputs(usage, stdout);
     return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    MPI_Init(&n_arguments, &arguments);
-    int status = run(n_arguments, arguments);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {"overhead", usage, "ask for fewer --blocks", table,
+                                                 .run = run};
+    return bench_main(n_words, words, &program);
 }

@@ -1,11 +1,15 @@
 /* Results for people and for programs; see report.h. */
 #include "report.h"
 
+#include "common.h"
+
+#include <inttypes.h>
+
 enum { NAME_WIDTH = 22 };
 
 struct report report_begin(FILE *file, int is_json)
 {
-    struct report report = {.file = file, .is_json = is_json};
+    struct report report = {.file = file, .about = "", .is_json = is_json};
 
     if (is_json)
         putc('{', file);
@@ -20,12 +24,16 @@ static void put_key(FILE *file, const char *word)
 
 static void begin_value(struct report *report, const char *name, const char *unit)
 {
+    const char *about = report->about, *blank = *about ? " " : "";
+
     if (!report->is_json) {
-        int pad = fprintf(report->file, "%s:", name);
+        int pad = fprintf(report->file, "%s%s%s:", about, blank, name);
         fprintf(report->file, "%*s", pad < NAME_WIDTH ? NAME_WIDTH - pad : 1, "");
         return;
     }
     fputs(report->n_values++ > 0 ? ", \"" : "\"", report->file);
+    put_key(report->file, about);
+    put_key(report->file, blank);
     put_key(report->file, name);
     if (*unit) {
         putc('_', report->file);
@@ -77,6 +85,26 @@ void report_real(struct report *report, const char *name, double value, int digi
     begin_value(report, name, unit);
     fprintf(report->file, "%.*f", digits, value);
     end_value(report, unit);
+}
+
+void report_quartiles(struct report *report, const char *name, double *values, size_t n, int digits,
+                      const char *unit)
+{
+    const char *before = report->about;
+
+    report->about = name;
+    report_real(report, "median", bench_median(values, n), digits, unit);
+    report_real(report, "lower quartile", bench_quantile(values, n, 0.25), digits, unit);
+    report_real(report, "upper quartile", bench_quantile(values, n, 0.75), digits, unit);
+    report->about = before;
+}
+
+void report_checksum(struct report *report, uint64_t sum)
+{
+    char digits[17];
+
+    snprintf(digits, sizeof digits, "%016" PRIx64, sum);
+    report_text(report, "checksum", digits);
 }
 
 void report_end(struct report *report)

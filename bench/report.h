@@ -13,6 +13,7 @@
 
 struct report {
     FILE *file;
+    const char *about; /* a word before the names of the next values, or "" */
     int is_json;
     int n_values;
 };
@@ -24,6 +25,13 @@ void report_integer(struct report *report, const char *name, int64_t value, cons
 /* A number with `digits` places after the point. */
 void report_real(struct report *report, const char *name, double value, int digits,
                  const char *unit);
+
+/* Median and quartiles of n >= 1 values, which are sorted: "NAME median" and so on. */
+void report_quartiles(struct report *report, const char *name, double *values, size_t n, int digits,
+                      const char *unit);
+
+/* The value "checksum". */
+void report_checksum(struct report *report, uint64_t sum);
 
 void report_end(struct report *report);
 

@@ -11,22 +11,68 @@
  * arithmetic is exact in any order, and the checksum of the last x depends on the matrix, the seed
  * and the number of iterations only: not on ranks, partition, form or library.
  *
- * Files: spmv_options.c reads the arguments, spmv_setup.c distributes the matrix, this one
+ * Files: spmv_setup.c distributes the matrix, spmv_pattern.c writes its pattern instead, this one
  * iterates and reports. Exit status: 0, 1 if the input cannot be used, 2 for bad arguments.
  */
 #include "spmv.h"
-
-#include "report.h"
 #include "together.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* 2^31 entries in a row, elements to 9, x below this: sums below 2^48. */
-enum { PRIME = 8191 };
+enum { PRIME = 8191, MOST_ITERATIONS = 10000000 };
+
+static const char usage[] =
+    "usage: spmv [options] MATRIX.mtx[.gz]\n"
+    "  repeats y = A x, x = y mod 8191 and times the exchange (MPI_Neighbor_alltoallv)\n"
+    "  --form column|row       what a rank owns: columns, sending partial sums (default),\n"
+    "                          or rows, sending entries of x\n"
+    "  --partition block|metis|FILE\n"
+    "                          contiguous blocks (default), METIS, or a part number per line\n"
+    "  --iterations N          timed iterations (default 100)\n"
+    "  --warmup N              iterations before those (default 10)\n"
+    "  --seed S                of the values and of METIS (default 1)\n"
+    "  --compare               exchange twice an iteration, also by the library's PMPI name: with "
+    "a\n"
+    "                          preloaded library, the speedup in one run\n"
+    "  --pattern FILE --parts N\n"
+    "                          write who sends how much to whom with N ranks, and stop\n"
+    "  --items                 in it list the entries of x that are sent (row form)\n"
+    "  --json                  print one JSON object on one line\n"
+    "  --help                  print this\n";
+
+static struct spmv_options given = {
+    .partition = "block", .n_iterations = 100, .n_warmup = 10, .seed = 1};
+
+static const char *const forms[] = {"column", "row", NULL}; /* enum spmv_form */
+
+static const struct bench_option table[] = {
+    {"form", .word = &given.form, .words = forms},
+    {"partition", .text = &given.partition},
+    {"iterations", .count = &given.n_iterations, .least = 1, .most = MOST_ITERATIONS},
+    {"warmup", .count = &given.n_warmup, .most = MOST_ITERATIONS},
+    {"seed", .number = &given.seed, .most = INT64_MAX},
+    {"pattern", .text = &given.pattern},
+    {"parts", .count = &given.n_parts, .least = 1, .most = MOST_ITERATIONS},
+    {"items", .flag = &given.lists_items},
+    {"compare", .flag = &given.compares},
+    {NULL},
+};
+
+static int check(const struct bench *bench, struct bench_error *error)
+{
+    if (spmv_take_matrix(bench, &given, error) != 0)
+        return -1;
+    if (!given.pattern != !given.n_parts)
+        return bench_fail(error, "--pattern FILE and --parts N go together");
+    if (given.lists_items && (!given.pattern || given.form != SPMV_ROW))
+        return bench_fail(error, "--items goes with --pattern FILE and --form row: partial sums "
+                                 "have one destination each");
+    return 0;
+}
 
 /* The vectors of a rank; the one that the exchange extends has the halo behind the own entries. */
 struct vectors {
@@ -48,9 +94,9 @@ static struct vectors vectors_create(const struct spmv_share *share, int64_t see
 {
     size_t n = (size_t)share->n_own + (size_t)share->halo_side.n_items;
     struct vectors vectors = {
-        .x = spmv_array(n, sizeof(double)),
-        .y = spmv_array(n, sizeof(double)),
-        .border = spmv_array((size_t)share->border_side.n_items, sizeof(double)),
+        .x = bench_need(n, sizeof(double)),
+        .y = bench_need(n, sizeof(double)),
+        .border = bench_need((size_t)share->border_side.n_items, sizeof(double)),
     };
 
     for (int i = 0; i < share->n_own; i++)
@@ -67,7 +113,7 @@ static void vectors_free(struct vectors *vectors)
 
 /* ---- one iteration ---- */
 
-/* What one iteration's exchange took on this rank, in seconds. */
+/* What one iteration's exchange took on this rank, in microseconds. */
 struct timing {
     double called;  /* by the name that a preloaded library may have taken over */
     double library; /* by the MPI library's own PMPI name; 0 unless compared */
@@ -87,10 +133,10 @@ static double time_exchange(exchange_function *function, const struct spmv_share
     double begin = MPI_Wtime();
     function(sent, to->count, to->displ, MPI_DOUBLE, received, from->count, from->displ, MPI_DOUBLE,
              share->graph);
-    double seconds = MPI_Wtime() - begin;
+    double us = (MPI_Wtime() - begin) * 1e6;
     /* With more ranks than cores, one that computed already would keep others from exchanging. */
     MPI_Barrier(share->graph);
-    return seconds;
+    return us;
 }
 
 /* Exchanges once, or twice in alternating order: the second time gives the same data again. */
@@ -155,19 +201,17 @@ static struct timing iterate(const struct spmv_share *share, const struct spmv_o
 
 /* ---- results ---- */
 
-/* A sum over the entries, so that their order and distribution do not matter; valid on rank 0. */
+/* A sum over the entries, so that their order and distribution do not matter. */
 static uint64_t checksum(const struct spmv_share *share, const double *x)
 {
     uint64_t sum = 0;
-    uint64_t total = 0;
 
     for (int i = 0; i < share->n_own; i++) {
         uint64_t bits; /* not a conversion: a damaged value may be anything */
         memcpy(&bits, &x[i], sizeof bits);
         sum += bench_hash(0, (uint64_t)share->own[i], bits);
     }
-    MPI_Reduce(&sum, &total, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    return total;
+    return bench_sum(sum, MPI_COMM_WORLD);
 }
 
 static struct traffic count_traffic(const struct spmv_share *share, enum spmv_form form)
@@ -183,113 +227,80 @@ static struct traffic count_traffic(const struct spmv_share *share, enum spmv_fo
     return (struct traffic){most[0], sum[0], most[1], sum[1]};
 }
 
-/* The times of all iterations by the slowest rank; valid on rank 0. */
+/* Of all iterations, in microseconds, of the slowest rank on rank 0. */
 struct times {
-    double *called, *library, *ratio;
+    double *called, *library;
+    double *ratio; /* library by called: above 1, the preloaded library is faster */
 };
 
-static void print_times(struct report *report, const char *what, double *seconds, int n)
+static void print_times(struct report *report, const char *what, double *us, size_t n)
 {
-    static const struct {
-        const char *name;
-        double q;
-    } rows[] = {{"median", 0.5},
-                {"lower quartile", 0.25},
-                {"upper quartile", 0.75},
-                {"min", 0},
-                {"max", 1}};
-    char name[64];
-
-    bench_sort(seconds, (size_t)n);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(name, sizeof name, "%s %s", what, rows[i].name);
-        report_real(report, name, 1e6 * bench_quantile(seconds, (size_t)n, rows[i].q), 2, "us");
-    }
+    report_quartiles(report, what, us, n, 2, "us");
+    report->about = what;
+    report_real(report, "min", us[0], 2, "us");
+    report_real(report, "max", us[n - 1], 2, "us");
+    report->about = "";
 }
 
-/* Library time over called time, iteration by iteration: above 1, the preloaded library is faster.
- */
-static void print_comparison(struct report *report, struct times *times, int n)
-{
-    for (int i = 0; i < n; i++)
-        times->ratio[i] = times->library[i] / times->called[i];
-    bench_sort(times->ratio, (size_t)n);
-    report_real(report, "speedup median", bench_quantile(times->ratio, (size_t)n, 0.5), 3, "");
-    report_real(report, "speedup lower quartile", bench_quantile(times->ratio, (size_t)n, 0.25), 3,
-                "");
-    report_real(report, "speedup upper quartile", bench_quantile(times->ratio, (size_t)n, 0.75), 3,
-                "");
-    print_times(report, "library", times->library, n);
-}
-
-static void print_results(const struct spmv_options *options, const struct spmv_share *share,
+static void print_results(const struct bench *bench, const struct spmv_share *share,
                           const struct traffic *traffic, double setup_seconds, struct times *times,
                           uint64_t sum)
 {
-    struct report report = report_begin(stdout, options->is_json);
-    char digits[17];
-    int n_ranks;
+    struct report report = report_begin(stdout, bench->arguments.is_json);
+    size_t n = (size_t)given.n_iterations;
 
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    snprintf(digits, sizeof digits, "%016" PRIx64, sum);
-    report_text(&report, "matrix", options->matrix);
-    report_integer(&report, "rows", share->n_rows, "");
-    report_integer(&report, "nonzeros", share->n_entries, "");
-    report_text(&report, "form", options->form == SPMV_ROW ? "row" : "column");
-    report_text(&report, "partition", options->partition);
-    report_integer(&report, "ranks", n_ranks, "");
+    spmv_report_matrix(&report, &given, share);
+    report_text(&report, "form", forms[given.form]);
+    report_text(&report, "partition", given.partition);
+    report_integer(&report, "ranks", bench->n_ranks, "");
     report_integer(&report, "sends max", traffic->sends_max, "");
-    report_real(&report, "sends average", (double)traffic->sends_sum / n_ranks, 2, "");
+    report_real(&report, "sends average", (double)traffic->sends_sum / bench->n_ranks, 2, "");
     report_integer(&report, "receives max", traffic->receives_max, "");
     report_integer(&report, "exchange", traffic->bytes, "bytes");
     report_real(&report, "setup", setup_seconds, 2, "seconds");
-    report_integer(&report, "warmup", options->n_warmup, "");
-    report_integer(&report, "iterations", options->n_iterations, "");
-    if (options->compares)
-        print_comparison(&report, times, options->n_iterations);
-    print_times(&report, "time", times->called, options->n_iterations);
-    report_text(&report, "checksum", digits);
+    report_integer(&report, "warmup", given.n_warmup, "");
+    report_integer(&report, "iterations", given.n_iterations, "");
+    if (given.compares) {
+        report_quartiles(&report, "speedup", times->ratio, n, 3, "");
+        print_times(&report, "library", times->library, n);
+    }
+    print_times(&report, "time", times->called, n);
+    report_checksum(&report, sum);
     report_end(&report);
 }
 
 /* ---- the program ---- */
 
 /* Runs all iterations and brings the slowest rank's times together. */
-static void run_iterations(const struct spmv_options *options, const struct spmv_share *share,
-                           struct vectors *vectors, struct times *times)
+static struct times run_iterations(const struct spmv_share *share, struct vectors *vectors)
 {
-    int n = options->n_iterations;
-    double *called = spmv_array((size_t)n, sizeof *called);
-    double *library = spmv_array((size_t)n, sizeof *library);
+    size_t n = (size_t)given.n_iterations;
+    struct times times = {bench_need(n, sizeof(double)), bench_need(n, sizeof(double)),
+                          bench_need(n, sizeof(double))};
 
-    for (int i = 0; i < options->n_warmup; i++)
-        (void)iterate(share, options, i, vectors);
-    for (int i = 0; i < n; i++) {
-        struct timing timing = iterate(share, options, i, vectors);
-        called[i] = timing.called;
-        library[i] = timing.library;
+    for (int i = 0; i < given.n_warmup; i++)
+        (void)iterate(share, &given, i, vectors);
+    for (int i = 0; i < given.n_iterations; i++) {
+        struct timing timing = iterate(share, &given, i, vectors);
+        times.called[i] = timing.called;
+        times.library[i] = timing.library;
     }
-    MPI_Reduce(called, times->called, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Reduce(library, times->library, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    free(called);
-    free(library);
+    bench_slowest(times.called, n, MPI_COMM_WORLD);
+    bench_slowest(times.library, n, MPI_COMM_WORLD);
+    for (size_t i = 0; i < n; i++)
+        times.ratio[i] = times.library[i] / times.called[i];
+    return times;
 }
 
-static void measure(const struct spmv_options *options, const struct spmv_share *share,
-                    double setup_seconds)
+static void measure(const struct bench *bench, const struct spmv_share *share, double setup_seconds)
 {
-    struct vectors vectors = vectors_create(share, options->seed);
-    size_t n = (size_t)options->n_iterations;
-    struct times times = {spmv_array(n, sizeof(double)), spmv_array(n, sizeof(double)),
-                          spmv_array(n, sizeof(double))};
-    int rank;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    run_iterations(options, share, &vectors, &times);
+    struct vectors vectors = vectors_create(share, given.seed);
+    struct times times = run_iterations(share, &vectors);
     uint64_t sum = checksum(share, vectors.x);
-    struct traffic traffic = count_traffic(share, options->form);
-    if (rank == 0)
-        print_results(options, share, &traffic, setup_seconds, &times, sum);
+    struct traffic traffic = count_traffic(share, given.form);
+
+    if (bench->rank == 0)
+        print_results(bench, share, &traffic, setup_seconds, &times, sum);
     free(times.called);
     free(times.library);
     free(times.ratio);
@@ -297,55 +308,33 @@ static void measure(const struct spmv_options *options, const struct spmv_share 
 }
 
 /* Rank 0 works, all learn how it went. */
-static int write_pattern(const struct spmv_options *options, int rank)
+static int write_pattern(int rank, struct bench_error *error)
 {
-    struct bench_error error;
-    int failed = 0;
+    int status = 0;
 
-    if (rank == 0 && spmv_write_pattern(options, &error) != 0) {
-        fprintf(stderr, "spmv: %s\n", error.text);
-        failed = 1;
-    }
-    MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    return failed;
+    if (rank == 0)
+        status = spmv_write_pattern(&given, error);
+    MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return status;
 }
 
-/* All ranks return the same exit status. */
-static int run(int n_arguments, char **arguments)
+static int run(const struct bench *bench, struct bench_error *error)
 {
-    struct spmv_options options;
     struct spmv_share share;
-    struct bench_error error;
-    int rank;
 
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (spmv_options_read(n_arguments, arguments, &options, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "spmv: %s\n%s", error.text, spmv_usage);
-        return 2;
-    }
-    if (options.wants_help) {
-        if (rank == 0)
-            fputs(spmv_usage, stdout);
-        return 0;
-    }
-    if (options.pattern)
-        return write_pattern(&options, rank);
+    if (given.pattern)
+        return write_pattern(bench->rank, error);
     double begin = MPI_Wtime();
-    if (spmv_setup(&options, &share, &error) != 0) {
-        if (rank == 0)
-            fprintf(stderr, "spmv: %s\n", error.text);
-        return 1;
-    }
-    measure(&options, &share, MPI_Wtime() - begin);
+    if (spmv_setup(&given, &share, error) != 0)
+        return -1;
+    measure(bench, &share, MPI_Wtime() - begin);
     spmv_share_free(&share);
     return 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    MPI_Init(&n_arguments, &arguments);
-    int status = run(n_arguments, arguments);
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "spmv", usage, spmv_remedy, table, .takes_names = 1, .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }

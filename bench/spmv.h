@@ -5,16 +5,16 @@
 #ifndef BENCH_SPMV_H
 #define BENCH_SPMV_H
 
-#include "common.h"
+#include "main.h"
 #include "matrix.h"
+#include "report.h"
 
-#include <mpi.h>
 #include <stdint.h>
 
 enum spmv_form { SPMV_COLUMN, SPMV_ROW };
 
 struct spmv_options {
-    enum spmv_form form;
+    int form;              /* enum spmv_form */
     const char *partition; /* "block", "metis" or the name of a file */
     const char *matrix;
     int n_iterations, n_warmup;
@@ -23,15 +23,14 @@ struct spmv_options {
     int n_parts;         /* of that pattern */
     int lists_items;     /* in it: which items, not how many */
     int compares;        /* time the library's own PMPI_Neighbor_alltoallv beside the call */
-    int is_json, wants_help;
 };
 
-/* The usage, ready to print. */
-extern const char spmv_usage[];
+/* The remedy of programs with a matrix (struct bench_program). */
+extern const char spmv_remedy[];
 
-/* Read the arguments; the same result on all ranks. 0, or -1 with the error set. */
-int spmv_options_read(int n_arguments, char **arguments, struct spmv_options *out,
-                      struct bench_error *error);
+/* Take the one argument that is no option as the matrix. 0, or -1 with the error set. */
+int spmv_take_matrix(const struct bench *bench, struct spmv_options *options,
+                     struct bench_error *error);
 
 /* Items exchanged with other ranks, grouped by rank: counts and displacements as MPI wants them. */
 struct spmv_side {
@@ -88,10 +87,8 @@ int spmv_write_pattern(const struct spmv_options *options, struct bench_error *e
 
 void spmv_share_free(struct spmv_share *share);
 
-/*
- * bench_array for code that runs on every rank: without memory there is no way to go on, and a
- * lone rank cannot leave through MPI_Finalize, so the job is aborted with a message.
- */
-void *spmv_array(size_t n, size_t size);
+/* The matrix, its rows and nonzeros. */
+void spmv_report_matrix(struct report *report, const struct spmv_options *options,
+                        const struct spmv_share *share);
 
 #endif

@@ -36,18 +36,23 @@ struct deal {
     signed char *value;
 };
 
-void *spmv_array(size_t n, size_t size)
-{
-    void *array = bench_array(n, size);
+const char spmv_remedy[] = "use a smaller matrix or fewer ranks per node";
 
-    if (!array) {
-        fprintf(stderr,
-                "spmv: no memory for %zu items of %zu bytes; use a smaller matrix or fewer "
-                "ranks per node\n",
-                n, size);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    return array;
+int spmv_take_matrix(const struct bench *bench, struct spmv_options *options,
+                     struct bench_error *error)
+{
+    if (bench->arguments.n_names != 1)
+        return bench_fail(error, "name one matrix");
+    options->matrix = bench->arguments.names[0];
+    return 0;
+}
+
+void spmv_report_matrix(struct report *report, const struct spmv_options *options,
+                        const struct spmv_share *share)
+{
+    report_text(report, "matrix", options->matrix);
+    report_integer(report, "rows", share->n_rows, "");
+    report_integer(report, "nonzeros", share->n_entries, "");
 }
 
 /* ---- rank 0: dealing ---- */
@@ -235,10 +240,10 @@ static void wait_for_all(void)
 static void take_lines(const struct deal *deal, struct spmv_share *share)
 {
     size_t n_own = (size_t)share->n_own;
-    int *length = spmv_array(n_own, sizeof *length);
+    int *length = bench_need(n_own, sizeof *length);
 
-    share->own = spmv_array(n_own, sizeof *share->own);
-    share->start = spmv_array(n_own + 1, sizeof *share->start);
+    share->own = bench_need(n_own, sizeof *share->own);
+    share->start = bench_need(n_own + 1, sizeof *share->start);
     MPI_Scatterv(deal->old_number, deal->n_own, deal->first_line, MPI_INT, share->own, share->n_own,
                  MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Scatterv(deal->length, deal->n_own, deal->first_line, MPI_INT, length, share->n_own,
@@ -251,10 +256,10 @@ static void take_lines(const struct deal *deal, struct spmv_share *share)
 static void take_entries(const struct deal *deal, struct spmv_share *share)
 {
     int n = share->start[share->n_own];
-    signed char *value = spmv_array((size_t)n, 1);
+    signed char *value = bench_need((size_t)n, 1);
 
-    share->entry = spmv_array((size_t)n, sizeof *share->entry);
-    share->value = spmv_array((size_t)n, sizeof *share->value);
+    share->entry = bench_need((size_t)n, sizeof *share->entry);
+    share->value = bench_need((size_t)n, sizeof *share->value);
     MPI_Scatterv(deal->entry, deal->n_entries, deal->first_entry, MPI_INT, share->entry, n, MPI_INT,
                  0, MPI_COMM_WORLD);
     MPI_Scatterv(deal->value, deal->n_entries, deal->first_entry, MPI_SIGNED_CHAR, value, n,
@@ -267,7 +272,7 @@ static void take_entries(const struct deal *deal, struct spmv_share *share)
 /* The table of first lines, one per rank and the end; the caller frees it. */
 static int *take_share(const struct deal *deal, int rank, int n_ranks, struct spmv_share *share)
 {
-    int *first_line = spmv_array((size_t)n_ranks + 1, sizeof *first_line);
+    int *first_line = bench_need((size_t)n_ranks + 1, sizeof *first_line);
 
     if (rank == 0)
         memcpy(first_line, deal->first_line, ((size_t)n_ranks + 1) * sizeof *first_line);
@@ -295,7 +300,7 @@ static int compare_numbers(const void *left, const void *right)
 static int *list_halo(const struct spmv_share *share, int begin, int end, int *n_out)
 {
     int n_entries = share->start[share->n_own];
-    int *halo = spmv_array((size_t)n_entries, sizeof *halo);
+    int *halo = bench_need((size_t)n_entries, sizeof *halo);
     int n = 0;
     int n_different = 0;
 
@@ -334,9 +339,9 @@ static void side_create(const int *counts, int n_ranks, struct spmv_side *side)
 
     for (int rank = 0; rank < n_ranks; rank++)
         side->n_ranks += counts[rank] > 0;
-    side->rank = spmv_array((size_t)side->n_ranks, sizeof *side->rank);
-    side->count = spmv_array((size_t)side->n_ranks, sizeof *side->count);
-    side->displ = spmv_array((size_t)side->n_ranks, sizeof *side->displ);
+    side->rank = bench_need((size_t)side->n_ranks, sizeof *side->rank);
+    side->count = bench_need((size_t)side->n_ranks, sizeof *side->count);
+    side->displ = bench_need((size_t)side->n_ranks, sizeof *side->displ);
     for (int rank = 0; rank < n_ranks; rank++) {
         if (counts[rank] == 0)
             continue;
@@ -365,8 +370,8 @@ static void count_by_owner(const int *halo, int n_halo, const int *first_line, i
  */
 static void hear_counts(const struct spmv_side *halo_side, int n_ranks, int *border_counts)
 {
-    int *is_owner = spmv_array((size_t)n_ranks, sizeof *is_owner);
-    MPI_Request *requests = spmv_array((size_t)halo_side->n_ranks, sizeof *requests);
+    int *is_owner = bench_need((size_t)n_ranks, sizeof *is_owner);
+    MPI_Request *requests = bench_need((size_t)halo_side->n_ranks, sizeof *requests);
     int n_to_come, count;
     MPI_Status status;
 
@@ -391,7 +396,7 @@ static void exchange_lines(const struct spmv_side *halo_side, const int *halo,
 {
     int n = 0;
     MPI_Request *requests =
-        spmv_array((size_t)halo_side->n_ranks + (size_t)border_side->n_ranks, sizeof *requests);
+        bench_need((size_t)halo_side->n_ranks + (size_t)border_side->n_ranks, sizeof *requests);
 
     for (int k = 0; k < border_side->n_ranks; k++)
         MPI_Irecv(border + border_side->displ[k], border_side->count[k], MPI_INT,
@@ -407,8 +412,8 @@ static void exchange_lines(const struct spmv_side *halo_side, const int *halo,
 static void meet_neighbors(const int *halo, int n_halo, const int *first_line, int rank,
                            int n_ranks, struct spmv_share *share)
 {
-    int *halo_counts = spmv_array((size_t)n_ranks, sizeof(int));
-    int *border_counts = spmv_array((size_t)n_ranks, sizeof(int));
+    int *halo_counts = bench_need((size_t)n_ranks, sizeof(int));
+    int *border_counts = bench_need((size_t)n_ranks, sizeof(int));
 
     count_by_owner(halo, n_halo, first_line, halo_counts);
     side_create(halo_counts, n_ranks, &share->halo_side);
@@ -417,7 +422,7 @@ static void meet_neighbors(const int *halo, int n_halo, const int *first_line, i
     free(halo_counts);
     free(border_counts);
 
-    share->border = spmv_array((size_t)share->border_side.n_items, sizeof(int));
+    share->border = bench_need((size_t)share->border_side.n_items, sizeof(int));
     exchange_lines(&share->halo_side, halo, &share->border_side, share->border);
     for (int k = 0; k < share->border_side.n_items; k++)
         share->border[k] -= first_line[rank];

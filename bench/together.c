@@ -1,4 +1,4 @@
-/* A common start (together.h). */
+/* What ranks do together (together.h). */
 #include "together.h"
 
 #ifdef CPL_SIMULATED
@@ -21,3 +21,17 @@ void bench_start_together(MPI_Comm comm)
     MPI_Barrier(comm);
 }
 #endif
+
+void bench_slowest(double *values, size_t n, MPI_Comm comm)
+{
+    int rank;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Reduce(rank == 0 ? MPI_IN_PLACE : values, values, (int)n, MPI_DOUBLE, MPI_MAX, 0, comm);
+}
+
+uint64_t bench_sum(uint64_t mine, MPI_Comm comm)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_SUM, comm);
+    return mine;
+}

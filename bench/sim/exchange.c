@@ -11,18 +11,12 @@
  * from the common start to the end of the slowest rank.
  * Exit status: 0, 1 when something went wrong or came wrong, 2 for bad arguments.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* getopt_long */
-#endif
-#include "bench/arguments.h"
-#include "bench/common.h"
+#include "bench/main.h"
 #include "bench/report.h"
 #include "bench/together.h"
 #include "planner/pattern.h"
 
-#include <getopt.h>
 #include <limits.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +34,11 @@ static const char usage[] =
 
 struct options {
     int64_t bytes, unit, n_warmup, n_rounds;
-    int only_carried, is_json, wants_help;
+    int only_carried;
     const char *pattern;
 };
+
+static struct options given = {.bytes = 64, .n_warmup = 10, .n_rounds = 1};
 
 /* One side: the neighbours of this rank and its messages in one buffer. */
 struct side {
@@ -57,74 +53,31 @@ typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datat
 
 /* ---- arguments ---- */
 
-static int take_option(int letter, void *to, struct bench_error *error)
-{
-    struct options *options = to;
+static const struct bench_option table[] = {
+    {"bytes", .number = &given.bytes, .most = INT_MAX},
+    {"unit", .number = &given.unit, .least = 1, .most = INT_MAX},
+    {"warmup", .number = &given.n_warmup, .most = 1000000},
+    {"rounds", .number = &given.n_rounds, .least = 1, .most = 1000000},
+    {"carried", .flag = &given.only_carried},
+    {NULL},
+};
 
-    switch (letter) {
-    case 'b':
-        return bench_read_number("bytes", 0, INT_MAX, &options->bytes, error);
-    case 'u':
-        return bench_read_number("unit", 1, INT_MAX, &options->unit, error);
-    case 'w':
-        return bench_read_number("warmup", 0, 1000000, &options->n_warmup, error);
-    case 'r':
-        return bench_read_number("rounds", 1, 1000000, &options->n_rounds, error);
-    case 'c':
-        options->only_carried = 1;
-        return 0;
-    case 'j':
-        options->is_json = 1;
-        return 0;
-    default: /* help */
-        options->wants_help = 1;
-        return 0;
-    }
-}
-
-static int read_options(int n_arguments, char **arguments, struct options *options,
-                        struct bench_error *error)
+static int check(const struct bench *bench, struct bench_error *error)
 {
-    static const struct option names[] = {
-        {"bytes", required_argument, NULL, 'b'},  {"unit", required_argument, NULL, 'u'},
-        {"warmup", required_argument, NULL, 'w'}, {"rounds", required_argument, NULL, 'r'},
-        {"carried", no_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.bytes = 64, .n_warmup = 10, .n_rounds = 1};
-    if (bench_read_options(n_arguments, arguments, names, take_option, options, error) != 0)
-        return -1;
-    if (options->wants_help)
-        return 0;
-    if (optind + 1 != n_arguments)
+    if (bench->arguments.n_names != 1)
         return bench_fail(error, "expected one PATTERN");
-    options->pattern = arguments[optind];
+    given.pattern = bench->arguments.names[0];
     return 0;
 }
 
 /* ---- the pattern, from rank 0 to all ---- */
-
-static void die(const char *text)
-{
-    fprintf(stderr, "exchange: %s\n", text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-
-static void *array(size_t n, size_t size)
-{
-    void *memory = bench_array(n, size);
-    if (!memory)
-        die("out of memory");
-    return memory;
-}
 
 static int message_bytes(const struct options *options, int64_t volume)
 {
     if (options->unit == 0)
         return (int)options->bytes;
     if (volume > INT_MAX / options->unit)
-        die("--unit makes messages of more than 2 GiB");
+        bench_abort("--unit makes messages of more than 2 GiB");
     return (int)(volume * options->unit);
 }
 
@@ -138,9 +91,10 @@ static struct lists make_lists(const struct cpl_pattern *pattern)
 {
     size_t n_ranks = (size_t)pattern->n_ranks, n_messages = (size_t)pattern->n_messages;
     if (pattern->n_messages > INT_MAX)
-        die("more messages than an int can count");
-    return (struct lists){array(n_ranks + 1, sizeof(int)), array(n_ranks + 1, sizeof(int)),
-                          array(n_messages, sizeof(int)), array(n_messages, sizeof(int))};
+        bench_abort("more messages than an int can count");
+    return (struct lists){bench_need(n_ranks + 1, sizeof(int)),
+                          bench_need(n_ranks + 1, sizeof(int)), bench_need(n_messages, sizeof(int)),
+                          bench_need(n_messages, sizeof(int))};
 }
 
 static void free_lists(struct lists *lists)
@@ -177,20 +131,20 @@ static struct side take_side(struct lists *lists)
 {
     struct side side = {.n = 0};
     MPI_Scatter(lists->n, 1, MPI_INT, &side.n, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    side.peer = array((size_t)side.n, sizeof(int));
-    side.count = array((size_t)side.n, sizeof(int));
-    side.displ = array((size_t)side.n, sizeof(int));
+    side.peer = bench_need((size_t)side.n, sizeof(int));
+    side.count = bench_need((size_t)side.n, sizeof(int));
+    side.displ = bench_need((size_t)side.n, sizeof(int));
     MPI_Scatterv(lists->peer, lists->n, lists->first, MPI_INT, side.peer, side.n, MPI_INT, 0,
                  MPI_COMM_WORLD);
     MPI_Scatterv(lists->bytes, lists->n, lists->first, MPI_INT, side.count, side.n, MPI_INT, 0,
                  MPI_COMM_WORLD);
     for (int k = 0; k < side.n; k++) {
         if (side.n_bytes > INT_MAX - side.count[k])
-            die("a rank has more than 2 GiB to send or receive");
+            bench_abort("a rank has more than 2 GiB to send or receive");
         side.displ[k] = (int)side.n_bytes;
         side.n_bytes += side.count[k];
     }
-    side.buffer = array((size_t)side.n_bytes + 1, 1);
+    side.buffer = bench_need((size_t)side.n_bytes + 1, 1);
     return side;
 }
 
@@ -202,9 +156,9 @@ static void read_sides(const struct options *options, int rank, int n_ranks, str
         struct cpl_pattern pattern;
         struct cpl_error error;
         if (cpl_pattern_read(options->pattern, &pattern, &error))
-            die(error.text);
+            bench_abort("%s", error.text);
         if (pattern.n_ranks != n_ranks)
-            die("the pattern is for another number of ranks");
+            bench_abort("the pattern is for another number of ranks");
         const struct cpl_pattern *pairs = pattern.pairs ? pattern.pairs : &pattern;
         senders = fill_lists(pairs, 0, options);
         receivers = fill_lists(pairs, 1, options);
@@ -262,7 +216,7 @@ static double exchange(alltoallv_function *call, int number, struct side *out, s
 static MPI_Comm make_graph(const struct side *out, const struct side *in)
 {
     MPI_Comm graph;
-    int *weights = array((size_t)(out->n > in->n ? out->n : in->n), sizeof(int));
+    int *weights = bench_need((size_t)(out->n > in->n ? out->n : in->n), sizeof(int));
     MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, in->n, in->peer, weights, out->n, out->peer,
                                    weights, MPI_INFO_NULL, 0, &graph);
     free(weights);
@@ -311,80 +265,67 @@ static void measure(alltoallv_function *call, int number, struct side *out, stru
 static void print_figures(struct report *report, const char *name, const struct figures *figures,
                           double *us, size_t n_rounds)
 {
-    char text[64];
-    bench_sort(us, n_rounds);
-    snprintf(text, sizeof text, "%s time", name);
-    report_real(report, text, bench_quantile(us, n_rounds, 0.5), 3, "us");
-    snprintf(text, sizeof text, "%s busiest sends", name);
-    report_integer(report, text, figures->sends_max, "");
-    snprintf(text, sizeof text, "%s busiest receives", name);
-    report_integer(report, text, figures->recvs_max, "");
-    snprintf(text, sizeof text, "%s messages", name);
-    report_integer(report, text, figures->n_messages, "");
-    snprintf(text, sizeof text, "%s bytes", name);
-    report_integer(report, text, figures->n_bytes, "");
+    report->about = name;
+    report_real(report, "time", bench_median(us, n_rounds), 3, "us");
+    report_integer(report, "busiest sends", figures->sends_max, "");
+    report_integer(report, "busiest receives", figures->recvs_max, "");
+    report_integer(report, "messages", figures->n_messages, "");
+    report_integer(report, "bytes", figures->n_bytes, "");
+    report->about = "";
 }
 
-static int64_t run(const struct options *options, int rank, int n_ranks)
+static void free_side(struct side *side)
+{
+    free(side->peer);
+    free(side->count);
+    free(side->displ);
+    free(side->buffer);
+}
+
+static int run(const struct bench *bench, struct bench_error *error)
 {
     struct side out, in;
     struct figures direct = {0}, carried = {0};
-    size_t n_rounds = (size_t)options->n_rounds;
-    double *direct_us = array(n_rounds, sizeof *direct_us);
-    double *carried_us = array(n_rounds, sizeof *carried_us);
-    int64_t n_wrong = 0, all_wrong = 0;
-    int number = 0;
+    size_t n_rounds = (size_t)given.n_rounds;
+    double *direct_us = bench_need(n_rounds, sizeof *direct_us);
+    double *carried_us = bench_need(n_rounds, sizeof *carried_us);
+    int64_t n_wrong = 0;
+    int number = 0, rank = bench->rank;
 
-    read_sides(options, rank, n_ranks, &out, &in);
+    (void)error;
+    read_sides(&given, rank, bench->n_ranks, &out, &in);
     MPI_Comm graph = make_graph(&out, &in);
-    for (int64_t w = 0; w < options->n_warmup; w++)
+    for (int64_t w = 0; w < given.n_warmup; w++)
         exchange(MPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong);
     for (size_t r = 0; r < n_rounds; r++) {
-        if (!options->only_carried)
+        if (!given.only_carried)
             measure(PMPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong,
                     &direct_us[r], &direct);
         measure(MPI_Neighbor_alltoallv, ++number, &out, &in, rank, graph, &n_wrong, &carried_us[r],
                 &carried);
     }
-    MPI_Allreduce(&n_wrong, &all_wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    n_wrong = (int64_t)bench_sum((uint64_t)n_wrong, MPI_COMM_WORLD);
     if (rank == 0) {
-        struct report report = report_begin(stdout, options->is_json);
-        report_integer(&report, "ranks", n_ranks, "");
-        if (!options->only_carried)
+        struct report report = report_begin(stdout, bench->arguments.is_json);
+        report_integer(&report, "ranks", bench->n_ranks, "");
+        if (!given.only_carried)
             print_figures(&report, "direct", &direct, direct_us, n_rounds);
         print_figures(&report, "carried", &carried, carried_us, n_rounds);
-        report_integer(&report, "wrong", all_wrong, "");
+        report_integer(&report, "wrong", n_wrong, "");
         report_end(&report);
     }
     MPI_Comm_free(&graph);
-    struct side *sides[] = {&out, &in};
-    for (int k = 0; k < 2; k++) {
-        free(sides[k]->peer);
-        free(sides[k]->count);
-        free(sides[k]->displ);
-        free(sides[k]->buffer);
-    }
+    free_side(&out);
+    free_side(&in);
     free(direct_us);
     free(carried_us);
-    return all_wrong;
+    return n_wrong != 0;
 }
 
-int main(int n_arguments, char **arguments)
+int main(int n_words, char **words)
 {
-    struct options options;
-    struct bench_error error;
-    int rank, n_ranks;
-
-    MPI_Init(&n_arguments, &arguments);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    int status = read_options(n_arguments, arguments, &options, &error) ? 2 : 0;
-    if (rank == 0 && status)
-        fprintf(stderr, "exchange: %s\n%s", error.text, usage);
-    if (rank == 0 && !status && options.wants_help)
-        fputs(usage, stdout);
-    if (!status && !options.wants_help)
-        status = run(&options, rank, n_ranks) ? 1 : 0;
-    MPI_Finalize();
-    return status;
+    static const struct bench_program program = {
+        "exchange",     usage,     "ask for fewer --bytes", table, .takes_names = 1,
+        .check = check, .run = run};
+    return bench_main(n_words, words, &program);
 }
