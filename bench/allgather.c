@@ -172,9 +172,5 @@ static int run(const struct bench *bench, struct bench_error *error)
     return n_wrong != 0;
 }
 
-int main(int n_words, char **words)
-{
-    static const struct bench_program program = {
-        "allgather", usage, "ask for fewer --bytes or --rounds", table, .run = run};
-    return bench_main(n_words, words, &program);
-}
+const struct bench_program bench_program = {"allgather", usage, "ask for fewer --bytes or --rounds",
+                                            table, .run = run};

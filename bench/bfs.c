@@ -240,9 +240,5 @@ static int run(const struct bench *bench, struct bench_error *error)
     return 0;
 }
 
-int main(int n_words, char **words)
-{
-    static const struct bench_program program = {
-        "bfs", usage, spmv_remedy, table, .takes_names = 1, .check = check, .run = run};
-    return bench_main(n_words, words, &program);
-}
+const struct bench_program bench_program = {
+    "bfs", usage, spmv_remedy, table, .takes_names = 1, .check = check, .run = run};

@@ -2,7 +2,7 @@
  * What all programs of this folder that run under MPI do alike: they read their arguments, tell
  * what is wrong with them, run and end.
  *
- * Use: a `static const struct bench_program` and a main that returns bench_main of it.
+ * Use: define bench_program; main is here.
  */
 #ifndef BENCH_MAIN_H
 #define BENCH_MAIN_H
@@ -30,9 +30,9 @@ struct bench_program {
     int (*run)(const struct bench *bench, struct bench_error *error);
 };
 
-/* Runs the program. The exit status: 0, 1 when it failed or something came wrong, 2 for bad
+/* The program's own. Its exit status: 0, 1 when it failed or something came wrong, 2 for bad
  * arguments. */
-int bench_main(int n_words, char **words, const struct bench_program *program);
+extern const struct bench_program bench_program;
 
 /* Ends all ranks with a message: a lone one that cannot go on cannot leave by MPI_Finalize. */
 void bench_abort(const char *format, ...) BENCH_PRINTF(1, 2) __attribute__((noreturn));

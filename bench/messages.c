@@ -337,9 +337,5 @@ static int run(const struct bench *bench, struct bench_error *error)
     return 0;
 }
 
-int main(int n_words, char **words)
-{
-    static const struct bench_program program = {
-        "messages", usage, "ask for fewer --blocks or --bytes", table, .check = check, .run = run};
-    return bench_main(n_words, words, &program);
-}
+const struct bench_program bench_program = {
+    "messages", usage, "ask for fewer --blocks or --bytes", table, .check = check, .run = run};

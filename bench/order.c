@@ -486,9 +486,5 @@ static int run(const struct bench *bench, struct bench_error *error)
     return n_wrong != 0;
 }
 
-int main(int n_words, char **words)
-{
-    static const struct bench_program program = {
-        "order", usage, "ask for fewer --runs or --bytes", table, .check = check, .run = run};
-    return bench_main(n_words, words, &program);
-}
+const struct bench_program bench_program = {
+    "order", usage, "ask for fewer --runs or --bytes", table, .check = check, .run = run};

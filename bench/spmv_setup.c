@@ -42,7 +42,9 @@ int spmv_take_matrix(const struct bench *bench, struct spmv_options *options,
                      struct bench_error *error)
 {
     if (bench->arguments.n_names != 1)
-        return bench_fail(error, "name one matrix");
+        return bench_fail(error, bench->arguments.n_names == 0
+                                     ? "no matrix given; name one file"
+                                     : "more than one matrix given; name one");
     options->matrix = bench->arguments.names[0];
     return 0;
 }

@@ -322,10 +322,6 @@ static int run(const struct bench *bench, struct bench_error *error)
     return n_wrong != 0;
 }
 
-int main(int n_words, char **words)
-{
-    static const struct bench_program program = {
-        "exchange",     usage,     "ask for fewer --bytes", table, .takes_names = 1,
-        .check = check, .run = run};
-    return bench_main(n_words, words, &program);
-}
+const struct bench_program bench_program = {
+    "exchange",     usage,     "ask for fewer --bytes", table, .takes_names = 1,
+    .check = check, .run = run};
