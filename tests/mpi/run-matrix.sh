@@ -6,7 +6,7 @@
 # BUILDDIR holds the programs, YIELDLIB is preloaded in all runs (waiting ranks give way). FILTER is
 # an extended regular expression for "program arguments, N ranks". TEST_STRATEGIES (a comma list)
 # replaces what `*` means, TEST_LIST the list of tests, TEST_TIMEOUT the seconds of a run, MPIEXEC
-# the launcher. Writes TAP; exits with 1 when a test failed.
+# the launcher, TEST_PRELOAD what is preloaded before all else. Writes TAP; exits with 1 when a test failed.
 #
 # A run passes when it exits with 0, prints what the reference printed, and nothing on stderr. Where
 # a strategy cannot apply to so few ranks (or nodes: planning takes them to be of three ranks each), warnings of the library are allowed and no plan is
@@ -20,6 +20,7 @@ build=$1 library=$2 yield=$3 filter=${4:-.}
 list=${TEST_LIST:-$(dirname "$0")/testlist}
 all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,grid:far:increase,node-grid:1:1:1,balance:hops=3,auto}
 limit=${TEST_TIMEOUT:-60}
+first=${TEST_PRELOAD:+$TEST_PRELOAD:}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$(dirname "$0")/../tap.sh"
@@ -51,7 +52,7 @@ run() { # name of the output files, preload, settings...; the program is $progra
     prefix=$gently
     case $flags in *auto*|*measured*|*slowed*|*tried*|*follows*) prefix= ;; esac # times are compared
     # shellcheck disable=SC2086
-    timeout -k 5 "$limit" $prefix "$mpiexec" -n "$n" -genv LD_PRELOAD "$preload" "$@" \
+    timeout -k 5 "$limit" $prefix "$mpiexec" -n "$n" -genv LD_PRELOAD "$first$preload" "$@" \
         "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
     code=$?
 }

@@ -7,7 +7,8 @@
 # extended regular expression for "program arguments". Each line of `cases` runs without the library
 # and then with it under four settings, which go round from line to line, so that all combinations of
 # mode, strategy, CARPOOL_EMBED and nodes get their turn; --all: all of them with all numbers of ranks.
-# TEST_LIST replaces the table, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher.
+# TEST_LIST replaces the table, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher; TEST_PRELOAD is
+# preloaded before all else.
 #
 # Output and exit code must be those of the run without. Standard error may have warnings of the
 # library. Writes TAP; exits with 1 when a test failed.
@@ -28,6 +29,7 @@ every=no
 filter=${1:-.}
 list=$(absolute "${TEST_LIST:-$(dirname "$0")/cases}")
 limit=${TEST_TIMEOUT:-60}
+first=${TEST_PRELOAD:+$TEST_PRELOAD:}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
 command -v "$mpiexec" >/dev/null 2>&1 || skip_all "no $mpiexec"
 [ -e "$library" ] || skip_all "no $library"
@@ -68,11 +70,11 @@ launch() { # output, nodes, preload, options of mpiexec...; the program is $prog
     # shellcheck disable=SC2086
     if has mpmd; then
         half=$((n / 2))
-        timeout -k 5 "$limit" $gently "$mpiexec" "$@" -n "$half" -env LD_PRELOAD "$preload" \
-            "$build/$program" $args : -n $((n - half)) -env LD_PRELOAD "$yield" \
+        timeout -k 5 "$limit" $gently "$mpiexec" "$@" -n "$half" -env LD_PRELOAD "$first$preload" \
+            "$build/$program" $args : -n $((n - half)) -env LD_PRELOAD "$first$yield" \
             "$build/$program" $args >"$out.raw" 2>"$out.err" </dev/null
     else
-        timeout -k 5 "$limit" $gently "$mpiexec" "$@" -n "$n" -genv LD_PRELOAD "$preload" \
+        timeout -k 5 "$limit" $gently "$mpiexec" "$@" -n "$n" -genv LD_PRELOAD "$first$preload" \
             "$build/$program" $args >"$out.raw" 2>"$out.err" </dev/null
     fi
     code=$?

@@ -258,7 +258,8 @@ static void check_received(const struct rank *me, int x, int c)
 static void progress(struct rank *me, int x)
 {
     struct cpl_exchange *exchange = exchange_of(me, x);
-    while (exchange->nonblocking.pending && cpl_neighbor_embed_progress(exchange->nonblocking.pending)) {
+    while (exchange->nonblocking.pending &&
+           cpl_neighbor_embed_progress(exchange->nonblocking.pending)) {
         struct cpl_neighbor_op *op = exchange->nonblocking.pending;
         assert_true(op == &me->op[x][me->n_complete[x]]);
         assert_int_equal(op->ride.result, MPI_SUCCESS);

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The library, the planner and the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer:
+# builds in build/sanitize, runs the unit tests and a selection of the MPI tests. Any report of a
+# sanitizer is a failure; reports stay in build/sanitize/reports. (The parsers have a fuzzer of their
+# own with sanitizers, in make check: fuzz/run-parsers.sh. Leaks are not looked for: MPICH has some.)
+#
+#   tests/sanitize.sh
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=$(pwd)/build/sanitize
+# shellcheck source=tests/build.sh disable=SC1091
+. tests/build.sh
+mpi_seconds=180 # everything is slower
+asan=$(gcc -print-file-name=libasan.so)
+[ -e "$asan" ] || { echo "gcc has no sanitizers"; echo "0 passed, 0 failed, 1 skipped"; exit 1; }
+asan=$(readlink -f "$asan")
+reports=$build/reports
+
+collect() { # what ran: fails when there are reports, and puts them aside
+    found=$(find "$reports" -maxdepth 1 -type f -name '*san.*')
+    if [ -z "$found" ]; then
+        printf 'ok\t%s: no report of a sanitizer\n' "$1" >>results.txt
+        return
+    fi
+    mkdir -p "$reports/$1"
+    mv "$reports"/*san.* "$reports/$1"
+    grep -ahE 'ERROR: |runtime error: ' "$reports/$1"/* | sed 's/^==[0-9]*==//' |
+        sort | uniq -c | sort -rn | head -n 20
+    printf 'not ok\t%s: reports of sanitizers, in %s\n' "$1" "$reports/$1" >>results.txt
+}
+
+# without the frame pointers reports have no names; vptr and the like are of C++
+prepare --without-simgrid CFLAGS="-O1 -g -Wno-error -fno-omit-frame-pointer -fsanitize=address,undefined"
+rm -rf "$reports"
+mkdir "$reports"
+ASAN_OPTIONS=detect_leaks=0:log_path=$reports/asan
+UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan
+export ASAN_OPTIONS UBSAN_OPTIONS
+step "make"
+build_in planner make.log
+build_in shim make.log
+build_in array make.log
+# neither must what is preloaded beside the library have sanitizers, nor the programs
+build_in bench make.log CFLAGS=-O1 libyield.la
+# shellcheck disable=SC2016
+run_unit -C tests TESTS='$(check_PROGRAMS)'
+collect unit
+shorten_matrix "$root/tests/mpi/testlist" >matrix.txt
+sed -e '/^#/d' -e '/^$/d' "$root/tests/promise/cases" | awk 'NR % 3 == 1' >promise.txt
+MATRIX=$build/matrix.txt PROMISE=$build/promise.txt
+TEST_PRELOAD=$asan # it must come first
+export TEST_PRELOAD
+run_mpi
+collect mpi
+show_results
