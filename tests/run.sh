@@ -1,7 +1,7 @@
 #!/bin/sh
 # The test command: builds in build/test and runs all tests there is a program for: the unit tests
-# and checks of `make check`, then the MPI tests under every strategy, the programs that attack the
-# promise, and those that are made from seeds. Works from any directory.
+# and checks of `make check`, then the MPI tests under every strategy and without memory, the programs
+# that attack the promise, and those that are made from seeds. Works from any directory.
 #
 #   tests/run.sh [unit | mpi | coverage | sanitize | tidy]      default: unit and mpi
 #
@@ -60,6 +60,8 @@ if [ "$what" != unit ]; then
     TEST_TIMEOUT=$mpi_seconds sh "$root/tests/mpi/run-matrix.sh" \
         "$build/tests/mpi" "$library" "$yield" 2>mpi-stderr.log </dev/null | watch_mpi
     tap_results mpi.log
+    step "MPI tests without memory"
+    run_tap memory.log "$root/tests/mpi/run-memory.sh" "$build/tests/mpi" "$library" "$yield"
     step "the promise: programs that attack it"
     build_in tests/promise promise-make.log check
     run_tap promise.log "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"

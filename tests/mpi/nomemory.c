@@ -1,0 +1,101 @@
+/* Preloaded beside libcarpool.so: allocations that the library asks for fail when told; those of
+ * the program, MPI and other libraries do not. For run-memory.sh.
+ *
+ * NOMEMORY_AT=N     the Nth allocation of a rank fails, counted from MPI_Init's first; 0: none
+ * NOMEMORY_FOR=M    and so do the M - 1 that follow it (default 1)
+ * NOMEMORY_RANK=R   on rank R of MPI_COMM_WORLD only; -1: on all ranks
+ * NOMEMORY_OUT=DIR  when it ends, a rank writes to DIR/RANK how many it asked for and how many
+ * failed
+ *
+ * glibc's own functions do the work, under the names that it exports for this. */
+#include <limits.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+
+static struct {
+    uintptr_t begin, end; /* of libcarpool.so's code */
+    long at, last;        /* that fail */
+    int rank;
+    atomic_long n_calls, n_failed;
+} state;
+
+static int find_library(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    if (!strstr(info->dlpi_name, "/libcarpool.so"))
+        return 0;
+    for (int k = 0; k < info->dlpi_phnum; k++)
+        if (info->dlpi_phdr[k].p_type == PT_LOAD && info->dlpi_phdr[k].p_flags & PF_X) {
+            state.begin = info->dlpi_addr + info->dlpi_phdr[k].p_vaddr;
+            state.end = state.begin + info->dlpi_phdr[k].p_memsz;
+        }
+    return 1;
+}
+
+static long number(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtol(text, NULL, 10) : otherwise;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    state.rank = (int)number("PMI_RANK", 0);
+    long which = number("NOMEMORY_RANK", -1);
+    if (which < 0 || which == state.rank) {
+        state.at = number("NOMEMORY_AT", 0);
+        state.last = state.at + number("NOMEMORY_FOR", 1) - 1;
+    }
+    dl_iterate_phdr(find_library, NULL);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    char path[PATH_MAX];
+    const char *directory = getenv("NOMEMORY_OUT");
+    state.at = 0;
+    if (!directory || !state.begin)
+        return;
+    snprintf(path, sizeof path, "%s/%d", directory, state.rank);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return;
+    fprintf(out, "%ld %ld\n", atomic_load(&state.n_calls), atomic_load(&state.n_failed));
+    fclose(out);
+}
+
+static bool fails(const void *caller)
+{
+    uintptr_t place = (uintptr_t)caller;
+    if (place < state.begin || place >= state.end)
+        return false;
+    long n = atomic_fetch_add(&state.n_calls, 1) + 1;
+    if (state.at == 0 || n < state.at || n > state.last)
+        return false;
+    atomic_fetch_add(&state.n_failed, 1);
+    return true;
+}
+
+void *malloc(size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size);
+}
