@@ -115,7 +115,7 @@ run_tap() { # log, script, arguments...
 shorten_matrix() { # list
     awk -F ' *[|] *' '
         BEGIN { OFS = " | "; n_all = split("direct share vpt:2 vpt:3 node-grid:1:1:1 balance:hops=3 auto", all, " ") }
-        /^#/ || NF < 4 { next }
+        /^#/ || NF < 4 || /^array_memory/ { next } # that is slow, and says nothing of the library
         {
             n = split($2, ranks, ",")
             for (i = n; i > 1 && ranks[i] + 0 > 8; i--) continue

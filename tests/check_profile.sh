@@ -17,7 +17,8 @@ yield=$top_builddir/bench/.libs/libyield.so
 library=$top_builddir/shim/.libs/libcarpool.so
 pending=$top_builddir/tests/mpi/pending
 alltoalls=$top_builddir/tests/mpi/alltoalls
-for file in "$carpool" "$spmv" "$messages" "$library" "$yield" "$pending" "$alltoalls"; do
+reorder=$top_builddir/tests/mpi/reorder
+for file in "$carpool" "$spmv" "$messages" "$library" "$yield" "$pending" "$alltoalls" "$reorder"; do
     [ -e "$file" ] || skip_all "no $file"
 done
 command -v "$mpiexec" >/dev/null 2>&1 || skip_all "no $mpiexec"
@@ -103,6 +104,14 @@ for form in nonblocking persistent; do
 done
 counted alltoallw Alltoallw "$alltoalls" --form iw --calls 60 --seed 10
 
+# --- the summary of runs with nothing to reroute, and with much
+run -n 1 "$carpool" run --profile=idle "$messages" --peers 4 --iterations 5
+check "nothing seen: told" grep -q '^carpool: no exchanges were seen' err
+run -n 7 "$carpool" run --profile=many --ranks-per-node=3 "$reorder" --rounds 4 --seed 2
+check "many exchanges: only some in the summary" grep -Eq '^carpool:   and [1-9][0-9]* more exchanges' err
+check "communicators that could be placed better: told" \
+    grep -Eq '^carpool: [1-9][0-9]* communicators that the program lets MPI reorder' err
+
 # --- what cannot be written is told once, and nothing else changes
 wrong() { # description, text of the warning, argument...
     what=$1 text=$2
@@ -125,6 +134,13 @@ wrong "mistyped variable" "CARPOOL_MDOE is no setting and has no effect; did you
     -n 2 -genv CARPOOL_MDOE off "$carpool" run
 wrong "mistyped prefix" "CARPOL_MODE has no effect; did you mean CARPOOL_MODE?" \
     -n 2 -genv CARPOL_MODE off "$carpool" run
+wrong "machine that is not there" "CARPOOL_MACHINE: none.txt: no such file, and no such machine" \
+    -n 4 "$carpool" run --mode=force --machine=none.txt
+echo 'distances none.bin' >far.txt
+wrong "distances that are not there" "planning goes on without distances" \
+    -n 4 "$carpool" run --mode=force --machine=far.txt
+wrong "topology that is none" "nodes are taken as one socket" \
+    -n 4 "$carpool" run --mode=force --topology=none.xml
 run -n 3 "$carpool" run --mdoe=off "$spmv" m.mtx
 check "mistyped option: told once for all ranks" \
     sh -c "test $code -ne 0 && test \"\$(grep -c 'did you mean --mode?' err)\" -eq 1"
