@@ -135,7 +135,7 @@ run_mpi() {
     TEST_LIST=$MATRIX TEST_TIMEOUT=$mpi_seconds run_tap mpi.log "$root/tests/mpi/run-matrix.sh" \
         "$build/tests/mpi" "$library" "$yield"
     step "the promise, a selection"
-    TEST_LIST=$PROMISE TEST_TIMEOUT=$mpi_seconds run_tap promise.log \
+    TEST_LIST=$PROMISE TEST_SETTINGS=one TEST_TIMEOUT=$mpi_seconds run_tap promise.log \
         "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"
     step "MPI tests without memory"
     TEST_TIMEOUT=$mpi_seconds run_tap memory.log "$root/tests/mpi/run-memory.sh" \

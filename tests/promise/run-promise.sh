@@ -8,7 +8,7 @@
 # and then with it under four settings, which go round from line to line, so that all combinations of
 # mode, strategy, CARPOOL_EMBED and nodes get their turn; --all: all of them with all numbers of ranks.
 # TEST_LIST replaces the table, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher; TEST_PRELOAD is
-# preloaded before all else.
+# preloaded before all else. TEST_SETTINGS=one: only the first of the settings, with the first number of ranks.
 #
 # Output and exit code must be those of the run without. Standard error may have warnings of the
 # library. Writes TAP; exits with 1 when a test failed.
@@ -143,6 +143,7 @@ combination() { # number; under it, unless the line is not for it
 few() { # settings for this line
     n=$(number 0)
     under force vpt:2 off 1
+    [ "${TEST_SETTINGS:-all}" = all ] || return
     n=$(number 1)
     under force vpt:3 off $((turn % 2 * 2 + 1))
     for _ in 1 2; do
