@@ -4,10 +4,11 @@
  * NOMEMORY_AT=N     the Nth allocation of a rank fails, counted from MPI_Init's first; 0: none
  * NOMEMORY_FOR=M    and so do the M - 1 that follow it (default 1)
  * NOMEMORY_RANK=R   on rank R of MPI_COMM_WORLD only; -1: on all ranks
- * NOMEMORY_OUT=DIR  when it ends, a rank writes to DIR/RANK how many it asked for and how many
+ * NOMEMORY_OUT=DIR  in MPI_Finalize a rank writes to DIR/RANK how many it asked for and how many
  * failed
  *
  * glibc's own functions do the work, under the names that it exports for this. */
+#include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
@@ -58,12 +59,14 @@ __attribute__((constructor)) static void begin(void)
     dl_iterate_phdr(find_library, NULL);
 }
 
-__attribute__((destructor)) static void end(void)
+/* No more fails: what measures lines is in the library, too, and needs memory at the end. */
+static void end(void)
 {
     char path[PATH_MAX];
     const char *directory = getenv("NOMEMORY_OUT");
-    state.at = 0;
-    if (!directory || !state.begin)
+    bool known = state.begin;
+    state.begin = state.end = 0;
+    if (!directory || !known)
         return;
     snprintf(path, sizeof path, "%s/%d", directory, state.rank);
     FILE *out = fopen(path, "w");
@@ -71,6 +74,24 @@ __attribute__((destructor)) static void end(void)
         return;
     fprintf(out, "%ld %ld\n", atomic_load(&state.n_calls), atomic_load(&state.n_failed));
     fclose(out);
+}
+
+/* By MPI's name, so that the library's own call comes here. */
+int PMPI_Finalize(void)
+{
+    int (*next)(void);
+    *(void **)&next = dlsym(RTLD_NEXT, "PMPI_Finalize");
+    end();
+    return next();
+}
+
+/* MPI_Abort ends a rank by it. */
+void exit(int code)
+{
+    void (*next)(int) __attribute__((noreturn));
+    *(void **)&next = dlsym(RTLD_NEXT, "exit");
+    end();
+    next(code);
 }
 
 static bool fails(const void *caller)
