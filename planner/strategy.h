@@ -130,9 +130,8 @@ enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input
                                           struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                           int32_t *n, struct cpl_error *error);
 
-/* The table's rows; each is defined in a file of its own, which says what it does. */
-extern const struct cpl_strategy cpl_strategy_direct, cpl_strategy_share, cpl_strategy_vpt,
-    cpl_strategy_grid, cpl_strategy_node, cpl_strategy_node_grid, cpl_strategy_balance;
+/* The row of the strategy that every other one is compared with: every message travels alone. */
+extern const struct cpl_strategy cpl_strategy_direct;
 
 /* For rows without a parameter: parse and format. */
 enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,

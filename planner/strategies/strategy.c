@@ -1,13 +1,14 @@
 /* The table of strategies, and their names (strategy.h). strategy_choice.c has what its rows use.
  */
-#include "planner/strategy.h"
+#include "planner/strategies/rows.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#define ROUTES(name)   &cpl_strategy_##name,
+#define SEARCHES(name) &cpl_strategy_##name,
 static const struct cpl_strategy *const table[] = {
-    &cpl_strategy_direct, &cpl_strategy_share,     &cpl_strategy_vpt,     &cpl_strategy_grid,
-    &cpl_strategy_node,   &cpl_strategy_node_grid, &cpl_strategy_balance,
+#include "planner/strategies/strategies.def"
 };
 
 #define N_STRATEGIES (sizeof table / sizeof table[0])

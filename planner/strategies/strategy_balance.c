@@ -10,8 +10,8 @@
 #include "planner/search/cover_price.h"
 #include "planner/search/cover_search.h"
 #include "planner/strategies/improve.h"
+#include "planner/strategies/rows.h"
 #include "planner/strategies/strategy_rank.h"
-#include "planner/strategy.h"
 
 #include <stdio.h>
 #include <string.h>

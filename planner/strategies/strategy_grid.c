@@ -15,7 +15,7 @@
 #include "planner/grid/grid_shape.h"
 #include "planner/strategies/grid_mapped.h"
 #include "planner/strategies/node_grid.h"
-#include "planner/strategy.h"
+#include "planner/strategies/rows.h"
 
 #include <stdbool.h>
 #include <stdio.h>

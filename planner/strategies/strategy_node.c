@@ -11,7 +11,7 @@
  * (modulo that node's size), and is scattered. Messages inside a node travel with the scattering.
  * Any placement, any node sizes. O(messages + ranks). */
 #include "planner/strategies/node_ranks.h"
-#include "planner/strategy.h"
+#include "planner/strategies/rows.h"
 
 #include <stdio.h>
 #include <string.h>

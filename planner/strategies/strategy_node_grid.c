@@ -7,7 +7,7 @@
 #include "planner/grid/grid.h"
 #include "planner/grid/grid_shape.h"
 #include "planner/strategies/node_grid.h"
-#include "planner/strategy.h"
+#include "planner/strategies/rows.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -25,6 +25,9 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error);
 
+/* Inserts a choice behind all that are not slower; there must be room. */
+void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked);
+
 /* cpl_strategy_plan_several (strategy.h) that also tells what it tried: the ranking, with balance
  * among them when that is faster than all others. */
 enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,

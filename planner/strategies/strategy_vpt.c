@@ -8,7 +8,7 @@
  * modelled faster. O(messages x n), and what the map takes. */
 #include "planner/grid/grid.h"
 #include "planner/strategies/grid_mapped.h"
-#include "planner/strategy.h"
+#include "planner/strategies/rows.h"
 
 #include <stdio.h>
 

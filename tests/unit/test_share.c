@@ -5,7 +5,7 @@
 #include "planner/strategies/share_friend.h"
 #include "planner/strategies/share_phase1.h"
 #include "planner/strategies/share_phase2.h"
-#include "planner/strategy.h"
+#include "planner/strategies/rows.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,98 @@
+/* Choosing by the model: auto (strategy.h, strategy_rank.h). */
+#include "planner/strategies/strategy_rank.h"
+
+/* Replaces *plan by balance's when that is faster. */
+static enum cpl_status try_balance(const struct cpl_strategy_input *input,
+                                   struct cpl_ranking *ranking, struct cpl_strategy_choice *choice,
+                                   struct cpl_plan *plan, struct cpl_error *error)
+{
+    struct cpl_routes routes;
+    struct cpl_plan found;
+    double us;
+    enum cpl_status status = cpl_balance_route(input, ranking, &routes, error);
+    if (status)
+        return status;
+    status = cpl_plan_build(input->pattern, &routes, &found, error);
+    cpl_routes_free(&routes);
+    if (status)
+        return status;
+    status = cpl_plan_chain_cost(&found, input->machine, input->unit_bytes, &us, error);
+    if (!status && us < ranking->ranked[0].us) {
+        cpl_plan_free(plan);
+        *plan = found;
+        status = cpl_strategy_parse("balance", choice, error);
+        if (!status && ranking->n < CPL_MAX_CANDIDATES)
+            cpl_ranking_insert(ranking, &(struct cpl_ranked_choice){*choice, plan->n_waves, us});
+        return status;
+    }
+    cpl_plan_free(&found);
+    return status;
+}
+
+static enum cpl_status plan_fastest(const struct cpl_strategy_input *input,
+                                    struct cpl_ranking *ranking, struct cpl_strategy_choice *choice,
+                                    struct cpl_plan *plan, struct cpl_error *error)
+{
+    struct cpl_plan best;
+    enum cpl_status status = cpl_strategy_rank(input, ranking, &best, error);
+    if (status)
+        return status;
+    struct cpl_strategy_choice chosen = ranking->ranked[0].choice;
+    status = try_balance(input, ranking, &chosen, &best, error);
+    if (status) {
+        cpl_plan_free(&best);
+        return status;
+    }
+    *choice = chosen;
+    *plan = best;
+    return CPL_OK;
+}
+
+enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
+                                       struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                       struct cpl_error *error)
+{
+    struct cpl_ranking ranking;
+    return plan_fastest(input, &ranking, choice, plan, error);
+}
+
+static bool is_among(const struct cpl_plan *plan, int32_t n, int32_t n_waves)
+{
+    for (int32_t k = 0; k < n; k++)
+        if (plan[k].n_waves == n_waves)
+            return true;
+    return false;
+}
+
+enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
+                                          struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                          int32_t *n, struct cpl_error *error)
+{
+    struct cpl_ranking ranking;
+    return cpl_strategy_plan_ranked(input, most, choice, plan, n, &ranking, error);
+}
+
+enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,
+                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                         int32_t *n, struct cpl_ranking *ranking,
+                                         struct cpl_error *error)
+{
+    *n = 0;
+    enum cpl_status status = plan_fastest(input, ranking, choice, plan, error);
+    if (status)
+        return status;
+    *n = 1;
+    for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
+        const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
+        if (ranked->choice.strategy == &cpl_strategy_direct)
+            break;
+        if (is_among(plan, *n, ranked->n_waves))
+            continue;
+        choice[*n] = ranked->choice;
+        status = cpl_strategy_plan(input, &ranked->choice, &plan[*n], error);
+        *n += !status;
+    }
+    while (status && *n > 0)
+        cpl_plan_free(&plan[--*n]);
+    return status;
+}
