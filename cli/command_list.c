@@ -58,6 +58,8 @@ int cpl_command_settings(int argc, char **argv)
         struct cpl_setting_info info = cpl_settings_info(i);
         cpl_settings_value(&settings, i, value, sizeof value);
         cpl_settings_accepts(i, accepts, sizeof accepts);
+        if (info.heading)
+            printf("%s%s:\n\n", i ? "\n" : "", info.heading);
         printf("%s=%s\n", info.variable, value);
         printf("    default '%s'; takes %s\n", info.preset, accepts);
         print_wrapped("    ", info.doc);

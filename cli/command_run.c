@@ -41,11 +41,13 @@ static void usage(FILE *out)
         out);
     for (size_t i = 0; i < cpl_settings_count(); i++) {
         char option[64], accepts[256];
-        const char *variable = cpl_settings_info(i).variable;
-        cpl_command_run_option(variable, option, sizeof option);
+        struct cpl_setting_info info = cpl_settings_info(i);
+        cpl_command_run_option(info.variable, option, sizeof option);
         cpl_settings_accepts(i, accepts, sizeof accepts);
+        if (info.heading)
+            fprintf(out, "\n%s:\n\n", info.heading);
         fprintf(out, "  --%s=VALUE%*s sets %s: %s\n", option,
-                (int)(strlen(option) < 15 ? 15 - strlen(option) : 0), "", variable, accepts);
+                (int)(strlen(option) < 15 ? 15 - strlen(option) : 0), "", info.variable, accepts);
     }
     fputs("\n`carpool settings` says what they mean. The exit status is the program's; 2: bad "
           "usage,\n126: the program cannot be started, 127: there is no such program, 1: the "

@@ -17,36 +17,39 @@
 #define MISTYPED_PREFIX "CARP"
 #define MISTYPED_MOST   2
 
+enum group { FOR_USERS, FOR_TESTS };
+
+static const char *const headings[] = {
+    [FOR_USERS] = "For users",
+    [FOR_TESTS] = "For tests and experiments",
+};
+
 enum type { TYPE_CHOICE, TYPE_STRATEGY, TYPE_TEXT, TYPE_COUNT, TYPE_BYTES };
 
 struct row {
     const char *variable;
-    enum type type;
+    enum group group;
     const char *preset;
-    int64_t low, high;
     const char *doc;
     size_t offset; /* of the member in struct cpl_settings */
+    enum type type;
+    int64_t low, high;    /* of a number */
+    const char *words[8]; /* of a choice, NULL-terminated */
 };
 
+#define TYPED_CHOICE(...)     .type = TYPE_CHOICE, .words = {__VA_ARGS__, NULL}
+#define TYPED_STRATEGY        .type = TYPE_STRATEGY
+#define TYPED_TEXT            .type = TYPE_TEXT
+#define TYPED_COUNT(from, to) .type = TYPE_COUNT, .low = from, .high = to
+#define TYPED_BYTES(from, to) .type = TYPE_BYTES, .low = from, .high = to
+
 static const struct row rows[] = {
-#define SETTING(field, name, type, preset, low, high, doc)                                         \
-    {PREFIX #name, TYPE_##type, preset, low, high, doc, offsetof(struct cpl_settings, field)},
+#define SETTING(field, name, group, type, preset, doc)                                             \
+    {PREFIX #name, FOR_##group, preset, doc, offsetof(struct cpl_settings, field), TYPED_##type},
 #include "shim/base/settings.def"
 };
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
-
-struct choices {
-    const char *variable;
-    const char *words[8];
-};
-
-static const struct choices choices[] = {
-    {PREFIX "MODE", {CHOICES_MODE}},           {PREFIX "VERBOSE", {CHOICES_VERBOSE}},
-    {PREFIX "REORDER", {CHOICES_REORDER}},     {PREFIX "CHECK", {CHOICES_CHECK}},
-    {PREFIX "EMBED", {CHOICES_EMBED}},         {PREFIX "ORDER", {CHOICES_ORDER}},
-    {PREFIX "ALLGATHER", {CHOICES_ALLGATHER}},
-};
 
 size_t cpl_settings_count(void)
 {
@@ -55,16 +58,10 @@ size_t cpl_settings_count(void)
 
 struct cpl_setting_info cpl_settings_info(size_t i)
 {
-    return (struct cpl_setting_info){rows[i].variable, rows[i].preset, rows[i].doc};
-}
-
-/* The words of a CHOICE row, NULL-terminated. */
-static const char *const *words_of(const struct row *row)
-{
-    for (size_t k = 0; k < sizeof choices / sizeof choices[0]; k++)
-        if (strcmp(choices[k].variable, row->variable) == 0)
-            return choices[k].words;
-    return NULL;
+    const struct row *row = &rows[i];
+    bool first = i == 0 || row->group != rows[i - 1].group;
+    return (struct cpl_setting_info){row->variable, row->preset, row->doc,
+                                     first ? headings[row->group] : NULL};
 }
 
 void cpl_settings_accepts(size_t i, char *text, size_t size)
@@ -73,7 +70,7 @@ void cpl_settings_accepts(size_t i, char *text, size_t size)
     size_t used = 0;
     switch (row->type) {
     case TYPE_CHOICE:
-        for (const char *const *word = words_of(row); *word && used < size; word++) {
+        for (const char *const *word = row->words; *word && used < size; word++) {
             int n = snprintf(text + used, size - used, "%s%s", used ? "|" : "", *word);
             used += n > 0 ? (size_t)n : 0;
         }
@@ -99,7 +96,7 @@ void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *tex
     const char *member = (const char *)settings + rows[i].offset;
     switch (rows[i].type) {
     case TYPE_CHOICE:
-        snprintf(text, size, "%s", words_of(&rows[i])[*(const cpl_setting_choice *)member]);
+        snprintf(text, size, "%s", rows[i].words[*(const cpl_setting_choice *)member]);
         break;
     case TYPE_STRATEGY:
     case TYPE_TEXT:
@@ -114,9 +111,8 @@ void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *tex
 
 static bool parse_choice(const struct row *row, const char *value, char *member)
 {
-    const char *const *words = words_of(row);
-    for (int32_t k = 0; words[k]; k++)
-        if (strcmp(words[k], value) == 0) {
+    for (int32_t k = 0; row->words[k]; k++)
+        if (strcmp(row->words[k], value) == 0) {
             *(cpl_setting_choice *)member = k;
             return true;
         }
@@ -191,15 +187,16 @@ const char *cpl_settings_nearest(const char *name, size_t *distance)
 }
 
 /* What is wrong with a value, for a warning. */
-static void explain(const struct row *row, size_t i, const char *value, char *text, size_t size)
+static void explain(size_t i, const char *value, char *text, size_t size)
 {
+    enum type type = rows[i].type;
     char accepts[256];
     struct cpl_strategy_choice choice;
     struct cpl_error error;
     cpl_settings_accepts(i, accepts, sizeof accepts);
-    if (row->type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
+    if (type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
         snprintf(text, size, "%s", error.text);
-    else if (row->type == TYPE_TEXT || row->type == TYPE_STRATEGY)
+    else if (type == TYPE_TEXT || type == TYPE_STRATEGY)
         snprintf(text, size, "it takes at most %d bytes", CPL_SETTINGS_TEXT - 1);
     else
         snprintf(text, size, "it takes %s", accepts);
@@ -214,7 +211,7 @@ static void read_variable(struct cpl_settings *settings, const char *name, const
             continue;
         if (parse(&rows[k], value, settings) || !warn)
             return;
-        explain(&rows[k], k, value, why, sizeof why);
+        explain(k, value, why, sizeof why);
         snprintf(text, sizeof text, "%s='%.200s' cannot be used: %s; the default '%s' holds", name,
                  value, why, rows[k].preset);
         warn(context, text);

@@ -30,16 +30,16 @@ typedef int64_t cpl_setting_count;
 typedef int64_t cpl_setting_bytes;
 typedef char cpl_setting_text[CPL_SETTINGS_TEXT];
 
-#define CPL_SETTING_TYPE_CHOICE   cpl_setting_choice
-#define CPL_SETTING_TYPE_STRATEGY cpl_setting_text
-#define CPL_SETTING_TYPE_TEXT     cpl_setting_text
-#define CPL_SETTING_TYPE_COUNT    cpl_setting_count
-#define CPL_SETTING_TYPE_BYTES    cpl_setting_bytes
+#define CPL_SETTING_TYPE_CHOICE(...)      cpl_setting_choice
+#define CPL_SETTING_TYPE_STRATEGY         cpl_setting_text
+#define CPL_SETTING_TYPE_TEXT             cpl_setting_text
+#define CPL_SETTING_TYPE_COUNT(low, high) cpl_setting_count
+#define CPL_SETTING_TYPE_BYTES(low, high) cpl_setting_bytes
 
 /* One member per row of settings.def. Plain data without pointers: may be copied and broadcast as
  * bytes. */
 struct cpl_settings {
-#define SETTING(field, name, type, preset, low, high, doc) CPL_SETTING_TYPE_##type field;
+#define SETTING(field, name, for_whom, type, preset, doc) CPL_SETTING_TYPE_##type field;
 #include "shim/base/settings.def"
 };
 
@@ -66,6 +66,7 @@ struct cpl_setting_info {
     const char *variable; /* "CARPOOL_MODE" */
     const char *preset;   /* the default as a user would write it */
     const char *doc;
+    const char *heading; /* of the group that begins with this row, else NULL */
 };
 struct cpl_setting_info cpl_settings_info(size_t i);
 

@@ -250,9 +250,8 @@ static bool is_shown(const struct cpl_record *records, size_t k)
 json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsigned char *pictures,
                         size_t picture_bytes, json_t *nodes)
 {
-    static const char *const modes[] = {CHOICES_MODE};
     size_t n_listed = n < MOST_RECORDS ? n : MOST_RECORDS;
-    json_t *patterns = json_array();
+    json_t *patterns = json_array(), *settings = settings_json();
     for (size_t k = 0; k < n_listed; k++) {
         const struct cpl_plan_summary *summary = &records[k].summary;
         const struct cpl_picture *picture = NULL;
@@ -263,9 +262,10 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
     json_t *reorderable = json_pack(
         "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
         cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us);
-    return json_pack("{s:s s:i s:s s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
-                     "ranks", cpl_context.size, "mode", modes[cpl_context.settings.mode], "seconds",
-                     PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
-                     "reordered", (json_int_t)cpl_context.placed.n, "reorderable", reorderable,
-                     "settings", settings_json(), "nodes", nodes, "patterns", patterns);
+    return json_pack("{s:s s:i s:O s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
+                     "ranks", cpl_context.size, "mode", json_object_get(settings, "CARPOOL_MODE"),
+                     "seconds", PMPI_Wtime() - cpl_context.start, "left_out",
+                     (json_int_t)(n - n_listed), "reordered", (json_int_t)cpl_context.placed.n,
+                     "reorderable", reorderable, "settings", settings, "nodes", nodes, "patterns",
+                     patterns);
 }

@@ -1,5 +1,5 @@
-/* Tests of settings (shim/settings.h): defaults, good and bad values of every type, and what is
- * said about bad ones. */
+/* Tests of settings (shim/base/settings.h): defaults, good and bad values of every type, and what
+ * is said about bad ones. */
 #include "shim/base/settings.h"
 
 #include <setjmp.h>
@@ -104,9 +104,11 @@ static void test_defaults(void **state)
 static void test_table(void **state)
 {
     (void)state;
+    size_t n_headings = 0;
     for (size_t i = 0; i < cpl_settings_count(); i++) {
         struct cpl_setting_info info = cpl_settings_info(i);
         char accepts[256] = "";
+        n_headings += info.heading != NULL;
         assert_ptr_equal(strstr(info.variable, "CARPOOL_"), info.variable);
         assert_true(strlen(info.doc) > 10);
         cpl_settings_accepts(i, accepts, sizeof accepts);
@@ -114,6 +116,8 @@ static void test_table(void **state)
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(cpl_settings_info(k).variable, info.variable);
     }
+    assert_string_equal(cpl_settings_info(0).heading, "For users");
+    assert_int_equal(n_headings, 2); /* the rows of a group stand together */
 }
 
 static void test_choices(void **state)
