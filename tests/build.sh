@@ -137,9 +137,6 @@ run_mpi() {
     step "the promise, a selection"
     TEST_LIST=$PROMISE TEST_SETTINGS=one TEST_TIMEOUT=$mpi_seconds run_tap promise.log \
         "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"
-    step "MPI tests without memory"
-    TEST_TIMEOUT=$mpi_seconds run_tap memory.log "$root/tests/mpi/run-memory.sh" \
-        "$build/tests/mpi" "$library" "$yield"
 }
 
 show_results() { # the last line, and whether nothing failed

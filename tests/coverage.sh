@@ -77,15 +77,18 @@ if [ "${1:-}" != figures ]; then
     build_in . make.log
     build_in tests/mpi mpi-make.log check
     # of the checks those that run the library or the command
-    # shellcheck disable=SC2016
     GCOV_ERROR_FILE=$build/gcov-run.err # not among what programs print
     export GCOV_ERROR_FILE
+    # shellcheck disable=SC2016
     run_unit TESTS='$(check_PROGRAMS) check_command.sh check_plan_cache.sh check_profile.sh'
     find . -name '*.gcda' | head -n 1 | grep -q . || give_up "nothing was counted" check.log
     shorten_matrix "$root/tests/mpi/testlist" >matrix.txt
     sed -e '/^#/d' -e '/^$/d' "$root/tests/promise/cases" >promise.txt
     MATRIX=$build/matrix.txt PROMISE=$build/promise.txt
     run_mpi
+    step "MPI tests without memory"
+    TEST_TIMEOUT=$mpi_seconds run_tap memory.log "$root/tests/mpi/run-memory.sh" \
+        "$build/tests/mpi" "$library" "$yield"
 else
     cd "$build" || exit 1
 fi

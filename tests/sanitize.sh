@@ -1,8 +1,12 @@
 #!/bin/sh
 # The library, the planner and the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer:
-# builds in build/sanitize, runs the unit tests and a selection of the MPI tests. Any report of a
-# sanitizer is a failure; reports stay in build/sanitize/reports. (The parsers have a fuzzer of their
-# own with sanitizers, in make check: fuzz/run-parsers.sh. Leaks are not looked for: MPICH has some.)
+# builds in build/sanitize, runs the unit tests and a selection of the MPI tests. Whatever a sanitizer
+# reports ends the program and is a failure. What AddressSanitizer says stays in
+# build/sanitize/reports, the rest is in the logs.
+#
+# Leaks are not looked for: MPICH has some. The parsers have a fuzzer of their own with sanitizers, in
+# make check (fuzz/run-parsers.sh). run-memory.sh is not here: its nomemory.so and AddressSanitizer
+# both want to be malloc.
 #
 #   tests/sanitize.sh
 set -u
@@ -29,8 +33,8 @@ collect() { # what ran: fails when there are reports, and puts them aside
     printf 'not ok\t%s: reports of sanitizers, in %s\n' "$1" "$reports/$1" >>results.txt
 }
 
-# without the frame pointers reports have no names; vptr and the like are of C++
-prepare --without-simgrid CFLAGS="-O1 -g -Wno-error -fno-omit-frame-pointer -fsanitize=address,undefined"
+prepare --without-simgrid CFLAGS="-O1 -g -Wno-error -fno-omit-frame-pointer \
+-fsanitize=address,undefined -fno-sanitize-recover=all"
 rm -rf "$reports"
 mkdir "$reports"
 ASAN_OPTIONS=detect_leaks=0:log_path=$reports/asan
@@ -40,7 +44,7 @@ step "make"
 build_in planner make.log
 build_in shim make.log
 build_in array make.log
-# neither must what is preloaded beside the library have sanitizers, nor the programs
+# what is preloaded beside the library needs no sanitizers
 build_in bench make.log CFLAGS=-O1 libyield.la
 # shellcheck disable=SC2016
 run_unit -C tests TESTS='$(check_PROGRAMS)'
