@@ -198,7 +198,10 @@ under_strategy() { # strategy
     case $flags in *auto*) mode=auto ;; esac
     reorder=off
     case $flags in *reordered*) reorder=auto ;; esac
+    hold=500 # microseconds; where a reason is asked for, ranks that had to wait for a core give no other
+    case $flags in *left:*) hold=200000 ;; esac
     run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
+        -genv CARPOOL_HOLD $hold \
         -genv CARPOOL_RANKS_PER_NODE 3 \
         -genv CARPOOL_REORDER $reorder -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
