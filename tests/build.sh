@@ -128,9 +128,9 @@ shorten_matrix() { # list
 }
 
 # The MPI tests, shortened: MATRIX and PROMISE are the lists.
-run_mpi() {
-    build_in tests/mpi mpi-make.log check
-    build_in tests/promise promise-make.log check
+run_mpi() { # arguments of make, for the programs...
+    build_in tests/mpi mpi-make.log "$@" check
+    build_in tests/promise promise-make.log "$@" check
     step "MPI tests, a selection"
     TEST_LIST=$MATRIX TEST_TIMEOUT=$mpi_seconds run_tap mpi.log "$root/tests/mpi/run-matrix.sh" \
         "$build/tests/mpi" "$library" "$yield"
