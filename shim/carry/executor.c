@@ -6,6 +6,7 @@
 #include "shim/base/log.h"
 #include "shim/base/work.h"
 #include "shim/state/context.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <limits.h>
@@ -112,6 +113,17 @@ static bool set_room(struct end *end, int64_t room, int32_t n_segments)
         return false;
     end->buffer = buffer;
     end->room = room;
+    return true;
+}
+
+/* The same where others wait for the message. False: it is larger than MPI can count. */
+static bool insist_on_room(struct end *end, int64_t room, int32_t n_segments)
+{
+    int tries = 0;
+    if (buffer_bytes(room, n_segments) > INT_MAX)
+        return false;
+    while (!set_room(end, room, n_segments))
+        cpl_memory_wait(&tries, "a combined message");
     return true;
 }
 
@@ -361,8 +373,8 @@ static void send_apart(struct run *run, int32_t e)
     struct cpl_executor *x = run->x;
     struct end *out = &x->out[e];
     int32_t n = n_out_segments(x, e);
-    if (!set_room(out, room_for(out->bytes), n)) {
-        cpl_log(CPL_LOG_ERROR, "execute", "no memory for a combined message of %lld bytes",
+    if (!insist_on_room(out, room_for(out->bytes), n)) {
+        cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
                 (long long)out->bytes);
         note_error(run, MPI_ERR_NO_MEM);
         return;
@@ -424,8 +436,8 @@ static int64_t read_lengths(struct run *run, int32_t e, const unsigned char *tab
 static void await_payload(struct run *run, int32_t e, int64_t bytes)
 {
     struct cpl_executor *x = run->x;
-    if (!set_room(&x->in[e], room_for(bytes), n_in_segments(x, e))) {
-        cpl_log(CPL_LOG_ERROR, "execute", "no memory for a combined message of %lld bytes",
+    if (!insist_on_room(&x->in[e], room_for(bytes), n_in_segments(x, e))) {
+        cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
                 (long long)bytes);
         note_error(run, MPI_ERR_NO_MEM);
         return;

@@ -22,6 +22,7 @@
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -149,11 +150,9 @@ static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     if (!state->serve->named)
         name_communicator(state);
-    x->nonblocking.notes = new_notes(x->adjacency);
-    if (!x->nonblocking.notes) {
-        cpl_log(CPL_LOG_ERROR, "neighbor", "no memory to note a nonblocking call");
-        return;
-    }
+    int tries = 0; /* all ranks start an exchange of tokens, or none */
+    while (!(x->nonblocking.notes = new_notes(x->adjacency)))
+        cpl_memory_wait(&tries, "the notes of a nonblocking call");
     x->nonblocking.notes->usable = list_messages(call, x->adjacency, x->nonblocking.notes);
     send_tokens(call, x->adjacency, x->nonblocking.notes);
 }

@@ -3,6 +3,7 @@
 
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static bool begin_parts(struct cpl_comm_state *state)
     return begun;
 }
 
-static struct cpl_comm_state *make_state(MPI_Comm comm)
+static struct cpl_comm_state *try_state(MPI_Comm comm)
 {
     struct cpl_comm_state *state = calloc(1, sizeof *state);
     if (!state)
@@ -71,12 +72,23 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     state->has_topology = !inter && cpl_adjacency_exists(comm);
     state->watched = state->has_topology && state->size > 1;
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
-    if (!begin_parts(state) ||
+    if (state->has_adjacency != state->watched || !begin_parts(state) ||
         PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
         free_state(state);
         return NULL;
     }
     link_state(state);
+    return state;
+}
+
+/* The other ranks have a state of it, and meet: a rank without one would go to MPI's call alone. */
+static struct cpl_comm_state *make_state(MPI_Comm comm)
+{
+    struct cpl_comm_state *state;
+    int tries = 0;
+    while (!(state = try_state(comm)))
+        cpl_memory_wait(&tries, "a communicator");
+    cpl_memory_put_by();
     return state;
 }
 
@@ -119,6 +131,7 @@ void cpl_comm_state_free_left(void)
         cpl_context.comms.first_left = state->next;
         free_state(state);
     }
+    cpl_memory_free();
 }
 
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)

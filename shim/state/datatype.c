@@ -139,7 +139,8 @@ int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
 {
     int64_t bytes = cpl_span_bytes(from);
     if (from->type.dense && to->type.dense && bytes <= cpl_span_bytes(to)) {
-        memmove(to->address, from->address, (size_t)bytes);
+        if (bytes > 0)
+            memmove(to->address, from->address, (size_t)bytes);
         return MPI_SUCCESS;
     }
     return convert(from->address, from->count, from->type.handle, to->address, to->count,

@@ -123,7 +123,7 @@ static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
     static MPI_Op last_op = MPI_OP_NULL;
     static MPI_Datatype last_type = MPI_DATATYPE_NULL;
     struct cpl_type known;
-    char none[1];
+    char none[1] = {0};
     if (op == last_op && type == last_type && op != MPI_OP_NULL)
         return false;
     if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.comms.self) != MPI_SUCCESS)
@@ -138,7 +138,7 @@ static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
 static bool is_type_wrong(MPI_Datatype type)
 {
     struct cpl_span span;
-    char none[1];
+    char none[1] = {0};
     return type != CPL_NO_TYPE && !cpl_describe(none, 0, type, 0, false, &span);
 }
 

@@ -1,0 +1,39 @@
+/* Memory that a rank cannot do without (memory.h). */
+#include "shim/state/memory.h"
+
+#include "shim/base/log.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define PUT_BY  (96 << 10) /* bytes: enough for a communicator, and below what malloc maps alone */
+#define AT_ONCE 1000       /* tries without waiting, and as many with */
+
+static void *put_by;
+
+void cpl_memory_wait(int *tries, const char *what)
+{
+    cpl_memory_free();
+    if (++*tries > AT_ONCE)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (*tries < 2 * AT_ONCE)
+        return;
+    cpl_log(CPL_LOG_ERROR, "memory",
+            "no memory for %s; other ranks would wait for this one for ever, so the program ends; "
+            "give it more memory, or set CARPOOL_MODE=off",
+            what);
+    PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+void cpl_memory_put_by(void)
+{
+    if (!put_by)
+        put_by = malloc(PUT_BY);
+}
+
+void cpl_memory_free(void)
+{
+    free(put_by);
+    put_by = NULL;
+}
