@@ -53,13 +53,6 @@ static void drop(void *context, struct cpl_receive *receive)
     cpl_request_drop(receive);
 }
 
-/* The program hears of it by its error handler, whose default ends it. */
-static void lost(void *context)
-{
-    const struct cpl_comm_state *state = context;
-    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-}
-
 bool cpl_line_open(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
@@ -119,7 +112,6 @@ bool cpl_line_manage(struct cpl_comm_state *state)
         return false;
     line->match.acknowledge = acknowledge;
     line->match.drop = drop;
-    line->match.lost = lost;
     line->match.context = state;
     line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
     return line->next_number;

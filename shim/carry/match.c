@@ -2,6 +2,7 @@
 #include "shim/carry/match.h"
 
 #include "shim/base/log.h"
+#include "shim/state/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,16 @@ static bool fits(int source, int tag, const struct cpl_segment *segment)
            (tag == MPI_ANY_TAG || tag == segment->tag);
 }
 
+/* Memory for a message, which is never lost. */
+static void *get_memory(size_t bytes)
+{
+    void *memory;
+    int tries = 0;
+    while (!(memory = malloc(bytes)))
+        cpl_memory_wait(&tries, "a message that came before its receive");
+    return memory;
+}
+
 static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segment *segment,
                                  const unsigned char *payload)
 {
@@ -138,12 +149,7 @@ static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segme
     if (arrival && room == SPARE_BYTES)
         match->spare = arrival->next;
     else
-        arrival = malloc(sizeof *arrival + room);
-    if (!arrival) {
-        cpl_log(CPL_LOG_ERROR, "match", "no memory for a message of %lld bytes from rank %d",
-                (long long)segment->bytes, segment->source);
-        return NULL;
-    }
+        arrival = get_memory(sizeof *arrival + room);
     arrival->room = room;
     arrival->awaited = false;
     arrival->message = MPI_MESSAGE_NULL;
@@ -290,16 +296,14 @@ static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
     discard(match, arrival);
 }
 
-/* A message whose turn it is. Returns false when memory ran out. */
-static bool match_message(struct cpl_match *match, const struct cpl_segment *segment,
+/* A message whose turn it is. */
+static void match_message(struct cpl_match *match, const struct cpl_segment *segment,
                           const unsigned char *payload)
 {
     struct cpl_receive *receive = find_receive(match, segment);
     bool straight = segment->flags & CPL_SEGMENT_STRAIGHT;
     bool in_turn = !straight || match->sources[segment->source].n_awaited == 0;
     struct cpl_arrival *arrival = receive && in_turn ? NULL : store(match, segment, payload);
-    if (!arrival && !(receive && in_turn))
-        return false;
     if (receive)
         dequeue_receive(match, receive);
     else
@@ -316,13 +320,11 @@ static bool match_message(struct cpl_match *match, const struct cpl_segment *seg
     }
     if (straight && arrival)
         await_payload(match, arrival);
-    return true;
 }
 
 /* Messages of a source whose turn has come with the one before. */
-static bool match_early(struct cpl_match *match, struct cpl_match_source *source)
+static void match_early(struct cpl_match *match, struct cpl_match_source *source)
 {
-    bool done = true;
     for (struct cpl_arrival *arrival = source->early; arrival;) {
         if (arrival->segment.number != source->expected) {
             arrival = arrival->next_of;
@@ -331,32 +333,26 @@ static bool match_early(struct cpl_match *match, struct cpl_match_source *source
         DL_DELETE2(source->early, arrival, prev_of, next_of);
         match->n_early--;
         source->expected++;
-        done &= match_message(match, &arrival->segment, arrival->payload);
+        match_message(match, &arrival->segment, arrival->payload);
         discard(match, arrival);
         arrival = source->early; /* from the beginning */
     }
-    return done;
 }
 
-bool cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segment,
+void cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segment,
                        const unsigned char *payload)
 {
     struct cpl_match_source *source = &match->sources[segment->source];
-    bool done;
     if (segment->number != source->expected) {
         struct cpl_arrival *arrival = store(match, segment, payload);
-        if (arrival)
-            DL_APPEND2(source->early, arrival, prev_of, next_of);
-        match->n_early += arrival != NULL;
-        done = arrival;
-    } else {
-        source->expected++;
-        done = match_message(match, segment, payload);
-        done = (!source->early || match_early(match, source)) && done;
+        DL_APPEND2(source->early, arrival, prev_of, next_of);
+        match->n_early++;
+        return;
     }
-    if (!done && match->lost)
-        match->lost(match->context);
-    return done;
+    source->expected++;
+    match_message(match, segment, payload);
+    if (source->early)
+        match_early(match, source);
 }
 
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)

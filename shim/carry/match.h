@@ -105,20 +105,17 @@ struct cpl_match {
     void (*acknowledge)(void *context, const struct cpl_segment *segment);
     /* Called when an abandoned receive is done: it is the owner's to free. */
     void (*drop)(void *context, struct cpl_receive *receive);
-    /* Called when a message is lost because there is no memory for it; may be NULL. */
-    void (*lost)(void *context);
     void *context;
 };
 
-/* Returns false when memory ran out. acknowledge, drop, lost and context are set by the caller. */
+/* Returns false when memory ran out. acknowledge, drop and context are set by the caller. */
 bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm, int straight_tag);
 
 /* Frees queues; receives that are still posted belong to no queue from then on. */
 void cpl_match_free(struct cpl_match *match);
 
-/* A message has come; payload is copied. Returns false when memory ran out: it is lost, which
- * `lost` is told, and those behind it go on. */
-bool cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segment,
+/* A message has come; payload is copied. */
+void cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segment,
                        const unsigned char *payload);
 
 /* Posts a receive, whose source, tag and span are set; it may be done at once. */

@@ -327,3 +327,9 @@ int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int6
     memcpy(span->address, from, (size_t)(bytes < span->count ? bytes : span->count));
     return bytes > span->count ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }
+
+int PMPI_Abort(MPI_Comm comm, int code)
+{
+    (void)comm;
+    exit(code);
+}

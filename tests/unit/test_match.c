@@ -69,7 +69,7 @@ static void deliver_flagged(struct engine *engine, int source, int tag, uint32_t
                                   .slot = CPL_NO_SLOT,
                                   .ride_bytes = (uint32_t)strlen(text),
                                   .bytes = (int64_t)strlen(text)};
-    assert_true(cpl_match_deliver(&engine->match, &segment, (const unsigned char *)text));
+    cpl_match_deliver(&engine->match, &segment, (const unsigned char *)text);
 }
 
 static void deliver(struct engine *engine, int source, int tag, uint32_t number, const char *text)
@@ -337,7 +337,7 @@ static void test_straight(void **state)
                                    .bytes = 5};
     MPI_Request sent;
     post(engine, &r, MPI_ANY_SOURCE, 4);
-    assert_true(cpl_match_deliver(&engine->match, &envelope, NULL));
+    cpl_match_deliver(&engine->match, &envelope, NULL);
     assert_false(r.receive.done);
     assert_int_equal(cpl_match_poll(&engine->match), 0);
     assert_false(cpl_match_is_idle(&engine->match));
@@ -371,7 +371,7 @@ static void test_straight_order(void **state)
                                        .slot = CPL_NO_SLOT,
                                        .bytes = 5};
         PMPI_Isend(payload[k], 5, MPI_BYTE, ME, CPL_STRAIGHT_TAG, mock_comm(1), &sent[k]);
-        assert_true(cpl_match_deliver(&engine->match, &envelope, NULL));
+        cpl_match_deliver(&engine->match, &envelope, NULL);
     }
     for (int k = 0; k < N; k++)
         if (order[k] != 2)

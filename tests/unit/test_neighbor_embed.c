@@ -211,7 +211,7 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
 {
     struct rank *me = context;
     assert_true(segment->flags & CPL_SEGMENT_NEIGHBOR);
-    assert_true(cpl_match_deliver(&me->state[0].line->rider_match, segment, payload));
+    cpl_match_deliver(&me->state[0].line->rider_match, segment, payload);
 }
 
 static void fill(struct rank *me, int x, int c)
@@ -226,7 +226,8 @@ static void fill(struct rank *me, int x, int c)
     }
     for (int k = 0; k < a->in.n; k++)
         me->in[x][c][k] = mock_span(me->received[x][c][k], size_of(x, c, a->in.rank[k], r));
-    op->ride.x = exchange_of(me, x);
+    op->carrying = (struct cpl_carrying){
+        .x = exchange_of(me, x), .way = &cpl_way_reduction, .data = &op->data};
     op->data.out_span = me->out[x][c];
     op->data.in_span = me->in[x][c];
     op->data.requests = me->requests[x][c];
@@ -237,9 +238,8 @@ static void start_call(struct rank *me, int x)
     struct cpl_exchange *exchange = exchange_of(me, x);
     struct cpl_neighbor_op *op = &me->op[x][me->n_started[x]];
     fill(me, x, me->n_started[x]++);
-    assert_true(cpl_neighbor_embed_make(op));
+    assert_int_equal(op->carrying.way->begin(op), MPI_SUCCESS);
     LL_APPEND(exchange->nonblocking.pending, op);
-    cpl_neighbor_embed_start(op);
     exchange->nonblocking.n++;
     cpl_neighbor_embed_started(&me->state[x], exchange);
 }
@@ -258,11 +258,11 @@ static void check_received(const struct rank *me, int x, int c)
 static void progress(struct rank *me, int x)
 {
     struct cpl_exchange *exchange = exchange_of(me, x);
-    while (exchange->nonblocking.pending &&
-           cpl_neighbor_embed_progress(exchange->nonblocking.pending)) {
-        struct cpl_neighbor_op *op = exchange->nonblocking.pending;
+    for (struct cpl_neighbor_op *op; (op = exchange->nonblocking.pending);) {
+        if (!op->carrying.way->progress(&op->carrying))
+            return;
         assert_true(op == &me->op[x][me->n_complete[x]]);
-        assert_int_equal(op->ride.result, MPI_SUCCESS);
+        assert_int_equal(op->carrying.result, MPI_SUCCESS);
         LL_DELETE(exchange->nonblocking.pending, op);
         check_received(me, x, me->n_complete[x]++);
     }
