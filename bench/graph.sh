@@ -28,7 +28,7 @@ fi
 for ranks in "$@"; do
     case $ranks in *[!0-9]*|'') usage ;; esac
 done
-[ -x "$build/bench/sim/.libs/simulated_graph" ] || { echo "graph.sh: no $build/bench/sim/simulated_graph: SimGrid is missing" >&2; exit 1; }
+[ -x "$build/bench/sim/simulated_graph" ] || { echo "graph.sh: no $build/bench/sim/simulated_graph: SimGrid is missing" >&2; exit 1; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM

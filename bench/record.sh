@@ -43,7 +43,7 @@ while getopts o:j:p: option; do
     esac
 done
 shift $((OPTIND - 1))
-[ -x "$build/bench/sim/.libs/exchange" ] || {
+[ -x "$build/bench/sim/exchange" ] || {
     echo "record.sh: $build has no bench/sim/exchange: install Debian's libsimgrid-dev and g++, configure, make" >&2
     exit 1
 }

@@ -9,7 +9,7 @@ set -u
 : "${top_srcdir:?}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$top_srcdir/tests/tap.sh"
-[ -x "$top_builddir/bench/sim/.libs/exchange" ] || skip_all "no SimGrid, no bench/sim/exchange"
+[ -x "$top_builddir/bench/sim/exchange" ] || skip_all "no SimGrid, no bench/sim/exchange"
 command -v smpirun >/dev/null 2>&1 || skip_all "no smpirun"
 clean_environment
 make_scratch

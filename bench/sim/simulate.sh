@@ -19,7 +19,7 @@ done
 shift $((OPTIND - 1))
 [ $# -ge 4 ] || { sed -n '4p' "$0" | cut -c 5- >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 2
-program=$build/bench/sim/.libs/$program
+program=$build/bench/sim/$program
 [ -x "$program" ] || { echo "simulate.sh: $program is missing: is SimGrid installed?" >&2; exit 2; }
 ranks=$2
 machine=$3
@@ -39,7 +39,6 @@ strip -g -o "$scratch/${program##*/}" "$program" && program=$scratch/${program##
 export CPL_SIM_MACHINE="$machine" CPL_SIM_TOPOLOGY="$topology" CPL_SIM_NODES="$nodes"
 export CARPOOL_MACHINE="$machine" CARPOOL_RANKS_PER_NODE="$per_node"
 export CARPOOL_TOPOLOGY="${CARPOOL_TOPOLOGY:-pack:2 numa:1 core:$((per_node / 2)) pu:1}"
-export LD_LIBRARY_PATH="$build/planner/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 # Without these SMPI charges nothing per message, measures the host's processor, or lets what it
 # knows of TCP into small messages. Every message is sent at once, without a handshake: both sides of
