@@ -23,6 +23,8 @@ void cpl_memory_wait(int *tries, const char *what)
             "no memory for %s; other ranks would wait for this one for ever, so the program ends; "
             "give it more memory, or set CARPOOL_MODE=off",
             what);
+    /* so that the launcher passes this on before it ends all */
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
