@@ -9,9 +9,9 @@
  * order. In auto mode blocking exchanges are measured with and without, from the start of the first
  * one to the end of the second, as plans are (trial.h).
  *
- * Exchanges of all communicators are looked at; not one that follows itself, nor one with another
- * blocking collective between, in which all ranks wait for the last one anyway; nor one after which
- * now this and now that has come, CPL_VARIED changes.
+ * Exchanges of all communicators are looked at. Left out is an exchange that follows itself; one
+ * with another blocking collective between the two, in which all ranks wait for the last one
+ * anyway; and one whose follower has changed more than CPL_VARIED times.
  * Thread rule: one thread. */
 #ifndef CARPOOL_NEIGHBOR_ORDER_H
 #define CARPOOL_NEIGHBOR_ORDER_H
