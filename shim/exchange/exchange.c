@@ -64,14 +64,19 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         return;
     }
     bool carried = trial->chosen > 0 || x->nonblocking.served;
-    if (trial->chosen > 0)
-        r->summary = x->plans.summary[trial->chosen - 1];
-    else if (!carried && x->nonblocking.given_back)
+    const struct cpl_candidate *chosen =
+        trial->chosen > 0 ? &x->plans.candidate[trial->chosen - 1] : NULL;
+    if (chosen) {
+        r->summary = chosen->summary ? *chosen->summary : x->plans.summary[0];
+        r->summary.planned.modelled_us = chosen->modelled_us;
+        snprintf(r->summary.strategy, sizeof r->summary.strategy, "%s", chosen->name);
+    } else if (!carried && x->nonblocking.given_back) {
         r->reason = CPL_LEFT_SLOWED;
-    else if (!carried && x->calls == 0) /* nonblocking calls alone: not tried */
+    } else if (!carried && x->calls == 0) { /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
-    else if (!carried && !trial->running)
+    } else if (!carried && !trial->running) {
         r->reason = CPL_LEFT_SLOWER;
+    }
     r->summary.decided = carried;
     r->trials.n = trial->n_trials;
     r->trials.calls = trial->tried;

@@ -32,7 +32,8 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
 static void end_candidates(struct cpl_exchange_plans *plans)
 {
     for (int k = 0; k < plans->n_candidates; k++)
-        plans->candidate[k].way->end(&plans->candidate[k]);
+        if (plans->candidate[k].way->end)
+            plans->candidate[k].way->end(&plans->candidate[k]);
     plans->n_candidates = 0;
     plans->carries = NULL;
 }

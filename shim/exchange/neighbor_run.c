@@ -249,11 +249,12 @@ static int offer_plans(const struct cpl_comm_state *state, struct cpl_exchange *
     for (int k = 0; k < agreed->n && n < most; k++) {
         if (!agreed->summary[k].decided)
             continue;
-        candidate[n] = (struct cpl_candidate){
-            &cpl_way_plan,
-            cpl_executor_create(agreed->words[k], agreed->n_words[k], state->private_comm,
-                                x->first_tag),
-            x->plans.summary[k].strategy, x->plans.summary[k].planned.modelled_us};
+        candidate[n] =
+            (struct cpl_candidate){&cpl_way_plan,
+                                   cpl_executor_create(agreed->words[k], agreed->n_words[k],
+                                                       state->private_comm, x->first_tag),
+                                   x->plans.summary[k].strategy,
+                                   x->plans.summary[k].planned.modelled_us, &x->plans.summary[k]};
         agreed->words[k] = NULL;
         *made = *made && candidate[n++].made;
     }

@@ -19,15 +19,27 @@ struct cpl_neighbor_data;
 struct cpl_neighbor_op;
 struct cpl_way;
 
-/* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). */
+/* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). The
+ * first one also carries nonblocking and persistent calls, untried. */
 struct cpl_candidate {
     const struct cpl_way *way;
-    void *made; /* what the way needs for the exchange, freed by its `end` */
-    const char *name;
-    double modelled_us;
+    void *made;         /* what the way needs for the exchange, freed by its `end` */
+    const char *name;   /* for logs and the report; lives as long as the exchange */
+    double modelled_us; /* of a call, by the planner's model; that of direct where there is none */
+    const struct cpl_plan_summary *summary; /* of the plan; NULL: it is none */
 };
 
-#define CPL_MOST_CANDIDATES 3
+#define CPL_MOST_CANDIDATES 3 /* two of them may be plans */
+
+/* What a carrying delivers, on state->private_comm with cpl_neighbor_straight_tag or by the way's
+ * own means (struct cpl_exchange has the rest):
+ *   - of out-message m the spans data->out_span[out.part[p]], first_part[m] <= p < first_part[m +
+ * 1], to out.rank[m]; of in-message m the spans data->in_span[ends.in_part[p]], in the sender's
+ * order;
+ *   - data->extra, messages outside the plan that both ends know of;
+ *   - messages of the rank to itself: ends.self_from.
+ * data->requests has room for a request for each of them. Start and progress go on after an error,
+ * which is kept in `result`: others wait for what they are owed. */
 
 /* One carrying of a call, from the data resolved for it until it is complete. */
 struct cpl_carrying {
@@ -43,13 +55,14 @@ struct cpl_carrying {
 struct cpl_way {
     const char *name;
 
-    /* An exchange has been planned, this is what was agreed: makes up to `most` candidates of it.
-     * Returns how many, alike on all ranks; sets *made to false where this rank could not make
-     * them. NULL: it never takes part in trials. Collective. */
+    /* An exchange has been planned, at least one plan was decided on, this is what was agreed:
+     * makes up to `most` candidates of it, perhaps none (most may be 0). Returns how many, alike on
+     * all ranks; sets *made to false where this rank could not make them. NULL: it never takes part
+     * in trials. Collective. */
     int (*offer)(const struct cpl_comm_state *state, struct cpl_exchange *x,
                  struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
                  bool *made);
-    /* Frees what a candidate has. Local. */
+    /* Frees what a candidate has; NULL: nothing. Local. */
     void (*end)(struct cpl_candidate *candidate);
 
     /* A nonblocking call has been made. Returns MPI's result: after an error it is not started.
@@ -62,7 +75,9 @@ struct cpl_way {
     void (*wait)(struct cpl_carrying *c);
 };
 
-extern const struct cpl_way cpl_way_plan, cpl_way_straight, cpl_way_packed, cpl_way_reduction;
+#define WAY(name) extern const struct cpl_way cpl_way_##name;
+#include "shim/exchange/ways.def"
+#undef WAY
 
 /* Asks all ways for candidates: candidate k of the exchange's trial is candidate[k - 1]. False on
  * all ranks when there are none, or one rank could not make its own. Collective over the private

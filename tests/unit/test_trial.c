@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+/* MPI and two plans. */
+#define N_TRIED 3
+
 static uint64_t random_state;
 
 /* From 0 up to 1. */
@@ -38,13 +41,12 @@ static double run_trial(struct cpl_trial *trial, const double *us, double noise,
 static void test_fastest_is_kept(void **state)
 {
     (void)state;
-    const double us[][CPL_MAX_TRIED] = {
-        {10, 8, 9}, {10, 9, 8}, {8, 9, 10}, {10, 30, 9}, {10, 9, 90}};
+    const double us[][N_TRIED] = {{10, 8, 9}, {10, 9, 8}, {8, 9, 10}, {10, 30, 9}, {10, 9, 90}};
     const int32_t best[] = {1, 2, 0, 2, 1};
     for (int32_t k = 0; k < 5; k++)
         for (int32_t rounds = 1; rounds <= CPL_TRIAL_ROUNDS; rounds += 6) {
             struct cpl_trial trial;
-            cpl_trial_begin(&trial, CPL_MAX_TRIED, rounds);
+            cpl_trial_begin(&trial, N_TRIED, rounds);
             assert_int_equal(cpl_trial_candidate(&trial), 0);
             run_trial(&trial, us[k], 0, 1000);
             assert_false(trial.running);
@@ -96,7 +98,7 @@ static void test_cost_is_bounded(void **state)
         const double us[] = {10, 10 * slow, 10 * slow};
         struct cpl_trial trial;
         int64_t last = 0;
-        cpl_trial_begin(&trial, CPL_MAX_TRIED, 7);
+        cpl_trial_begin(&trial, N_TRIED, 7);
         /* two plans: all their rounds at up to a seventh more, or one or two rounds */
         assert_true(run_trial(&trial, us, 0, 1000) <= 2 * 2 * (slow - 1) + 1e-9 || slow < 1.15);
         assert_int_equal(trial.chosen, 0);
@@ -164,10 +166,10 @@ static void test_noise(void **state)
     for (int32_t k = 0; k < 2000; k++) {
         struct cpl_trial trial;
         random_state = (uint64_t)k;
-        cpl_trial_begin(&trial, CPL_MAX_TRIED, 7);
+        cpl_trial_begin(&trial, N_TRIED, 7);
         run_trial(&trial, slow, 0.5, 1000);
         assert_int_equal(trial.chosen, 0);
-        cpl_trial_begin(&trial, CPL_MAX_TRIED, 7);
+        cpl_trial_begin(&trial, N_TRIED, 7);
         run_trial(&trial, fast, 0.5, 1000);
         assert_int_equal(trial.chosen, 1);
     }
