@@ -135,7 +135,4 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
 /* What ranks take to be alike of a communicator's exchanges (hooks.h). */
 void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
-/* The executor of a candidate of the exchange's trial; NULL: it is MPI, or no plan. Local. */
-struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
-
 #endif

@@ -182,14 +182,6 @@ static int first_error(int code, const MPI_Status *statuses, int n)
     return code;
 }
 
-/* Waits for the straight messages. */
-static int finish_straight(const struct cpl_carrying *c)
-{
-    struct cpl_neighbor_data *data = c->data;
-    return first_error(cpl_collective_waitall(data->n_requests, data->requests, data->statuses),
-                       data->statuses, data->n_requests);
-}
-
 /* Starts all that does not go by an executor. */
 static void start_straight_way(struct cpl_carrying *c)
 {
@@ -213,7 +205,9 @@ static bool progress_straight(struct cpl_carrying *c)
 
 static void wait_straight(struct cpl_carrying *c)
 {
-    note(&c->result, finish_straight(c));
+    const struct cpl_neighbor_data *data = c->data;
+    int code = cpl_collective_waitall(data->n_requests, data->requests, data->statuses);
+    note(&c->result, first_error(code, data->statuses, data->n_requests));
 }
 
 static void start_plan(struct cpl_carrying *c)
@@ -281,8 +275,8 @@ const struct cpl_way cpl_way_straight = {.name = "straight",
 
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *x, int32_t candidate)
 {
-    const struct cpl_candidate *c = &x->plans.candidate[candidate - 1];
-    return candidate > 0 && c->way == &cpl_way_plan ? c->made : NULL;
+    const struct cpl_candidate *c = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
+    return c && c->way == &cpl_way_plan ? c->made : NULL;
 }
 
 int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

@@ -15,7 +15,7 @@ void cpl_desk_open(struct cpl_desk *desk, MPI_Comm comm, int root)
     PMPI_Comm_size(comm, &desk->n_ranks);
 }
 
-static void clear(struct cpl_desk *desk)
+void cpl_desk_close(struct cpl_desk *desk)
 {
     free(desk->headers);
     free(desk->first);
@@ -26,11 +26,6 @@ static void clear(struct cpl_desk *desk)
     desk->first = NULL;
     desk->records = NULL;
     desk->counts = desk->displs = NULL;
-}
-
-void cpl_desk_close(struct cpl_desk *desk)
-{
-    clear(desk);
 }
 
 bool cpl_desk_is_root(const struct cpl_desk *desk)
@@ -80,7 +75,8 @@ static bool expect_records(struct cpl_desk *desk, const struct cpl_handed_in *mi
         memmove(desk->headers + (size_t)i * mine->header_bytes, came + sizeof n,
                 mine->header_bytes);
     }
-    desk->records = calloc((size_t)desk->first[desk->n_ranks] + 1, mine->record_bytes + 1);
+    desk->records =
+        calloc((size_t)desk->first[desk->n_ranks] + 1, mine->record_bytes ? mine->record_bytes : 1);
     return desk->records && lay_out(desk);
 }
 
@@ -114,7 +110,7 @@ static bool gather_headers(struct cpl_desk *desk, const struct cpl_handed_in *mi
 bool cpl_desk_hand_in(struct cpl_desk *desk, const struct cpl_handed_in *mine)
 {
     MPI_Datatype type;
-    clear(desk);
+    cpl_desk_close(desk);
     if (!gather_headers(desk, mine))
         return false;
     bool expected = !cpl_desk_is_root(desk) || expect_records(desk, mine);
