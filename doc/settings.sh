@@ -37,6 +37,8 @@ with_rows() { # markdown|man, document
             if (gsub(/"/, "", values) == 0)
                 sub(/, /, " to ", values)
             n = split(row, string, "\"")
+            if (format == "markdown" && group == "tests") # carpool(7) says more
+                sub(/\. .*/, ".", string[n - 1])
             if (format == "man")
                 rows[group] = rows[group] man(column[2], values, string[n - 3], string[n - 1])
             else
