@@ -14,6 +14,7 @@
 #include "shim/calls/company.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
+#include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/report/picture.h"
@@ -68,12 +69,13 @@ static void find_tag_ub(void)
     cpl_context.tag_ub = found ? *tag_ub : 32767; /* at least that, MPI 4.0, 9.1.2 */
 }
 
-/* The communicator and the key that the shim has from start to end. */
+/* The communicator, the key and what votes need, which the shim has from start to end. */
 static bool make_handles(void)
 {
     cpl_context.comms.self = MPI_COMM_NULL;
     cpl_context.comms.keyval = MPI_KEYVAL_INVALID;
-    if (PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.comms.self) != MPI_SUCCESS)
+    if (!cpl_meeting_start() ||
+        PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.comms.self) != MPI_SUCCESS)
         return false;
     PMPI_Comm_set_errhandler(cpl_context.comms.self, MPI_ERRORS_RETURN);
     return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cpl_comm_state_deleted,
@@ -86,6 +88,7 @@ static void free_handles(void)
         PMPI_Comm_free(&cpl_context.comms.self);
     if (cpl_context.comms.keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_free_keyval(&cpl_context.comms.keyval);
+    cpl_meeting_stop();
 }
 
 /* Makes the handles, unless some rank cannot or runs with MPI_THREAD_MULTIPLE (they need not all

@@ -8,6 +8,7 @@
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/quiet_calls.h"
+#include "shim/meet/meeting.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
@@ -75,12 +76,23 @@ EXPORT int MPI_Finalize(void)
 #define WITH_INFO(...)        (__VA_ARGS__, MPI_Info info, MPI_Request * request)
 #define WITH_INFO_GIVEN(...)  (__VA_ARGS__, info, request)
 
-/* Batches leave, and the ranks may agree on something. */
+/* A blocking collective is counted, and the ranks may meet. */
+static void meet(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    if (!state)
+        return;
+    cpl_pt2pt_note_collective(state);
+    cpl_neighbor_note_collective(state);
+    cpl_meeting_count(state);
+    cpl_meeting_grant(comm);
+}
+
+/* The same; before it, what was sent leaves. */
 static void before_collective(MPI_Comm comm)
 {
-    cpl_pt2pt_before_collective(comm);
-    cpl_neighbor_before_collective(comm);
-    cpl_quiet_grant_collectives(comm);
+    cpl_pt2pt_arrive(cpl_comm_state_get(comm));
+    meet(comm);
 }
 
 /* One that is no exchange of few with few: what was sent before it no longer matters after it. */
@@ -239,7 +251,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         if (cpl_reduction_carry(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
-            cpl_neighbor_before_collective(comm);                                                  \
+            meet(comm);                                                                            \
             cpl_context.exchanges.last = NULL;                                                     \
             return result;                                                                         \
         }                                                                                          \
@@ -275,8 +287,8 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
+        before_collective(over);                                                                   \
         cpl_pt2pt_before_open(over);                                                               \
-        cpl_neighbor_before_collective(over);                                                      \
         return cpl_collective_##name arguments;                                                    \
     }
 #define WINDOWS(name, via, over, parameters, arguments)                                            \
@@ -285,8 +297,8 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
+        before_collective(over);                                                                   \
         cpl_pt2pt_before_open(over);                                                               \
-        cpl_neighbor_before_collective(over);                                                      \
         int result = cpl_collective_##name arguments;                                              \
         if (result == MPI_SUCCESS)                                                                 \
             cpl_window_opened(over, *win);                                                         \

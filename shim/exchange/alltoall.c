@@ -203,31 +203,28 @@ static bool is_worth_planning(const struct cpl_neighbor_call *call,
            8 * all[NEW] <= all[MESSAGES];
 }
 
-/* The next agreement, or none any more. */
-static void go_on_learning(struct cpl_exchange *x, int64_t next)
+/* The ranks agree once more, or not any more. */
+static void go_on_learning(struct cpl_exchange *x)
 {
     x->phase = ++x->learned.n_vain < MOST_VAIN ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
-    x->learned.next_agreement = next;
 }
 
 static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                   struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
-    if (learned->next_agreement == 0)
-        learned->next_agreement = FIRST_AGREEMENT;
-    if (x->calls == learned->next_agreement - 1)
+    if (x->calls == learned->date.next - 1)
         note_pattern(call, state, learned);
-    if (x->calls < learned->next_agreement)
+    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls))
         return;
+    cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
     if (!is_worth_planning(call, state, learned)) {
-        go_on_learning(x, 2 * x->calls);
+        go_on_learning(x);
         return;
     }
     x->phase = plan(call, state, x) ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
     if (x->phase == CPL_PHASE_DIRECT)
         cpl_exchange_release(x);
-    learned->next_agreement = 2 * x->calls;
 }
 
 /* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange
@@ -236,15 +233,16 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
     int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
-    if (x->calls < learned->next_agreement || x->nonblocking.served)
+    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls) || x->nonblocking.served)
         return;
+    cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
     cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, call->comm);
     learned->n_extra = learned->n_messages = 0;
-    learned->next_agreement = 2 * x->calls;
     if (4 * all[0] <= all[1])
         return;
     cpl_exchange_release(x);
-    go_on_learning(x, x->calls + 2);
+    go_on_learning(x);
+    cpl_date_hasten(&learned->date, x->calls, 2);
 }
 
 /* Adds the messages of one side that are not in the plan. */

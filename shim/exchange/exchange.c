@@ -198,10 +198,8 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
 void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike)
 {
     const struct cpl_serve *s = state->serve;
-    const int64_t words[] = {s->n_collectives, s->next_round, s->next_power,
-                             s->n_retries,     s->met_any,    state->persistent.n};
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        cpl_alike_add(alike, words[k]);
+    cpl_alike_add(alike, s->met_any);
+    cpl_alike_add(alike, state->persistent.n);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = &state->exchanges[k];
         cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.left);

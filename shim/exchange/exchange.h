@@ -10,6 +10,7 @@
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_order.h"
 #include "shim/exchange/way.h"
+#include "shim/meet/date.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/state/adjacency.h"
@@ -55,7 +56,7 @@ struct cpl_neighbor_data {
 struct cpl_learned {
     struct cpl_adjacency own; /* who sends to whom, as planned */
     int n_extra_most;         /* messages outside the plan that a call may have */
-    int64_t next_agreement;   /* number of the call at which the ranks agree; alike on all ranks */
+    struct cpl_date date;     /* of the calls: the ranks agree, or review that; alike on them */
     int n_vain;               /* agreements that came to nothing; alike on all ranks */
     unsigned char *sent;      /* per rank: whether the call before sent to it; NULL: not known */
     int64_t n_extra;          /* messages outside the plan since the last review */

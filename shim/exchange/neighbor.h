@@ -72,10 +72,9 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
 void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               MPI_Request request);
 
-/* A blocking collective on comm is about to be entered (comm may be any handle): at the 2nd, 4th,
- * 8th, ... 64th, 128th, 192nd ... one the ranks may agree to carry nonblocking calls. Collective.
- */
-void cpl_neighbor_before_collective(MPI_Comm comm);
+/* Takes the pace of nonblocking calls at a blocking collective of the communicator, before the
+ * ranks meet (meet/meeting.h). Local. */
+void cpl_neighbor_note_collective(struct cpl_comm_state *state);
 
 /* Advances what is pending; never waits. Returns whether anything was completed. Local. */
 bool cpl_neighbor_poll(void);

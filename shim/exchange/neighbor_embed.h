@@ -16,6 +16,7 @@
 #include "shim/base/names.h"
 #include "shim/carry/embed_kind.h"
 #include "shim/carry/match.h"
+#include "shim/meet/date.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -53,6 +54,7 @@ struct cpl_embedding {
 /* Exchanges whose messages ride in a communicator's reductions. */
 struct cpl_riders {
     int n, next_tag;            /* alike on all ranks */
+    struct cpl_date review;     /* when the ranks look whether they still ride; alike, too */
     struct cpl_exchange *first; /* in the order in which they came */
 };
 
@@ -86,10 +88,6 @@ void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking);
  * Collective. */
 struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *host);
 bool cpl_neighbor_embed_settle(struct cpl_comm_state *host, const struct cpl_embed_ballot *all);
-
-/* At every such meeting: exchanges that mostly miss the reductions are carried as before, and the
- * communicator is given back when none is left. Collective. */
-void cpl_neighbor_embed_review(struct cpl_comm_state *host);
 
 /* The calls of an exchange are no longer segments: those that will be started. On all ranks alike.
  * Local. */

@@ -6,6 +6,7 @@
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/meeting.h"
 #include "shim/plan/embed_map.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
@@ -19,11 +20,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define NONE         INT64_MAX
-#define LEAST_CALLS  4  /* that reductions must have followed */
-#define MOST_RIDERS  16 /* exchanges of a communicator */
-#define RIDING_SHARE 8  /* of so many calls that were to ride, one may have left alone, */
-#define FORGIVEN     8  /* and so many more */
+#define NONE          INT64_MAX
+#define LEAST_CALLS   4  /* that reductions must have followed */
+#define MOST_RIDERS   16 /* exchanges of a communicator */
+#define LONGEST_PAUSE 64 /* between reviews of what rides, in blocking collectives */
+#define RIDING_SHARE  8  /* of so many calls that were to ride, one may have left alone, */
+#define FORGIVEN      8  /* and so many more */
 
 /* Whether one message goes along each edge of this rank. */
 static bool is_simple(const struct cpl_adjacency *a)
@@ -241,42 +243,67 @@ static bool misses(const struct cpl_embedding *e)
     return (e->n_missed - FORGIVEN) * RIDING_SHARE > e->n_rode;
 }
 
-/* What the ranks compare of an exchange that rides, by the minimum. */
-enum { STARTED, STARTED_NEGATED, STAYS, REVIEW_WORDS };
+/* The words of a vote: how many ride, and of each, in order, whether all ranks are as far and it
+ * stays. The least counts. */
+enum { N_RIDERS, N_RIDERS_NEGATED, FIRST_RIDER };
+enum { STARTED, STARTED_NEGATED, STAYS, RIDER_WORDS };
 
-void cpl_neighbor_embed_review(struct cpl_comm_state *host)
+static void vote(struct cpl_comm_state *host, int64_t *words)
 {
     struct cpl_riders *r = host->riders;
-    int64_t mine[2 + MOST_RIDERS * REVIEW_WORDS] = {r->n, -r->n},
-                                   all[2 + MOST_RIDERS * REVIEW_WORDS];
-    int64_t *words = mine + 2;
-    struct cpl_exchange *x, *next;
-    if (!host->line->ridden)
-        return;
+    struct cpl_exchange *x;
+    words[N_RIDERS] = r->n;
+    words[N_RIDERS_NEGATED] = -r->n;
+    words += FIRST_RIDER;
     LL_FOREACH2(r->first, x, embedding.next)
     {
         words[STARTED] = x->nonblocking.n;
         words[STARTED_NEGATED] = -x->nonblocking.n;
         words[STAYS] = !host->line->closed && !misses(&x->embedding);
-        words += REVIEW_WORDS;
+        words += RIDER_WORDS;
     }
-    if (cpl_collective_Allreduce(mine, all, 2 + MOST_RIDERS * REVIEW_WORDS, MPI_INT64_T, MPI_MIN,
-                                 host->comm) != MPI_SUCCESS ||
-        all[0] != -all[1])
-        return;
-    words = all + 2;
+}
+
+/* Ends what does not ride often enough. */
+static enum cpl_settled review(struct cpl_comm_state *host, bool regular, const int64_t *words)
+{
+    struct cpl_riders *r = host->riders;
+    struct cpl_exchange *x, *next;
+    if (!regular || words[N_RIDERS] != -words[N_RIDERS_NEGATED])
+        return CPL_SETTLED;
+    words += FIRST_RIDER;
     LL_FOREACH_SAFE2(r->first, x, next, embedding.next)
     {
         if (words[STARTED] == -words[STARTED_NEGATED] && !words[STAYS])
             cpl_neighbor_embed_end(x, host->line->closed ? CPL_EMBED_LEFT_OPENED
                                                          : CPL_EMBED_LEFT_MISSED);
-        words += REVIEW_WORDS;
+        words += RIDER_WORDS;
     }
     if (r->n > 0)
-        return;
+        return CPL_SETTLED;
     cpl_line_drain(host);
     close_riders(host);
+    return CPL_SETTLED;
 }
+
+static struct cpl_date *date(struct cpl_comm_state *host)
+{
+    return host->line->ridden ? &host->riders->review : NULL;
+}
+
+static int64_t longest(const struct cpl_comm_state *host)
+{
+    (void)host;
+    return LONGEST_PAUSE;
+}
+
+static const struct cpl_item item = {.name = "collectives in reductions",
+                                     .first = 2,
+                                     .n_least = FIRST_RIDER + MOST_RIDERS * RIDER_WORDS,
+                                     .date = date,
+                                     .longest = longest,
+                                     .vote = vote,
+                                     .settle = review};
 
 /* What rides in the communicator's reductions is completed. */
 static void end_all(struct cpl_comm_state *host)
@@ -308,4 +335,5 @@ const struct cpl_hooks cpl_riders_hooks = {.name = "riders",
                                            .end = end,
                                            .leave = cpl_neighbor_embed_leave,
                                            .serve = cpl_neighbor_embed_leave_late,
-                                           .board = cpl_neighbor_embed_board};
+                                           .board = cpl_neighbor_embed_board,
+                                           .item = &item};

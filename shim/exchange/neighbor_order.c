@@ -321,10 +321,8 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *excha
     if (!is_wanted())
         return;
     judge(state, exchange);
-    if (o->next_meeting == 0)
-        o->next_meeting = FIRST_MEETING;
-    if (exchange->calls >= o->next_meeting) {
-        o->next_meeting = 2 * exchange->calls;
+    if (cpl_date_has_come(&o->date, FIRST_MEETING, exchange->calls)) {
+        cpl_date_keep(&o->date, exchange->calls, CPL_NEVER);
         if (!o->trial.running || !o->made)
             meet(state, exchange);
     }
@@ -340,7 +338,7 @@ bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const stru
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x)
 {
     const struct cpl_order *o = &x->order;
-    int64_t until_meeting = o->next_meeting - x->calls - 1;
+    int64_t until_meeting = cpl_date_quiet(&o->date, x->calls);
     if (!is_wanted())
         return INT64_MAX;
     if (!o->made)

@@ -16,6 +16,7 @@
 #ifndef CARPOOL_NEIGHBOR_ORDER_H
 #define CARPOOL_NEIGHBOR_ORDER_H
 
+#include "shim/meet/date.h"
 #include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 
@@ -45,7 +46,7 @@ struct cpl_order {
     const struct cpl_exchange *before; /* cpl_context.exchanges.last at the last call, */
     struct cpl_exchange *after;        /* and after one that passes */
     /* Alike on all ranks: */
-    int64_t next_meeting; /* number of the call; 0: the first one */
+    struct cpl_date date; /* of the calls: the ranks look for an order */
     int64_t n_meetings;   /* of nonblocking calls */
     bool made;            /* there is an order */
     int32_t candidate;    /* of the exchange's trial (trial.h): what it is an order of */

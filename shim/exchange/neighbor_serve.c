@@ -17,7 +17,7 @@
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/quiet.h"
+#include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -30,10 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROUND   2
-#define LONGEST_PAUSE 64
+#define LONGEST_PAUSE 64   /* between regular meetings */
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
-#define MOST_RETRIES  3
 #define NO_CANDIDATE  INT64_MAX
 
 /* What a rank wants to send, from the first call of a kind until it is decided. */
@@ -140,7 +138,7 @@ static bool may_be_planned(const struct cpl_comm_state *state)
 static void count_started(void)
 {
     if (cpl_context.exchanges.n_started++ == 0)
-        cpl_quiet_end_all();
+        cpl_meeting_end_grants();
 }
 
 /* The first call of a kind. All ranks make the same calls here, at the same place in the
@@ -330,8 +328,8 @@ static enum able how_able(struct cpl_comm_state *candidate)
     return ready ? ABLE : NOT_YET;
 }
 
-/* What the ranks compare: the minimum over them; the numbers negated, too, tell whether all are the
- * same. */
+/* What the ranks vote. The least counts; the numbers negated, too, tell whether all are the same.
+ */
 struct ballot {
     int64_t able;
     int64_t id, id_negated;
@@ -340,6 +338,9 @@ struct ballot {
 };
 
 #define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
+
+/* Words behind the ballot, which are summed up: medians of the program's pace. */
+enum { NS_BEFORE, NS_SINCE, N_SUMS };
 
 static struct ballot fill_ballot(const struct cpl_comm_state *host,
                                  struct cpl_comm_state *candidate)
@@ -400,7 +401,8 @@ static bool promises(const struct cpl_exchange *x)
 }
 
 /* Decides about the calls of one kind. Collective over `over`. */
-static void settle(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x, bool able)
+static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x,
+                        bool able)
 {
     x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_LEARNING) {
@@ -447,93 +449,90 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     cpl_progress_update();
 }
 
-/* Decides about candidates as long as all ranks have the same; *any: there was one. Returns false
- * when some rank has one and they differ, or something is not there yet. Collective over `over`,
- * the communicator of `host`. */
-static bool decide(MPI_Comm over, struct cpl_comm_state *host, bool *any)
+/* Doubts all calls that are carried, when the program has become slower by them. Returns whether it
+ * has; the same on all ranks. */
+static bool doubt(const int64_t *sums)
 {
-    for (*any = false;; *any = true) {
-        struct cpl_comm_state *candidate = find_candidate();
-        struct ballot mine = fill_ballot(host, candidate), all = mine;
-        if (cpl_collective_Allreduce(&mine, &all, BALLOT_WORDS, MPI_INT64_T, MPI_MIN, over) !=
-            MPI_SUCCESS)
-            return true;
-        bool settled = cpl_neighbor_embed_settle(host, &all.embedding);
-        if (all.id == NO_CANDIDATE && settled)
-            continue;
-        if (all.id == NO_CANDIDATE)
-            return true;
-        if (!unanimous(&all) || all.able == NOT_YET) {
-            *any = true;
-            return false;
-        }
-        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-            struct cpl_exchange *x = &candidate->exchanges[k];
-            if (x->nonblocking.doubted)
-                take_back(candidate, x);
-            else if (is_undecided(x))
-                settle(over, candidate, x, all.able == ABLE);
-        }
-    }
-}
-
-/* Doubts all calls that are carried when the program has become slower by them. Collective over
- * `over`, the same result on all ranks. */
-static void review(MPI_Comm over, const struct cpl_pace *pace)
-{
-    enum { BEFORE, SINCE, N };
-    double all[N] = {
-        [BEFORE] = cpl_samples_median(&pace->before), [SINCE] = cpl_samples_median(&pace->since)};
-    if (!cpl_agree_times(over, all, 1, N, MPI_SUM) || !cpl_pace_is_slower(all[SINCE], all[BEFORE]))
-        return;
+    if (cpl_context.busy.n_served + cpl_context.busy.n_hosts == 0 ||
+        cpl_context.settings.mode != CPL_MODE_AUTO ||
+        !cpl_pace_is_slower((double)sums[NS_SINCE], (double)sums[NS_BEFORE]))
+        return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
             s->exchanges[k].nonblocking.doubted = is_carried(&s->exchanges[k]);
+    return true;
 }
 
-static void meet(MPI_Comm comm, struct cpl_comm_state *state)
+static void vote(struct cpl_comm_state *state, int64_t *words)
 {
-    struct cpl_serve *s = state->serve;
-    bool any;
-    if (s->n_collectives == s->next_power) {
-        int64_t longest =
-            s->met_any || cpl_context.busy.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
-        s->next_power += s->next_power < longest ? s->next_power : longest;
-        s->n_retries = 0;
-        if (cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0 &&
-            cpl_context.settings.mode == CPL_MODE_AUTO)
-            review(comm, &s->pace);
-        cpl_neighbor_embed_review(state);
-    }
-    s->next_round = s->next_power;
-    if (!decide(comm, state, &any) && s->n_retries++ < MOST_RETRIES)
-        s->next_round = s->n_collectives + 1;
-    s->met_any |= any;
-    if (cpl_context.busy.n_served > 0)
-        cpl_neighbor_order_served();
-}
-
-void cpl_neighbor_before_collective(MPI_Comm comm)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (!state || state->inter || state->size < 2 || !may_be_planned(state))
+    const struct cpl_pace *pace = &state->serve->pace;
+    struct ballot mine = fill_ballot(state, find_candidate());
+    memcpy(words, &mine, sizeof mine);
+    if (cpl_context.busy.n_served + cpl_context.busy.n_hosts == 0)
         return;
+    words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_samples_median(&pace->before));
+    words[BALLOT_WORDS + NS_SINCE] = cpl_agree_ns(cpl_samples_median(&pace->since));
+}
+
+/* The communicator with this number, which all ranks have voted for. */
+static struct cpl_comm_state *find_named(int64_t id)
+{
+    struct cpl_comm_state *s = cpl_context.comms.first;
+    while (s && (!s->serve->named || s->serve->id != id))
+        s = s->next;
+    return s;
+}
+
+/* Decides about the candidate, when all ranks have the same one. Collective, as settling is. */
+static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot *all)
+{
+    bool settled = cpl_neighbor_embed_settle(host, &all->embedding);
+    if (all->id == NO_CANDIDATE)
+        return settled ? CPL_SETTLED_MORE : CPL_SETTLED;
+    if (!unanimous(all) || all->able == NOT_YET)
+        return CPL_NOT_SETTLED;
+    struct cpl_comm_state *candidate = find_named(all->id);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &candidate->exchanges[k];
+        if (x->nonblocking.doubted)
+            take_back(candidate, x);
+        else if (is_undecided(x))
+            settle_kind(host->comm, candidate, x, all->able == ABLE);
+    }
+    return CPL_SETTLED_MORE;
+}
+
+static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
+{
+    struct ballot all;
+    memcpy(&all, words, sizeof all);
+    bool doubts = regular && doubt(words + BALLOT_WORDS);
+    enum cpl_settled settled = decide(state, &all);
+    state->serve->met_any |= settled != CPL_SETTLED;
+    if (doubts)
+        return CPL_SETTLED_MORE;
+    if (settled != CPL_SETTLED_MORE && cpl_context.busy.n_served > 0)
+        cpl_neighbor_order_served();
+    return settled;
+}
+
+static bool is_paced(void)
+{
+    return cpl_context.exchanges.n_started > 0;
+}
+
+void cpl_neighbor_note_collective(struct cpl_comm_state *state)
+{
     struct cpl_serve *s = state->serve;
-    if (s->next_round == 0)
-        s->next_round = s->next_power = FIRST_ROUND;
-    bool paced = cpl_context.exchanges.n_started > 0;
+    if (state->inter || state->size < 2 || !may_be_planned(state))
+        return;
     if (state->line->embed.tried)
         s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
-    if (paced)
+    if (is_paced())
         cpl_pace_note(&s->pace, cpl_context.exchanges.n_started,
                       cpl_context.exchanges.n_carried > s->n_carried, PMPI_Wtime());
     state->line->embed.tried = false;
     s->n_carried = cpl_context.exchanges.n_carried;
-    if (++s->n_collectives < s->next_round)
-        return;
-    meet(comm, state);
-    if (paced)
-        s->pace.at = PMPI_Wtime();
 }
 
 /* Completes what was started for an agreement. Collective. */
@@ -571,16 +570,31 @@ static void end(struct cpl_comm_state *state)
         cpl_exchange_end(&state->exchanges[k], state);
 }
 
-static int64_t quiet(const struct cpl_comm_state *state)
+static struct cpl_date *date(struct cpl_comm_state *state)
 {
-    const struct cpl_serve *s = state->serve;
-    return s->next_round > 0 ? s->next_round - s->n_collectives - 1 : INT64_MAX;
+    return may_be_planned(state) ? &state->serve->date : NULL;
 }
 
-static void passed(struct cpl_comm_state *state, int64_t n)
+static int64_t longest(const struct cpl_comm_state *state)
 {
-    state->serve->n_collectives += n;
+    return state->serve->met_any || cpl_context.busy.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
 }
+
+static void resume(struct cpl_comm_state *state)
+{
+    if (may_be_planned(state) && is_paced())
+        state->serve->pace.at = PMPI_Wtime();
+}
+
+static const struct cpl_item item = {.name = "nonblocking collectives",
+                                     .first = 2,
+                                     .n_least = BALLOT_WORDS,
+                                     .n_sums = N_SUMS,
+                                     .date = date,
+                                     .longest = longest,
+                                     .vote = vote,
+                                     .settle = settle,
+                                     .resume = resume};
 
 const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
                                              .begin = cpl_exchange_begin,
@@ -588,5 +602,4 @@ const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
                                              .end = end,
                                              .poll = cpl_neighbor_poll,
                                              .alike = cpl_exchange_alike,
-                                             .quiet = quiet,
-                                             .passed = passed};
+                                             .item = &item};

@@ -2,6 +2,7 @@
 #ifndef CARPOOL_NEIGHBOR_SERVE_H
 #define CARPOOL_NEIGHBOR_SERVE_H
 
+#include "shim/meet/date.h"
 #include "shim/meet/pace.h"
 
 #include <mpi.h>
@@ -14,9 +15,7 @@ struct cpl_serve {
     bool counted; /* in cpl_context.busy.n_served */
     int64_t id;   /* names the communicator on all its ranks, once the request is complete */
     MPI_Request request;
-    int64_t n_collectives; /* blocking ones so far; this and the next alike on all ranks */
-    int64_t next_round, next_power;
-    int n_retries;
+    struct cpl_date date; /* when they are decided about; alike on all ranks */
     bool met_any;         /* there was something to decide; alike on all ranks */
     struct cpl_pace pace; /* by nonblocking calls on any communicator */
     int64_t n_carried;    /* of these, at the last blocking collective */

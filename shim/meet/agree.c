@@ -13,14 +13,18 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
     return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
+int64_t cpl_agree_ns(double seconds)
+{
+    const double most = 1e15; /* eleven days, and a sum over many ranks fits */
+    double ns = seconds * 1e9;
+    return (int64_t)(ns > most ? most : ns > 0 ? ns : 0);
+}
+
 bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op)
 {
-    const double most = 1e15; /* nanoseconds; eleven days, and a sum over many ranks fits */
     int64_t mine[CPL_MAX_TIMES] = {0}, all[CPL_MAX_TIMES] = {0};
-    for (int k = 0; k < n; k++) {
-        double ns = times[k] * unit_seconds * 1e9;
-        mine[k] = (int64_t)(ns > most ? most : ns > 0 ? ns : 0);
-    }
+    for (int k = 0; k < n; k++)
+        mine[k] = cpl_agree_ns(times[k] * unit_seconds);
     if (cpl_collective_Allreduce(mine, all, n, MPI_INT64_T, op, comm) != MPI_SUCCESS)
         return false;
     for (int k = 0; k < n; k++)

@@ -41,6 +41,7 @@ int cpl_agree_root(MPI_Comm comm, int rank);
  * n (at most CPL_MAX_TIMES) of this rank's times become those of all, by MPI_SUM or MPI_MAX.
  * Returns false, with the times as they were, when MPI fails. Collective. */
 #define CPL_MAX_TIMES 16
+int64_t cpl_agree_ns(double seconds);
 bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op);
 
 /* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times

@@ -43,9 +43,9 @@ static inline void cpl_quiet_give(struct cpl_quiet *quiet, int64_t n)
 static inline bool cpl_quiet_collective(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_quiet_state(comm);
-    if (!state || state->quiet.left == 0)
+    if (!state || state->meeting.quiet.left == 0)
         return false;
-    state->quiet.left--;
+    state->meeting.quiet.left--;
     return true;
 }
 
@@ -53,18 +53,10 @@ static inline bool cpl_quiet_collective(MPI_Comm comm)
 static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_quiet_state(comm);
-    if (!state || state->quiet.left == 0 || !state->has_topology)
+    if (!state || state->meeting.quiet.left == 0 || !state->has_topology)
         return false;
-    state->quiet.left--;
+    state->meeting.quiet.left--;
     return true;
 }
-
-/* Brings the counters of a communicator up to date and ends its grant; then grants as many
- * collectives as nothing is to be done at. Local. */
-void cpl_quiet_settle_collectives(struct cpl_comm_state *state);
-void cpl_quiet_grant_collectives(MPI_Comm comm);
-
-/* Ends the grants of all communicators: their collectives matter from now on. Local. */
-void cpl_quiet_end_all(void);
 
 #endif

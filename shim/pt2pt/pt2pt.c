@@ -13,9 +13,7 @@
 
 #include <sched.h>
 
-#define FIRST_AGREEMENT 4
-#define MOST_RETRIES    3  /* at the next collectives, when messages were under way at one */
-#define IDLE_POLLS      64 /* in a row before the processor is given to others */
+#define IDLE_POLLS 64 /* in a row before the processor is given to others */
 
 /* What the program takes for sent leaves. */
 static bool serve(void)
@@ -56,20 +54,9 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_line *line = state->line;
-    const int64_t words[] = {p->meeting.n_collectives,
-                             p->meeting.next,
-                             p->meeting.next_power,
-                             p->meeting.n_retries,
-                             p->meeting.n_vain,
-                             p->phase,
-                             p->given_up,
-                             p->left.n,
-                             p->plans.n,
-                             line->managed,
-                             line->ridden,
-                             line->linked,
-                             line->closed,
-                             line->embed.on};
+    const int64_t words[] = {p->n_vain,    p->phase,      p->given_up,  p->left.n,
+                             p->plans.n,   line->managed, line->ridden, line->linked,
+                             line->closed, line->embed.on};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         cpl_alike_add(a, words[k]);
     for (int k = 0; k < p->plans.n; k++) {
@@ -79,27 +66,8 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
     }
 }
 
-/* The ranks agree, or review what they agreed on. Collective. */
-static void meet(struct cpl_comm_state *state)
+void cpl_pt2pt_arrive(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    cpl_alike_check(state);
-    if (p->meeting.n_collectives == p->meeting.next_power) {
-        p->meeting.next_power *= 2;
-        p->meeting.n_retries = 0;
-    }
-    p->meeting.next = p->meeting.next_power;
-    if (p->phase == CPL_PT2PT_MANAGED)
-        cpl_pt2pt_review(state);
-    else if (!cpl_pt2pt_agree(state) && p->meeting.n_retries++ < MOST_RETRIES)
-        p->meeting.next = p->meeting.n_collectives + 1;
-}
-
-/* A blocking collective is entered: batches leave, and the pace is taken. */
-static void arrive(struct cpl_comm_state *state)
-{
-    if (state)
-        cpl_quiet_settle_collectives(state);
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
     if (cpl_context.timed.of)
@@ -107,47 +75,30 @@ static void arrive(struct cpl_comm_state *state)
     if (!state || state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->sampled)
         return;
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->meeting.next == 0)
-        p->meeting.next = p->meeting.next_power = p->meeting.n_collectives + FIRST_AGREEMENT;
     if (p->started && !p->given_up)
         cpl_pace_note(&p->pace, p->learned.n_batches + p->n_batches, p->phase == CPL_PT2PT_MANAGED,
                       PMPI_Wtime());
 }
 
-/* The ranks meet when it is time. */
-static void go_on(struct cpl_comm_state *state)
+void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
-    if (state && state->line->embed.on)
-        cpl_embed_decide(state);
-    if (state && state->line->embed.distrusted) {
-        state->line->embed.distrusted = false;
-        if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
-            cpl_pt2pt_review_soon(state->pt2pt);
-    }
-    if (!state || state->pt2pt->phase == CPL_PT2PT_ALONE)
-        return;
     struct cpl_pt2pt *p = state->pt2pt;
-    p->reducing = CPL_EMBED_REFUSED;
-    if (p->sampled) {
-        cpl_profile_sample(p);
-        return;
+    if (state->line->embed.on)
+        cpl_embed_decide(state);
+    if (state->line->embed.distrusted) {
+        state->line->embed.distrusted = false;
+        if (p->phase == CPL_PT2PT_MANAGED)
+            cpl_pt2pt_review_soon(state);
     }
-    if (p->phase == CPL_PT2PT_MANAGED)
+    if (p->phase == CPL_PT2PT_ALONE)
+        return;
+    p->reducing = CPL_EMBED_REFUSED;
+    if (p->sampled)
+        cpl_profile_sample(p, state->meeting.n);
+    else if (p->phase == CPL_PT2PT_MANAGED)
         cpl_cycle_collective(&p->cycle);
     else if (p->started && !p->learned.counts_only)
         cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
-    if (++p->meeting.n_collectives < p->meeting.next)
-        return;
-    meet(state);
-    if (p->started)
-        p->pace.at = PMPI_Wtime();
-}
-
-void cpl_pt2pt_before_collective(MPI_Comm comm)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    arrive(state);
-    go_on(state);
 }
 
 /* Whether reductions may be carried out here; alike on all ranks. */
@@ -178,12 +129,11 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     if (!kind)
         return false;
     p->line->embed.waiting = true;
-    arrive(state);
+    cpl_pt2pt_arrive(state);
     p->line->embed.waiting = false;
     *result = cpl_embed_allreduce(state, kind, send, recv);
     if (p->phase == CPL_PT2PT_MANAGED)
         p->pace.at = PMPI_Wtime();
-    go_on(state);
     return true;
 }
 
@@ -206,7 +156,6 @@ bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t c
 void cpl_pt2pt_before_open(MPI_Comm comm)
 {
     int size = 0, inter = 1;
-    cpl_pt2pt_before_collective(comm);
     cpl_context.waits_elsewhere = true;
     if (cpl_context.busy.n_managed == 0 || comm == MPI_COMM_NULL ||
         PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter ||
@@ -226,18 +175,34 @@ static void flush(struct cpl_comm_state *state)
         cpl_pt2pt_flush(state);
 }
 
-static int64_t quiet(const struct cpl_comm_state *state)
+/* In a profile run that has seen enough no agreement is wanted any more. */
+static struct cpl_date *date(struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = state->pt2pt;
-    if (p->line->embed.on || p->line->ridden || (p->started && p->phase != CPL_PT2PT_ALONE))
-        return 0;
-    return p->meeting.next > 0 ? p->meeting.next - p->meeting.n_collectives - 1 : INT64_MAX;
+    struct cpl_pt2pt *p = state->pt2pt;
+    return p->phase == CPL_PT2PT_ALONE || p->sampled ? NULL : &p->date;
 }
 
-static void passed(struct cpl_comm_state *state, int64_t n)
+static bool sees_all(const struct cpl_comm_state *state)
 {
-    state->pt2pt->meeting.n_collectives += n;
+    const struct cpl_pt2pt *p = state->pt2pt;
+    return p->line->embed.on || p->line->ridden || (p->started && p->phase != CPL_PT2PT_ALONE);
 }
+
+static void resume(struct cpl_comm_state *state)
+{
+    if (state->pt2pt->started)
+        state->pt2pt->pace.at = PMPI_Wtime();
+}
+
+static const struct cpl_item item = {.name = "messages",
+                                     .first = 4,
+                                     .n_least = CPL_PT2PT_N_LEAST,
+                                     .n_sums = CPL_PT2PT_N_SUMS,
+                                     .date = date,
+                                     .sees_all = sees_all,
+                                     .vote = cpl_pt2pt_vote,
+                                     .settle = cpl_pt2pt_settle,
+                                     .resume = resume};
 
 const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
                                           .begin = cpl_pt2pt_begin,
@@ -247,5 +212,4 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
                                           .serve = serve,
                                           .board = cpl_pt2pt_board,
                                           .alike = alike,
-                                          .quiet = quiet,
-                                          .passed = passed};
+                                          .item = &item};

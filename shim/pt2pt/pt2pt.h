@@ -10,9 +10,15 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* A blocking collective on comm is about to be entered (comm may be any handle): batches leave, and
- * at the 4th, 8th, 16th ... one the ranks of comm may agree on managing it. Collective. */
-void cpl_pt2pt_before_collective(MPI_Comm comm);
+struct cpl_comm_state;
+
+/* A blocking collective is about to be entered: what this rank has sent leaves, and the pace is
+ * taken. state may be NULL. Local. */
+void cpl_pt2pt_arrive(struct cpl_comm_state *state);
+
+/* Notes a collective of the communicator for what is learned of messages, before the ranks meet
+ * (meet/meeting.h). Collective: all ranks decide about reductions that are new. */
+void cpl_pt2pt_note_collective(struct cpl_comm_state *state);
 
 /* An MPI_Allreduce is about to be made: carries it out if messages ride in it. Returns true then,
  * with MPI's result in *result; false when it is to be made as any collective. Collective. */

@@ -61,31 +61,52 @@ static int why_unable(const struct cpl_pt2pt *p)
     return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
 }
 
-/* Whether all ranks are able, and any has something to combine. Where that is out of the question
- * for good, learning stops. */
-static bool all_able(struct cpl_comm_state *state)
+/* The words of a vote. While learning: */
+enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, N_LEAST };
+/* Managed: */
+enum { LATE = N_LEAST, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, N_WORDS };
+
+_Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
+_Static_assert(N_WORDS - N_LEAST == CPL_PT2PT_N_SUMS, "words that are summed up");
+
+void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    if (p->phase == CPL_PT2PT_MANAGED) {
+        words[LATE] = p->line->rides.late;
+        words[IN_TIME] = p->line->rides.in_time;
+        words[RODE] = p->plans.n_rode;
+        words[WALKED] = p->plans.n_walked;
+        words[NS_BEFORE] = cpl_agree_ns(cpl_samples_median(&p->pace.before));
+        words[NS_SINCE] = cpl_agree_ns(cpl_samples_median(&p->pace.since));
+        return;
+    }
     int most = 0;
     for (int k = 0; k < p->learned.n_signatures; k++)
         if (cpl_pt2pt_recurs(&p->learned.signature[k]) && p->learned.signature[k].n_dests > most)
             most = p->learned.signature[k].n_dests;
-    bool room =
-        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     bool exhausted = cpl_pt2pt_exhausted(p);
-    int mine[] = {-why_unable(p), room, -most, exhausted || p->learned.n_batches == 0,
-                  -(int)exhausted};
-    int all[] = {0, 0, 0, 0, 0};
-    if (cpl_collective_Allreduce(mine, all, 5, MPI_INT, MPI_MIN, state->comm) != MPI_SUCCESS)
-        return false;
-    bool gains = all[2] <= -2;
-    bool nothing_will_recur = !gains && all[3] && all[4] && !is_profiled(p);
-    bool able = all[0] == -CPL_LEFT_NOT;
+    words[ABLE] = -why_unable(p);
+    words[ROOM] =
+        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
+    words[GAINS] = -most;
+    words[IDLE] = exhausted || p->learned.n_batches == 0;
+    words[EXHAUSTED] = -(int)exhausted;
+}
+
+/* Whether all ranks are able, and any has something to combine. Where that is out of the question
+ * for good, learning stops. */
+static bool all_able(struct cpl_comm_state *state, const int64_t *words)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    bool gains = words[GAINS] <= -2;
+    bool nothing_will_recur = !gains && words[IDLE] && words[EXHAUSTED] && !is_profiled(p);
+    bool able = words[ABLE] == -CPL_LEFT_NOT;
     if (!able || nothing_will_recur)
         stop_learning(state);
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
-    bool all_are = able && all[1] && cpl_collective_of_this_world(state->comm);
-    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : -all[0];
+    bool all_are = able && words[ROOM] && cpl_collective_of_this_world(state->comm);
+    p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : (int)-words[ABLE];
     return all_are && gains;
 }
 
@@ -312,25 +333,27 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     return found ? exchanges.n : 0;
 }
 
-bool cpl_pt2pt_agree(struct cpl_comm_state *state)
+/* Tries to manage the communicator. Returns false when that failed only because messages were under
+ * way. Collective. */
+static bool agree(struct cpl_comm_state *state, const int64_t *words)
 {
+    struct cpl_pt2pt *p = state->pt2pt;
     struct slices slices = {.n = 0};
-    if (!all_able(state))
+    if (!all_able(state, words))
         return true;
-    state->pt2pt->reason = CPL_LEFT_UNMATCHED;
+    p->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
-    if (state->pt2pt->meeting.n_retries == 0 && ++state->pt2pt->meeting.n_vain >= MOST_VAIN &&
-        !fits)
+    if (p->date.n_retries == 0 && ++p->n_vain >= MOST_VAIN && !fits)
         end_learning(state);
     if (!fits)
         return false;
-    state->pt2pt->reason = CPL_LEFT_NO_GAIN;
+    p->reason = CPL_LEFT_NO_GAIN;
     int n = plan_all(state, &slices);
-    if (slices.n == 0 && state->pt2pt->meeting.n_vain >= MOST_VAIN)
+    if (slices.n == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
-                state->size, n, state->pt2pt->phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+                state->size, n, p->phase == CPL_PT2PT_MANAGED ? slices.n : 0);
     return true;
 }
 
@@ -359,11 +382,11 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
     plan_nothing(p);
 }
 
-void cpl_pt2pt_review_soon(struct cpl_pt2pt *p)
+void cpl_pt2pt_review_soon(struct cpl_comm_state *state)
 {
+    struct cpl_pt2pt *p = state->pt2pt;
     p->plans.n_rode = p->plans.n_walked = 0;
-    if (p->meeting.next > p->meeting.n_collectives + SOON)
-        p->meeting.next = p->meeting.n_collectives + SOON;
+    cpl_date_hasten(&p->date, state->meeting.n, SOON);
 }
 
 static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
@@ -375,36 +398,26 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 }
 
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
-static enum cpl_left_alone find_fault(struct cpl_comm_state *state)
+static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    enum { LATE, IN_TIME, RODE, WALKED, N };
-    enum { BEFORE, SINCE, N_TIMES };
-    int64_t mine[N] = {p->line->rides.late, p->line->rides.in_time, p->plans.n_rode,
-                       p->plans.n_walked},
-            all[N] = {0};
-    double times[N_TIMES] = {[BEFORE] = cpl_samples_median(&p->pace.before),
-                             [SINCE] = cpl_samples_median(&p->pace.since)};
-    if (cpl_collective_Allreduce(mine, all, N, MPI_INT64_T, MPI_SUM, state->comm) != MPI_SUCCESS ||
-        !cpl_agree_times(state->comm, times, 1, N_TIMES, MPI_SUM))
-        return CPL_LEFT_NOT;
-    if (all[LATE] * LATE_SHARE > all[IN_TIME])
+    if (words[LATE] * LATE_SHARE > words[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
     bool slower = cpl_context.settings.mode == CPL_MODE_AUTO &&
-                  cpl_pace_is_slower(times[SINCE], times[BEFORE]);
-    bool enough = all[WALKED] + all[RODE] >= LEAST_BATCHES * state->size;
+                  cpl_pace_is_slower((double)words[NS_SINCE], (double)words[NS_BEFORE]);
+    bool enough = words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
     if (pays_by_reductions_only(p) && (enough || slower)) {
         p->plans.n_rode = p->plans.n_walked = 0;
-        if (all[WALKED] > all[RODE])
+        if (words[WALKED] > words[RODE])
             return CPL_LEFT_UNREDUCED;
     }
     return slower ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
 
-void cpl_pt2pt_review(struct cpl_comm_state *state)
+/* Looks whether what is managed still pays. Collective. */
+static void review(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(state);
+    enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT)
         return;
     if (!p->given_up && state->rank == 0)
@@ -414,4 +427,13 @@ void cpl_pt2pt_review(struct cpl_comm_state *state)
     cpl_line_drain(state);
     if (cpl_agree_all(state->private_comm, !is_busy(state)))
         cpl_pt2pt_unmanage(state);
+}
+
+enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
+{
+    (void)regular;
+    if (state->pt2pt->phase != CPL_PT2PT_MANAGED)
+        return agree(state, words) ? CPL_SETTLED : CPL_NOT_SETTLED;
+    review(state, words);
+    return CPL_SETTLED;
 }

@@ -4,6 +4,8 @@
 
 #include "shim/base/samples.h"
 #include "shim/carry/line.h"
+#include "shim/meet/date.h"
+#include "shim/meet/meeting.h"
 #include "shim/meet/pace.h"
 #include "shim/meet/send_order.h"
 #include "shim/plan/plan_agree.h"
@@ -78,15 +80,6 @@ struct cpl_pt2pt_order {
     struct cpl_order_units units;
 };
 
-/* When the ranks of a communicator meet. */
-struct cpl_pt2pt_meeting {
-    int64_t n_collectives; /* blocking ones so far; alike on all ranks */
-    int64_t next;          /* number of the collective at which the ranks agree or review next */
-    int64_t next_power;    /* and of the one after 4, 8, 16, ... */
-    int n_retries;
-    int n_vain; /* agreements that came to nothing; alike on all ranks */
-};
-
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
     struct cpl_pair_count *sent;     /* per rank */
@@ -122,13 +115,14 @@ struct cpl_pt2pt_following {
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
-    bool started;  /* there has been a message: the arrays of `learned` are there */
-    bool given_up; /* managed, but nothing is rerouted any more */
-    bool open;     /* learning: something was sent or posted since the last leave point */
-    bool sampled;  /* a profile run looks at it from time to time only; alike on all ranks */
-    int blind;     /* enum cpl_left_alone: why this rank is never able */
-    int reason;    /* enum cpl_left_alone: why it is not managed */
-    struct cpl_pt2pt_meeting meeting;
+    bool started;         /* there has been a message: the arrays of `learned` are there */
+    bool given_up;        /* managed, but nothing is rerouted any more */
+    bool open;            /* learning: something was sent or posted since the last leave point */
+    bool sampled;         /* a profile run looks at it from time to time only; alike on all ranks */
+    int blind;            /* enum cpl_left_alone: why this rank is never able */
+    int reason;           /* enum cpl_left_alone: why it is not managed */
+    struct cpl_date date; /* when the ranks agree on the messages, or review that */
+    int n_vain;           /* agreements that came to nothing; alike on all ranks */
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
     int64_t n_batches, n_batches_planned; /* since managed */
@@ -155,13 +149,15 @@ bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
 
-/* pt2pt_agree.c: tries to manage the communicator, and returns false when that failed only because
- * messages were under way; looks whether it still pays, and gives it back to MPI when not.
- * Collective, the same on all ranks. */
-bool cpl_pt2pt_agree(struct cpl_comm_state *state);
-void cpl_pt2pt_review(struct cpl_comm_state *state);
+/* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
+ * the communicator, unless messages are under way; managed, they look whether it still pays, and
+ * give it back to MPI when not. */
+#define CPL_PT2PT_N_LEAST 5
+#define CPL_PT2PT_N_SUMS  6
+void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
+enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 /* Some reductions stay MPI's: the ranks look soon whether it still pays. Alike on all ranks. */
-void cpl_pt2pt_review_soon(struct cpl_pt2pt *p);
+void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* Plans are no longer used, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 

@@ -32,7 +32,7 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     p->learned.received = calloc((size_t)state->size, sizeof *p->learned.received);
     p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
     p->started = p->learned.sent && p->learned.received && p->learned.signature;
-    cpl_quiet_settle_collectives(state); /* they matter from now on */
+    cpl_meeting_end_grant(state); /* they matter from now on */
     p->reducing = CPL_EMBED_REFUSED;
     if (!p->started) {
         free(p->learned.sent);

@@ -106,9 +106,9 @@ void cpl_profile_report(struct cpl_comm_state *state)
     }
 }
 
-void cpl_profile_sample(struct cpl_pt2pt *p)
+void cpl_profile_sample(struct cpl_pt2pt *p, int64_t n_collectives)
 {
-    bool looked_at = ++p->meeting.n_collectives % CPL_SAMPLED_EVERY == 0;
+    bool looked_at = n_collectives % CPL_SAMPLED_EVERY == 0;
     p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
     if (looked_at)
         cpl_context.comms.alone = MPI_COMM_NULL;

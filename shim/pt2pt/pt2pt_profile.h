@@ -55,9 +55,9 @@ void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchan
 void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
                          struct cpl_plan_summary *summary);
 
-/* A collective on a communicator that is sampled: whether its messages are looked at until the next
- * one. Local. */
-void cpl_profile_sample(struct cpl_pt2pt *p);
+/* A communicator that is sampled has come to its n-th collective: whether its messages are looked
+ * at until the next one. Local. */
+void cpl_profile_sample(struct cpl_pt2pt *p, int64_t n_collectives);
 
 /* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
  * there are any. */

@@ -19,6 +19,13 @@ struct cpl_quiet {
     int64_t left, granted;
 };
 
+/* The communicator's blocking collectives, at some of which the ranks meet (meet/meeting.h). */
+struct cpl_meeting {
+    struct cpl_quiet quiet;
+    int64_t n; /* so far, without those that have passed of the present grant; with them it is alike
+                * on all ranks */
+};
+
 /* Persistent neighborhood requests of a communicator. */
 struct cpl_comm_persistent {
     int n;      /* made so far; alike on all ranks */
@@ -27,8 +34,8 @@ struct cpl_comm_persistent {
 };
 
 struct cpl_comm_state {
-    struct cpl_quiet quiet; /* collectives */
-    MPI_Comm comm;          /* the program's; not to be used once it is being freed */
+    struct cpl_meeting meeting;
+    MPI_Comm comm; /* the program's; not to be used once it is being freed */
     MPI_Comm
         private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
     int64_t planned_number; /* the how many-th to get one; of any two the same one is first on all

@@ -95,6 +95,8 @@ struct cpl_comms {
     MPI_Comm self;  /* of this rank alone: the program's MPI_COMM_SELF may have receives open */
     MPI_Comm away;  /* for the barriers of away.h; MPI_COMM_NULL until something is managed */
     int keyval;     /* of the attribute that holds a communicator's state */
+    MPI_Datatype vote;                   /* of meetings (meet/meeting.h), */
+    MPI_Op votes;                        /* and the operation that puts them together */
     struct cpl_comm_state *first, *last; /* with state, in the order in which they got it */
     struct cpl_comm_state *first_managed;
     struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */

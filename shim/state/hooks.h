@@ -10,6 +10,7 @@
 
 struct cpl_alike;
 struct cpl_comm_state;
+struct cpl_item;
 
 struct cpl_hooks {
     const char *name;
@@ -45,10 +46,8 @@ struct cpl_hooks {
     /* Adds what the part takes to be alike on all ranks when they meet (meet/alike.h). Local. */
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
-    /* How many blocking collectives of the communicator may pass without a look (meet/quiet.h); and
-     * that so many have. Local. */
-    int64_t (*quiet)(const struct cpl_comm_state *state);
-    void (*passed)(struct cpl_comm_state *state, int64_t n);
+    /* What it has to settle with the other ranks at meetings (meet/meeting.h). */
+    const struct cpl_item *item;
 };
 
 /* For each part in turn: `hooks` is its table. */

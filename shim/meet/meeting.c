@@ -1,0 +1,231 @@
+/* Meetings (meeting.h). */
+#include "shim/meet/meeting.h"
+
+#include "shim/base/log.h"
+#include "shim/meet/alike.h"
+#include "shim/meet/quiet.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/hooks.h"
+#include "shim/wait/collective.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MOST_RETRIES 3
+
+/* A word of a vote, as it travels. */
+struct vote {
+    int64_t value;
+    int64_t is_summed; /* else the least one counts */
+};
+
+/* An item that is due. */
+struct due {
+    const struct cpl_item *item;
+    struct cpl_date *date;
+    bool regular;
+};
+
+/* The hash, and its complement: both are what they were if all ranks have the same. */
+enum { HASH, HASH_NEGATED, N_HASHES };
+
+/* MPI's callback. */
+static void put_together(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    const struct vote *one = in;
+    struct vote *all = inout;
+    (void)type;
+    for (int k = 0; k < *n; k++) {
+        if (one[k].is_summed)
+            all[k].value += one[k].value;
+        else if (one[k].value < all[k].value)
+            all[k].value = one[k].value;
+    }
+}
+
+bool cpl_meeting_start(void)
+{
+    struct cpl_comms *comms = &cpl_context.comms;
+    comms->vote = MPI_DATATYPE_NULL;
+    comms->votes = MPI_OP_NULL;
+    return PMPI_Type_contiguous(2, MPI_INT64_T, &comms->vote) == MPI_SUCCESS &&
+           PMPI_Type_commit(&comms->vote) == MPI_SUCCESS &&
+           PMPI_Op_create(put_together, 1, &comms->votes) == MPI_SUCCESS;
+}
+
+void cpl_meeting_stop(void)
+{
+    struct cpl_comms *comms = &cpl_context.comms;
+    if (comms->votes != MPI_OP_NULL)
+        PMPI_Op_free(&comms->votes);
+    if (comms->vote != MPI_DATATYPE_NULL)
+        PMPI_Type_free(&comms->vote);
+}
+
+static int n_words(const struct cpl_item *item)
+{
+    return item->n_least + item->n_sums;
+}
+
+/* What this rank takes to be alike on all of them. */
+static int64_t hash_of(struct cpl_comm_state *state)
+{
+    const struct cpl_busy *busy = &cpl_context.busy;
+    struct cpl_alike alike = {CPL_HASH_START};
+    cpl_alike_add(&alike, busy->n_managed);
+    cpl_alike_add(&alike, busy->n_hosts);
+    cpl_alike_add(&alike, busy->n_served);
+    cpl_alike_add(&alike, state->meeting.n);
+    CPL_EACH_HOOKS(hooks)
+    {
+        const struct cpl_date *date = hooks->item ? hooks->item->date(state) : NULL;
+        if (hooks->alike)
+            hooks->alike(state, &alike);
+        if (!date)
+            continue;
+        cpl_alike_add(&alike, date->next);
+        cpl_alike_add(&alike, date->regular);
+        cpl_alike_add(&alike, date->n_retries);
+    }
+    return (int64_t)alike.hash;
+}
+
+/* The items that are due at the collective at hand; their next dates are set. */
+static int find_due(struct cpl_comm_state *state, struct due *due)
+{
+    int n = 0;
+    CPL_EACH_HOOKS(hooks)
+    {
+        const struct cpl_item *item = hooks->item;
+        struct cpl_date *date = item ? item->date(state) : NULL;
+        if (!date || !cpl_date_has_come(date, item->first, state->meeting.n))
+            continue;
+        int64_t longest = item->longest ? item->longest(state) : CPL_NEVER;
+        assert(n < CPL_MOST_ITEMS);
+        due[n++] = (struct due){item, date, cpl_date_keep(date, state->meeting.n, longest)};
+    }
+    return n;
+}
+
+/* The votes of all ranks about n items, one item's words after another's, after the hashes.
+ * Collective. */
+static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int n, int64_t *words)
+{
+    struct vote mine[N_HASHES + CPL_MOST_WORDS], all[N_HASHES + CPL_MOST_WORDS];
+    int n_votes = N_HASHES;
+    memset(words, 0, (N_HASHES + CPL_MOST_WORDS) * sizeof *words);
+    words[HASH] = hash_of(state);
+    words[HASH_NEGATED] = ~words[HASH];
+    mine[HASH].is_summed = mine[HASH_NEGATED].is_summed = false;
+    for (int k = 0; k < n; k++) {
+        const struct cpl_item *item = due[k].item;
+        assert(n_votes + n_words(item) <= N_HASHES + CPL_MOST_WORDS);
+        item->vote(state, words + n_votes);
+        for (int w = 0; w < n_words(item); w++)
+            mine[n_votes + w].is_summed = w >= item->n_least;
+        n_votes += n_words(item);
+    }
+    for (int w = 0; w < n_votes; w++)
+        mine[w].value = words[w];
+    if (cpl_collective_Allreduce(mine, all, n_votes, cpl_context.comms.vote,
+                                 cpl_context.comms.votes, state->comm) != MPI_SUCCESS)
+        return false;
+    for (int w = 0; w < n_votes; w++)
+        words[w] = all[w].value;
+    return true;
+}
+
+static void compare_hashes(const struct cpl_comm_state *state, const int64_t *words)
+{
+    if (words[HASH] != ~words[HASH_NEGATED] && state->rank == 0)
+        cpl_log(CPL_LOG_ERROR, "meeting",
+                "what ranks know of a communicator differs: a fault of the library");
+}
+
+/* Acts on the votes about n items. Returns how many of them the ranks are to vote about again; they
+ * come first then. Collective. */
+static int settle(struct cpl_comm_state *state, struct due *due, int n, const int64_t *words)
+{
+    int n_more = 0;
+    for (int k = 0; k < n; k++) {
+        const struct cpl_item *item = due[k].item;
+        enum cpl_settled settled = item->settle(state, due[k].regular, words);
+        words += n_words(item);
+        if (settled == CPL_SETTLED_MORE)
+            due[n_more++] = (struct due){item, due[k].date, false};
+        else if (settled == CPL_NOT_SETTLED)
+            cpl_date_retry(due[k].date, state->meeting.n, MOST_RETRIES);
+    }
+    return n_more;
+}
+
+static void resume(struct cpl_comm_state *state)
+{
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->item && hooks->item->resume)
+            hooks->item->resume(state);
+    }
+}
+
+void cpl_meeting_count(struct cpl_comm_state *state)
+{
+    struct due due[CPL_MOST_ITEMS];
+    int64_t words[N_HASHES + CPL_MOST_WORDS];
+    if (state->inter || state->size < 2)
+        return;
+    cpl_meeting_end_grant(state);
+    state->meeting.n++;
+    int n = find_due(state, due);
+    if (n == 0)
+        return;
+    while (n > 0 && put_to_vote(state, due, n, words)) {
+        compare_hashes(state, words);
+        n = settle(state, due, n, words + N_HASHES);
+    }
+    resume(state);
+}
+
+void cpl_meeting_end_grant(struct cpl_comm_state *state)
+{
+    state->meeting.n += cpl_quiet_take(&state->meeting.quiet);
+}
+
+void cpl_meeting_end_grants(void)
+{
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
+        cpl_meeting_end_grant(s);
+}
+
+/* Collectives that may pass before the next meeting. */
+static int64_t count_quiet(struct cpl_comm_state *state)
+{
+    int64_t least = CPL_QUIET_MOST;
+    CPL_EACH_HOOKS(hooks)
+    {
+        const struct cpl_item *item = hooks->item;
+        if (item && item->sees_all && item->sees_all(state))
+            return 0;
+        const struct cpl_date *date = item ? item->date(state) : NULL;
+        int64_t n = date ? cpl_date_quiet(date, state->meeting.n) : CPL_NEVER;
+        least = n < least ? n : least;
+    }
+    return least;
+}
+
+/* Whether its collectives mean something to all parts. */
+static bool are_looked_at(void)
+{
+    return cpl_context.settings.mode == CPL_MODE_PROFILE || cpl_context.exchanges.n_started > 0 ||
+           cpl_context.busy.n_managed + cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0;
+}
+
+void cpl_meeting_grant(MPI_Comm comm)
+{
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    struct cpl_comm_state *state = comm == recent->comm ? recent->state : NULL;
+    if (!state || state->inter || are_looked_at())
+        return;
+    cpl_meeting_end_grant(state);
+    cpl_quiet_give(&state->meeting.quiet, count_quiet(state));
+}
