@@ -198,8 +198,8 @@ under_strategy() { # strategy
     case $flags in *auto*) mode=auto ;; esac
     reorder=off
     case $flags in *reordered*) reorder=auto ;; esac
-    hold=500 # microseconds; where a reason is asked for, ranks that had to wait for a core give no other
-    case $flags in *left:*) hold=200000 ;; esac
+    hold=500 # microseconds; longer where what ranks without a core do late would decide
+    case $flags in *left:*) hold=200000 ;; *embedded*) hold=20000 ;; esac
     run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
         -genv CARPOOL_HOLD $hold \
         -genv CARPOOL_RANKS_PER_NODE 3 \

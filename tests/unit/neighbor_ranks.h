@@ -49,16 +49,6 @@ struct world {
 
 extern struct world world;
 
-/* What cpl_collective_Allreduce finds: in the first pass a rank's numbers are taken and the call
- * fails, in the second one all have their minimum. */
-struct reduction {
-    bool collects;
-    int n; /* ranks so far */
-    int64_t least[256];
-};
-
-extern struct reduction reduction;
-
 void neighbor_ranks_begin(int n_ranks, uint64_t seed);
 void neighbor_ranks_end(void);
 

@@ -5,6 +5,8 @@
 #include "neighbor_ranks.h"
 #include "random_pattern.h"
 #include "shim/carry/line.h"
+#include "shim/meet/meeting.h"
+#include "shim/state/hooks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,15 +53,24 @@ static bool meet(void)
     return n_settled > 0;
 }
 
+/* They look whether what rides on it still does. */
 static void review(void)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        reduction.collects = pass == 0;
-        reduction.n = 0;
-        for (int r = 0; r < world.n_ranks; r++) {
-            act_as(r);
-            cpl_neighbor_embed_review(&world.ranks[r].state[0]);
-        }
+    const struct cpl_item *item = cpl_riders_hooks.item;
+    int64_t all[CPL_MOST_WORDS];
+    for (int r = 0; r < world.n_ranks; r++) {
+        int64_t mine[CPL_MOST_WORDS] = {0};
+        act_as(r);
+        if (!item->date(&world.ranks[r].state[0]))
+            return;
+        item->vote(&world.ranks[r].state[0], mine);
+        for (int k = 0; k < item->n_least; k++)
+            if (r == 0 || mine[k] < all[k])
+                all[k] = mine[k];
+    }
+    for (int r = 0; r < world.n_ranks; r++) {
+        act_as(r);
+        assert_int_equal(item->settle(&world.ranks[r].state[0], true, all), CPL_SETTLED);
     }
 }
 
