@@ -18,7 +18,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -33,9 +32,6 @@ static const struct size {
 } sizes[] = {{512, 50000, 11}, {8192, 500000, 3}, {32768, 2000000, 1}};
 
 #define N_SIZES ((int64_t)(sizeof sizes / sizeof *sizes))
-
-/* Strategies that spend a budget: their time is what one gives them. */
-static const char *const searching[] = {"balance"};
 
 /* How a shape draws a message; ranks is a power of two. */
 typedef void draw(struct bench_random *random, int32_t n_ranks, int32_t *src, int32_t *dst);
@@ -240,15 +236,8 @@ static int measure_apart(const struct cpl_strategy_input *input,
     return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-static bool searches(const struct cpl_strategy *strategy)
-{
-    for (size_t k = 0; k < sizeof searching / sizeof *searching; k++)
-        if (strcmp(strategy->name, searching[k]) == 0)
-            return true;
-    return false;
-}
-
-/* What the command line asks for, or all that do not search. Returns 0, or 1 after saying why. */
+/* What the command line asks for, or all that do not search (those take the budget that one gives
+ * them). Returns 0, or 1 after saying why. */
 static int choose(char **names, const struct cpl_strategy_input *input,
                   struct cpl_strategy_list *list)
 {
@@ -258,7 +247,7 @@ static int choose(char **names, const struct cpl_strategy_input *input,
     if (!*names) {
         cpl_strategy_candidates(input, &all);
         for (size_t k = 0; k < all.n; k++)
-            if (!searches(all.choice[k].strategy))
+            if (!all.choice[k].strategy->searches)
                 list->choice[list->n++] = all.choice[k];
     }
     for (; *names; names++, list->n++)

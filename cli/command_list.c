@@ -78,6 +78,8 @@ int cpl_command_strategies(int argc, char **argv)
     for (size_t k = 0; k < n; k++) {
         printf("%s%s\n", table[k]->name, table[k]->parameter ? table[k]->parameter : "");
         print_wrapped("    ", table[k]->doc);
+        if (table[k]->examples)
+            printf("    for example %s\n", table[k]->examples);
     }
     printf("auto\n");
     print_wrapped("    ",

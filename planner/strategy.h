@@ -44,15 +44,26 @@ struct cpl_strategy_list;
 struct cpl_strategy {
     const char *name;
     const char *parameter; /* how the part after ':' is written, NULL when there is none */
-    const char *doc;       /* one sentence, with the paper it comes from */
-    bool searches;         /* spends the budget, and starts from the other strategies' plans */
+    /* What it does in a phrase, with the paper it comes from. `sh doc/generate.sh` writes it into
+     * README.md and carpool(7). */
+    const char *doc;
+    /* What tests try of it, as in "vpt:2, vpt:3"; NULL when there is no parameter: its name. From
+     * two ranks on they fit any number, or tests/mpi/run-matrix.sh says what they fit. */
+    const char *examples;
+    bool searches; /* spends the budget, and starts from the other strategies' plans */
+    /* The most combined messages that one message rides in, for numbers that fit the input. The
+     * pattern's messages are not looked at. */
+    int32_t (*most_hops)(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers);
     /* Parses the part after ':' (NULL: there is none). Returns CPL_OK, CPL_ERR_ARG with a text that
-     * names what would be accepted. */
+     * names what would be accepted. NULL when there is no parameter. */
     enum cpl_status (*parse)(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error);
-    /* Writes the part after ':' in its canonical form; nothing when it may be left out. */
+    /* Writes the part after ':' in its canonical form; nothing when it may be left out. NULL when
+     * there is no parameter. */
     void (*format)(const struct cpl_strategy_numbers *numbers, char text[CPL_STRATEGY_TEXT]);
-    /* Adds the numbers worth trying for the input by cpl_strategy_add. */
+    /* Adds the numbers worth trying for the input by cpl_strategy_add. NULL: `auto` and `all` do
+     * not try it. */
     void (*candidates)(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
                        struct cpl_strategy_list *list);
     /* Routes for the input's pattern, which has no parts (pattern.h) unless the strategy searches;
@@ -133,15 +144,10 @@ enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input
 /* The row of the strategy that every other one is compared with: every message travels alone. */
 extern const struct cpl_strategy cpl_strategy_direct;
 
-/* For rows without a parameter: parse and format. */
-enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,
-                                        struct cpl_strategy_numbers *numbers,
-                                        struct cpl_error *error);
-void cpl_strategy_format_none(const struct cpl_strategy_numbers *numbers,
-                              char text[CPL_STRATEGY_TEXT]);
-void cpl_strategy_candidate_none(const struct cpl_strategy *strategy,
-                                 const struct cpl_strategy_input *input,
-                                 struct cpl_strategy_list *list);
+/* Candidates of a row without a parameter that is worth trying for every input: adds it. */
+void cpl_strategy_add_itself(const struct cpl_strategy *strategy,
+                             const struct cpl_strategy_input *input,
+                             struct cpl_strategy_list *list);
 
 /* For rows with a number: parses a whole number from low to high. */
 enum cpl_status cpl_strategy_parse_number(const struct cpl_strategy *strategy, const char *text,

@@ -33,6 +33,15 @@ static void list_names(char *text, size_t size)
         snprintf(text + used, size - used, "auto");
 }
 
+static enum cpl_status parse_numbers(const struct cpl_strategy *strategy, const char *text,
+                                     struct cpl_strategy_numbers *numbers, struct cpl_error *error)
+{
+    if (strategy->parse)
+        return strategy->parse(strategy, text, numbers, error);
+    return text ? cpl_fail(error, CPL_ERR_ARG, "strategy %s takes no parameter", strategy->name)
+                : CPL_OK;
+}
+
 enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice *choice,
                                    struct cpl_error *error)
 {
@@ -47,7 +56,7 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
         if (strlen(table[k]->name) != length || strncmp(table[k]->name, text, length) != 0)
             continue;
         enum cpl_status status =
-            table[k]->parse(table[k], colon ? colon + 1 : NULL, &parsed.numbers, error);
+            parse_numbers(table[k], colon ? colon + 1 : NULL, &parsed.numbers, error);
         if (!status)
             *choice = parsed;
         return status;
@@ -61,5 +70,6 @@ void cpl_strategy_candidates(const struct cpl_strategy_input *input, struct cpl_
 {
     list->n = 0;
     for (size_t k = 0; k < N_STRATEGIES; k++)
-        table[k]->candidates(table[k], input, list);
+        if (table[k]->candidates)
+            table[k]->candidates(table[k], input, list);
 }

@@ -396,6 +396,15 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     return status ? status : cpl_balance_route(input, &ranking, routes, error);
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    if (numbers->at[0] != GOAL_TIME)
+        return numbers->at[0];
+    int32_t most = cpl_strategy_rank_most_hops(input);
+    return most > MOST_WAVES ? most : MOST_WAVES;
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
@@ -431,7 +440,9 @@ const struct cpl_strategy cpl_strategy_balance = {
     .parameter = "[:hops=2|3]",
     .doc = "searches within the budget for the smallest modelled time, starting from the best "
            "other plans; with hops, for the fewest combined messages on the busiest rank",
+    .examples = "balance:hops=3",
     .searches = true,
+    .most_hops = most_hops,
     .parse = parse,
     .format = format,
     .candidates = candidates,

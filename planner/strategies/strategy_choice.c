@@ -5,26 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum cpl_status cpl_strategy_parse_none(const struct cpl_strategy *strategy, const char *text,
-                                        struct cpl_strategy_numbers *numbers,
-                                        struct cpl_error *error)
-{
-    if (text)
-        return cpl_fail(error, CPL_ERR_ARG, "strategy %s takes no parameter", strategy->name);
-    numbers->n = 0;
-    return CPL_OK;
-}
-
-void cpl_strategy_format_none(const struct cpl_strategy_numbers *numbers,
-                              char text[CPL_STRATEGY_TEXT])
-{
-    (void)numbers;
-    text[0] = 0;
-}
-
-void cpl_strategy_candidate_none(const struct cpl_strategy *strategy,
-                                 const struct cpl_strategy_input *input,
-                                 struct cpl_strategy_list *list)
+void cpl_strategy_add_itself(const struct cpl_strategy *strategy,
+                             const struct cpl_strategy_input *input, struct cpl_strategy_list *list)
 {
     const struct cpl_strategy_numbers none = {0};
     (void)input;
@@ -50,7 +32,7 @@ void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL
 {
     char parameter[CPL_STRATEGY_TEXT] = "";
     const struct cpl_strategy *s = choice->strategy;
-    if (s)
+    if (s && s->format)
         s->format(&choice->numbers, parameter);
     snprintf(text, CPL_STRATEGY_TEXT, "%s%s%.*s", s ? s->name : "auto", parameter[0] ? ":" : "",
              CPL_STRATEGY_TEXT - 12, parameter);

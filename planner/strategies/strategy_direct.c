@@ -10,10 +10,17 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     return cpl_routes_init(input->pattern, 1, routes, error);
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    (void)input;
+    (void)numbers;
+    return 1;
+}
+
 const struct cpl_strategy cpl_strategy_direct = {
     .name = "direct",
     .doc = "every message travels alone, as MPI would send it",
-    .parse = cpl_strategy_parse_none,
-    .format = cpl_strategy_format_none,
-    .candidates = cpl_strategy_candidate_none,
+    .most_hops = most_hops,
+    .candidates = cpl_strategy_add_itself,
     .route = route};

@@ -158,6 +158,18 @@ static enum cpl_status parse_steps(const struct cpl_strategy *strategy, const ch
                  : CPL_OK;
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    enum cpl_grid_order order = (enum cpl_grid_order)numbers->at[AT_ORDER];
+    bool locality = numbers->at[AT_SHAPE] == SHAPE_LOCALITY;
+    struct cpl_grid grid;
+    if (make_grid(numbers, locality ? input->machine->n_nodes : input->pattern->n_ranks, &grid,
+                  NULL))
+        return 0;
+    return cpl_grid_n_steps(&grid, order) + locality;
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
@@ -274,6 +286,8 @@ const struct cpl_strategy cpl_strategy_grid = {
     .doc = "store-and-forward on a grid with steps of the given sizes, from neighbouring ranks to "
            "far ones or (far:) the other way round, or of a shape: equal, hypercube, increase, "
            "decrease, hourglass, inverse-hourglass, locality; Peters 2024",
+    .examples = "grid:far:increase",
+    .most_hops = most_hops,
     .parse = parse,
     .format = format,
     .candidates = candidates,

@@ -82,6 +82,13 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     return status;
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    (void)input;
+    return numbers->at[0] == PARTNER ? 2 : 3;
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
@@ -133,6 +140,8 @@ const struct cpl_strategy cpl_strategy_node = {
     .doc = "gathers inside the node, sends one combined message to each other node (LEADERS of "
            "them; spread: one a rank), scatters there; partner: sends straight to a rank of the "
            "other node, which scatters; Collom, Li and Bienz 2023",
+    .examples = "node",
+    .most_hops = most_hops,
     .parse = parse,
     .format = format,
     .candidates = candidates,

@@ -34,6 +34,13 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                   : cpl_node_grid_route(input->pattern, input->machine, &steps, routes, error);
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    (void)input;
+    return numbers->at[GATHER] + numbers->at[BETWEEN] + numbers->at[SCATTER];
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
@@ -96,6 +103,8 @@ const struct cpl_strategy cpl_strategy_node_grid = {
     .parameter = ":GATHER:BETWEEN:SCATTER",
     .doc = "gathers inside the node, walks over a grid of nodes from rank to rank of the same "
            "place, scatters inside the node, in so many dimensions each; Peters 2024",
+    .examples = "node-grid:1:1:1",
+    .most_hops = most_hops,
     .parse = parse,
     .format = format,
     .candidates = candidates,

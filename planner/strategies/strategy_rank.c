@@ -60,6 +60,27 @@ static const struct cpl_strategy *const rows[] = {
 #include "planner/strategies/strategies.def"
 };
 
+/* Every candidate that does not search. */
+static void list_candidates(const struct cpl_strategy_input *input, struct cpl_strategy_list *list)
+{
+    list->n = 0;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (rows[k]->candidates)
+            rows[k]->candidates(rows[k], input, list);
+}
+
+int32_t cpl_strategy_rank_most_hops(const struct cpl_strategy_input *input)
+{
+    struct cpl_strategy_list list;
+    int32_t most = 0;
+    list_candidates(input, &list);
+    for (size_t k = 0; k < list.n; k++) {
+        int32_t hops = list.choice[k].strategy->most_hops(input, &list.choice[k].numbers);
+        most = hops > most ? hops : most;
+    }
+    return most;
+}
+
 /* Deals the choices: the first of every strategy, the second of every one, and
  * so on, so that few of them are of all kinds. */
 static void deal(const struct cpl_strategy_list *list, struct cpl_strategy_list *dealt)
@@ -86,9 +107,7 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
     enum cpl_status status = CPL_OK;
     double each_ms = (double)input->pattern->n_messages * PLAN_MS_PER_MESSAGE;
     *ranking = (struct cpl_ranking){0};
-    all.n = 0;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        rows[k]->candidates(rows[k], input, &all);
+    list_candidates(input, &all);
     deal(&all, &list);
     for (size_t k = 0; k < list.n && !status; k++) {
         if (k >= FIRST_CANDIDATES && ranking->ms + each_ms > RANKING_SHARE * input->budget_ms)

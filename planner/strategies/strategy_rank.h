@@ -25,6 +25,9 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error);
 
+/* The most hops that a plan of these candidates can have. */
+int32_t cpl_strategy_rank_most_hops(const struct cpl_strategy_input *input);
+
 /* Inserts a choice behind all that are not slower; there must be room. */
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked);
 

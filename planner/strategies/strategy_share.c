@@ -124,6 +124,13 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     return status;
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    (void)input;
+    return numbers->at[0] == PARAMETER_PHASE1 ? PHASE1_HOPS : PHASE2_HOPS;
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
@@ -151,6 +158,8 @@ const struct cpl_strategy cpl_strategy_share = {
     .parameter = "[:1|2]",
     .doc = "the busiest rank shares its messages with a rank of common destinations (1: this "
            "alone), then with the least busy one (2, the default); Duymus 2021",
+    .examples = "share",
+    .most_hops = most_hops,
     .parse = parse,
     .format = format,
     .candidates = candidates,

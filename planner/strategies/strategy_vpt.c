@@ -37,6 +37,13 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                   : cpl_grid_mapped_route(input, &grid, CPL_GRID_NEAR_FIRST, map, routes, error);
 }
 
+static int32_t most_hops(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_numbers *numbers)
+{
+    (void)input;
+    return numbers->at[AT_DIMENSIONS];
+}
+
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
@@ -82,6 +89,8 @@ const struct cpl_strategy cpl_strategy_vpt = {
     .doc = "store-and-forward on a virtual process topology of 1 to log2(ranks) dimensions, ranks "
            "in their order or mapped to it by volume (klf, klr) or by the machine; Selvitopi and "
            "Aykanat 2019",
+    .examples = "vpt:2, vpt:3",
+    .most_hops = most_hops,
     .parse = parse,
     .format = format,
     .candidates = candidates,
