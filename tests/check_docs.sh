@@ -58,7 +58,7 @@ listed() { # description, words, document...: none of the words is missing, and 
 for document in README.md doc/carpool.1 doc/carpool.7 doc/carpool_array.3 doc/architecture.md bench/README.md; do
     check "$document is written" test -s "$top_srcdir/$document"
 done
-check "the lists of settings are those of settings.def" sh "$top_srcdir/doc/settings.sh" --check
+check "the lists of settings and strategies are those of the tables" sh "$top_srcdir/doc/generate.sh" --check
 listed "every setting is in the manual" "$variables" doc/carpool.7
 listed "every intercepted call is in the manual" "$calls" doc/carpool.7
 none "every call that is named in the manual exists" "$(
