@@ -113,8 +113,10 @@ run_tap() { # log, script, arguments...
 # Of a list like tests/mpi/testlist each line with one number of ranks, at most 8 where it has one so
 # small, and one strategy; all strategies come in turn.
 shorten_matrix() { # list
-    awk -F ' *[|] *' '
-        BEGIN { OFS = " | "; n_all = split("direct share vpt:2 vpt:3 node-grid:1:1:1 balance:hops=3 auto", all, " ") }
+    # shellcheck source=tests/tap.sh disable=SC1091
+    examples=$(. "$root/tests/tap.sh" && strategies_to_test "$build/cli/carpool" | tr '\n' ' ')
+    awk -F ' *[|] *' -v examples="$examples" '
+        BEGIN { OFS = " | "; n_all = split(examples, all, " ") }
         /^#/ || NF < 4 || /^array_memory/ { next } # that is slow, and says nothing of the library
         {
             n = split($2, ranks, ",")

@@ -215,9 +215,15 @@ golden_plan() { # pattern, strategy, option...
         say "$(diff "$plan" "$tmp/out" 2>&1)"
     fi
 }
+# What the first line of a pattern asks for, the last one being `*`: the examples of every strategy.
+golden_strategies() { # pattern file
+    plans=$(sed -n '1s/^# plans: //p' "$1")
+    printf '%s\n' "${plans%\*}"
+    [ "$plans" = "${plans%\*}" ] || strategies_to_test "$carpool"
+}
 for file in "$golden"/*.txt; do
     options=$(sed -n '2s/^# options: //p' "$file")
-    for name in $(sed -n '1s/^# plans: //p' "$file"); do
+    for name in $(golden_strategies "$file"); do
         # shellcheck disable=SC2086
         golden_plan "$(basename "$file" .txt)" "$name" $options
     done

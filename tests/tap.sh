@@ -51,6 +51,10 @@ none() { # description, text; ok when the text is empty: it lists what is wrong
     fi
 }
 
+strategies_to_test() { # carpool; the examples of every strategy, and auto
+    "$1" strategies | sed -n -e '/^[a-z][a-z0-9-]*$/p' -e 's/^    for example //p' | tr -d ,
+}
+
 done_testing() {
     echo "1..$tap_n"
     [ $tap_failed -eq 0 ]

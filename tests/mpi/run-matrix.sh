@@ -4,9 +4,10 @@
 #   run-matrix.sh BUILDDIR LIBCARPOOL YIELDLIB [FILTER]
 #
 # BUILDDIR holds the programs, YIELDLIB is preloaded in all runs (waiting ranks give way). FILTER is
-# an extended regular expression for "program arguments, N ranks". TEST_STRATEGIES (a comma list)
-# replaces what `*` means, TEST_LIST the list of tests, TEST_TIMEOUT the seconds of a run, MPIEXEC
-# the launcher, TEST_PRELOAD what is preloaded before all else. Writes TAP; exits with 1 when a test failed.
+# an extended regular expression for "program arguments, N ranks". `*` means the examples that
+# BUILDDIR/../../cli/carpool gives of every strategy, and auto; TEST_STRATEGIES (a comma list) replaces
+# it, TEST_LIST the list of tests, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher,
+# TEST_PRELOAD what is preloaded before all else. Writes TAP; exits with 1 when a test failed.
 #
 # A run passes when it exits with 0, prints what the reference printed, and nothing on stderr. Where
 # a strategy cannot apply to so few ranks (or nodes: planning takes them to be of three ranks each), warnings of the library are allowed and no plan is
@@ -18,13 +19,14 @@ ulimit -c 0 2>/dev/null
 [ $# -ge 3 ] || { echo "usage: $0 BUILDDIR LIBCARPOOL YIELDLIB [FILTER]" >&2; exit 2; }
 build=$1 library=$2 yield=$3 filter=${4:-.}
 list=${TEST_LIST:-$(dirname "$0")/testlist}
-all=${TEST_STRATEGIES:-direct,share,share:1,vpt:2,vpt:3,grid:far:increase,node-grid:1:1:1,balance:hops=3,auto}
 limit=${TEST_TIMEOUT:-60}
 first=${TEST_PRELOAD:+$TEST_PRELOAD:}
 mpiexec=${MPIEXEC:-mpiexec.hydra}
 # shellcheck source=tests/tap.sh disable=SC1091
 . "$(dirname "$0")/../tap.sh"
 find_gently
+all=${TEST_STRATEGIES:-$(strategies_to_test "$build/../../cli/carpool" | tr '\n' ' ')}
+[ -n "$all" ] || exit 2
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Z_0-9]*\)=.*/\1/p'); do unset "$name"; done
 
 tmp=$(mktemp -d) || exit 2
