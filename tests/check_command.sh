@@ -400,6 +400,7 @@ unset CARPOOL_MODE
 misused "settings takes no arguments" "takes no arguments, not 'x'" settings x
 expect "strategies" 0 out "vpt:DIMENSIONS" strategies
 expect "strategies: auto too" 0 out "auto" strategies
+expect "strategies: examples" 0 out "for example vpt:2, vpt:3" strategies
 misused "strategies takes no arguments" "takes no arguments, not 'x'" strategies x
 
 # --- map
