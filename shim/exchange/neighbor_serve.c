@@ -3,12 +3,10 @@
  * A nonblocking call must not wait for other ranks, so it cannot agree on anything. The first one
  * of a kind on a communicator notes this rank's messages and starts, by MPI's own nonblocking
  * calls, what the agreement will need: a number that names the communicator, and the tokens of
- * parallel edges. The agreement itself takes place in a blocking collective over all ranks of
- * MPI_COMM_WORLD, on any communicator, at the 2nd, 4th, 8th, ... 64th one and every 64th after it:
- * if all ranks have then made the same number of calls of each kind on the communicator, it is
- * planned and the next call is the first one carried, on all ranks alike. Else they try again at
- * the next collectives, three times. In auto mode the same collectives are where the program's pace
- * is looked at: when it is slower than before, the calls are given back to MPI in the same way.
+ * parallel edges. The ranks agree at a meeting (meet/meeting.h) of any communicator with all ranks
+ * of MPI_COMM_WORLD: if all have then made the same number of calls of each kind, these are planned
+ * and the next call is the first one carried, on all ranks alike. In auto mode the program's pace
+ * is looked at there, too: when it has become slower, the calls are given back to MPI.
  *
  * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
  * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
@@ -174,12 +172,6 @@ static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_st
                                                      x->nonblocking.notes->list.bytes);
 }
 
-static int raise_error(MPI_Comm comm, int error)
-{
-    PMPI_Comm_call_errhandler(comm, error);
-    return error;
-}
-
 /* A request that the program has not seen. */
 static void give_back(struct cpl_request *request, int error)
 {
@@ -214,7 +206,7 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         give_back(handle, *result);
         if (op)
             cpl_neighbor_op_free(op);
-        raise_error(call->comm, *result);
+        PMPI_Comm_call_errhandler(call->comm, *result);
         return true;
     }
     cpl_request_open_collective(handle);
