@@ -14,7 +14,7 @@
  *   leave(), board()               neighbor_embed.c: cpl_neighbor_embed_leave, cpl_neighbor_embed_board
  *   deliver(), stash, n_arrived    match.c: segments in order of their numbers; receives in the order of calls
  *   finish()                       neighbor_embed.c: the progress of cpl_way_reduction, in a call that waits
- *   vote(), meet()                 neighbor_embed_agree.c: ..._ballot, ..._settle, ..._review; neighbor_serve.c: meet
+ *   vote(), meet()                 neighbor_embed_agree.c: ..._ballot, ..._settle, vote, review; meeting.c
  *   collective()                   pt2pt.c: cpl_pt2pt_allreduce, cpl_pt2pt_before_open; collective.c: gather_ranks
  *   drain()                        pt2pt_manage.c: cpl_pt2pt_drain; then cpl_neighbor_embed_close
  *   mpi_call, mpi_started          a call that is MPI's: MPI matches such calls in their order
