@@ -185,10 +185,9 @@ collectives() {
             $(sources planner cli shim calibrate array))"
     none "the planner prints nothing" "$(
         uses_of '(printf|puts|putchar|perror|exit|abort) *\(' $(sources planner))"
-    none "the simulated program has all sources of the shim" "$(
-        # but for the process manager's, the thread's and those of calls that SimGrid lacks
-        for file in $(sources shim | grep '\.c$' | grep -Ev '/(f08|company|service|wrappers_others|wrappers_windows)\.c$'); do
-            grep -q "shim/${file##*/shim/}" "$top_srcdir/bench/sim/Makefile.am" || echo "$file"
+    none "the list that simulated programs share has all sources of the shim" "$(
+        for file in $(sources shim); do
+            grep -Eq "^[[:space:]]%reldir%/${file##*/shim/}( |\$)" "$top_srcdir/shim/sources.am" || echo "$file"
         done)"
     none "no file of more than 600 lines" "$(
         wc -l $(sources planner cli shim calibrate array) | awk '$2 != "total" && $1 > 600')"
