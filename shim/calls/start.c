@@ -6,6 +6,7 @@
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/neighbor_embed.h"
+#include "shim/exchange/way.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
 
@@ -45,6 +46,7 @@ static void share_settings(void)
     struct cpl_settings *settings = &cpl_context.settings;
     if (cpl_context.rank == 0) {
         cpl_settings_read(settings, environ, warn_setting, NULL);
+        cpl_ways_start();
         cpl_report_start();
         cpl_plan_root_start();
     }

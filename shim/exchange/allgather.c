@@ -404,6 +404,8 @@ static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgathe
     s->known = 1;
     s->decided = r->reason == CPL_LEFT_NOT && trial->chosen > 0;
     snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));
+    if (s->decided)
+        snprintf(r->way, sizeof r->way, "%s", cpl_allgather_name(way));
     s->n_messages = (int64_t)n_ranks * (n_ranks - 1);
     s->bytes = size->bytes / size->calls * (n_ranks - 1);
     s->cost.ms = a->plan.plan_ms;

@@ -65,16 +65,17 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     }
     bool carried = trial->chosen > 0 || x->nonblocking.served;
     const struct cpl_candidate *chosen =
-        trial->chosen > 0 ? &x->plans.candidate[trial->chosen - 1] : NULL;
+        carried ? &x->plans.candidate[trial->chosen > 0 ? trial->chosen - 1 : 0] : NULL;
     if (chosen) {
+        snprintf(r->way, sizeof r->way, "%s", chosen->way->name);
         r->summary = chosen->summary ? *chosen->summary : x->plans.summary[0];
         r->summary.planned.modelled_us = chosen->modelled_us;
         snprintf(r->summary.strategy, sizeof r->summary.strategy, "%s", chosen->name);
-    } else if (!carried && x->nonblocking.given_back) {
+    } else if (x->nonblocking.given_back) {
         r->reason = CPL_LEFT_SLOWED;
-    } else if (!carried && x->calls == 0) { /* nonblocking calls alone: not tried */
+    } else if (x->calls == 0) { /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
-    } else if (!carried && !trial->running) {
+    } else if (!trial->running) {
         r->reason = CPL_LEFT_SLOWER;
     }
     r->summary.decided = carried;

@@ -1,5 +1,5 @@
-/* Deciding what becomes of a neighborhood collective (neighbor.h); neighbor_run.c carries the
- * planned ones. */
+/* Deciding what becomes of a neighborhood collective (neighbor.h); ways carry the planned ones
+ * (way.h). */
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
 #include "shim/wait/progress.h"
@@ -84,10 +84,32 @@ bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
     return true;
 }
 
+/* Carries a blocking call whose data is resolved. Returns MPI's result, after the error handler
+ * when it is an error. */
+static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+               struct cpl_exchange *exchange)
+{
+    const struct cpl_candidate *carries = exchange->plans.carries;
+    struct cpl_carrying c = {.state = state,
+                             .x = exchange,
+                             .way = carries ? carries->way : &cpl_way_straight,
+                             .made = carries ? carries->made : NULL,
+                             .data = &exchange->data};
+    c.way->start(&c);
+    if (c.way->wait)
+        c.way->wait(&c);
+    else
+        while (!c.way->progress(&c))
+            cpl_progress_poll();
+    if (c.result != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(call->comm, c.result);
+    return c.result;
+}
+
 int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                            struct cpl_exchange *exchange, double start)
 {
-    int result = cpl_neighbor_run(call, state, exchange);
+    int result = run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
     cpl_neighbor_order_ended(exchange);
     exchange->calls_planned += exchange->plans.carries != NULL;

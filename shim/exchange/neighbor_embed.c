@@ -126,36 +126,6 @@ static void note(int *result, int code)
         *result = code;
 }
 
-/* Posts the receives of a call of segments. */
-static int begin(struct cpl_neighbor_op *op)
-{
-    const struct cpl_adjacency *a = op->carrying.x->adjacency;
-    const struct cpl_embedding *e = &op->carrying.x->embedding;
-    struct cpl_neighbor_data *data = &op->data;
-    if (!op->receives)
-        op->receives = calloc((size_t)a->in.n_messages + 1, sizeof *op->receives);
-    if (!op->receives)
-        return MPI_ERR_NO_MEM;
-    op->carrying.made = op;
-    op->left = false;
-    op->n_open = a->in.n_messages;
-    op->carrying.result = MPI_SUCCESS;
-    data->n_requests = 0;
-    for (int m = 0; m < a->in.n_messages; m++) {
-        struct cpl_receive *receive = &op->receives[m];
-        *receive = (struct cpl_receive){.source = a->in.rank[m],
-                                        .tag = e->tag,
-                                        .span = data->in_span[a->in.part[a->in.first_part[m]]],
-                                        .inner = MPI_REQUEST_NULL};
-        receive->span.type.kept = false; /* it is the call's */
-        cpl_match_post(&e->on->line->rider_match, receive);
-    }
-    for (int k = 0; k < a->in.n_self; k++)
-        note(&op->carrying.result,
-             cpl_span_copy(&data->out_span[a->out.self[k]], &data->in_span[a->in.self[k]]));
-    return MPI_SUCCESS;
-}
-
 /* Sends one message of a call, aboard the reduction or alone; large ones as messages of their own
  * behind the segment. */
 static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
@@ -234,26 +204,3 @@ void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking)
         }
     }
 }
-
-static bool progress(struct cpl_carrying *c)
-{
-    struct cpl_neighbor_op *op = c->made;
-    struct cpl_neighbor_data *data = &op->data;
-    for (; op->n_open > 0; op->n_open--) {
-        const struct cpl_receive *receive = &op->receives[op->n_open - 1];
-        if (!receive->done)
-            return false;
-        note(&op->carrying.result, receive->error);
-    }
-    for (; op->left && data->n_requests > 0; data->n_requests--) {
-        int done = 1;
-        int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
-        if (code == MPI_SUCCESS && !done)
-            return false;
-        note(&op->carrying.result, code);
-    }
-    return op->left;
-}
-
-const struct cpl_way cpl_way_reduction = {
-    .name = "reduction", .begin = begin, .progress = progress};

@@ -106,13 +106,9 @@ bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
 /* The executor of a candidate of the exchange's trial; NULL: it is MPI, or no plan. Local. */
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
 
-/* Carries a blocking call of a planned exchange, whose data is resolved. Returns MPI's result,
- * after the error handler when it is an error. */
-int cpl_neighbor_run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                     struct cpl_exchange *exchange);
-
-/* The same, with what follows for the exchange's figures and its trial; start: when the call began,
- * in seconds. Collective. */
+/* Carries a blocking call whose data is resolved, with what follows for the exchange's figures and
+ * its trial; start: when the call began, in seconds. Returns MPI's result, after the error handler
+ * when it is an error. Collective. */
 int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                            struct cpl_exchange *exchange, double start);
 

@@ -183,19 +183,17 @@ static void give_back(struct cpl_request *request, int error)
     cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
 }
 
-static const struct cpl_way *find_way(const struct cpl_exchange *x)
-{
-    if (x->embedding.on)
-        return &cpl_way_reduction;
-    return x->nonblocking.served ? x->plans.candidate[0].way : &cpl_way_packed;
-}
-
-/* Starts a call that is carried, or packed. Returns false when MPI is to refuse it. */
+/* Starts a call that a way takes, or that is served. Returns false when it is MPI's, or MPI is to
+ * refuse it. */
 static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                   struct cpl_exchange *x, MPI_Request *request, int *result)
 {
     bool refused;
-    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, find_way(x), &refused);
+    const struct cpl_way *way = cpl_ways_taking(state, x);
+    if (!way && !x->nonblocking.served)
+        return false;
+    struct cpl_neighbor_op *op =
+        cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
     if (refused)
         return false;
     struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
@@ -238,10 +236,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if (x->nonblocking.n++ == 0 && may_be_planned(state) && state->has_adjacency)
         note_first(call, state, x);
     cpl_neighbor_order_started(x);
-    bool distrusted = call->kind == CPL_NEIGHBOR_ALLTOALLW && state->has_adjacency &&
-                      x->adjacency->in.n != x->adjacency->out.n &&
-                      cpl_context.settings.mode != CPL_MODE_PROFILE;
-    bool started = (is_carried(x) || distrusted) && start(call, state, x, request, result);
+    bool started = start(call, state, x, request, result);
     if (started)
         count_carried(x);
     cpl_neighbor_embed_started(state, x);
@@ -259,7 +254,7 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     if (!x->nonblocking.settled && may_be_planned(state))
         note_latest(call, state, x);
     cpl_neighbor_order_started(x);
-    if (!x->nonblocking.served || !start(call, state, x, request, result))
+    if (!start(call, state, x, request, result))
         return false;
     count_carried(x);
     return true;

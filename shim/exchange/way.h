@@ -1,9 +1,20 @@
 /* Ways of carrying a call of an exchange: by a plan, straight in an order of its own, packed, as
- * segments that ride in reductions. A way is a row of functions; who decides (neighbor.c,
- * neighbor_serve.c) gives a call its way, and everybody else goes by the row.
+ * segments that ride in reductions. A way is a struct of functions in a file of its own,
+ * way_NAME.c, and a row in ways.def. Who decides (neighbor.c, neighbor_serve.c) gives a call its
+ * way, and everybody else goes by the struct.
+ *
+ * A way carries calls in one of two cases. Either it offers candidates when an exchange is planned
+ * (`offer`), which take turns with MPI in the exchange's trial; then it carries all forms of calls.
+ * Or it takes nonblocking calls by a rule of its own (`takes`). CARPOOL_WAY=NAME keeps all other
+ * ways from offering: a new way is tried so, and a line in tests/mpi/testlist with the flag
+ * way:NAME tests it.
  *
  * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
- * makes it, starts when those before it are complete, and progresses while this rank polls. */
+ * makes it, starts when those before it are complete, and progresses while this rank polls. An
+ * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
+ * is under way. carrying.h has the pieces that ways are made of, way_straight.c is the simplest
+ * way.
+ */
 #ifndef CARPOOL_WAY_H
 #define CARPOOL_WAY_H
 
@@ -32,12 +43,15 @@ struct cpl_candidate {
 #define CPL_MOST_CANDIDATES 3 /* two of them may be plans */
 
 /* What a carrying delivers, on state->private_comm with cpl_neighbor_straight_tag or by the way's
- * own means (struct cpl_exchange has the rest):
- *   - of out-message m the spans data->out_span[out.part[p]], first_part[m] <= p < first_part[m +
- * 1], to out.rank[m]; of in-message m the spans data->in_span[ends.in_part[p]], in the sender's
- * order;
- *   - data->extra, messages outside the plan that both ends know of;
- *   - messages of the rank to itself: ends.self_from.
+ * own means (struct cpl_exchange has the rest; `in` and `out` are those of x->adjacency):
+ *
+ *   messages     to and from neighbours: m from 0 to out.n_messages - 1 goes to out.rank[m], m from
+ * 0 to in.n_messages - 1 comes from in.rank[m] their parts  a message has several where edges are
+ * parallel: the spans data->out_span[out.part[p]] and data->in_span[ends.in_part[p]], first_part[m]
+ * <= p < first_part[m + 1], which is the sender's order at both ends extras       data->extra:
+ * messages of an MPI_Alltoallv outside the plan, known at both ends selves       messages of the
+ * rank to itself: ends.self_from
+ *
  * data->requests has room for a request for each of them. Start and progress go on after an error,
  * which is kept in `result`: others wait for what they are owed. */
 
@@ -53,10 +67,11 @@ struct cpl_carrying {
 };
 
 struct cpl_way {
-    const char *name;
+    const char *name; /* NAME; shorter than CPL_RECORD_WAY (report.h) */
+    bool only_named;  /* it offers only where CARPOOL_WAY names it: what no program gains by */
 
     /* An exchange has been planned, at least one plan was decided on, this is what was agreed:
-     * makes up to `most` candidates of it, perhaps none (most may be 0). Returns how many, alike on
+     * makes up to `most` candidates of it (at least 1), perhaps none. Returns how many, alike on
      * all ranks; sets *made to false where this rank could not make them. NULL: it never takes part
      * in trials. Collective. */
     int (*offer)(const struct cpl_comm_state *state, struct cpl_exchange *x,
@@ -65,13 +80,19 @@ struct cpl_way {
     /* Frees what a candidate has; NULL: nothing. Local. */
     void (*end)(struct cpl_candidate *candidate);
 
+    /* Whether it carries the nonblocking call that the program makes now, whatever is offered.
+     * NULL: never. Local: unless the way sends what MPI's own call sends, the answer must be alike
+     * on all ranks. */
+    bool (*takes)(const struct cpl_comm_state *state, const struct cpl_exchange *x);
+
     /* A nonblocking call has been made. Returns MPI's result: after an error it is not started.
      * NULL: there is nothing to do before its turn. Local. */
     int (*begin)(struct cpl_neighbor_op *op);
     /* Never wait; progress returns true when the call is complete. Start may be NULL. Local. */
     void (*start)(struct cpl_carrying *c);
     bool (*progress)(struct cpl_carrying *c);
-    /* Waits until a call that was started is complete; NULL: there are no such blocking calls. */
+    /* Waits until a blocking call that was started is complete. NULL: progress is called until it
+     * says so. */
     void (*wait)(struct cpl_carrying *c);
 };
 
@@ -79,10 +100,19 @@ struct cpl_way {
 #include "shim/exchange/ways.def"
 #undef WAY
 
-/* Asks all ways for candidates: candidate k of the exchange's trial is candidate[k - 1]. False on
- * all ranks when there are none, or one rank could not make its own. Collective over the private
- * communicator. */
+/* On rank 0, before its settings become everybody's: warns when CARPOOL_WAY names no way that
+ * offers candidates, and makes it "auto". */
+void cpl_ways_start(void);
+
+/* Asks the ways for candidates, or only the one that CARPOOL_WAY names: candidate k of the
+ * exchange's trial is candidate[k - 1]. Where MPI would be wrong, all are asked when that one has
+ * none. False on all ranks when there are none, or one rank could not make its own. Collective over
+ * the private communicator. */
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
+
+/* The way that takes the nonblocking call that the program makes; NULL: none does. Local. */
+const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
+                                      const struct cpl_exchange *x);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
@@ -15,7 +16,8 @@ static bool alike(const struct cpl_record *a, const struct cpl_record *b)
            a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
            a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
-           a->order.in_use == b->order.in_use && a->order.next_kind == b->order.next_kind &&
+           strcmp(a->way, b->way) == 0 && a->order.in_use == b->order.in_use &&
+           a->order.next_kind == b->order.next_kind &&
            a->order.next_pattern == b->order.next_pattern;
 }
 

@@ -49,6 +49,8 @@ struct cpl_record_trials {
     double us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
 };
 
+#define CPL_RECORD_WAY 16
+
 /* One exchange, or several alike of communicators that came and went; plain data. Kept by the first
  * rank of the communicator. */
 struct cpl_record {
@@ -62,8 +64,9 @@ struct cpl_record {
     int64_t forwarded_bytes; /* by all ranks, in all calls */
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
-    int32_t reason;    /* enum cpl_left_alone */
-    int64_t data_most; /* of an allgather: bytes of all ranks in a call, at most; else 0 */
+    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/ways.def); empty: none */
+    int32_t reason;           /* enum cpl_left_alone */
+    int64_t data_most;        /* of an allgather: bytes of all ranks in a call, at most; else 0 */
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;
 };

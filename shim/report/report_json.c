@@ -203,6 +203,8 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
                   s->decided ? s->strategy : "none");
     if (!o)
         return NULL;
+    if (r->way[0])
+        json_object_set_new(o, "way", json_string(r->way));
     if (r->kind == CPL_KIND_PT2PT && s->known) {
         json_object_set_new(o, "tag", json_integer(s->tag));
         json_object_set_new(o, "ordinal", json_integer(s->ordinal));

@@ -45,12 +45,17 @@ result() { # ok | not ok, description
     echo "$1 $n_tests - $2"
 }
 
+flag() { # NAME: what stands behind it in a flag NAME:TEXT
+    echo "$flags" | sed -n "s/\(^\|.* \)$1:\([^ ]*\).*/\2/p"
+}
+
 run() { # name of the output files, preload, settings...; the program is $program $args on $n ranks
     out=$tmp/$1 preload=$2
     shift 2
     rm -f "$tmp/report.json"
-    way=$(echo "$flags" | sed -n 's/.*allgather:\([a-z]*\).*/\1/p')
-    [ -z "$way" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$way"
+    carrier=$(flag way) placed=$(flag allgather)
+    [ -z "$carrier" ] || set -- "$@" -genv CARPOOL_WAY "$carrier"
+    [ -z "$placed" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$placed"
     prefix=$gently
     case $flags in *auto*|*measured*|*slowed*|*tried*|*follows*) prefix= ;; esac # times are compared
     # shellcheck disable=SC2086
@@ -80,6 +85,16 @@ unexpected_stderr() { # strategy; leaves the lines in $tmp/unexpected
 
 was_planned() {
     grep -Eq '"calls_planned"[[:space:]]*:[[:space:]]*[1-9]' "$tmp/report.json" 2>/dev/null
+}
+
+# Calls were carried by a way, and none by another; "way" comes after "calls_planned".
+was_carried_by() { # way
+    awk -F '[:,]' -v expected="$1" '
+        /"calls_planned"/ { n = $2 }
+        /"way"/ { way = $2; gsub(/[" ]/, "", way) }
+        /"way"/ && way == expected && n > 0 { found = 1 }
+        /"way"/ && way != expected { wrong = 1 }
+        END { exit !found || wrong }' "$tmp/report.json" 2>/dev/null
 }
 
 # A report has a pattern of kind "pt2pt" with planned calls; "kind" comes before "calls_planned".
@@ -131,6 +146,10 @@ judge() { # description, strategy, whether calls must have been planned, whether
     if [ "$3" = yes ] && ! was_planned; then
         why="${why:+$why, }no call was planned"
     fi
+    for carrier in $(flag way) $(flag allgather); do
+        [ "$3" = no ] || was_carried_by "$carrier" ||
+            why="${why:+$why, }not carried by the way $carrier alone"
+    done
     if [ "$4" = yes ] && ! was_rerouted; then
         why="${why:+$why, }no point-to-point exchange was rerouted"
     fi
@@ -149,15 +168,15 @@ judge() { # description, strategy, whether calls must have been planned, whether
             [ "$2" = off ] || [ "$2" = auto ] || was_ordered ||
                 why="${why:+$why, }no exchange was ordered by the next one" ;;
     esac
-    times=$(echo "$flags" | sed -n 's/.*times:\([0-9]*\).*/\1/p')
+    times=$(flag times)
     if [ -n "$times" ] && [ "$2" != off ] && ! were_planned "$times"; then
         why="${why:+$why, }an exchange was not planned that often: $times"
     fi
-    for counted in $(echo "$flags" | sed -n 's/.*calls:\([^ ]*\).*/\1/p' | tr , ' '); do
+    for counted in $(flag calls | tr , ' '); do
         [ "$2" = off ] || were_called "$counted" ||
             why="${why:+$why, }not the number of calls that were made: $counted"
     done
-    reason=$(echo "$flags" | sed -n 's/.*left:\([^ ]*\).*/\1/p' | tr _ ' ')
+    reason=$(flag left | tr _ ' ')
     if [ -n "$reason" ] && [ "$2" != off ] && ! was_left "$reason"; then
         why="${why:+$why, }the report does not say that messages were left alone: $reason"
     fi

@@ -3,6 +3,7 @@
  * bytes until the exchange is carried. To the others it makes no difference: both calls are the
  * same loop of sends and receives in MPICH. */
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/state/context.h"
 
 #include <stdlib.h>
 
@@ -72,6 +73,14 @@ static int begin(struct cpl_neighbor_op *op)
     return result;
 }
 
+/* Local: the other ranks make MPI's own call, which it fits. */
+static bool takes(const struct cpl_comm_state *state, const struct cpl_exchange *x)
+{
+    return x->kind == CPL_NEIGHBOR_ALLTOALLW && !x->nonblocking.served && state->has_adjacency &&
+           x->adjacency->in.n != x->adjacency->out.n &&
+           cpl_context.settings.mode != CPL_MODE_PROFILE;
+}
+
 static bool progress(struct cpl_carrying *c)
 {
     struct packed *p = c->made;
@@ -85,4 +94,5 @@ static bool progress(struct cpl_carrying *c)
     return true;
 }
 
-const struct cpl_way cpl_way_packed = {.name = "packed", .begin = begin, .progress = progress};
+const struct cpl_way cpl_way_packed = {
+    .name = "packed", .takes = takes, .begin = begin, .progress = progress};

@@ -1,0 +1,167 @@
+/* The way by a plan: between the program's buffers and the executor. Messages that are too large to
+ * share go straight. */
+#include "shim/exchange/carrying.h"
+
+#include "shim/state/context.h"
+
+#include <string.h>
+
+static int64_t payload_size(void *context, int32_t k)
+{
+    const struct cpl_carrying *c = context;
+    return c->data->out_bytes[c->x->ends.payload[k]];
+}
+
+static int pack_payload(void *context, int32_t k, unsigned char *to)
+{
+    const struct cpl_carrying *c = context;
+    const struct cpl_neighbors *out = &c->x->adjacency->out;
+    const struct cpl_span *spans = c->data->out_span;
+    int m = c->x->ends.payload[k], first = out->first_part[m], end = out->first_part[m + 1];
+    if (c->data->same_payload || end - first == 1)
+        return cpl_span_pack(&spans[out->part[first]], to);
+    unsigned char *data = to + (size_t)(end - first) * sizeof(uint32_t);
+    int result = MPI_SUCCESS;
+    for (int p = first; p < end && result == MPI_SUCCESS; p++) {
+        uint32_t bytes = (uint32_t)cpl_span_bytes(&spans[out->part[p]]);
+        memcpy(to + (size_t)(p - first) * sizeof bytes, &bytes, sizeof bytes);
+        result = cpl_span_pack(&spans[out->part[p]], data);
+        data += bytes;
+    }
+    return result;
+}
+
+/* The in-message from a rank: bisection in the ascending list of ranks. */
+static int find_message(const struct cpl_neighbors *in, int rank)
+{
+    int low = 0, high = in->n_messages - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (in->rank[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A payload with the lengths of its parts in front. */
+static int unpack_parts(const struct cpl_carrying *c, int first, int n_parts,
+                        const unsigned char *data, int64_t bytes)
+{
+    int64_t at = n_parts * (int64_t)sizeof(uint32_t);
+    int result = MPI_SUCCESS;
+    for (int p = 0; p < n_parts; p++) {
+        uint32_t length;
+        if (at > bytes)
+            return MPI_ERR_INTERN;
+        memcpy(&length, data + (size_t)p * sizeof length, sizeof length);
+        if (length > bytes - at)
+            return MPI_ERR_INTERN;
+        int code =
+            cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[first + p]], data + at, length);
+        result = result == MPI_SUCCESS ? code : result;
+        at += length;
+    }
+    return result;
+}
+
+static int deliver_payload(void *context, int32_t owner, const unsigned char *data, int64_t bytes)
+{
+    struct cpl_carrying *c = context;
+    const struct cpl_neighbors *in = &c->x->adjacency->in;
+    int m = find_message(in, owner);
+    int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
+    if (bytes == CPL_STRAIGHT) {
+        cpl_carrying_receive(c, m);
+        return MPI_SUCCESS;
+    }
+    if (!c->data->same_payload && n_parts > 1)
+        return unpack_parts(c, first, n_parts, data, bytes);
+    int result = MPI_SUCCESS;
+    for (int p = first; p < first + n_parts; p++) {
+        int code = cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[p]], data, bytes);
+        result = result == MPI_SUCCESS ? code : result;
+    }
+    return result;
+}
+
+/* Posts the receives of messages that never ride, sizes every out-message and sends those that do
+ * not ride this time. */
+static void start_straight(struct cpl_carrying *c)
+{
+    const struct cpl_adjacency *a = c->x->adjacency;
+    const struct cpl_exchange_ends *ends = &c->x->ends;
+    cpl_carrying_open(c);
+    for (int m = 0; m < a->in.n_messages; m++)
+        if (ends->in_straight[m])
+            cpl_carrying_receive(c, m);
+    cpl_carrying_extras(c);
+    for (int m = 0; m < a->out.n_messages; m++) {
+        int64_t bytes = cpl_neighbor_payload_bytes(c->data, a, m);
+        bool rides = !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
+        c->data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
+        if (!rides)
+            cpl_carrying_send(c, m);
+    }
+    cpl_carrying_selves(c);
+}
+
+static void start(struct cpl_carrying *c)
+{
+    const struct cpl_payloads payloads = {c, payload_size, pack_payload, deliver_payload};
+    c->carried = false;
+    start_straight(c);
+    cpl_executor_start(c->made, &payloads);
+}
+
+static bool progress(struct cpl_carrying *c)
+{
+    int result = MPI_SUCCESS;
+    if (!c->carried && !cpl_executor_progress(c->made, &result))
+        return false;
+    c->carried = true;
+    cpl_carrying_note(c, result);
+    return cpl_carrying_progress(c);
+}
+
+static void wait(struct cpl_carrying *c)
+{
+    cpl_carrying_note(c, cpl_executor_wait(c->made));
+    cpl_carrying_wait(c);
+}
+
+/* The executors of the plans that were decided on. */
+static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                 struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
+                 bool *made)
+{
+    int n = 0;
+    for (int k = 0; k < agreed->n && n < most; k++) {
+        if (!agreed->summary[k].decided)
+            continue;
+        candidate[n] =
+            (struct cpl_candidate){&cpl_way_plan,
+                                   cpl_executor_create(agreed->words[k], agreed->n_words[k],
+                                                       state->private_comm, x->first_tag),
+                                   x->plans.summary[k].strategy,
+                                   x->plans.summary[k].planned.modelled_us, &x->plans.summary[k]};
+        agreed->words[k] = NULL;
+        *made = *made && candidate[n++].made;
+    }
+    return n;
+}
+
+static void end(struct cpl_candidate *candidate)
+{
+    cpl_executor_destroy(candidate->made);
+}
+
+const struct cpl_way cpl_way_plan = {
+    .name = "plan", .offer = offer, .end = end, .start = start, .progress = progress, .wait = wait};
+
+struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *x, int32_t candidate)
+{
+    const struct cpl_candidate *c = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
+    return c && c->way == &cpl_way_plan ? c->made : NULL;
+}
