@@ -14,10 +14,14 @@ settings=$top/shim/base/settings.def
 strategies=$(sed -n "s#^[A-Z]*(\([a-z0-9_]*\))\$#$top/planner/strategies/strategy_\1.c#p" \
     "$top/planner/strategies/strategies.def")
 
+# The words that settings.def takes from a table: "ring", "doubling"
+allgather_words=$(sed -n 's/^ *WAY([A-Z_]*, \([a-z_]*\)).*/, "\1"/p' "$top/planner/place/allgather.h" |
+    tr -d '\n' | sed 's/^, //')
+
 # The document with the rows as they are in the tables.
 with_rows() { # markdown|man, document
     # shellcheck disable=SC2086
-    awk -v format="$1" '
+    awk -v format="$1" -v allgather_words="$allgather_words" '
         function roff(text) {
             gsub(/-/, "\\-", text)
             gsub(/\047/, "\\(aq", text)
@@ -39,6 +43,7 @@ with_rows() { # markdown|man, document
 
         # "SETTING(field, NAME, FOR, TYPE(VALUES), "DEFAULT", "DOC")": all in one line.
         function add_setting(row,    n, column, string, values, group) {
+            sub(/CPL_ALLGATHER_WORDS/, allgather_words, row)
             split(row, column, ", ")
             group = "settings for " tolower(column[3])
             if (match(row, /\([^()]*\), "/))

@@ -30,12 +30,6 @@ struct steps {
     double us; /* of the steps that are finished */
 };
 
-const char *cpl_allgather_name(enum cpl_allgather_way way)
-{
-    static const char *const names[] = {"ring", "doubling", "bruck"};
-    return names[way];
-}
-
 int32_t cpl_allgather_class_of(int64_t bytes)
 {
     int32_t class_ = 0;
@@ -59,30 +53,14 @@ enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes)
     return bytes < MPI_SHORT ? CPL_ALLGATHER_BRUCK : CPL_ALLGATHER_RING;
 }
 
-int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks)
-{
-    struct cpl_hypercube cube = cpl_hypercube_of(n_ranks);
-    if (way == CPL_ALLGATHER_RING)
-        return n_ranks - 1;
-    return cube.n_steps + (cube.n_folded > 0);
-}
-
-enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
-                                    int32_t *rank_at, struct cpl_error *error)
-{
-    if (way >= CPL_N_ALLGATHER_WAYS)
-        return cpl_fail(error, CPL_ERR_ARG, "ranks are not placed for %s", cpl_allgather_name(way));
-    struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    int32_t *position = CPL_ARENA_ARRAY(&scratch, int32_t, machine->n_ranks);
-    enum cpl_status status = CPL_ERR_NOMEM;
-    if (position)
-        status = way == CPL_ALLGATHER_RING ? cpl_map_near(machine, position)
-                                           : cpl_map_hypercube(machine, position);
-    for (int32_t i = 0; i < machine->n_ranks && !status; i++)
-        rank_at[position[i]] = i;
-    cpl_arena_free(&scratch);
-    return status ? cpl_fail_memory(error, "placing the ranks") : CPL_OK;
-}
+/* What is to be known of a way. */
+struct rule {
+    int32_t (*steps)(int32_t n_ranks);                /* messages of a rank */
+    void (*model)(struct steps *steps, double bytes); /* adds and finishes all steps */
+    enum cpl_status (*map)(const struct cpl_machine *machine,
+                           int32_t *position); /* places ranks; NULL: it is MPI's only */
+    bool in_place;                             /* cpl_allgather_is_in_place */
+};
 
 /* ---- the model ---- */
 
@@ -136,7 +114,12 @@ static void finish(struct steps *steps, double times)
     memset(steps->node, 0, (size_t)machine->n_nodes * sizeof *steps->node);
 }
 
-static void ring(struct steps *steps, double bytes)
+static int32_t steps_of_ring(int32_t n_ranks)
+{
+    return n_ranks - 1;
+}
+
+static void model_ring(struct steps *steps, double bytes)
 {
     int32_t n = steps->machine->n_ranks;
     for (int32_t point = 0; point < n; point++)
@@ -144,7 +127,15 @@ static void ring(struct steps *steps, double bytes)
     finish(steps, n - 1); /* all steps are alike */
 }
 
-static void doubling(struct steps *steps, double bytes)
+static const struct rule ring = {steps_of_ring, model_ring, cpl_map_near, true};
+
+static int32_t steps_of_cube(int32_t n_ranks)
+{
+    struct cpl_hypercube cube = cpl_hypercube_of(n_ranks);
+    return cube.n_steps + (cube.n_folded > 0);
+}
+
+static void model_doubling(struct steps *steps, double bytes)
 {
     int32_t n = steps->machine->n_ranks;
     struct cpl_hypercube cube = cpl_hypercube_of(n);
@@ -168,7 +159,9 @@ static void doubling(struct steps *steps, double bytes)
         finish(steps, 1);
 }
 
-static void bruck(struct steps *steps, double bytes)
+static const struct rule doubling = {steps_of_cube, model_doubling, cpl_map_hypercube, false};
+
+static void model_bruck(struct steps *steps, double bytes)
 {
     int32_t n = steps->machine->n_ranks;
     for (int64_t distance = 1; distance < n; distance *= 2) {
@@ -179,11 +172,53 @@ static void bruck(struct steps *steps, double bytes)
     }
 }
 
+static const struct rule bruck = {steps_of_cube, model_bruck, NULL, false};
+
+/* ---- the table ---- */
+
+struct row {
+    const char *name;
+    const struct rule *rule;
+};
+
+#define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = {#name, &name},
+static const struct row rows[] = {CPL_ALLGATHER_WAYS(WAY) WAY(BRUCK, bruck)};
+#undef WAY
+
+const char *cpl_allgather_name(enum cpl_allgather_way way)
+{
+    return rows[way].name;
+}
+
+bool cpl_allgather_is_in_place(enum cpl_allgather_way way)
+{
+    return rows[way].rule->in_place;
+}
+
+int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks)
+{
+    return rows[way].rule->steps(n_ranks);
+}
+
+enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
+                                    int32_t *rank_at, struct cpl_error *error)
+{
+    const struct rule *rule = rows[way].rule;
+    if (!rule->map)
+        return cpl_fail(error, CPL_ERR_ARG, "ranks are not placed for %s", cpl_allgather_name(way));
+    struct cpl_arena scratch = CPL_ARENA_EMPTY;
+    int32_t *position = CPL_ARENA_ARRAY(&scratch, int32_t, machine->n_ranks);
+    enum cpl_status status = position ? rule->map(machine, position) : CPL_ERR_NOMEM;
+    for (int32_t i = 0; i < machine->n_ranks && !status; i++)
+        rank_at[position[i]] = i;
+    cpl_arena_free(&scratch);
+    return status ? cpl_fail_memory(error, "placing the ranks") : CPL_OK;
+}
+
 enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
                                    const int32_t *rank_at, double bytes, bool in_order,
                                    double *microseconds, struct cpl_error *error)
 {
-    static void (*const models[])(struct steps *, double) = {ring, doubling, bruck};
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     struct steps steps = {.machine = machine,
                           .rank_at = rank_at,
@@ -193,7 +228,7 @@ enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_
         cpl_arena_free(&scratch);
         return cpl_fail_memory(error, "the cost model");
     }
-    models[way](&steps, bytes);
+    rows[way].rule->model(&steps, bytes);
     if (!in_order)
         steps.us +=
             machine->n_ranks *
@@ -219,7 +254,7 @@ static enum cpl_status weigh(const struct cpl_machine *machine, enum cpl_allgath
     double plain_us = 0, placed_us = 0;
     enum cpl_status status = cpl_allgather_cost(way, machine, NULL, bytes, true, &plain_us, error);
     if (!status)
-        status = cpl_allgather_cost(way, machine, rank_at, bytes, way == CPL_ALLGATHER_RING,
+        status = cpl_allgather_cost(way, machine, rank_at, bytes, cpl_allgather_is_in_place(way),
                                     &placed_us, error);
     class_->placed[way] = placed_us < plain_us;
     class_->us[way] = class_->placed[way] ? placed_us : plain_us;

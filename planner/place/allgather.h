@@ -22,10 +22,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The ways, WAY(NAME, name): from these rows come the enum, the names, the words of
+ * CARPOOL_ALLGATHER, the model's rules (`name` in allgather.c) and what carries a call (`name` in
+ * shim/exchange/allgather_run.c). */
+#define CPL_ALLGATHER_WAYS(WAY)                                                                    \
+    WAY(RING, ring)                                                                                \
+    WAY(DOUBLING, doubling)
+
 enum cpl_allgather_way {
-    CPL_ALLGATHER_RING,
-    CPL_ALLGATHER_DOUBLING,
-    CPL_N_ALLGATHER_WAYS,
+#define WAY(NAME, name) CPL_ALLGATHER_##NAME,
+    CPL_ALLGATHER_WAYS(WAY)
+#undef WAY
+        CPL_N_ALLGATHER_WAYS,
     CPL_ALLGATHER_BRUCK = CPL_N_ALLGATHER_WAYS /* MPI's only */
 };
 
@@ -53,6 +61,10 @@ int64_t cpl_allgather_class_most(int32_t class_);
 /* What MPICH does with so many bytes in all. */
 enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes);
 
+/* Whether each message is received where the program wants it: else a call by placed ranks gathers
+ * in a buffer of its own and copies at the end. */
+bool cpl_allgather_is_in_place(enum cpl_allgather_way way);
+
 /* Messages that a rank sends one after the other. */
 int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks);
 
@@ -68,11 +80,11 @@ enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_
                                    const int32_t *rank_at, double bytes, bool in_order,
                                    double *microseconds, struct cpl_error *error);
 
-/* Places the ranks for both ways and fills the table of classes (CPL_ALLGATHER_CLASSES entries): in
+/* Places the ranks for all ways and fills the table of classes (CPL_ALLGATHER_CLASSES entries): in
  * each a way goes by the placed ranks only where that is modelled faster. The data of all ranks is
- * taken to be received one after the other: then doubling by placed ranks alone copies. rank_at has
- * n_ranks entries for each way. O(classes x ranks x log ranks), with measured distances O(ranks^2).
- * Returns what the others return. */
+ * taken to lie one after the other: then only what is not in place copies, by placed ranks. rank_at
+ * has n_ranks entries for each way. O(classes x ranks x log ranks), with measured distances
+ * O(ranks^2). Returns what the others return. */
 enum cpl_status cpl_allgather_plan(const struct cpl_machine *machine, int32_t *rank_at,
                                    struct cpl_allgather_class *classes, struct cpl_error *error);
 

@@ -2,6 +2,7 @@
 #include "shim/base/settings.h"
 
 #include "planner/base/text_distance.h"
+#include "planner/place/allgather.h"
 #include "planner/strategy.h"
 
 #include <errno.h>
@@ -42,6 +43,10 @@ struct row {
 #define TYPED_TEXT            .type = TYPE_TEXT
 #define TYPED_COUNT(from, to) .type = TYPE_COUNT, .low = from, .high = to
 #define TYPED_BYTES(from, to) .type = TYPE_BYTES, .low = from, .high = to
+
+/* Words of a choice, with a NULL behind them. */
+#define WORD(NAME, name)    #name,
+#define CPL_ALLGATHER_WORDS CPL_ALLGATHER_WAYS(WORD) NULL
 
 static const struct row rows[] = {
 #define SETTING(field, name, group, type, preset, doc)                                             \

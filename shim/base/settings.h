@@ -16,11 +16,11 @@ enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
 enum cpl_order_choice { CPL_ORDER_OFF, CPL_ORDER_AUTO };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
+/* Behind these the ways, in the order of enum cpl_allgather_way. */
 enum cpl_allgather_choice {
     CPL_ALLGATHER_CHOICE_OFF,
     CPL_ALLGATHER_CHOICE_AUTO,
-    CPL_ALLGATHER_CHOICE_RING,
-    CPL_ALLGATHER_CHOICE_DOUBLING
+    CPL_ALLGATHER_CHOICE_WAYS
 };
 
 enum cpl_reorder { CPL_REORDER_OFF, CPL_REORDER_AUTO };

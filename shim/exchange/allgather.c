@@ -23,7 +23,7 @@
 #define BYTE_US   1e-4 /* and a byte */
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
 
-/* What doubling gathers in, at most: its data is copied once more than the ring's. */
+/* What a way that is not in place gathers in, at most: its data is copied once more. */
 #define MOST_ROOM (INT64_C(64) << 20)
 
 static bool begin(struct cpl_comm_state *state)
@@ -111,8 +111,7 @@ static bool allows(enum cpl_allgather_way way)
 {
     int32_t choice = cpl_context.settings.allgather;
     return choice == CPL_ALLGATHER_CHOICE_AUTO ||
-           choice == (way == CPL_ALLGATHER_RING ? CPL_ALLGATHER_CHOICE_RING
-                                                : CPL_ALLGATHER_CHOICE_DOUBLING);
+           choice == CPL_ALLGATHER_CHOICE_WAYS + (int32_t)way;
 }
 
 /* The ways that may carry calls of a class, best first. Returns how many. */
@@ -125,13 +124,12 @@ static int32_t list_ways(const struct cpl_allgather *a, int32_t class_,
     for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
         bool promises =
             a->plan.outcome == CPL_ALLGATHER_PLACED && model->us[w] < PROMISING * model->mpi_us;
-        if (allows((enum cpl_allgather_way)w) && (forced || promises))
-            way[n++] = (enum cpl_allgather_way)w;
-    }
-    if (n == 2 && model->us[way[1]] < model->us[way[0]]) {
-        enum cpl_allgather_way best = way[1];
-        way[1] = way[0];
-        way[0] = best;
+        if (!allows((enum cpl_allgather_way)w) || !(forced || promises))
+            continue;
+        int32_t k = n++;
+        for (; k > 0 && model->us[w] < model->us[way[k - 1]]; k--)
+            way[k] = way[k - 1];
+        way[k] = (enum cpl_allgather_way)w;
     }
     return n;
 }
@@ -260,7 +258,7 @@ static enum cpl_allgather_way take_turn(struct cpl_comm_state *state,
     if (candidate == 0)
         return CPL_N_ALLGATHER_WAYS;
     enum cpl_allgather_way way = size->way[candidate - 1];
-    if (way == CPL_ALLGATHER_DOUBLING && !make_room(state, bytes))
+    if (!cpl_allgather_is_in_place(way) && !make_room(state, bytes))
         return CPL_N_ALLGATHER_WAYS;
     return way;
 }
@@ -387,6 +385,15 @@ static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks
                                 .modelled_us = us};
 }
 
+/* The way that is modelled fastest. */
+static enum cpl_allgather_way fastest(const struct cpl_allgather_class *model)
+{
+    int best = 0;
+    for (int w = 1; w < CPL_N_ALLGATHER_WAYS; w++)
+        best = model->us[w] <= model->us[best] ? w : best;
+    return (enum cpl_allgather_way)best;
+}
+
 static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgather_size *size,
                         int32_t n_ranks, int32_t class_, struct cpl_record *r)
 {
@@ -397,10 +404,7 @@ static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgathe
     if (!a->agreed || a->plan.outcome == CPL_ALLGATHER_FAILED)
         return;
     int32_t chosen = trial->chosen > 0 ? trial->chosen - 1 : 0;
-    enum cpl_allgather_way way = size->n_ways > 0 ? size->way[chosen]
-                                 : model->us[CPL_ALLGATHER_RING] < model->us[CPL_ALLGATHER_DOUBLING]
-                                     ? CPL_ALLGATHER_RING
-                                     : CPL_ALLGATHER_DOUBLING;
+    enum cpl_allgather_way way = size->n_ways > 0 ? size->way[chosen] : fastest(model);
     s->known = 1;
     s->decided = r->reason == CPL_LEFT_NOT && trial->chosen > 0;
     snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));

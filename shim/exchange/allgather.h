@@ -36,10 +36,10 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
 /* After PMPI made a call that was not carried. */
 void cpl_allgather_passed(struct cpl_allgather_call *call);
 
-/* For allgather.c: carries a call whose spans are resolved, in doubling with room for all data.
- * own: what this rank sends, NULL: it is in its place already. rank_at: the rank of each point,
- * this one at `point`; NULL: rank i plays point i. Returns MPI's result, of the first error.
- * Collective.
+/* For allgather.c: carries a call whose spans are resolved, with room for all data unless the way
+ * is in place. own: what this rank sends, NULL: it is in its place already. rank_at: the rank of
+ * each point, this one at `point`; NULL: rank i plays point i. Returns MPI's result, of the first
+ * error. Collective.
  */
 int cpl_allgather_run(struct cpl_comm_state *state, const struct cpl_span *own,
                       enum cpl_allgather_way way, const int32_t *rank_at, int32_t point);

@@ -182,6 +182,12 @@ static void doubling(struct gathering *g)
     unpack(g);
 }
 
+/* ---- the table ---- */
+
+#define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = name,
+static void (*const carry[])(struct gathering *) = {CPL_ALLGATHER_WAYS(WAY)};
+#undef WAY
+
 int cpl_allgather_run(struct cpl_comm_state *state, const struct cpl_span *own,
                       enum cpl_allgather_way way, const int32_t *rank_at, int32_t point)
 {
@@ -192,9 +198,6 @@ int cpl_allgather_run(struct cpl_comm_state *state, const struct cpl_span *own,
                           .result = MPI_SUCCESS};
     if (own)
         note(&g, cpl_span_copy(own, span_of(&g, point)));
-    if (way == CPL_ALLGATHER_RING)
-        ring(&g);
-    else
-        doubling(&g);
+    carry[way](&g);
     return g.result;
 }

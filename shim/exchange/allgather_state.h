@@ -23,6 +23,8 @@ struct cpl_allgather_size {
     struct cpl_trial trial; /* of MPI and these */
 };
 
+_Static_assert(CPL_N_ALLGATHER_WAYS < CPL_MAX_TRIED, "a trial has room for MPI and all ways");
+
 #define CPL_ALLGATHER_NONE INT64_MAX /* as `least`: all calls are MPI's */
 
 enum cpl_allgather_outcome {

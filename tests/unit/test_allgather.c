@@ -164,7 +164,7 @@ static void assert_permutation(const int32_t *rank_at, int32_t n_ranks)
  * with the ranks as they are. Returns how often ranks are placed. */
 static int check_plan(const struct cpl_machine *machine)
 {
-    int32_t n = machine->n_ranks, n_placed = 0, rank_at[2 * MOST_RANKS];
+    int32_t n = machine->n_ranks, n_placed = 0, rank_at[CPL_N_ALLGATHER_WAYS * MOST_RANKS];
     struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
     assert_int_equal(cpl_allgather_plan(machine, rank_at, classes, NULL), CPL_OK);
     for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
@@ -172,7 +172,7 @@ static int check_plan(const struct cpl_machine *machine)
         for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
             double all = (k > 0 ? 1.5 : 1) * (double)(INT64_C(512) << k), plain, placed;
             enum cpl_allgather_way way = (enum cpl_allgather_way)w;
-            bool in_order = way == CPL_ALLGATHER_RING;
+            bool in_order = cpl_allgather_is_in_place(way);
             cpl_allgather_cost(way, machine, NULL, all / n, true, &plain, NULL);
             cpl_allgather_cost(way, machine, rank_at + w * n, all / n, in_order, &placed, NULL);
             assert_true(classes[k].us[w] <= plain);
@@ -210,7 +210,7 @@ static void test_gain(void **state)
 {
     (void)state;
     int64_t cyclic[128], block[128];
-    int32_t rank_at[2 * 128], large = cpl_allgather_class_of(4 << 20);
+    int32_t rank_at[CPL_N_ALLGATHER_WAYS * 128], large = cpl_allgather_class_of(4 << 20);
     int32_t small = cpl_allgather_class_of(300000);
     struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
     struct cpl_machine machine;
