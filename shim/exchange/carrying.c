@@ -63,10 +63,10 @@ void cpl_carrying_selves(struct cpl_carrying *c)
                                            &c->data->in_span[a->in.self[k]]));
 }
 
-bool cpl_carrying_progress(struct cpl_carrying *c)
+bool cpl_carrying_progress_to(struct cpl_carrying *c, int n)
 {
     struct cpl_neighbor_data *data = c->data;
-    while (data->n_requests > 0) {
+    while (data->n_requests > n) {
         int done = 1;
         int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
@@ -75,6 +75,11 @@ bool cpl_carrying_progress(struct cpl_carrying *c)
         data->n_requests--;
     }
     return true;
+}
+
+bool cpl_carrying_progress(struct cpl_carrying *c)
+{
+    return cpl_carrying_progress_to(c, 0);
 }
 
 /* The first error of requests that were waited for together. */

@@ -38,8 +38,9 @@ void cpl_carrying_extras(struct cpl_carrying *c);
 /* Copies the messages of the rank to itself. Local. */
 void cpl_carrying_selves(struct cpl_carrying *c);
 
-/* Whether all requests are complete; never waits. Local. */
+/* Whether all requests are complete, or all but the first n; never waits. Local. */
 bool cpl_carrying_progress(struct cpl_carrying *c);
+bool cpl_carrying_progress_to(struct cpl_carrying *c, int n);
 
 /* Waits for all requests; with collectives that poll, it does, too (wait/collective.h). */
 void cpl_carrying_wait(struct cpl_carrying *c);
