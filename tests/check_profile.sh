@@ -134,6 +134,8 @@ wrong "mistyped variable" "CARPOOL_MDOE is no setting and has no effect; did you
     -n 2 -genv CARPOOL_MDOE off "$carpool" run
 wrong "mistyped prefix" "CARPOL_MODE has no effect; did you mean CARPOOL_MODE?" \
     -n 2 -genv CARPOL_MODE off "$carpool" run
+wrong "way that there is not" "cannot be used: it takes auto|plan|straight; the default" \
+    -n 2 -genv CARPOOL_WAY straigth "$carpool" run
 wrong "machine that is not there" "CARPOOL_MACHINE: none.txt: no such file, and no such machine" \
     -n 4 "$carpool" run --mode=force --machine=none.txt
 echo 'distances none.bin' >far.txt
