@@ -43,7 +43,8 @@ struct cpl_candidate {
 #define CPL_MOST_CANDIDATES 3 /* two of them may be plans */
 
 /* What a carrying delivers, on state->private_comm with cpl_neighbor_straight_tag or by the way's
- * own means (struct cpl_exchange has the rest; `in` and `out` are those of x->adjacency):
+ * own means (exchange.h has the structs; `in` and `out` are those of x->adjacency,
+ * state/adjacency.h):
  *
  *   messages     to and from neighbours: m from 0 to out.n_messages - 1 goes to out.rank[m], m from
  * 0 to in.n_messages - 1 comes from in.rank[m] their parts  a message has several where edges are
