@@ -13,8 +13,7 @@
  * makes it, starts when those before it are complete, and progresses while this rank polls. An
  * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
  * is under way. carrying.h has the pieces that ways are made of, way_straight.c is the simplest
- * way.
- */
+ * way. */
 #ifndef CARPOOL_WAY_H
 #define CARPOOL_WAY_H
 
@@ -46,12 +45,13 @@ struct cpl_candidate {
  * own means (exchange.h has the structs; `in` and `out` are those of x->adjacency,
  * state/adjacency.h):
  *
- *   messages     to and from neighbours: m from 0 to out.n_messages - 1 goes to out.rank[m], m from
- * 0 to in.n_messages - 1 comes from in.rank[m] their parts  a message has several where edges are
- * parallel: the spans data->out_span[out.part[p]] and data->in_span[ends.in_part[p]], first_part[m]
- * <= p < first_part[m + 1], which is the sender's order at both ends extras       data->extra:
- * messages of an MPI_Alltoallv outside the plan, known at both ends selves       messages of the
- * rank to itself: ends.self_from
+ *   - the messages: m < out.n_messages goes to out.rank[m], m < in.n_messages comes from
+ *     in.rank[m];
+ *   - their parts, several where edges are parallel, in the sender's order: the spans
+ *     data->out_span[out.part[p]] and data->in_span[ends.in_part[p]], where
+ *     first_part[m] <= p < first_part[m + 1];
+ *   - extras, data->extra: messages of an MPI_Alltoallv outside the plan that both ends know of;
+ *   - messages of the rank to itself: ends.self_from.
  *
  * data->requests has room for a request for each of them. Start and progress go on after an error,
  * which is kept in `result`: others wait for what they are owed. */
