@@ -1,17 +1,18 @@
 /* The order in which a neighborhood exchange's messages leave when another exchange always follows
- * it (planner/order.h): first those to ranks that send most in the following one.
+ * it (planner/order.h): messages to the ranks that send most in the following exchange go first.
  *
- * Each rank notes what follows what. At the 4th, 8th, 16th ... blocking call of an exchange, and
- * at the meetings of nonblocking ones (neighbor_serve.c), the ranks tell each other how many
- * messages they send next, and compare, in units of time, the order of the program (or of the plan)
- * with the one by these numbers. A better one is used: of what leaves at once of a plan; where MPI
- * carries the exchange, by sending the program's messages from its buffers as MPI does, in that
- * order. In auto mode blocking exchanges are measured with and without, from the start of the first
- * one to the end of the second, as plans are (trial.h).
+ * Each rank notes which exchange follows which. At the 4th, 8th, 16th ... blocking call of an
+ * exchange, and at the meetings about nonblocking ones (neighbor_serve.c), the ranks tell each
+ * other how many messages they send next. They compare, in units of time, the present order (the
+ * program's or the plan's) with the order by these numbers, and use the better one. In a plan it
+ * holds for the messages that leave at once. Where MPI carries the exchange, the library sends the
+ * program's messages itself, from the program's buffers, in that order. In auto mode the ranks
+ * measure blocking exchanges with and without it (trial.h), from the start of the first exchange to
+ * the end of the following one.
  *
- * Exchanges of all communicators are looked at. Left out is an exchange that follows itself; one
- * with another blocking collective between the two, in which all ranks wait for the last one
- * anyway; and one whose follower has changed more than CPL_VARIED times.
+ * Exchanges of all communicators count. Not ordered are: an exchange that follows itself; one that
+ * another blocking collective separates from its follower, since all ranks wait there anyway; and
+ * one whose follower has changed more than CPL_VARIED times.
  * Thread rule: one thread. */
 #ifndef CARPOOL_NEIGHBOR_ORDER_H
 #define CARPOOL_NEIGHBOR_ORDER_H

@@ -1,5 +1,5 @@
 /* What all ranks of a communicator settle together: whether all say yes, times to decide by, new
- * communicators, who shares a node, who plans. Everything here is collective. */
+ * communicators, who shares a node, who plans. All functions but cpl_agree_ns are collective. */
 #ifndef CARPOOL_AGREE_H
 #define CARPOOL_AGREE_H
 
@@ -36,24 +36,25 @@ struct cpl_seat cpl_agree_seat(MPI_Comm comm);
  * comm. Collective. */
 int cpl_agree_root(MPI_Comm comm, int rank);
 
-/* Times that ranks decide by, put together as whole nanoseconds: sums and maxima of these are the
- * same on all ranks whatever MPI's order of reducing, those of floating-point numbers need not be.
- * n (at most CPL_MAX_TIMES) of this rank's times become those of all, by MPI_SUM or MPI_MAX.
- * Returns false, with the times as they were, when MPI fails. Collective. */
-#define CPL_MAX_TIMES 16
+/* A time as ranks decide by it: whole nanoseconds, whose sums are the same on all ranks in whatever
+ * order MPI adds them up. Sums of floating-point numbers need not be. Local. */
 int64_t cpl_agree_ns(double seconds);
+
+/* Puts n (at most CPL_MAX_TIMES) times of each rank together by MPI_SUM or MPI_MAX, as whole
+ * nanoseconds. Returns false, with the times unchanged, when MPI fails. Collective. */
+#define CPL_MAX_TIMES 16
 bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op);
 
-/* Notes what a call took on this rank (trial.h); at the end of a round the ranks put their times
- * together. Returns whether a trial has ended. Collective then, over a private communicator. */
+/* Notes what a call took on this rank (trial.h). At the end of a round the ranks put their times
+ * together over the private communicator. Returns whether a trial has ended. Collective. */
 bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);
 
-/* What has to be there before anything is managed or served: the helper thread (service.h), and the
- * communicator that the barriers of away.h go by, with all ranks in the order of MPI_COMM_WORLD.
- * Collective over `over`, whose ranks are those of MPI_COMM_WORLD; the same answer on all ranks. */
+/* Prepares this process for managing or serving: the helper thread (service.h), and the
+ * communicator for the barriers of away.h, with all ranks in the order of MPI_COMM_WORLD. Returns
+ * the same on all ranks. Collective over `over`, which has the ranks of MPI_COMM_WORLD. */
 bool cpl_agree_service(MPI_Comm over);
 
 #endif

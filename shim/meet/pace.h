@@ -1,5 +1,5 @@
-/* The pace of a program: how long it takes from one blocking collective to the next when there are
- * exchanges between the two; before any of them was rerouted, and since. It tells what measuring
+/* The pace of a program: how long it takes from one blocking collective to the next when it makes
+ * exchanges in between. Times without rerouting are kept apart from times with it. They tell what
  * single messages cannot: whether the program as a whole has become slower. Leaf module. */
 #ifndef CARPOOL_PACE_H
 #define CARPOOL_PACE_H
@@ -10,18 +10,19 @@
 #include <stdint.h>
 
 struct cpl_pace {
-    double at; /* when the last collective was left to the program; seconds; 0: none yet */
-    int64_t n; /* exchanges until then */
+    double at;                 /* end of the last collective, in seconds; 0: there has been none */
+    int64_t n;                 /* exchanges until then */
     struct cpl_samples before; /* this rank's times without rerouting */
-    struct cpl_samples since;  /* and with it */
+    struct cpl_samples since;  /* this rank's times with rerouting */
 };
 
-/* A blocking collective is entered at `now`, after n exchanges in all, the latest of them rerouted
- * or not; and left to the program at once, unless `at` is set later. */
+/* A blocking collective is entered at `now`, after n exchanges in all; `rerouted` says how the
+ * latest of them went. The collective counts as ended at `now`, too, unless the caller sets `at`
+ * later. */
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted, double now);
 
-/* Whether the sums over all ranks of the medians of `since` and `before` are of a program that has
- * become slower. */
+/* Whether a program has become slower, by the medians of `since` and `before`, each summed up over
+ * all ranks. */
 bool cpl_pace_is_slower(double since, double before);
 
 #endif

@@ -1,12 +1,12 @@
-/* Calls that pass without a look. Where MPI carries an exchange for now, nothing is to be decided,
- * measured or noted at most of its calls; they are granted, and a granted call only counts down:
- * so do the collectives of a communicator on which the ranks do not meet for a while. Where many
- * ranks share a core each one finds its memory outside of the caches, and what a call looks at is
- * what it costs: two cache lines of the communicator's state and one of cpl_context.
+/* Calls that pass without a look. While MPI carries an exchange, most of its calls need no
+ * decision, no measurement and no note. Such calls are granted in advance, and a granted call only
+ * counts down. Collectives of a communicator are granted in the same way until the next meeting
+ * (meeting.h). Where many ranks share a core, the cost of a call is the memory that it looks at: a
+ * granted one looks at two cache lines of the communicator's state and one of cpl_context.
  *
- * Counters that a granted call does not touch are brought up to date (settled) before anything that
- * is not granted looks at them. A grant ends before the next call at which all ranks do something
- * together, so that it does not matter when some of them have one that others have not.
+ * Granted calls leave most counters as they are; these are brought up to date when the grant ends,
+ * and only then looked at. A grant ends before the next call at which all ranks do something
+ * together. So each rank grants by itself, and may lose its grant at any time.
  * Thread rule: one thread. */
 #ifndef CARPOOL_QUIET_H
 #define CARPOOL_QUIET_H
