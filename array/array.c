@@ -1,5 +1,5 @@
-/* Making, asking and freeing arrays. What the ranks pass must be the same; they compare it before
- * anything is made, so that all get an error or none. */
+/* Making, asking and freeing arrays. All ranks must pass the same arguments; they compare these
+ * before anything is made, so that all get an error or none. */
 #include "policy.h"
 
 #include "planner/base/hash.h"

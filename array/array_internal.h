@@ -1,8 +1,8 @@
-/* What the files of the distributed array share.
+/* Types and functions that the files of the distributed array share.
  *
  * A step is a pass of the writes and one of the reads. A pass takes requests through the stages of
- * the route. In each stage: fold (fold.h) makes one of requests for the same element; place puts
- * them in the order of their next ranks (route.h); transfer.h carries them there. */
+ * the route. In each stage: fold.h merges requests for the same element; route.h sorts them by
+ * their next ranks; transfer.h carries them there. */
 #ifndef CARPOOL_ARRAY_INTERNAL_H
 #define CARPOOL_ARRAY_INTERNAL_H
 
@@ -15,10 +15,10 @@
 
 #define CPL_ARRAY_METHOD_TEXT 200
 
-/* Basic types that are combined here: by MPI it takes several times as long, and MPICH 4.0.2
- * compares unsigned ones as if they were signed. */
+/* Basic types that Carpool combines itself: MPI takes several times as long, and MPICH 4.0.2
+ * compares unsigned values as if they were signed. */
 enum cpl_basic {
-    CPL_BASIC_BY_MPI, /* all others */
+    CPL_BASIC_BY_MPI, /* all other types */
     CPL_BASIC_UINT8,
     CPL_BASIC_UINT16,
     CPL_BASIC_INT32,
@@ -41,22 +41,22 @@ struct cpl_queue {
 enum cpl_outcome {
     CPL_DONE,
     CPL_TOO_MUCH,  /* more than the memory limit: the same on all ranks, nothing has been changed */
-    CPL_NO_MEMORY, /* or a message would be too long; others may not know */
-    CPL_MPI_ERROR  /* struct cpl_array.mpi_error */
+    CPL_NO_MEMORY, /* or a message would be too long; other ranks may not know */
+    CPL_MPI_ERROR  /* the code is in struct cpl_array.mpi_error */
 };
 
 /* A way in which steps can be done. */
 struct cpl_way {
     enum cpl_variant variant;
-    struct cpl_route *route; /* one of the array's; twins (choice.h) have the same */
+    struct cpl_route *route; /* one of the array's routes; twins (choice.h) share it */
     char method[CPL_ARRAY_METHOD_TEXT];
 };
 
 struct cpl_array {
     MPI_Comm comm; /* own */
     int rank, n_ranks;
-    int64_t length, block; /* elements; elements of a rank */
-    int64_t first, n;      /* own elements */
+    int64_t length, block; /* elements in all; elements in a rank's block */
+    int64_t first, n;      /* this rank's elements */
     size_t size;           /* bytes of an element */
     char *elements;
     struct carpool_array_options options;
@@ -64,15 +64,16 @@ struct cpl_array {
     struct cpl_route routes[CPL_MOST_WAYS];
     int n_ways; /* more than one: method "auto" */
     struct cpl_way way[CPL_MOST_WAYS];
-    enum cpl_variant variant; /* those of the way in use */
+    enum cpl_variant variant; /* variant, route and method of the way in use */
     struct cpl_route *route;
     const char *method;
-    struct cpl_choice choice; /* auto */
+    struct cpl_choice choice; /* used by method "auto" only */
     struct cpl_costs costs;
     int32_t ranks_per_node;
-    int64_t last_ns;   /* that the last step took; 0: not known */
-    int64_t last_n[2]; /* its writes and reads on all ranks */
-    int64_t kept[2];   /* of its writes and reads on this rank, after this rank's were folded */
+    int64_t last_ns;   /* time of the last step; 0: not known */
+    int64_t last_n[2]; /* writes and reads of the last step on all ranks */
+    int64_t
+        kept[2]; /* writes and reads of the last step that this rank had after it folded its own */
     struct cpl_queue reads, writes;
     struct carpool_array_counts counts;
     int mpi_error;       /* the first code that an MPI function returned in this step */
@@ -82,44 +83,44 @@ struct cpl_array {
     int *bytes[4];         /* n_ranks entries each, scratch of MPI_Alltoallv */
     MPI_Request *requests; /* 2 n_ranks entries */
     int n_basic;           /* basic elements in one element, for min, max, sum */
-    enum cpl_basic basic;  /* what they are */
+    enum cpl_basic basic;  /* type of the basic elements */
     char *aligned;         /* room for two elements, each aligned for any type */
 };
 
-/* The handle of the user. It outlives the array until MPI_Finalize, so that use after free is
- * seen. */
+/* The user's handle. It outlives the array until MPI_Finalize, so that use after free is
+ * detected. */
 struct carpool_array {
     struct cpl_array *body; /* NULL: freed */
     MPI_Comm user_comm;
     int error_class, error_code; /* 0: none yet */
 };
 
-/* Makes the ways of a method, and takes the first. Collective; the status may differ between ranks.
+/* Makes the ways of a method, and selects the first. Collective; the status may differ between
+ * ranks.
  */
 enum cpl_status cpl_ways_make(struct cpl_array *array, const struct cpl_method *method,
                               struct cpl_error *error);
 void cpl_ways_free(struct cpl_array *array);
 
-/* What ranks know of steps, added up over all of them: writes and reads of the next one; of the
- * last one what it took and, of its writes and reads, those that were kept when ranks had folded
- * theirs.
+/* Sums over all ranks. n: writes and reads of the next step. last_ns: time of the last step. kept:
+ * writes and reads of the last step after each rank had folded its own.
  */
 struct cpl_step_sums {
     int64_t n[2], last_ns, kept[2];
 };
 
-/* Takes the way for the next step. All ranks come to the same. */
+/* Selects the way for the next step, the same on all ranks. */
 void cpl_ways_choose(struct cpl_array *array, const struct cpl_step_sums *sums);
 
-/* Calls the error handler with an error whose text is "FUNCTION: " and the formatted one; array may
- * be NULL, comm is used then. Returns the code. */
+/* Calls the error handler with an error whose text is "FUNCTION: " and the formatted text. array
+ * may be NULL; then comm's handler is called. Returns the code. */
 int cpl_array_error(carpool_array *array, MPI_Comm comm, const char *function, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 
-/* Calls the error handler with a code of MPI's and returns it. */
+/* Calls the error handler with an error code of MPI and returns the code. */
 int cpl_array_mpi_error(carpool_array *array, int code);
 
-/* MPI's errors without a communicator are returned, between begin and end. */
+/* Between begin and end, MPI returns errors that belong to no communicator instead of aborting. */
 struct cpl_quiet {
     MPI_Errhandler self, world;
 };
@@ -137,8 +138,8 @@ static inline int cpl_array_owner(const struct cpl_array *array, int64_t index)
 /* The requests of a queue that a round carries out. */
 struct cpl_slice {
     int32_t n;
-    const int64_t *index;    /* of each */
-    const int32_t *position; /* of each in the queue; NULL: 0 .. n-1 */
+    const int64_t *index;    /* element index of each request */
+    const int32_t *position; /* position of each request in the queue; NULL: 0 .. n-1 */
 };
 
 static inline int32_t cpl_slice_position(const struct cpl_slice *slice, int32_t k)
@@ -146,7 +147,8 @@ static inline int32_t cpl_slice_position(const struct cpl_slice *slice, int32_t 
     return slice->position ? slice->position[k] : k;
 }
 
-/* The passes. Collective. Outcomes other than CPL_TOO_MUCH may differ between ranks. */
+/* Carry out the writes or reads of a slice. Collective. Outcomes other than CPL_TOO_MUCH may differ
+ * between ranks. */
 enum cpl_outcome cpl_pass_writes(struct cpl_array *array, const struct cpl_slice *slice);
 enum cpl_outcome cpl_pass_reads(struct cpl_array *array, const struct cpl_slice *slice);
 enum cpl_outcome cpl_pass_enveloped(struct cpl_array *array, const struct cpl_slice *slice);

@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A way that is modelled so many times slower than the fastest is not tried: what requests for the
- * same element save is not modelled, and may be that much. */
+/* A way that is modelled this many times slower than the fastest is not tried. A smaller factor
+ * would be wrong: the model ignores what requests for the same element save, which may be as
+ * much. */
 #define HOPELESS_MODEL 16.0
-#define HOPELESS       3.0 /* measured, times the fastest: out after the first round */
-#define BEATEN         1.3 /* the same after another round, by one's best time */
-#define WORTH_A_LOOK   2.0 /* typical time, times that of the way in use: in later trials */
+#define HOPELESS                                                                                   \
+    3.0 /* measured time over the fastest way's: such a way is out after the first round */
+#define BEATEN 1.3 /* the same for a way's best time, after a later round */
+#define WORTH_A_LOOK                                                                               \
+    2.0 /* typical time over that of the way in use: slower ways stay out of later trials */
 
 #define MOST_TWINS 2 /* tried after a trial */
 
@@ -27,12 +30,12 @@ struct model {
     const struct cpl_costs *costs;
     double ranks_per_node;
     double n[2];    /* writes and reads of a rank */
-    double kept[2]; /* of them, after it has put its own together */
+    double kept[2]; /* requests that remain after it has folded its own */
     double element_bytes;
     bool hashes;
 };
 
-/* One pass of messages to peers, of which so many are on other nodes. */
+/* The time of a pass of messages to peers on the same node and on other nodes. */
 static double messages_us(const struct model *m, double n_near, double n_far)
 {
     const struct cpl_link_cost *near = &m->costs->link[CPL_LINK_NODE];
@@ -43,7 +46,7 @@ static double messages_us(const struct model *m, double n_near, double n_far)
                          : 0);
 }
 
-/* Bytes that a rank sends, so large a part of them to other nodes. */
+/* The time of the bytes that a rank sends, of which far_part go to other nodes. */
 static double bytes_us(const struct model *m, double bytes, double far_part)
 {
     double far_ns = m->costs->link[CPL_LINK_NETWORK].ns_per_byte;
@@ -53,8 +56,8 @@ static double bytes_us(const struct model *m, double bytes, double far_part)
            (far_part * far_ns + (1 - far_part) * m->costs->link[CPL_LINK_NODE].ns_per_byte) * 1e-3;
 }
 
-/* Folding n requests, of which so many are kept: those of a rank itself, whose indices have two
- * digits or three, or (more than one) sorted segments. */
+/* The time of folding n requests, of which `kept` remain: a rank's own requests, whose indices have
+ * two or three digits, or n_segments sorted runs. */
 static double fold_ns(const struct model *m, double n, double kept, int n_segments)
 {
     double digits = cpl_work_digits_ns(n, 2), merging;
@@ -64,8 +67,8 @@ static double fold_ns(const struct model *m, double n, double kept, int n_segmen
     return n_segments > 1 && merging < digits ? merging : digits;
 }
 
-/* Of a rank's own work in a stage: requests are folded, and those that are kept go on. n_segments:
- * 0: the rank's own requests. */
+/* The time of a rank's own work in a stage: it folds requests, and those that remain go on.
+ * n_segments 0: the rank's own requests. */
 static double work_us(const struct model *m, int kind, int n_segments, double bytes)
 {
     double kept = m->kept[kind], n = n_segments ? kept : m->n[kind];
@@ -74,8 +77,8 @@ static double work_us(const struct model *m, int kind, int n_segments, double by
     return (ns + kept * (2 * CPL_WORK_MOVE + bytes * CPL_WORK_BYTE)) * 1e-3;
 }
 
-/* A stage in which requests, which came in so many segments, go to peers with equal parts, one part
- * stays. */
+/* The time of a stage in which requests, which came in n_segments runs, go to peers in equal parts;
+ * one part stays. */
 static double stage_us(const struct model *m, double n_near, double n_far, int n_segments)
 {
     double n_peers = n_near + n_far, moving = n_peers / (n_peers + 1);
@@ -90,8 +93,8 @@ static double stage_us(const struct model *m, double n_near, double n_far, int n
     return us;
 }
 
-/* Counts by MPI_Alltoall (in steps that double, as MPICH does it for short ones) and an agreement
- * come first; MPI_Alltoallv leaves out those for whom there is nothing. */
+/* The time of a plain step. Counts by MPI_Alltoall (in doubling steps, as MPICH does for short
+ * messages) and an agreement come first; MPI_Alltoallv sends no empty messages. */
 static double plain_us(const struct model *m, double n_ranks)
 {
     double n_others = n_ranks - 1, n_steps = ceil(log2(n_ranks));
@@ -204,7 +207,7 @@ void cpl_choice_recall(const struct cpl_choice *choice, struct cpl_step_load *lo
         load->distinct[kind] = size ? size->distinct[kind] : 1;
 }
 
-/* Starts a size in the place of the one longest not seen. */
+/* Starts a size in place of the one that was not seen for longest. */
 static struct cpl_choice_size *new_size(struct cpl_choice *choice, const struct cpl_step_load *load,
                                         const double *modelled_us)
 {
@@ -228,7 +231,7 @@ static struct cpl_choice_size *new_size(struct cpl_choice *choice, const struct 
     return size;
 }
 
-/* A later trial: the way in use against those that came near it, at least one. */
+/* Starts a later trial: the way in use against those that came near it, at least one. */
 static void start_again(const struct cpl_choice *choice, struct cpl_choice_size *size)
 {
     int second = -1;
@@ -286,8 +289,8 @@ static double least(const double *values, int n)
     return best;
 }
 
-/* The way that came nearest to the chosen one, or is it, and has a twin that is modelled faster and
- * has had no turn; not one that is in the trial by its twin already. -1: none. */
+/* The way nearest to the chosen one, or that itself, that has a twin which is modelled faster and
+ * has had no turn, and whose twin is not in the trial already. -1: none. */
 static int find_twin(const struct cpl_choice *choice, const struct cpl_choice_size *size)
 {
     int found = -1;

@@ -1,14 +1,14 @@
-/* Choosing the way of each step (method "auto") among several: by a model of what the ways take,
- * and, where steps of a size recur, by measurement: the ways take turns for some steps, and the one
- * whose slowest rank is fastest does the next ones. Steps are of a size when their numbers of
- * writes and of reads have as many bits each.
+/* Choosing the way of each step (method "auto") among several: by a model of their times and, where
+ * steps of one size recur, by measurement. The ways take turns for some steps, and the way whose
+ * slowest rank is fastest does the following steps. Two steps are of one size when their numbers of
+ * writes have the same number of bits, and their numbers of reads as well.
  *
- * Two ways can be twins: the same route by another variant. The one that is modelled faster takes
- * turns; at the end the twins of the best two are tried against the best if, with what is known
- * by then of requests for the same element, they are modelled faster.
+ * Two ways are twins when they differ only in the variant. The twin that is modelled faster takes
+ * turns. At the end the twins of the best two ways are tried against the best, if they are modelled
+ * faster with the number of distinct elements that is known by then.
  *
- * Leaf module: no MPI calls. All ranks call alike, with the same numbers, and come to the same
- * choices. */
+ * Leaf module: no MPI calls. All ranks make the same calls with the same numbers, and so come to
+ * the same choices. */
 #ifndef CARPOOL_ARRAY_CHOICE_H
 #define CARPOOL_ARRAY_CHOICE_H
 
@@ -20,12 +20,12 @@
 
 #define CPL_MOST_WAYS     16
 #define CPL_CHOICE_SIZES  12 /* sizes of steps that are remembered */
-#define CPL_CHOICE_ROUNDS 3  /* steps by each way in a trial, at most */
+#define CPL_CHOICE_ROUNDS 3  /* the most steps by each way in a trial */
 
 /* What a step does, on all ranks together. */
 struct cpl_step_load {
-    int64_t n[2];       /* writes; reads */
-    double distinct[2]; /* part of them that are left after each rank has put its own together */
+    int64_t n[2];       /* number of writes; of reads */
+    double distinct[2]; /* part of them that remain after each rank has folded its own */
     int64_t element_bytes;
 };
 
@@ -35,51 +35,52 @@ struct cpl_way_model {
     bool hashes;                 /* folds by hashing, not by sorting */
 };
 
-/* What a step of that load takes on an average rank, in microseconds, if no requests of different
- * ranks are for the same element. */
+/* The time of a step on an average rank, in microseconds, if no two ranks have requests for the
+ * same element. */
 double cpl_choice_model_us(const struct cpl_costs *costs, const struct cpl_way_model *way,
                            int32_t n_ranks, int32_t ranks_per_node,
                            const struct cpl_step_load *load);
 
-/* Steps of a size. */
+/* What is known of the steps of one size. */
 struct cpl_choice_size {
-    int n_bits[2]; /* of the numbers of writes and reads; both 0: free */
+    int n_bits[2]; /* bits of the numbers of writes and of reads; both 0: this entry is free */
     double distinct[2];
-    int64_t last; /* number of its last step */
-    bool running; /* a trial */
+    int64_t last; /* number of the last step of this size */
+    bool running; /* a trial is running */
     int round, turn;
     int chosen;
-    int order[CPL_MOST_WAYS]; /* turns: ways by modelled time */
-    bool in[CPL_MOST_WAYS];   /* still in the trial */
+    int order[CPL_MOST_WAYS]; /* ways in the order of their turns: by modelled time */
+    bool in[CPL_MOST_WAYS];   /* the way is still in the trial */
     bool of_twins;            /* the trial is of the chosen way and of twins */
     double modelled_us[CPL_MOST_WAYS];
     double us[CPL_MOST_WAYS][CPL_CHOICE_ROUNDS];
-    double typical_us[CPL_MOST_WAYS]; /* when last tried; 0: never */
-    int64_t steps, interval;          /* since the last trial; to the next one */
+    double typical_us[CPL_MOST_WAYS]; /* time of each way when it was last tried; 0: never */
+    int64_t steps, interval; /* steps since the last trial; steps from one trial to the next */
 };
 
 struct cpl_choice {
-    int n;                   /* ways */
-    int twin[CPL_MOST_WAYS]; /* of each way; -1: none */
+    int n;                   /* number of ways */
+    int twin[CPL_MOST_WAYS]; /* the twin of each way; -1: none */
     bool measures;           /* false: the model alone decides, so that equal steps go equal ways */
     int64_t n_steps;
-    int size, way; /* of the last step */
-    bool is_open;  /* its time is wanted */
+    int size, way; /* size (in `sizes`) and way of the last step */
+    bool is_open;  /* the last step's time is still to be noted */
     struct cpl_choice_size sizes[CPL_CHOICE_SIZES];
 };
 
-/* Starts choosing among n ways. twin: of each way, -1: none; NULL: of all none. */
+/* Starts choosing among n ways. twin: the twin of each way, -1: none; NULL: no way has one. */
 void cpl_choice_begin(struct cpl_choice *choice, int n, const int *twin, bool measures);
 
-/* Fills load->distinct by what the last step of that size had; 1 where that is not known. */
+/* Fills load->distinct with the values of the last step of that size; 1 where they are not
+ * known. */
 void cpl_choice_recall(const struct cpl_choice *choice, struct cpl_step_load *load);
 
-/* The way of a step of that load; modelled_us has an entry for each way. */
+/* Chooses the way of a step with this load; modelled_us has an entry for each way. */
 int cpl_choice_next(struct cpl_choice *choice, const struct cpl_step_load *load,
                     const double *modelled_us);
 
-/* What the last step took on its slowest rank; 0: not known; and the part of its writes and reads
- * that were left. */
+/* Notes the time of the last step on its slowest rank (0: not known), and the parts of its writes
+ * and reads that remained after folding. */
 void cpl_choice_note(struct cpl_choice *choice, double us, const double *distinct);
 
 #endif

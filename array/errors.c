@@ -1,9 +1,9 @@
-/* Errors: texts through the communicator's error handler. An array takes an error class of MPI's at
- * its first error, whose text each error replaces. MPI has few classes; when there are no more,
- * errors are of class MPI_ERR_ARG, without the text.
+/* Errors: texts through the communicator's error handler. At its first error an array gets an error
+ * class from MPI; each error replaces the class's text. MPI has few classes; when there are no
+ * more, errors are of class MPI_ERR_ARG, without the text.
  *
- * MPICH 4.0.2 has 128, counts on when asked for another one, and frees texts by that count in
- * MPI_Finalize: it is never asked for so many. */
+ * MPICH 4.0.2 has 128. It goes on counting when asked for more, and frees texts by that count in
+ * MPI_Finalize, so this file never asks for that many. */
 #include "array_internal.h"
 
 #include <stdarg.h>
@@ -27,7 +27,7 @@ void cpl_quiet_end(struct cpl_quiet *quiet)
     MPI_Errhandler_free(&quiet->world);
 }
 
-#define MOST_CLASSES 100 /* of all, also the program's own */
+#define MOST_CLASSES 100 /* of all arrays and the program together */
 
 static bool has_classes(void)
 {
@@ -36,7 +36,7 @@ static bool has_classes(void)
     return !is_set || *last - MPI_ERR_LASTCODE < MOST_CLASSES;
 }
 
-/* 0: there is none left, which is no error of the program. */
+/* Returns 0 when there is no class any more, which is not an error of the program. */
 static int make_code(int *error_class)
 {
     int code = 0;

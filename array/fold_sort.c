@@ -1,6 +1,6 @@
-/* Folding by sorting (fold.h): unsorted requests by digits; sorted segments by a tree of losers, in
- * which the segment with the smallest next element wins and each match remembers who lost it, or
- * by digits too, which is faster where segments are many. */
+/* Folding by sorting (fold.h): unsorted requests by digits; sorted runs by a tree of losers, in
+ * which the run with the smallest next element wins and each match remembers its loser, or also by
+ * digits, which is faster for many runs. */
 #include "fold.h"
 #include "work.h"
 
@@ -9,7 +9,7 @@
 
 enum { DIGIT_BITS = 11, N_DIGITS = 1 << DIGIT_BITS };
 
-/* The least key, and by how many digits the others differ from it. */
+/* Finds the least key, and the number of digits by which the others differ from it. */
 static int count_digits(int32_t n, const int64_t *key, int64_t *least)
 {
     int64_t low = n > 0 ? key[0] : 0, high = low;
@@ -24,7 +24,7 @@ static int count_digits(int32_t n, const int64_t *key, int64_t *least)
     return n_digits;
 }
 
-/* One pass: from -> to in the order of a digit of what the keys are above the least. */
+/* One pass: sorts `from` into `to` by a digit of the keys' differences from the least. */
 static void sort_digit(int32_t n, const int64_t *key, int64_t least, int shift, const int32_t *from,
                        int32_t *to)
 {
@@ -81,7 +81,7 @@ struct losers {
     const struct cpl_fold_input *input;
     int n_leaves;  /* a power of two */
     int64_t *next; /* of each leaf: its next request */
-    int64_t *key;  /* the index of that, INT64_MAX at the end */
+    int64_t *key;  /* the index of that request, INT64_MAX at the end */
     int *loser;    /* of each inner node, from 1 */
 };
 
@@ -147,7 +147,8 @@ static bool fold_segments(const struct cpl_fold_input *input, struct cpl_fold *f
     return has_memory;
 }
 
-/* Whether segments are merged faster than sorted anew: no processor foresees how matches end. */
+/* Whether merging runs is faster than sorting them anew: processors cannot predict the results of
+ * matches. */
 static bool merges(const struct cpl_fold_input *input)
 {
     int32_t n = (int32_t)input->first[input->n_segments];

@@ -20,7 +20,7 @@ struct tree {
     int32_t n_nodes, room, root;
 };
 
-/* Room for a number of nodes more: a split adds one, a new root another one. */
+/* Makes room for `more` nodes: a split adds one, a new root another. */
 static bool reserve(struct tree *tree, int32_t more)
 {
     if (tree->n_nodes + more <= tree->room)

@@ -57,8 +57,8 @@ static MPI_Op operation(enum carpool_array_policy policy)
     return policy == CARPOOL_ARRAY_MIN ? MPI_MIN : policy == CARPOOL_ARRAY_MAX ? MPI_MAX : MPI_SUM;
 }
 
-/* Combines the basic elements of a value, which are at any address; SUM is a type whose sums are
- * what MPI's are, also where they wrap around. */
+/* Combines the basic elements of a value, which are at any address; SUM is a type whose sums equal
+ * MPI's, even where they wrap around. */
 #define DEFINE_COMBINE(NAME, TYPE, SUM)                                                            \
     static void NAME(char *value, const char *written, int n, enum carpool_array_policy policy)    \
     {                                                                                              \

@@ -1,21 +1,21 @@
 /* The pass of the reads with traced routes: requests go to the owners, folded before every stage,
- * and each rank remembers what it folded, so that answers find their way back (Peters 2024, 4.3 and
- * 4.5). Answers are in the order of the requests, so they carry values only. */
+ * and each rank remembers which requests it folded, so that answers find their way back (Peters
+ * 2024, 4.3 and 4.5). Answers are in the order of the requests, so they carry values only. */
 #include "transfer.h"
 #include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank remembers of a stage. */
+/* A rank's memory of a stage. */
 struct level {
     struct cpl_fold fold; /* of the requests held before the stage; slots only */
-    int32_t *target;      /* places of the elements in what is sent; NULL: the same */
-    struct cpl_batch in;  /* received in the stage; its values are the answers to be given */
+    int32_t *target;      /* places of the elements in the sent batch; NULL: the same */
+    struct cpl_batch in;  /* requests received in the stage; its values become their answers */
     char *result;         /* answers received */
 };
 
-/* Folds and places the requests held; out gets what is to be sent. */
+/* Folds and places the requests held; out becomes the batch to be sent. */
 static bool prepare(struct cpl_array *array, int s, const struct cpl_fold_input *held,
                     struct level *level, struct cpl_batch *out)
 {

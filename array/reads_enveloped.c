@@ -1,6 +1,6 @@
-/* The pass of the reads with envelopes: each request says who asks, and so does its answer (Peters
- * 2024, 4.3). A rank remembers only requests that it folded into another one; all other answers
- * find their way by the route of the one who asked. */
+/* The pass of the reads with envelopes: each request names its asker, and so does its answer
+ * (Peters 2024, 4.3). A rank remembers only requests that it folded into another one; all other
+ * answers find their way by the asker's route. */
 #include "transfer.h"
 #include "work.h"
 
@@ -64,8 +64,9 @@ struct held {
     bool is_sorted, keeps_all;
 };
 
-/* Folds what is held: out gets the first request for each element in the order of the stage, folded
- * remembers the others; slot is what the own requests were folded to (NULL: not wanted). */
+/* Folds the requests held: out gets the first request for each element in the order of the stage,
+ * folded remembers the others; slot gets the elements of this rank's own requests (NULL: not
+ * needed). */
 static bool prepare(struct cpl_array *array, int s, const struct held *held, struct cpl_batch *out,
                     struct folded *folded)
 {
@@ -105,13 +106,13 @@ static int before_stage(const struct cpl_array *array, int stage, int asker, int
     return at;
 }
 
-/* Answers being sorted by where they go. */
+/* Answers that are being sorted by destination. */
 struct answers {
     struct cpl_batch batch; /* value: the answers, extra: who asked */
     int32_t *peer;          /* of each, a number of the stage's `from` */
 };
 
-/* Adds an answer for one who asked; value: of the element. */
+/* Adds an answer for an asker; value is the element's. */
 static void add_answer(const struct cpl_array *array, int s, struct answers *answers, int64_t index,
                        int32_t asker, const char *value)
 {
@@ -152,8 +153,8 @@ static bool sort_answers(const struct cpl_array *array, int s, struct answers *a
     return true;
 }
 
-/* Answers to be sent back in stage s, to what was received in it: all[] are those that have come
- * from the next stage, or all requests at the owner (folded NULL). */
+/* Makes the answers to the requests received in stage s: all[] are the answers from the next stage,
+ * or all requests at the owner (folded NULL). */
 static bool make_answers(const struct cpl_array *array, int s, const struct cpl_batch *all,
                          const struct folded *folded, struct cpl_batch *sorted)
 {
@@ -179,8 +180,8 @@ static bool make_answers(const struct cpl_array *array, int s, const struct cpl_
     return is_made;
 }
 
-/* The values for the own requests, by a fold of the answers and the requests together: of each
- * element the answer comes first. */
+/* Delivers the values to this rank's own requests, by folding the answers and requests together:
+ * the answer of each element comes first. */
 static bool deliver(struct cpl_array *array, const struct cpl_slice *slice,
                     const struct cpl_batch *answers)
 {

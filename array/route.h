@@ -1,5 +1,5 @@
 /* Routes of requests: for each stage the ranks that this rank sends to and receives from, and which
- * of them leads to an owner. Grids are the planner's (planner/grid/grid.h), walked from far to
+ * of them leads to each owner. Grids are the planner's (planner/grid/grid.h), walked from far to
  * near, so that each stage divides the ranks that a request can still reach into consecutive
  * ranges. */
 #ifndef CARPOOL_ARRAY_ROUTE_H
@@ -13,38 +13,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Ranks are ascending. Requests that rest on this rank go from it to itself. */
+/* Ranks are ascending. Requests that rest on this rank count as sent to itself. */
 struct cpl_stage {
     int n_to, n_from;
     int *to, *from;
-    int64_t *out_first, *in_first; /* n + 1 entries each: where the requests of each peer begin */
-    int32_t *peer_of; /* of each owner: number of the peer in `to`, where a request can be here */
+    int64_t *out_first,
+        *in_first;    /* n_to + 1 and n_from + 1 entries: where the requests of each peer begin */
+    int32_t *peer_of; /* for each owner whose requests can be on this rank: the number of the next
+                         peer in `to` */
 };
 
 struct cpl_route {
     bool is_plain;        /* one stage of all ranks, by MPI_Alltoallv */
     struct cpl_grid grid; /* of points */
     int32_t *point_of;    /* point that a rank plays; NULL: its own number */
-    int32_t *rank_at;     /* the reverse */
+    int32_t *rank_at;     /* the inverse of point_of */
     int n_stages;
     struct cpl_stage *stage;
     struct cpl_arena arena; /* owns the arrays */
 };
 
-/* What a method's text says: "plain", "VARIANT" or "VARIANT:ROUTE"; ROUTE is SIZExSIZE..., a shape
- * of planner/grid/grid_shape.h with ":DIMENSIONS" or without, or "locality". */
+/* A parsed method: "plain", "auto", "VARIANT" or "VARIANT:ROUTE". ROUTE is SIZExSIZE..., a shape of
+ * planner/grid/grid_shape.h with or without ":DIMENSIONS", or "locality". */
 struct cpl_method {
     bool is_plain, is_auto;
     enum cpl_variant variant;
-    char route[100]; /* "": not said */
+    char route[100]; /* "": the text names no route */
 };
 
-/* Returns CPL_OK or CPL_ERR_ARG with what would be accepted. */
+/* Returns CPL_OK, or CPL_ERR_ARG with a text that names what is accepted. */
 enum cpl_status cpl_method_parse(const char *text, struct cpl_method *method,
                                  struct cpl_error *error);
 
 /* The route of rank among the machine's ranks. Returns CPL_OK, CPL_ERR_UNFIT, CPL_ERR_ARG,
- * CPL_ERR_NOMEM; text (of so many bytes) gets the sizes of the stages. The caller frees *route. */
+ * CPL_ERR_NOMEM; text (text_bytes bytes) gets the sizes of the stages. The caller frees *route. */
 enum cpl_status cpl_route_make(const struct cpl_method *method, const struct cpl_machine *machine,
                                int rank, struct cpl_route *route, char *text, size_t text_bytes,
                                struct cpl_error *error);
@@ -54,7 +56,7 @@ void cpl_route_free(struct cpl_route *route);
 /* The rank that a request at rank `at` for owner goes to in a stage. */
 int cpl_route_next(const struct cpl_route *route, int stage, int at, int owner);
 
-/* The number of a rank among a stage's n peers `to` or `from`, which it must be one of. */
+/* The number of a rank among a stage's n peers `to` or `from`. It must be one of them. */
 int cpl_stage_number(int n, const int *ranks, int rank);
 
 /* Exchanges the directions of a stage, for answers that go back in the form of requests. */
@@ -62,7 +64,8 @@ void cpl_turn_stage(struct cpl_stage *stage);
 
 /* Puts n folded requests in the order of their next ranks: fills the stage's out_first, and
  * target[k] with the new place of request k. Requests for the same next rank keep their order.
- * block is the elements of an owner; target has n entries. Returns whether all stay where they are.
+ * block is the number of elements of an owner; target has n entries. Returns whether all requests
+ * stay where they are.
  */
 bool cpl_route_place(const struct cpl_route *route, int stage, int64_t block, int32_t n,
                      const int64_t *index, int32_t *target);

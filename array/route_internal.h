@@ -1,4 +1,4 @@
-/* What route.c and method.c share. */
+/* A function that route.c and method.c share. */
 #ifndef CARPOOL_ARRAY_ROUTE_INTERNAL_H
 #define CARPOOL_ARRAY_ROUTE_INTERNAL_H
 
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The stages of a route whose grid and maps are made. Returns CPL_OK, CPL_ERR_NOMEM. */
+/* Makes the stages of a route that has its grid and maps. Returns CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_route_stages(struct cpl_route *route, int rank, struct cpl_error *error);
 
 #endif

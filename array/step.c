@@ -2,7 +2,7 @@
  *
  * A round carries out the requests for a part of every rank's block: the same elements on all
  * ranks, so that requests for the same element meet in one round and rounds need not know of each
- * other. Requests are sorted by their place in the block for that. When a stage would take more
+ * other. For this, requests are sorted by their place in the block. When a stage would take more
  * memory than the limit on some rank, all ranks do the round again with half as many elements. */
 #include "array_internal.h"
 #include "transfer.h"
@@ -28,7 +28,7 @@ static void free_sorted(struct sorted_queue *sorted)
     free(sorted->index);
 }
 
-/* Without memory the queue has no requests: the step will fail, but this rank takes part. */
+/* When memory runs out the queue counts as empty: the step will fail, but this rank takes part. */
 static enum cpl_outcome sort_queue(const struct cpl_array *array, const struct cpl_queue *queue,
                                    struct sorted_queue *sorted)
 {
@@ -110,7 +110,7 @@ static enum cpl_outcome run_all(struct cpl_array *array, const struct cpl_queue 
         array->counts.rounds++;
         return run(array, &slice);
     }
-    /* as many places as would do if all ranks held the same, with some room */
+    /* as many places as would fit if all ranks had the same load, with some reserve */
     double part = (double)fit * array->n_ranks / (4.0 * (double)n_all);
     int64_t width = part < 1 ? (int64_t)(part * (double)array->block) : array->block;
     return in_rounds(array, queue, run, width > 0 ? width : 1);

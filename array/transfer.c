@@ -130,7 +130,7 @@ void cpl_count_stage(const struct cpl_array *array, int s, int64_t *sent, int64_
             received[s] += stage->in_first[k + 1] - stage->in_first[k];
 }
 
-/* Before anything large is sent: would all receivers keep to the limit? */
+/* Checks, before anything large is sent, whether all receivers would keep to the limit. */
 static void check_memory(struct cpl_array *array, const struct cpl_stage *stage,
                          const struct cpl_record *record, enum cpl_outcome *outcome)
 {
@@ -191,7 +191,7 @@ static void probe_all(struct cpl_array *array, struct cpl_stage *stage,
     }
 }
 
-/* Receives what was probed; without memory, throws it away. */
+/* Receives the probed messages; when memory ran out, discards them. */
 static void receive_all(struct cpl_array *array, const struct cpl_stage *stage,
                         const struct cpl_record *record, struct cpl_batch *in,
                         enum cpl_outcome *outcome)
@@ -223,7 +223,7 @@ static void receive_all(struct cpl_array *array, const struct cpl_stage *stage,
         *outcome = CPL_NO_MEMORY;
 }
 
-/* The messages of a batch, ready to be sent; what is only indices needs no copy. */
+/* The messages of a batch, ready to be sent; batches of indices only need no copy. */
 static char *pack_all(const struct cpl_array *array, const struct cpl_stage *stage,
                       const struct cpl_record *record, const struct cpl_batch *out)
 {

@@ -1,4 +1,4 @@
-/* What transfer.c and transfer_plain.c share. */
+/* Functions that transfer.c and transfer_plain.c share. */
 #ifndef CARPOOL_ARRAY_TRANSFER_INTERNAL_H
 #define CARPOOL_ARRAY_TRANSFER_INTERNAL_H
 
@@ -6,7 +6,7 @@
 
 int64_t cpl_record_bytes(const struct cpl_array *array, const struct cpl_record *record);
 
-/* Requests first .. first+n-1 of a batch as a message, and back. */
+/* Packs requests first .. first+n-1 of a batch into a message; unpacks them from one. */
 void cpl_pack(const struct cpl_array *array, const struct cpl_record *record,
               const struct cpl_batch *batch, int64_t first, int64_t n, char *to);
 void cpl_unpack(const struct cpl_array *array, const struct cpl_record *record, const char *from,

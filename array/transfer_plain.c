@@ -1,6 +1,6 @@
 /* Transfers of plain routes (transfer_internal.h): counts by MPI_Alltoall, requests and answers by
- * MPI_Alltoallv. Between the two all ranks agree that they have the memory, since nobody can stay
- * away from the second. */
+ * MPI_Alltoallv. Between the two all ranks agree that they have the memory, since every rank must
+ * enter the second. */
 #include "transfer_internal.h"
 
 #include <limits.h>

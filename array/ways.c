@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the ranks sit: asked for only by routes that go by it; auto goes by nodes only. Collective.
+/* Makes the machine. Places of ranks are found only for routes that need them; auto needs nodes
+ * only. Collective.
  */
 static enum cpl_status make_machine(const struct cpl_array *array, const struct cpl_method *method,
                                     struct cpl_machine *machine, struct cpl_error *error)
@@ -29,7 +30,7 @@ static enum cpl_status make_machine(const struct cpl_array *array, const struct 
         return cpl_fail_memory(error, "the places of the ranks");
     }
     MPI_Allgather(&leader, 1, MPI_INT64_T, leaders, 1, MPI_INT64_T, array->comm);
-    /* rank 0's node stands for all, so that all ranks come to the same route */
+    /* rank 0's node stands for all nodes, so that all ranks make the same route */
     int sockets[3] = {1, 1, 1};
     if (array->rank == 0 && !method->is_auto && !cpl_node_shape_load(NULL, &shape, NULL)) {
         sockets[0] = shape.n_sockets;
@@ -68,8 +69,8 @@ static enum cpl_status read_costs(struct cpl_array *array, struct cpl_error *err
                        : CPL_OK;
 }
 
-/* Whether the results of a step are the same by all ways to the last bit, as far as is known here:
- * only then may measured times choose among them. Integers are what MPI_BAND is defined for. */
+/* Whether the results of a step are known to be the same to the last bit by all ways: only then may
+ * measured times choose among them. Types for which MPI_BAND is defined are integers. */
 static bool is_exact(const struct cpl_array *array)
 {
     const struct carpool_array_options *options = &array->options;

@@ -1,34 +1,34 @@
-/* The array's own work: what it takes, for the chooser's model (choice.h) and for simulators that
- * do not measure processor time: bench/sim charges it to the rank that is simulated
- * (CPL_SIMULATED). Elsewhere nothing is called. The figures are rounded from those of
- * `bench/graph work`, which prints in a simulation what they make of the same (bench/README.md). */
+/* Processor time of the array's own work, for the chooser's model (choice.h) and for simulators
+ * that do not measure it: bench/sim charges it to the simulated rank (CPL_SIMULATED). Elsewhere the
+ * functions do nothing. The figures are rounded from those of `bench/graph work`, which prints in a
+ * simulation what the figures predict for the same work (bench/README.md). */
 #ifndef CARPOOL_ARRAY_WORK_H
 #define CARPOOL_ARRAY_WORK_H
 
 #include <stdint.h>
 
-/* Nanoseconds a request. */
+/* Nanoseconds per request. */
 #define CPL_WORK_MATCH    7.0   /* merging sorted segments: each match */
 #define CPL_WORK_DIGIT    3.0   /* sorting: each digit */
-#define CPL_WORK_COUNTS   600.0 /* the same, in all: what is counted of a digit */
+#define CPL_WORK_COUNTS   600.0 /* sorting: counting, per digit and not per request */
 #define CPL_WORK_IN_ORDER 1.0   /* folding one sorted segment */
 #define CPL_WORK_HASH     2.0   /* folding by hashing */
-#define CPL_WORK_HASH_NEW 1.0   /* the same: the first request for an element, in addition */
-#define CPL_WORK_HASH_FAR 6.0   /* the same where elements are more than a near cache has */
-#define CPL_WORK_TREE     90.0  /* folding by the tree; sorted segments: one, and each match more */
+#define CPL_WORK_HASH_NEW 1.0   /* additional: the first request for an element */
+#define CPL_WORK_HASH_FAR 6.0   /* instead, when there are more elements than a near cache holds */
+#define CPL_WORK_TREE     90.0  /* folding by the tree; next two: of sorted runs, per match */
 #define CPL_WORK_TREE_ONE 25.0
 #define CPL_WORK_TREE_LOG 9.0
 #define CPL_WORK_MOVE     2.0  /* copying a request or a value to its place */
-#define CPL_WORK_OWNER    5.0  /* finding the next rank, where the owner is not the last one's */
-#define CPL_WORK_COMBINE  8.0  /* a write, into what is there */
-#define CPL_WORK_REDUCE   65.0 /* the same by MPI_Reduce_local */
-#define CPL_WORK_ENVELOPE 18.0 /* an answer by who asked for it, a stage */
+#define CPL_WORK_OWNER    5.0  /* finding the next rank, when the owner changes */
+#define CPL_WORK_COMBINE  8.0  /* combining a write into a value */
+#define CPL_WORK_REDUCE   65.0 /* combining by MPI_Reduce_local */
+#define CPL_WORK_ENVELOPE 18.0 /* an answer to its asker, per stage */
 
-#define CPL_WORK_NEAR 8192 /* elements in a near cache */
-#define CPL_WORK_BYTE 0.02 /* a byte that is copied */
+#define CPL_WORK_NEAR 8192 /* elements that fit a near cache */
+#define CPL_WORK_BYTE 0.02 /* copying a byte */
 
-/* Sorting n requests by digits, folding them by hashing where so many are for new elements, and
- * merging segments, where the next request wins so many matches: ns. */
+/* Nanoseconds of sorting n requests by digits, of folding n requests by hashing of which n_new are
+ * for new elements, and of merging sorted runs with n_matches comparisons per request. */
 static inline double cpl_work_digits_ns(double n, int n_digits)
 {
     return n_digits * (n * CPL_WORK_DIGIT + CPL_WORK_COUNTS);
@@ -54,7 +54,7 @@ static inline void cpl_array_work(double ns)
 }
 #endif
 
-/* So many requests were copied to their places, with so many bytes each. */
+/* Charges copying n requests of `bytes` bytes to their places. */
 static inline void cpl_array_work_move(int64_t n, int64_t bytes)
 {
     cpl_array_work((double)n * (CPL_WORK_MOVE + (double)bytes * CPL_WORK_BYTE));

@@ -53,7 +53,7 @@ static void combine(struct cpl_array *array, const struct held *held, const stru
     }
 }
 
-/* What leaves in a stage; stage n_stages: what the owner stores. */
+/* Makes the batch to be sent in a stage; in stage n_stages the writes that the owner stores. */
 static bool next_batch(struct cpl_array *array, int s, const struct held *held,
                        struct cpl_batch *out)
 {

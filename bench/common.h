@@ -1,5 +1,5 @@
 /*
- * What the programs of this folder share: error text, checked allocation, parsing of numbers in
+ * Functions for all programs of this folder: error texts, checked allocation, parsing of numbers in
  * arguments, hashing, random numbers, quantiles. No MPI, no global state.
  *
  * Random numbers and hashes are defined here bit by bit (64-bit unsigned arithmetic only), so that
@@ -17,7 +17,7 @@
 #define BENCH_PRINTF(text, values)
 #endif
 
-/* A failure in words. The caller owns it; it is written only by a function that fails. */
+/* The text of a failure. The caller owns it; only a function that fails writes it. */
 struct bench_error {
     char text[1024];
 };
@@ -27,11 +27,11 @@ int bench_fail(struct bench_error *error, const char *format, ...) BENCH_PRINTF(
 
 /*
  * Room for n items of size bytes each, zeroed; free() it. Never NULL for n == 0, because MPI and
- * METIS dislike null arrays. NULL when n * size overflows or the memory is not there.
+ * METIS dislike null arrays. NULL when n * size overflows or memory ran out.
  */
 void *bench_array(size_t n, size_t size);
 
-/* As bench_array, but grow (or shrink) an array made by it; NULL leaves the old one as it was. */
+/* As bench_array, but grow (or shrink) an array made by it; after NULL the old one is unchanged. */
 void *bench_resize(void *array, size_t n, size_t size);
 
 /* Read all of text as a decimal number from least to most. 0, or -1 and *out untouched. */
@@ -66,9 +66,9 @@ double bench_quantile(const double *sorted, size_t n, double q);
 /* Sort n >= 1 values and return their median. */
 double bench_median(double *values, size_t n);
 
-/* The mean of the middle half of n >= 1 sorted values: of numbers that alternate between two
- * levels, as those of coupled iterations do, it is between them, where the median is one or the
- * other. */
+/* The mean of the middle half of n >= 1 sorted values: for numbers that alternate between two
+ * levels, as those of coupled iterations do, it lies between the levels, while the median is one of
+ * them. */
 double bench_midmean(const double *sorted, size_t n);
 
 #endif

@@ -19,10 +19,10 @@ struct edges {
     uint64_t *key; /* column in the upper, row in the lower half: the order of the file */
 };
 
-/* Add the entry (row, column), from 0; doubles are fine. A failure shows in edges_finish. */
+/* Add the entry (row, column), from 0; duplicates are fine. edges_finish reports failures. */
 void edges_add(struct edges *edges, int row, int col);
 
-/* Add the diagonal, sort, drop doubles. 0, or -1 with the error set. */
+/* Add the diagonal, sort, drop duplicates. 0, or -1 with the error set. */
 int edges_finish(struct edges *edges, struct bench_error *error);
 
 /* Write the file with the comment in its header. 0, or -1 with errno set. */

@@ -1,5 +1,5 @@
 /*
- * Matrix structures made from a seed: what each generator takes and does.
+ * Generators of matrix structures, which depend on a seed only.
  *
  * Each adds its off-diagonal entries to a list prepared with n_vertices and is_symmetric (which the
  * caller takes from generate_size and the options), and uses 64-bit integers and those floating
@@ -12,9 +12,9 @@
 #include "edges.h"
 
 struct generator_options {
-    int64_t scale, edges_per_vertex, is_directed;        /* rmat */
-    int64_t n_rows;                                      /* rgg, powerlaw, gnm */
-    double degree, exponent;                             /* rgg, powerlaw, gnm; powerlaw */
+    int64_t scale, edges_per_vertex, is_directed; /* rmat */
+    int64_t n_rows;                               /* rgg, powerlaw, gnm */
+    double degree, exponent; /* mean degree: rgg, powerlaw, gnm; exponent: powerlaw */
     int64_t nodes_per_side, n_dense_rows, dense_entries; /* fe */
     int64_t seed;
 };
@@ -30,8 +30,8 @@ int generate_rmat(const struct generator_options *options, struct edges *edges);
 void generate_rmat_edge(int64_t scale, struct bench_random *random, int *row, int *col);
 
 /*
- * Random geometric graph: n_rows points in the unit square, joined where their distance is small
- * enough for the mean degree; points are numbered cell by cell, so neighbors have near numbers.
+ * Random geometric graph: n_rows points in the unit square, joined if their distance is below the
+ * one that gives the mean degree; points are numbered cell by cell, so neighbors have near numbers.
  */
 int generate_rgg(const struct generator_options *options, struct edges *edges);
 

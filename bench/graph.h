@@ -1,10 +1,10 @@
 /*
- * Graphs that are distributed over processes, and what bench/graph does with them over the
- * distributed array (Peters 2024, chapter 5).
+ * Graphs that are distributed over processes, and the benchmarks of bench/graph on the distributed
+ * array (Peters 2024, chapter 5).
  *
- * A graph comes from its seed alone: the same one for any number of processes. Vertices are owned
- * in blocks, as elements of an array of that length. Every process makes its share by numbers that
- * are hashed from what they belong to, and edges go to the owner of their first vertex.
+ * A graph depends on its seed only, not on the number of processes. Vertices are owned in blocks,
+ * as elements of an array of that length. Every process makes its part from numbers that are hashes
+ * of the vertices or edges they belong to, and edges go to the owner of their first vertex.
  */
 #ifndef BENCH_GRAPH_H
 #define BENCH_GRAPH_H
@@ -17,7 +17,7 @@ enum graph_kind { GRAPH_RMAT, GRAPH_RGG, GRAPH_GNM };
 struct graph_options {
     int kind; /* enum graph_kind */
     int64_t n_vertices,
-        n_edges; /* of the whole graph; edges drawn, for rgg their expected number */
+        n_edges; /* of the whole graph: number of edges drawn, for rgg the expected number */
     int64_t seed;
     int is_scrambled; /* rmat: vertices in random order */
 };
@@ -27,7 +27,7 @@ struct graph_edge {
 };
 
 struct graph {
-    int64_t n_vertices, block, first, n_own; /* own vertices: first .. first + n_own - 1 */
+    int64_t n_vertices, block, first, n_own; /* this process owns first .. first + n_own - 1 */
     int64_t n_edges, room;                   /* held here */
     struct graph_edge *edge;
 };
@@ -45,8 +45,8 @@ void graph_make(const struct graph_options *options, int both_ways, struct graph
 /* Adds an edge to those held here. */
 void graph_add(struct graph *graph, int64_t from, int64_t to);
 
-/* The edges of the own vertices of a random geometric graph: n points in the unit square, joined
- * where they are near enough for the number of edges that the options say. Local. */
+/* Makes the edges of this process's vertices of a random geometric graph: n points in the unit
+ * square, joined if they are near enough for the number of edges in the options. Local. */
 void graph_make_rgg(const struct graph_options *options, int both_ways, struct graph *graph);
 
 void graph_free(struct graph *graph);
@@ -61,13 +61,13 @@ struct graph_counts {
 
 /* A benchmark: all reads and writes of a repetition. */
 struct graph_run {
-    double seconds;          /* of queueing and steps, on this process */
-    double doubling_seconds; /* boruvka: of these, those of pointer doubling */
+    double seconds;          /* time of queueing and steps, on this process */
+    double doubling_seconds; /* boruvka: the part of seconds that pointer doubling took */
     struct graph_counts counts;
-    char taken[100]; /* the array's method in the step with most requests of this process */
+    char taken[100]; /* the array's method in this process's step with most requests */
     int64_t most_requests;
-    uint64_t checksum; /* of all processes' results */
-    int64_t n_wrong;   /* results that differ from what is known here without the array */
+    uint64_t checksum; /* checksum of all processes' results */
+    int64_t n_wrong;   /* results that differ from those computed without the array */
 };
 
 /* The ways in which a benchmark's arrays work: carpool_array_options.method and aggregation. */
@@ -81,7 +81,7 @@ struct graph_setting {
     const struct graph_method *method;
     int64_t memory;
     int ranks_per_node;
-    int64_t n_elements; /* overload: of the process that everybody asks */
+    int64_t n_elements; /* overload: elements of the process that everybody asks */
 };
 
 /*
@@ -107,7 +107,8 @@ void graph_neighborhood(const struct graph *graph, const struct graph_setting *s
 /* Every process writes (added up) and reads all elements of one process. */
 void graph_overload(const struct graph_setting *setting, int n_runs, struct graph_run *runs);
 
-/* What folding and a step's own work take on this process, in ns a request, on standard output. */
+/* Prints the time of folding and of a step's own work on this process, in ns a request, on standard
+ * output. */
 void graph_work(int64_t n_requests, int is_json);
 
 #endif

@@ -1,5 +1,5 @@
-/* The benchmarks of graph.h. Timed is what a process spends queueing requests and in steps; ranks
- * meet in a barrier before, and their own work on the results is left out. */
+/* The benchmarks of graph.h. They time how long a process queues requests and is in steps; ranks
+ * meet in a barrier before, and their own work on the results is not timed. */
 #include "graph.h"
 #include "together.h"
 

@@ -1,8 +1,8 @@
-/* What the array's own work takes, without messages (graph.h): folding by each variant, as it is
+/* The time of the array's own work, without messages (graph.h): folding by each variant, as it is
  * done with requests that were queued and with those that came from several processes; giving
  * values to requests; packing; placing; and steps of an array on this process alone.
  *
- * In a simulation (bench/sim, simulated_graph) the same prints what is charged for the work. */
+ * In a simulation (bench/sim, simulated_graph) it prints the time charged for the work. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime */
 #endif

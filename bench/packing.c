@@ -1,6 +1,6 @@
 /*
- * What the executor of plans works for itself, without MPI: nanoseconds for each end of a combined
- * message, of a segment, of a byte (bench/sim charges them).
+ * The executor's own work, without MPI: nanoseconds for each end of a combined message, of a
+ * segment, of a byte (bench/sim charges them).
  *
  *   packing [--rounds N] [PATTERN...]
  *

@@ -1,7 +1,7 @@
 /*
- * Which rank owns which row and column of a square matrix (rows and columns are assigned alike).
- * A "line" is a row or a column of the matrix, whichever the ranks own: the functions get the
- * structure with the owned lines as its rows. The weight of a line is its entries plus one.
+ * Which rank owns which row and column of a square matrix (rows and columns are assigned alike). A
+ * "line" is a row or a column of the matrix, whichever the ranks own: functions get the structure
+ * with the owned lines as rows. The weight of a line is its entries plus one.
  *
  * Local, no MPI, no global state; the same input gives the same parts.
  */

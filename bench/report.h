@@ -1,6 +1,6 @@
 /*
  * Results as aligned `name: value` lines or as one JSON object on one line; one call per value
- * writes either, so the two cannot differ.
+ * writes both forms, so they cannot differ.
  *
  * Use: report_begin, report_* per value, report_end. Names are plain words; in JSON their blanks
  * become underscores and the unit, if any, is appended (time median, us: "time_median_us").

@@ -1,6 +1,6 @@
 /*
- * What the files of spmv share: the options, the part of the matrix that a rank owns, and the
- * exchange that goes with it. spmv.c says what the program does.
+ * Declarations for the files of spmv: the options, the part of the matrix that a rank owns, and its
+ * exchange. spmv.c says what the program does.
  */
 #ifndef BENCH_SPMV_H
 #define BENCH_SPMV_H
@@ -21,8 +21,8 @@ struct spmv_options {
     int64_t seed;
     const char *pattern; /* the file to write the pattern to, NULL: multiply */
     int n_parts;         /* of that pattern */
-    int lists_items;     /* in it: which items, not how many */
-    int compares;        /* time the library's own PMPI_Neighbor_alltoallv beside the call */
+    int lists_items;     /* the pattern lists items, not their numbers */
+    int compares;        /* also time the MPI library's own PMPI_Neighbor_alltoallv */
 };
 
 /* The remedy of programs with a matrix (struct bench_program). */

@@ -1,4 +1,4 @@
-/* What ranks do together (together.h). */
+/* Functions for all ranks together (together.h). */
 #include "together.h"
 
 #ifdef CPL_SIMULATED

@@ -1,5 +1,5 @@
-/* What ranks do together: a common start, for programs that time an exchange by its slowest rank,
- * and what they found. */
+/* Functions for all ranks together: a common start, for programs that time an exchange by its
+ * slowest rank, and combined results. */
 #ifndef BENCH_TOGETHER_H
 #define BENCH_TOGETHER_H
 
@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 /*
- * Return on all ranks of comm at one instant where clocks and sleep are exact, as they are when
- * simulated; elsewhere when they leave a barrier. Collective.
+ * Return on all ranks of comm at one instant if clocks and sleep are exact, as in simulations; else
+ * when they leave a barrier. Collective.
  */
 void bench_start_together(MPI_Comm comm);
 
-/* Replace on rank 0 of comm each of n values by the largest of all ranks. Collective. */
+/* On rank 0 of comm, replace each of n values by the largest of all ranks. Collective. */
 void bench_slowest(double *values, size_t n, MPI_Comm comm);
 
 /* The sum over all ranks, modulo 2^64. Collective. */

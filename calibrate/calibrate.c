@@ -3,7 +3,7 @@
  * program, which the command carpool becomes.
  *
  * Ranks are placed as the preloaded library places them: nodes by MPI, sockets by hwloc and the
- * rule of blocks. All ranks read the options; rank 0 says what there is to say. */
+ * rule of blocks. All ranks read the options; rank 0 prints messages. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -42,7 +42,7 @@ struct options {
     bool help;
 };
 
-/* What one rank knows of its place. */
+/* The place of one rank. */
 struct place {
     int64_t node;  /* equal for ranks of the same node */
     uint64_t host; /* hash of the host's name */
@@ -157,7 +157,7 @@ static bool parse_options(int argc, char **argv, struct options *options)
     return optind == argc;
 }
 
-/* Whether all ranks succeeded; of those that did not the first says why. Collective. */
+/* Whether all ranks succeeded; the first that did not prints why. Collective. */
 static bool all_done(enum cpl_status status, const struct cpl_error *error)
 {
     int rank = world_rank(), mine = status ? rank : INT_MAX, first = 0;
@@ -242,8 +242,8 @@ static enum cpl_status build_machine(const struct options *options, const struct
     return status;
 }
 
-/* Where ranks are. Collective; false on all ranks when it failed on one, which has said why. The
- * caller frees *machine. */
+/* Finds out where ranks are. Collective; false on all ranks when it failed on one, which has
+ * printed why. The caller frees *machine. */
 static bool look_around(const struct options *options, char host[MPI_MAX_PROCESSOR_NAME],
                         struct cpl_machine *machine, struct cpl_run_facts *facts)
 {
@@ -419,8 +419,8 @@ static bool calibrate(const struct options *options, struct results *results)
     results->facts.host = host;
     results->facts.mpi = version;
     if (results->facts.n_turns > 1)
-        say("up to %d ranks share a processor: what messages cost will be the scheduler's doing, "
-            "not the machine's; start at most as many ranks as there are processors",
+        say("up to %d ranks share a processor: the figures will be those of the scheduler, "
+            "not of the machine; start at most as many ranks as there are processors",
             results->facts.n_turns);
     bool done = cpl_probe_open(&probe) == 0;
     if (!done)
@@ -434,7 +434,7 @@ static bool calibrate(const struct options *options, struct results *results)
     return all_done(status, &error) && done;
 }
 
-/* Where too many ranks share processors, that has been said already. */
+/* Warns of disturbance, unless ranks share processors: that warning was printed already. */
 static void warn_of_disturbance(const struct results *results)
 {
     double worst = 0;
@@ -442,9 +442,8 @@ static void warn_of_disturbance(const struct results *results)
         if (worst < results->links.link[c].disturbance)
             worst = results->links.link[c].disturbance;
     if (worst > CPL_MOST_DISTURBANCE && results->facts.n_turns == 1)
-        say("other work disturbed it (round trips or waits for a processor of %.3g times the "
-            "time); "
-            "measure again on an idle machine",
+        say("other work disturbed the measurement (round trips or waits for a processor took %.3g "
+            "times as long as they should); measure again on an idle machine",
             worst);
 }
 

@@ -28,7 +28,7 @@ struct turns {
     struct turn turn[MOST_LEADS];
 };
 
-/* At most `most` of n things, spread evenly: the number of the k-th. */
+/* The number of the k-th of `most` things (at most) that are spread evenly over n. */
 static int spread(int k, int n, int most)
 {
     return n <= most ? k : (int)((int64_t)k * n / most);
@@ -60,8 +60,8 @@ static bool has_peer(const struct cpl_machine *machine, int lead, enum cpl_link_
     return false;
 }
 
-/* Candidates are a few ranks of the whole run; when none of them has such a link, the first that
- * has. scratch has room for all ranks. */
+/* Candidates are a few ranks of the whole run; when none of them has such a link, the first rank
+ * that has one. scratch has room for all ranks. */
 static void choose_turns(const struct cpl_machine *machine, enum cpl_link_class class_,
                          int most_peers, int *scratch, struct turns *turns)
 {

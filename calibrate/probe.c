@@ -13,18 +13,18 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum order_kind {
-    ORDER_ECHO, /* send back what the partner sends */
-    ORDER_TAKE, /* expect messages of the partner, tell the lead when ready and when done */
-    ORDER_SEND, /* tell the lead when ready, wait for its go, send to the partner */
-    ORDER_END
+enum command_kind {
+    COMMAND_ECHO, /* send back what the partner sends */
+    COMMAND_TAKE, /* expect messages of the partner, tell the lead when ready and when done */
+    COMMAND_SEND, /* tell the lead when ready, wait for its go, send to the partner */
+    COMMAND_END
 };
 
-struct order {
+struct command {
     int32_t kind, partner, count, bytes;
 };
 
-enum { TAG_ORDER, TAG_READY, TAG_GO, TAG_DONE, TAG_DATA };
+enum { TAG_COMMAND, TAG_READY, TAG_GO, TAG_DONE, TAG_DATA };
 
 #define ROUND_TRIPS    10 /* of a sample */
 #define WARM_UP        2  /* samples that are not counted */
@@ -53,7 +53,8 @@ void cpl_probe_close(struct cpl_probe *probe)
     MPI_Comm_free(&probe->comm);
 }
 
-/* Waits for a request: spins for a moment, giving way to others, then sleeps ever longer. */
+/* Waits for a request: spins for a moment, yielding the processor, then sleeps for growing
+ * times. */
 static void wait_patiently(MPI_Request *request)
 {
     double start = MPI_Wtime();
@@ -87,9 +88,9 @@ static void hear(const struct cpl_probe *probe, int from, int tag)
     MPI_Recv(NULL, 0, MPI_BYTE, from, tag, probe->comm, MPI_STATUS_IGNORE);
 }
 
-static void give_order(const struct cpl_probe *probe, int to, struct order order)
+static void give_command(const struct cpl_probe *probe, int to, struct command command)
 {
-    MPI_Send(&order, sizeof order, MPI_BYTE, to, TAG_ORDER, probe->comm);
+    MPI_Send(&command, sizeof command, MPI_BYTE, to, TAG_COMMAND, probe->comm);
 }
 
 /* Where message k of a burst or flow lies. */
@@ -99,55 +100,55 @@ static void *slot(const struct cpl_probe *probe, int k)
            (size_t)(k / CPL_PROBE_WINDOW) * CPL_PROBE_MESSAGE;
 }
 
-static void send_all(const struct cpl_probe *probe, const struct order *order)
+static void send_all(const struct cpl_probe *probe, const struct command *command)
 {
     MPI_Request requests[CPL_PROBE_BURST];
-    for (int k = 0; k < order->count; k++)
-        MPI_Isend(slot(probe, k), order->bytes, MPI_BYTE, order->partner, TAG_DATA, probe->comm,
+    for (int k = 0; k < command->count; k++)
+        MPI_Isend(slot(probe, k), command->bytes, MPI_BYTE, command->partner, TAG_DATA, probe->comm,
                   &requests[k]);
-    MPI_Waitall(order->count, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(command->count, requests, MPI_STATUSES_IGNORE);
 }
 
-static void take_all(const struct cpl_probe *probe, const struct order *order, int lead)
+static void take_all(const struct cpl_probe *probe, const struct command *command, int lead)
 {
     MPI_Request requests[CPL_PROBE_BURST];
-    for (int k = 0; k < order->count; k++)
-        MPI_Irecv(slot(probe, k), order->bytes, MPI_BYTE, order->partner, TAG_DATA, probe->comm,
+    for (int k = 0; k < command->count; k++)
+        MPI_Irecv(slot(probe, k), command->bytes, MPI_BYTE, command->partner, TAG_DATA, probe->comm,
                   &requests[k]);
     say(probe, lead, TAG_READY);
-    MPI_Waitall(order->count, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(command->count, requests, MPI_STATUSES_IGNORE);
     say(probe, lead, TAG_DONE);
 }
 
-static void echo_all(const struct cpl_probe *probe, const struct order *order)
+static void echo_all(const struct cpl_probe *probe, const struct command *command)
 {
-    for (int k = 0; k < order->count; k++) {
-        MPI_Recv(probe->buffer, order->bytes, MPI_BYTE, order->partner, TAG_DATA, probe->comm,
+    for (int k = 0; k < command->count; k++) {
+        MPI_Recv(probe->buffer, command->bytes, MPI_BYTE, command->partner, TAG_DATA, probe->comm,
                  MPI_STATUS_IGNORE);
-        MPI_Send(probe->buffer, order->bytes, MPI_BYTE, order->partner, TAG_DATA, probe->comm);
+        MPI_Send(probe->buffer, command->bytes, MPI_BYTE, command->partner, TAG_DATA, probe->comm);
     }
 }
 
 void cpl_probe_serve(const struct cpl_probe *probe, int lead)
 {
     for (;;) {
-        struct order order;
+        struct command command;
         MPI_Request request;
-        MPI_Irecv(&order, sizeof order, MPI_BYTE, lead, TAG_ORDER, probe->comm, &request);
+        MPI_Irecv(&command, sizeof command, MPI_BYTE, lead, TAG_COMMAND, probe->comm, &request);
         wait_patiently(&request);
-        switch ((enum order_kind)order.kind) {
-        case ORDER_ECHO:
-            echo_all(probe, &order);
+        switch ((enum command_kind)command.kind) {
+        case COMMAND_ECHO:
+            echo_all(probe, &command);
             break;
-        case ORDER_TAKE:
-            take_all(probe, &order, lead);
+        case COMMAND_TAKE:
+            take_all(probe, &command, lead);
             break;
-        case ORDER_SEND:
+        case COMMAND_SEND:
             say(probe, lead, TAG_READY);
             hear(probe, lead, TAG_GO);
-            send_all(probe, &order);
+            send_all(probe, &command);
             break;
-        case ORDER_END:
+        case COMMAND_END:
             return;
         }
     }
@@ -157,10 +158,10 @@ void cpl_probe_release(const struct cpl_probe *probe)
 {
     for (int i = 0; i < probe->n_ranks; i++)
         if (i != probe->rank)
-            give_order(probe, i, (struct order){.kind = ORDER_END});
+            give_command(probe, i, (struct command){.kind = COMMAND_END});
 }
 
-/* The samples of a measurement. Where time is over before those that warm up are, the last of these
+/* The samples of a measurement. If time is over before warming up is, the last warm-up sample
  * counts. */
 struct samples {
     double start, slice_s;
@@ -217,8 +218,9 @@ double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *dist
     struct samples samples;
     double processor_start = processor_s();
     for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
-        give_order(probe, peer,
-                   (struct order){ORDER_ECHO, probe->rank, 1 + ROUND_TRIPS, CPL_PROBE_MESSAGE});
+        give_command(
+            probe, peer,
+            (struct command){COMMAND_ECHO, probe->rank, 1 + ROUND_TRIPS, CPL_PROBE_MESSAGE});
         ping(probe, peer); /* the peer is there */
         double start = MPI_Wtime();
         for (int k = 0; k < ROUND_TRIPS; k++)
@@ -234,13 +236,13 @@ double cpl_probe_half_trip(const struct cpl_probe *probe, int peer, double *dist
 }
 
 /* Tells the peers their parts of a burst. Returns the messages of each. */
-static int order_burst(const struct cpl_probe *probe, enum order_kind kind, const int *peers,
-                       int n_peers)
+static int command_burst(const struct cpl_probe *probe, enum command_kind kind, const int *peers,
+                         int n_peers)
 {
     int count = CPL_PROBE_BURST / n_peers;
     for (int k = 0; k < n_peers; k++)
-        give_order(probe, peers[k],
-                   (struct order){(int32_t)kind, probe->rank, count, CPL_PROBE_MESSAGE});
+        give_command(probe, peers[k],
+                     (struct command){(int32_t)kind, probe->rank, count, CPL_PROBE_MESSAGE});
     for (int k = 0; k < n_peers; k++)
         hear(probe, peers[k], TAG_READY);
     return count;
@@ -251,7 +253,7 @@ double cpl_probe_send_us(const struct cpl_probe *probe, const int *peers, int n_
     struct samples samples;
     MPI_Request requests[CPL_PROBE_BURST];
     for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
-        int n = order_burst(probe, ORDER_TAKE, peers, n_peers) * n_peers;
+        int n = command_burst(probe, COMMAND_TAKE, peers, n_peers) * n_peers;
         double start = MPI_Wtime();
         for (int k = 0; k < n; k++)
             MPI_Isend(slot(probe, k), CPL_PROBE_MESSAGE, MPI_BYTE, peers[k % n_peers], TAG_DATA,
@@ -264,7 +266,7 @@ double cpl_probe_send_us(const struct cpl_probe *probe, const int *peers, int n_
     return median_of(&samples);
 }
 
-/* Lets time pass without a call of MPI, which would take in messages. */
+/* Lets time pass without calling MPI, which would receive messages. */
 static void stay_away(double us)
 {
     double end = MPI_Wtime() + us * 1e-6;
@@ -278,7 +280,7 @@ double cpl_probe_recv_us(const struct cpl_probe *probe, const int *peers, int n_
     struct samples samples;
     MPI_Request requests[CPL_PROBE_BURST];
     for (start_samples(probe->slice_s, CPL_PROBE_SAMPLES, &samples); wants_more(&samples);) {
-        int n = order_burst(probe, ORDER_SEND, peers, n_peers) * n_peers;
+        int n = command_burst(probe, COMMAND_SEND, peers, n_peers) * n_peers;
         double start = MPI_Wtime();
         for (int k = 0; k < n; k++)
             MPI_Irecv(slot(probe, k), CPL_PROBE_MESSAGE, MPI_BYTE, peers[k % n_peers], TAG_DATA,
@@ -299,11 +301,11 @@ static double time_flows(const struct cpl_probe *probe, const struct cpl_flow *f
                          int32_t bytes)
 {
     for (int k = 0; k < n_flows; k++) {
-        give_order(probe, flows[k].to,
-                   (struct order){ORDER_TAKE, flows[k].from, CPL_PROBE_WINDOW, bytes});
+        give_command(probe, flows[k].to,
+                     (struct command){COMMAND_TAKE, flows[k].from, CPL_PROBE_WINDOW, bytes});
         if (k > 0)
-            give_order(probe, flows[k].from,
-                       (struct order){ORDER_SEND, flows[k].to, CPL_PROBE_WINDOW, bytes});
+            give_command(probe, flows[k].from,
+                         (struct command){COMMAND_SEND, flows[k].to, CPL_PROBE_WINDOW, bytes});
     }
     for (int k = 0; k < n_flows; k++) {
         hear(probe, flows[k].to, TAG_READY);
@@ -313,7 +315,7 @@ static double time_flows(const struct cpl_probe *probe, const struct cpl_flow *f
     double start = MPI_Wtime();
     for (int k = 1; k < n_flows; k++)
         say(probe, flows[k].from, TAG_GO);
-    send_all(probe, &(struct order){ORDER_SEND, flows[0].to, CPL_PROBE_WINDOW, bytes});
+    send_all(probe, &(struct command){COMMAND_SEND, flows[0].to, CPL_PROBE_WINDOW, bytes});
     for (int k = 0; k < n_flows; k++)
         hear(probe, flows[k].to, TAG_DONE);
     return (MPI_Wtime() - start) * 1e9;
@@ -338,7 +340,8 @@ double cpl_probe_ns_per_byte(const struct cpl_probe *probe, const struct cpl_flo
     return cpl_robust_slope(bytes, ns, CPL_PROBE_LENGTHS);
 }
 
-/* What goes to and fro: the lower rank of the pair tells when it has enough, and then the result.
+/* The message that goes to and fro: the lower rank of the pair says when it has enough samples, and
+ * then the result.
  */
 struct pair_word {
     int64_t goes_on;

@@ -1,4 +1,4 @@
-/* What is made of noisy samples: figures that outliers do not move. No MPI. */
+/* Robust statistics: figures from noisy samples that outliers do not move. No MPI. */
 #ifndef CARPOOL_CALIBRATE_ROBUST_H
 #define CARPOOL_CALIBRATE_ROBUST_H
 

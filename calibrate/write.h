@@ -1,4 +1,4 @@
-/* The files that are written: the machine file and the distances. On one rank; no MPI. */
+/* Writing the machine file and the file of distances. On one rank; no MPI. */
 #ifndef CARPOOL_CALIBRATE_WRITE_H
 #define CARPOOL_CALIBRATE_WRITE_H
 
@@ -6,17 +6,18 @@
 
 #include <stdio.h>
 
-/* Where and how was measured. */
+/* Where and how the figures were measured. */
 struct cpl_run_facts {
-    const char *host; /* of rank 0 */
+    const char *host; /* rank 0's host */
     const char *mpi;  /* the MPI library's version */
     int n_ranks, n_nodes, n_hosts;
-    int n_turns; /* most ranks that share a processor; more than 1: figures are of the scheduler */
-    int ranks_per_node; /* on consecutive ranks; 0: one node, or they differ */
-    double seconds;     /* that it took */
+    int n_turns; /* the most ranks that share a processor; with more than 1 the figures tell of the
+                    scheduler */
+    int ranks_per_node; /* consecutive ranks on each node; 0: there is one node, or nodes differ */
+    double seconds;     /* duration of the calibration */
 };
 
-/* What was measured beside links. */
+/* What was measured besides links. */
 struct cpl_memory_result {
     double segment_ns, item_ns;
 };

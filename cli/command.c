@@ -37,8 +37,8 @@ static int complain_of_command(const char *name)
     size_t nearest = 0;
     if (name[0] == '-') {
         fprintf(stderr,
-                "carpool: no option '%s' here; there are --help and --version, and options of the "
-                "commands behind their names\n",
+                "carpool: no option '%s' here; there are --help and --version; options of a "
+                "command follow its name\n",
                 name);
         return CPL_EXIT_USAGE;
     }

@@ -18,9 +18,8 @@ int cpl_command_calibrate(int argc, char **argv);  /* command_calibrate.c */
 int cpl_command_settings(int argc, char **argv);   /* command_list.c */
 int cpl_command_strategies(int argc, char **argv); /* command_list.c */
 
-/* After a usage error that getopt_long found (option_text.h), or of the arguments that are left
- * when there should be one FILE: says what is wrong on stderr, with the command's name (argv[0]).
- * Returns CPL_EXIT_USAGE. */
+/* Reports a usage error on stderr, with the command's name (argv[0]): one that getopt_long found
+ * (option_text.h), or remaining arguments that are not exactly one FILE. Returns CPL_EXIT_USAGE. */
 int cpl_command_wrong_option(int result, char **argv, const struct option *known);
 int cpl_command_wrong_file(int argc, char **argv);
 

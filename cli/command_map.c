@@ -40,8 +40,8 @@ static void usage(FILE *out)
     fputs("usage: carpool map REPORT [OPTION...]\n\n"
           "Reads the report of a run with CARPOOL_OUTPUT=DIR (DIR/report.json; a profile run,\n"
           "`carpool run --profile`, is best) and the patterns beside it, places the ranks so that\n"
-          "those with much to say to each other share a node, and writes a file by which the next\n"
-          "launch places them so. What it gains by the cost model is told on standard error.\n\n"
+          "ranks that exchange much data share a node, and writes a file by which the next launch\n"
+          "places them so. Prints the gain by the cost model on standard error.\n\n"
           "  --format hydra|slurm   hydra (default): HOST:COUNT lines for mpiexec.hydra -f FILE;\n"
           "                         slurm: a host for each rank, for SLURM_HOSTFILE=FILE\n"
           "                         srun --distribution=arbitrary\n"
@@ -239,11 +239,12 @@ static void print_hydra(FILE *out, const struct places *places, const int32_t *p
         fprintf(out, "%s:%d\n", places->host[node], (int)(last - first));
     }
     if (n_runs > places->n_nodes)
-        fprintf(stderr,
-                "carpool map: hosts come again in the file, and MPICH takes each time for another "
-                "node: its own collectives\nand MPI_Comm_split_type see %d nodes; Slurm has no "
-                "such limit (--format slurm)\n",
-                (int)n_runs);
+        fprintf(
+            stderr,
+            "carpool map: some hosts come again in the file, and MPICH takes each line for another "
+            "node: its own collectives\nand MPI_Comm_split_type see %d nodes; Slurm has no "
+            "such limit (--format slurm)\n",
+            (int)n_runs);
 }
 
 static bool write_places(const struct options *options, const struct places *places,

@@ -1,5 +1,5 @@
 /* Looking at a program before it is started (command_program.h): the headers of 64-bit ELF files of
- * this machine; what is not understood fits. */
+ * this machine; a file that it does not understand counts as fitting. */
 #include "cli/command_program.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-/* Whether the library can be preloaded into a program, as far as its file tells. For carpool run.
+/* Whether the library can be preloaded into a program, judged by its file. For carpool run.
  */
 #ifndef CARPOOL_COMMAND_PROGRAM_H
 #define CARPOOL_COMMAND_PROGRAM_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 enum cpl_program_kind {
-    CPL_PROGRAM_FITS,    /* dynamically linked, or a script, or something that cannot be told */
+    CPL_PROGRAM_FITS,    /* dynamically linked, a script, or unknown */
     CPL_PROGRAM_STATIC,  /* an ELF file without an interpreter: nothing is preloaded */
     CPL_PROGRAM_FOREIGN, /* linked with another MPI than MPICH and its relatives */
     CPL_PROGRAM_SPECIAL  /* set-user-ID or set-group-ID: the preload would be ignored */
@@ -18,7 +18,7 @@ enum cpl_program_kind {
 bool cpl_program_find(const char *name, char path[PATH_MAX]);
 
 /* Looks at an executable file; library gets the foreign MPI's name (64 bytes). A file that cannot
- * be read fits: who can execute it will see. */
+ * be read counts as fitting: starting it will show. */
 enum cpl_program_kind cpl_program_look(const char *path, char library[64]);
 
 #endif

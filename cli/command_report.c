@@ -1,4 +1,5 @@
-/* carpool report: the JSON report of a run (shim/report.c writes it) as text or as a page. */
+/* carpool report: the JSON report of a run (shim/report/report.c) as text or as a page.
+ * */
 #include "cli/command.h"
 #include "cli/report_read.h"
 
@@ -13,8 +14,8 @@ static void usage(FILE *out)
     fprintf(out,
             "usage: carpool report FILE [--html PAGE]\n\n"
             "Shows the report that a run with CARPOOL_REPORT=FILE or CARPOOL_OUTPUT=DIR\n"
-            "(DIR/report.json) wrote: for every exchange, how many calls there were, what became\n"
-            "of them and why, and its figures direct and planned.\n\n"
+            "(DIR/report.json) wrote: for every exchange, how many calls there were, how they\n"
+            "were carried and why, and its figures without and with the plan.\n\n"
             "  --html PAGE   write it as one HTML file, with pictures, that needs no other\n");
 }
 

@@ -63,7 +63,8 @@ void cpl_command_run_option(const char *variable, char *option, size_t size)
     option[used] = '\0';
 }
 
-/* What all ranks complain of alike is said by the first one on each node: by hydra's variable. */
+/* Whether this rank prints errors that all ranks find: the first rank on each node, by hydra's
+ * variable. */
 static bool must_tell(void)
 {
     const char *local_rank = getenv("MPI_LOCALRANKID");
@@ -138,7 +139,7 @@ static bool set_option(const char *option)
 static void refuse_setting(void *context, const char *text)
 {
     bool *refused = context;
-    /* a variable that does not exist is no more than a warning, which the library will give */
+    /* an unknown variable is only worth a warning, which the library will print */
     if (!strstr(text, "cannot be used"))
         return;
     const char *consequence = strstr(text, "; the default '");
@@ -146,8 +147,8 @@ static void refuse_setting(void *context, const char *text)
     *refused = true;
 }
 
-/* Whether the library will be able to use what the options say: better known now than by a warning
- * of rank 0. */
+/* Whether the library can use the options' values. Better an error now than a warning of rank 0
+ * later. */
 static bool settings_are_usable(void)
 {
     struct cpl_settings settings;

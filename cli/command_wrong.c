@@ -1,4 +1,4 @@
-/* What subcommands say of wrong arguments (command.h). */
+/* Messages of subcommands about wrong arguments (command.h). */
 #include "cli/command.h"
 #include "planner/base/option_text.h"
 

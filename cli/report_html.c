@@ -299,17 +299,16 @@ static void facts(FILE *out, const json_t *p)
          cpl_report_number(p, "forwarded_bytes"));
     fact(out, "bytes carried, planned over direct", "%.2f",
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
-    fact(out, "combined messages that a message rides in, at most", "%.0f",
+    fact(out, "combined messages that carry one message, at most", "%.0f",
          cpl_report_number(json_object_get(p, "planned"), "hops_max"));
     bool was_kept = cpl_report_has_number(p, "made_ms");
     fact(out, was_kept ? "time to read the plan from the cache, ms" : "time to plan, ms", "%.1f",
          cpl_report_number(p, "plan_ms"));
     if (cpl_report_integer(p, "times_planned") > 1)
-        fact(out, "times that it was planned, all together in that", "%.0f",
+        fact(out, "times it was planned, within that time", "%.0f",
              cpl_report_number(p, "times_planned"));
     if (was_kept)
-        fact(out, "time to plan when it was kept there, ms", "%.1f",
-             cpl_report_number(p, "made_ms"));
+        fact(out, "time that planning it took, ms", "%.1f", cpl_report_number(p, "made_ms"));
     fputs("</table>\n", out);
 }
 
@@ -347,13 +346,13 @@ static void show_order(FILE *out, const json_t *order, const json_t *patterns)
     fputs(number > 0 ? "</a>" : "", out);
     fprintf(out, ": messages %s first to the ranks that send most then%s.</p>\n<table>\n",
             in_use ? "leave" : "could leave", in_use ? "" : "; not in use");
-    fact(out, "sends until the last rank has done both, in the order of before", "%.0f",
+    fact(out, "sends until the last rank has done both, in the original order", "%.0f",
          cpl_report_number(units, "given"));
     fact(out, "ordered", "%.0f", cpl_report_number(units, "ordered"));
     fact(out, "no order is below", "%.0f", cpl_report_number(units, "least"));
     fact(out, "or above", "%.0f", cpl_report_number(units, "most"));
     if (json_array_size(tried) == 2) {
-        fact(out, "both measured in the order of before, \302\265s", "%.2f",
+        fact(out, "both measured in the original order, \302\265s", "%.2f",
              json_number_value(json_array_get(tried, 0)));
         fact(out, "ordered, \302\265s", "%.2f", json_number_value(json_array_get(tried, 1)));
     }

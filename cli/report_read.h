@@ -1,5 +1,5 @@
 /* Reading the report's JSON: members that are missing or of another type read as 0, NULL or "?", so
- * that a report of another version, or a damaged one, shows what it has. */
+ * that reports of other versions and damaged ones are shown as far as possible. */
 #ifndef CARPOOL_REPORT_READ_H
 #define CARPOOL_REPORT_READ_H
 
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The report in a file, which the caller releases, or NULL after saying what is wrong in the name
- * of a subcommand. */
+/* Loads the report in a file; the caller releases it. NULL on failure, after an error message in
+ * the name of the subcommand. */
 json_t *cpl_report_load(const char *command, const char *file);
 
 json_int_t cpl_report_integer(const json_t *object, const char *key);
@@ -25,7 +25,7 @@ void cpl_report_name(const json_t *pattern, char *name, size_t size);
 void cpl_report_outcome(const json_t *pattern, char *text, size_t size);
 
 /* The option of carpool plan for as many nodes, " --ranks-per-node 4"; "" when the report does not
- * tell. Returns text. */
+ * say. Returns text. */
 const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size);
 
 /* The page (report_html.c): the whole report as one HTML file that needs no other. The caller looks

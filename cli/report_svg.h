@@ -1,5 +1,5 @@
 /* Pictures for the report's page, as inline SVG: all are written to a stream whose errors the
- * caller looks at, with titles for readers that do not see them. Texts are escaped here. */
+ * caller checks, with titles for readers who cannot see pictures. The functions escape texts. */
 #ifndef CARPOOL_REPORT_SVG_H
 #define CARPOOL_REPORT_SVG_H
 
@@ -10,7 +10,7 @@
  * spaces. */
 void cpl_html_text(FILE *out, const char *text);
 
-#define CPL_HEAT_SIDE  256 /* cells a side, at most */
+#define CPL_HEAT_SIDE  256 /* the most cells a side */
 #define CPL_HEAT_STEPS 6
 
 /* Messages from groups of ranks to groups of ranks: count[sender * n + receiver]. */
@@ -36,7 +36,7 @@ void cpl_svg_heat(FILE *out, const char *title, const struct cpl_heat *heat,
 /* The scale as a row of colours with numbers (HTML). */
 void cpl_html_heat_legend(FILE *out, const struct cpl_heat_scale *scale, int64_t cell_ranks);
 
-/* Messages of each rank before and after: n values of bin_ranks ranks each. label is the y axis's.
+/* Messages of each rank before and after: n values of bin_ranks ranks each. label names the y axis.
  */
 void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double *direct,
                    const double *planned, int n, int64_t bin_ranks, int64_t n_ranks);

@@ -1,8 +1,8 @@
-/* The machine: where ranks sit (node, socket, NUMA domain) and what a message costs between any two
- * of those.
+/* The machine: where ranks sit (node, socket, NUMA domain) and what a message between two places
+ * costs.
  *
- * Order of calls: cpl_machine_init (or a describing function), optionally
- * cpl_machine_file_load and what that says, then use, then cpl_machine_free. Not changed while
+ * Order of calls: cpl_machine_init (or cpl_machine_from_places), optionally apply a shape, the
+ * costs of a machine file and distances; use; cpl_machine_free. The machine must not change while
  * plans are made. Thread rule: may be read by any number of threads. */
 #ifndef CARPOOL_MACHINE_H
 #define CARPOOL_MACHINE_H
@@ -31,18 +31,18 @@ struct cpl_link_cost {
     double ns_per_byte; /* per byte, at each end */
 };
 
-/* What everything costs. Defaults: cpl_costs_default. */
+/* All costs of the model. Defaults: cpl_costs_default. */
 struct cpl_costs {
     struct cpl_link_cost link[CPL_N_LINKS];
-    double node_ns_per_byte;   /* per byte that a node sends to or receives from other nodes (its
-                                  port, which its ranks' messages share) */
-    double combined_ns;        /* per combined message, at each end (packing, unpacking) */
-    double segment_ns;         /* per segment packed or unpacked */
-    double packed_ns_per_byte; /* per byte of them, besides what links take */
-    double item_ns;   /* the same per item of a segment that is a list of items, up to segment_ns:
-                       * few items are copied by a loop, more by a call */
-    double switch_us; /* to give a core to another rank, where ranks share cores; once a wave and
-                         rank */
+    double node_ns_per_byte; /* time per byte on the port of a node, which the messages of its ranks
+                                to and from other nodes share */
+    double combined_ns;      /* time to pack or unpack a combined message, at each end */
+    double segment_ns;       /* time to pack or unpack a segment */
+    double packed_ns_per_byte; /* time to pack or unpack a byte, besides ns_per_byte of the link */
+    double item_ns;   /* time per item of a segment that is a list of items, at most segment_ns in
+                         all: few items are copied by a loop, many by a call */
+    double switch_us; /* time to give a core to another rank, where ranks share cores; charged once
+                         per wave and rank */
 };
 
 struct cpl_machine {
@@ -51,11 +51,11 @@ struct cpl_machine {
     int32_t *node;   /* n_ranks entries, 0 .. n_nodes-1, nodes numbered by their first rank */
     int32_t *socket; /* n_ranks entries, numbered inside the node */
     int32_t *numa;   /* n_ranks entries, NUMA domain numbered inside the node */
-    int32_t cores_per_node; /* processing units that the ranks of a node share; 0: at least one per
-                               rank */
+    int32_t cores_per_node; /* processing units that the ranks of a node share; 0: every rank has
+                               its own */
     struct cpl_costs costs;
-    const float *distance_us; /* measured: n_ranks x n_ranks entries, a row for each rank with the
-                                 time of a message to each other one; NULL: not measured */
+    const float *distance_us; /* measured message times: n_ranks x n_ranks entries, row i from rank
+                                 i; NULL: not measured */
     struct cpl_arena arena;   /* owns the arrays */
 };
 
@@ -66,27 +66,27 @@ struct cpl_distances {
     struct cpl_arena arena; /* owns us */
 };
 
-/* The most ranks that distances are read for (256 MiB), and the largest distance. */
+/* The most ranks of a file of distances (they take 256 MiB), and the largest distance. */
 #define CPL_MAX_DISTANCE_RANKS 8192
 #define CPL_MAX_DISTANCE_US    1e12
 
-/* The longest path that a machine file may name, with its end. */
+/* Size of the longest path that a machine file may name, with its terminating 0. */
 #define CPL_MACHINE_PATH 1024
 
 /* What a machine file says. */
 struct cpl_machine_file {
     struct cpl_costs costs;
-    int32_t ranks_per_node;           /* 0: not said */
+    int32_t ranks_per_node;           /* 0: the file does not say */
     char distances[CPL_MACHINE_PATH]; /* file of measured distances; "": none */
-    int64_t distances_line;           /* that named it */
+    int64_t distances_line;           /* line of the machine file that names `distances` */
 };
 
-/* A machine that need not be described. */
+/* A machine that is known by name. */
 struct cpl_builtin_machine {
     const char *name;
     const char *doc;        /* a few words */
     int32_t ranks_per_node; /* INT32_MAX: all ranks are on one node */
-    struct cpl_costs costs; /* the table says where they come from (machine_builtin.c) */
+    struct cpl_costs costs; /* machine_builtin.c names their sources */
 };
 
 /* The table of built-in machines: *n rows. The first is the default. */
@@ -128,20 +128,21 @@ enum cpl_status cpl_node_shape_load(const char *topology, struct cpl_node_shape 
  * more ranks than cores. */
 void cpl_machine_apply_shape(struct cpl_machine *machine, const struct cpl_node_shape *shape);
 
-/* What a segment of so many units of volume takes at each end, in microseconds; of_items: units are
- * items, at fixed places. */
+/* Microseconds that a segment of `volume` units takes at each end. of_items: the units are items at
+ * fixed places. */
 static inline double cpl_segment_us(const struct cpl_costs *costs, bool of_items, double volume)
 {
     double items_ns = costs->item_ns * volume;
     return (of_items && items_ns < costs->segment_ns ? items_ns : costs->segment_ns) * 1e-3;
 }
 
-/* A wave of messages, of which the last must wait for a processor, takes longer than their bytes do
- * on a port that is never idle: so much. Searched plans are best by the chain model, which has
- * ports as they are, with 1.2 to 1.4. */
+/* The last message of a wave waits for a processor before it gets the port, so a wave takes longer
+ * than its bytes on a port that is never idle, by this factor. With factors of 1.2 to 1.4 searches
+ * find the plans that are best by the chain model, which models ports exactly. */
 #define CPL_WAVE_NODE 1.3
 
-/* What a byte takes on the port of a node in a model with a barrier after each wave or step. */
+/* Nanoseconds that a byte takes on the port of a node, in a model with a barrier after each wave or
+ * step. */
 static inline double cpl_wave_node_ns(const struct cpl_costs *costs)
 {
     return CPL_WAVE_NODE * costs->node_ns_per_byte;
@@ -151,34 +152,34 @@ static inline double cpl_wave_node_ns(const struct cpl_costs *costs)
  * consecutive blocks. */
 int32_t cpl_machine_block_unit(int32_t i, int32_t n_local, int32_t n_units);
 
-/* The default machine's costs, and nothing else said. */
+/* A machine file that names nothing: the default machine's costs. */
 struct cpl_machine_file cpl_machine_file_default(void);
 
-/* Reads a machine file: lines "KEY VALUE", `#` starts a comment; what is not named keeps the value
- * that *file has. Keys: {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte},
+/* Reads a machine file: lines "KEY VALUE", `#` starts a comment; what it does not name keeps its
+ * value in *file. Keys: {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte},
  * network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, item_ns, switch_us, finite
- * and >= 0; ranks_per_node; and distances, the path of a file of distances, relative to where the
- * machine file lies. That file is not looked at. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT
- * ("FILE:LINE: ..."; *file is then unchanged). */
+ * and >= 0; ranks_per_node; and distances, the path of a file of distances, relative to the machine
+ * file's folder. That file is not opened. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE:
+ * ..."; *file is then unchanged). */
 enum cpl_status cpl_machine_file_read(const char *name, struct cpl_machine_file *file,
                                       struct cpl_error *error);
 
-/* What a machine file says beside the default or, where there is no such file, the costs and the
- * ranks per node of the built-in machine of that name. Returns what cpl_machine_file_read returns,
- * CPL_ERR_IO with a text that lists the built-in machines when there is neither. */
+/* Reads the machine file `name` on top of the default or, when there is no such file, takes the
+ * costs and ranks per node of the built-in machine of that name. Returns what cpl_machine_file_read
+ * returns; CPL_ERR_IO with a text that lists the built-in machines when `name` is neither. */
 enum cpl_status cpl_machine_file_load(const char *name, struct cpl_machine_file *file,
                                       struct cpl_error *error);
 
 /* Reads the distances of n_ranks ranks, in microseconds, from a Matrix Market file, whose entry (i,
  * j) is the time of a message from rank i-1 to rank j-1: array or coordinate (then every pair must
- * be there), real or integer, general or symmetric. The diagonal is not looked at. Returns CPL_OK
- * (the caller frees *distances), CPL_ERR_IO, CPL_ERR_FORMAT, CPL_ERR_UNFIT (of another number of
- * ranks, or more than CPL_MAX_DISTANCE_RANKS), CPL_ERR_NOMEM. */
+ * be there), real or integer, general or symmetric. The diagonal is ignored. Returns CPL_OK (the
+ * caller frees *distances), CPL_ERR_IO, CPL_ERR_FORMAT, CPL_ERR_UNFIT (the file has another number
+ * of ranks, or there are more than CPL_MAX_DISTANCE_RANKS), CPL_ERR_NOMEM. */
 enum cpl_status cpl_distances_read(const char *name, int32_t n_ranks,
                                    struct cpl_distances *distances, struct cpl_error *error);
 
-/* cpl_distances_read for the file that the machine file `machine_name` names (there must be one);
- * when it cannot be opened the text says where it was named. */
+/* Reads the distances that the machine file `machine_name` names (it must name some). When that
+ * file cannot be opened, the error text says which line named it. */
 enum cpl_status cpl_distances_load(const char *machine_name, const struct cpl_machine_file *file,
                                    int32_t n_ranks, struct cpl_distances *distances,
                                    struct cpl_error *error);
@@ -186,7 +187,8 @@ enum cpl_status cpl_distances_load(const char *machine_name, const struct cpl_ma
 void cpl_distances_free(struct cpl_distances *distances);
 
 /* Gives the machine a copy of the distances between its ranks: rank i of the machine is rank
- * rank[i] of the distances (NULL: i; then there are as many). Returns CPL_OK, CPL_ERR_NOMEM. */
+ * rank[i] of the distances. With rank NULL it is rank i, and both have the same number of ranks.
+ * Returns CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_machine_set_distances(struct cpl_machine *machine,
                                           const struct cpl_distances *distances,
                                           const int32_t *rank, struct cpl_error *error);

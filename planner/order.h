@@ -4,9 +4,9 @@
  * sending takes a unit of time and receiving none, the last rank is done as early as possible if
  * every rank sends the first exchange's messages in descending order of how many messages their
  * receivers send in the second (Uçar and Aykanat, A message ordering problem in parallel programs,
- * theorem 1). The order of the second exchange's own messages does not matter. Plans use it from
- * wave to wave (plan.h), cpl_order_between gives it for two exchanges of a program; what an order
- * comes to, and what no order can, is told in units of time.
+ * theorem 1). The order of the second exchange's own messages does not matter. Plans order their
+ * edges this way from wave to wave (plan.h); cpl_order_between orders two exchanges of a program.
+ * cpl_order_completion and cpl_order_bound give an order's time and its bounds.
  *
  * Cost: sorting by counting. Thread rule: no state. */
 #ifndef CARPOOL_ORDER_H
@@ -17,18 +17,17 @@
 
 #include <stdint.h>
 
-/* Sorts ranks by descending key, those of equal keys by rank: place[i] is the position, from 0, of
- * rank i. key and place have n_ranks entries; keys are >= 0. Returns CPL_OK, or CPL_ERR_NOMEM.
- * O(n_ranks + largest key), or O(n_ranks log n_ranks) where keys are larger than a few times
- * n_ranks. */
+/* Sorts ranks by descending key, equal keys by rank: place[i] is the position of rank i, from 0.
+ * key and place have n_ranks entries; keys are >= 0. Returns CPL_OK, or CPL_ERR_NOMEM. O(n_ranks +
+ * largest key), or O(n_ranks log n_ranks) where keys are larger than a few times n_ranks. */
 enum cpl_status cpl_order_by_key(int32_t n_ranks, const int64_t *key, int32_t *place,
                                  struct cpl_error *error);
 
 /* Sorts send lists: rank i sends messages first[i] .. first[i + 1] - 1, message m to rank to[m];
  * order[first[i]] .. are the same numbers in the order in which i should send them: by descending
- * key of the receiver, of equal keys by the receiver's rank, of the same receiver by number. first
- * has n_ranks + 1 entries from 0 on, to and order first[n_ranks], key (>= 0) n_ranks. Returns
- * CPL_OK, CPL_ERR_NOMEM. O(messages + what cpl_order_by_key costs). */
+ * key of the receiver, then by the receiver's rank, then by number. first has n_ranks + 1 entries
+ * from 0 on, to and order first[n_ranks], key (>= 0) n_ranks. Returns CPL_OK, CPL_ERR_NOMEM.
+ * O(messages + what cpl_order_by_key costs). */
 enum cpl_status cpl_order_sends(int32_t n_ranks, const int64_t *first, const int32_t *to,
                                 const int64_t *key, int64_t *order, struct cpl_error *error);
 
@@ -39,22 +38,22 @@ enum cpl_status cpl_order_between(const struct cpl_pattern *pre, const struct cp
                                   int64_t *order, struct cpl_error *error);
 
 /* The time at which the last rank is done with exchange pre, `work` units of computation and
- * exchange post (equations 1 to 4): a send takes a unit, receiving nothing, and a rank computes
- * when it has sent and received all of pre. order as cpl_order_between gives it; NULL: the messages
- * leave as they are numbered, as post's do. Returns CPL_OK, CPL_ERR_ARG (patterns of different
- * numbers of ranks), CPL_ERR_NOMEM. */
+ * exchange post (equations 1 to 4): a send takes one unit, a receive takes none, and a rank
+ * computes once it has sent and received all of pre. order as cpl_order_between gives it; NULL: the
+ * messages leave as they are numbered, as post's do. Returns CPL_OK, CPL_ERR_ARG (patterns of
+ * different numbers of ranks), CPL_ERR_NOMEM. */
 enum cpl_status cpl_order_completion(const struct cpl_pattern *pre, const int64_t *order,
                                      const struct cpl_pattern *post, int64_t work,
                                      int64_t *completion, struct cpl_error *error);
 
-/* What no order of pre's messages is below, and what none exceeds (section 2): the units of a rank
- * that never waits, and the most sends of pre with the most of post. The second is at most twice
- * the first, hence the worst order at most twice the best. */
+/* Bounds on the completion time of every order of pre's messages (section 2). least: the units of a
+ * rank that never waits. most: the most sends of a rank in pre plus the most in post. `most` is at
+ * most twice `least`, so the worst order takes at most twice as long as the best. */
 struct cpl_order_bounds {
     int64_t least, most;
 };
 
-/* Of patterns of the same number of ranks. */
+/* Both patterns must have the same number of ranks. */
 struct cpl_order_bounds cpl_order_bound(const struct cpl_pattern *pre,
                                         const struct cpl_pattern *post, int64_t work);
 

@@ -2,8 +2,8 @@
  * matrix in compressed row storage (thesis 2.2).
  *
  * Order of calls: fill an array of struct cpl_pattern_entry (or read a file), build, use,
- * cpl_pattern_free. A pattern is not changed after it was built. Cost: building sorts by counting,
- * O(messages + ranks). Thread rule: a built pattern may be read by any number of threads. */
+ * cpl_pattern_free. A built pattern never changes. Cost: building sorts by counting, O(messages +
+ * ranks). Thread rule: a built pattern may be read by any number of threads. */
 #ifndef CARPOOL_PATTERN_H
 #define CARPOOL_PATTERN_H
 
@@ -18,13 +18,13 @@
 /* The messages of one exchange. Message m of rank i (first[i] <= m < first[i + 1]) goes to dst[m].
  * Destinations of a rank ascend, none is the rank itself.
  *
- * What a rank sends to another may be divided in parts of different payload classes, so that what
- * others get too is told apart from what they do not: every part is a message here, a destination
- * occurs once per part, and the parts ascend by class, of which none occurs twice. `pairs` is then
- * the same pattern undivided, for whoever asks who sends to whom and not what. */
+ * What a rank sends to another may be divided into parts of different payload classes, to tell
+ * bytes that go to several ranks from bytes that go to one. Every part is a message here: a
+ * destination occurs once per part, and its parts ascend by class, no class twice. `pairs` is then
+ * the same pattern undivided, for callers that ask who sends to whom and not what. */
 struct cpl_pattern {
     int32_t n_ranks;
-    int64_t n_messages; /* parts counted each */
+    int64_t n_messages; /* counts every part */
     int64_t *first;     /* n_ranks + 1 entries */
     int32_t *dst;       /* n_messages entries, ranks */
     int64_t
@@ -32,9 +32,9 @@ struct cpl_pattern {
     int32_t *
         payload_class; /* NULL, or n_messages entries: messages of one rank with the same class >= 0
                         * carry the same payload and may share one copy; -1: a payload of its own */
-    int64_t n_self;    /* entries from a rank to itself that were left out: they need no message */
-    int64_t n_merged;  /* entries that were added to an earlier one of the same source, destination
-                        * and class */
+    int64_t n_self;    /* dropped entries from a rank to itself: they need no message */
+    int64_t n_merged;  /* entries that were merged into an earlier one with the same source,
+                          destination and class */
     const struct cpl_pattern *pairs; /* NULL when no destination of a rank occurs twice; else the
                                       * pattern with one message for each source and destination,
                                       * volumes added up, without classes */
@@ -49,13 +49,13 @@ struct cpl_pattern_entry {
     int32_t payload_class; /* -1 for none */
 };
 
-/* Builds a pattern of n_ranks ranks from n_entries entries in any order. Entries of the same
- * source, destination and class (-1 is one too) are merged, their volumes add up; self entries are
- * dropped; both are counted. Entries of the same source and destination but of different classes
- * become parts. O(entries + ranks); when classes differ, sorting the entries by class comes on top.
- * Returns CPL_OK, CPL_ERR_ARG (a rank out of range, a negative volume, an overflowing sum, n_ranks
- * outside 1..CPL_MAX_RANKS), CPL_ERR_NOMEM. On success the caller owns *pattern and frees it with
- * cpl_pattern_free. */
+/* Builds a pattern of n_ranks ranks from n_entries entries in any order. Entries with the same
+ * source, destination and class (-1 counts as a class) are merged and their volumes added up;
+ * entries of a rank to itself are dropped; n_merged and n_self count both. Entries of the same
+ * source and destination but of different classes become parts. O(entries + ranks), plus sorting
+ * the entries by class when classes differ. Returns CPL_OK, CPL_ERR_ARG (a rank out of range, a
+ * negative volume, an overflowing sum, n_ranks outside 1..CPL_MAX_RANKS), CPL_ERR_NOMEM. On success
+ * the caller owns *pattern and frees it with cpl_pattern_free. */
 enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entry *entries,
                                   int64_t n_entries, struct cpl_pattern *pattern,
                                   struct cpl_error *error);
@@ -64,21 +64,20 @@ enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entr
  * first line decides the format:
  *  - "%%MatrixMarket matrix coordinate real|integer|pattern general|symmetric|skew-symmetric":
  * entry (i, j) with value v means that rank i-1 sends v units to rank j-1 (1 unit for pattern
- * files); rows and columns must agree in number, values must be whole numbers >= 0 (absolute values
- * are taken of skew-symmetric ones);
+ * files); rows and columns must agree in number, values must be whole numbers >= 0 (of
+ * skew-symmetric matrices the absolute values are taken);
  *  - otherwise text: `#` starts a comment, the first number is P, then lines "src dst volume",
- * 0-based, or "src dst : item item ...": these items of src, whole numbers >= 0 of its own choice
- * and different from each other, go to dst, a unit of volume each. Lines of the same two ranks add
- * up: volumes and the union of the items. Items of a rank with the same set of destinations, if
- * these are several, make a payload class; classes of a rank are numbered from 0 by their smallest
- * items. Returns CPL_OK, CPL_ERR_IO (cannot be opened or read), CPL_ERR_FORMAT (text "FILE:LINE:
- * what is wrong"), CPL_ERR_NOMEM. */
+ * 0-based, or "src dst : item item ...": src sends these items to dst, a unit of volume each; items
+ * are distinct whole numbers >= 0 that src chooses. Lines with the same two ranks add up: their
+ * volumes, and the union of their items. Items of a rank that go to the same set of several
+ * destinations make a payload class; classes of a rank are numbered from 0 by their smallest items.
+ * Returns CPL_OK, CPL_ERR_IO (cannot be opened or read), CPL_ERR_FORMAT (text "FILE:LINE: what is
+ * wrong"), CPL_ERR_NOMEM. */
 enum cpl_status cpl_pattern_read(const char *file, struct cpl_pattern *pattern,
                                  struct cpl_error *error);
 
-/* Writes the pattern as a Matrix Market coordinate integer general matrix, without classes and
- * undivided. Returns CPL_OK or
- * CPL_ERR_IO. */
+/* Writes the pattern as a Matrix Market coordinate integer general matrix: one entry per pair of
+ * ranks, no classes. Returns CPL_OK or CPL_ERR_IO. */
 enum cpl_status cpl_pattern_write(const struct cpl_pattern *pattern, const char *file,
                                   struct cpl_error *error);
 
@@ -88,10 +87,10 @@ static inline const struct cpl_pattern *cpl_pattern_pairs(const struct cpl_patte
     return pattern->pairs ? pattern->pairs : pattern;
 }
 
-/* The most messages of a rank. */
+/* The most messages that any rank sends. */
 int64_t cpl_pattern_most_sends(const struct cpl_pattern *pattern);
 
-/* Number of messages rank sends, parts counted each. */
+/* Number of messages that rank sends, counting every part. */
 static inline int64_t cpl_pattern_sends(const struct cpl_pattern *pattern, int32_t rank)
 {
     return pattern->first[rank + 1] - pattern->first[rank];

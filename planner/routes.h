@@ -1,4 +1,4 @@
-/* Routes: what a strategy decides. For every message of a pattern, where it is after each wave.
+/* Routes: where every message of a pattern is after each wave. Strategies decide them.
  *
  * A strategy fills a struct cpl_routes; cpl_plan_build (plan.h) turns it into a plan. Message m
  * starts at its source, stop(m, w) is the rank that holds it after wave w (1 <= w <= n_waves),
@@ -20,8 +20,8 @@ struct cpl_routes {
     struct cpl_arena arena; /* owns stops */
 };
 
-/* Room for n_waves waves of the pattern's messages. Every message rests at its source until the
- * last wave, which takes it to its destination: the routes of the direct plan. Returns CPL_OK,
+/* Makes routes of n_waves waves for the pattern's messages. Every message rests at its source until
+ * the last wave, which takes it to its destination: the routes of the direct plan. Returns CPL_OK,
  * CPL_ERR_ARG (n_waves < 1), CPL_ERR_NOMEM. */
 enum cpl_status cpl_routes_init(const struct cpl_pattern *pattern, int32_t n_waves,
                                 struct cpl_routes *routes, struct cpl_error *error);
@@ -32,24 +32,25 @@ static inline int32_t *cpl_routes_of(const struct cpl_routes *routes, int64_t m)
     return routes->stops + m * routes->n_waves;
 }
 
-/* Paths without waves: path of message m = ranks path[m * max_hops .. ], n_hops[m] of them, the
- * last is the destination; the source is not part of it. Spreads the hops over as many waves as the
- * longest path has hops, so that no message waits for one of its own or a later wave (waits-for
- * cycles between combined messages, which the thesis does not treat, cannot arise), choosing for
- * each message the waves in which it opens the fewest new combined messages; longest paths choose
- * first. O(messages x hops^2). Returns CPL_OK, CPL_ERR_NOMEM. The caller frees *routes with
- * cpl_routes_free. */
+/* Makes routes of paths without waves. The path of message m is the n_hops[m] ranks path[m *
+ * max_hops .. ]: the last is the destination, the source is not part of it. Spreads the hops over
+ * as many waves as the longest path has hops, so that no message waits for one of its own or a
+ * later wave: combined messages cannot wait for each other in a cycle, which the thesis does not
+ * treat. For each message it chooses the waves in which it opens the fewest new combined messages;
+ * longest paths choose first. O(messages x hops^2). Returns CPL_OK, CPL_ERR_NOMEM. The caller frees
+ * *routes with cpl_routes_free. */
 enum cpl_status cpl_routes_from_paths(const struct cpl_pattern *pattern, int32_t max_hops,
                                       const int32_t *path, const int8_t *n_hops,
                                       struct cpl_routes *routes, struct cpl_error *error);
 
-/* The routes of a pattern with parts from those of its pairs (cpl_pattern.pairs): each part takes
- * the route of its pair. Returns CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. */
+/* Makes the routes of a pattern with parts from those of its pairs (cpl_pattern.pairs): each part
+ * takes the route of its pair. Returns CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. */
 enum cpl_status cpl_routes_of_parts(const struct cpl_pattern *pattern,
                                     const struct cpl_routes *of_pairs, struct cpl_routes *routes,
                                     struct cpl_error *error);
 
-/* The other way round: each pair takes the route of its first part. */
+/* Makes the routes of the pairs from those of the parts: each pair takes the route of its first
+ * part. */
 enum cpl_status cpl_routes_of_pairs(const struct cpl_pattern *pattern,
                                     const struct cpl_routes *of_parts, struct cpl_routes *routes,
                                     struct cpl_error *error);

@@ -12,8 +12,7 @@ enum cpl_status {
     CPL_ERR_ARG,    /* an argument is outside what the function documents */
     CPL_ERR_NOMEM,  /* an allocation failed, or a size does not fit size_t */
     CPL_ERR_IO,     /* a file cannot be opened, read or written */
-    CPL_ERR_FORMAT, /* a file or text is not what it should be; the error text names file and line
-                     */
+    CPL_ERR_FORMAT, /* a file or text is malformed; the error text names file and line */
     CPL_ERR_UNFIT,  /* a strategy cannot serve this pattern (for example vpt:5 on 8 ranks) */
     CPL_ERR_BROKEN  /* a plan violates an invariant; the error text names the invariant */
 };
@@ -32,7 +31,8 @@ const char *cpl_status_text(enum cpl_status status);
 enum cpl_status cpl_fail(struct cpl_error *error, enum cpl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The failure of an allocation of what (a noun, "the send sets"). */
+/* Reports that memory for `what` (a noun: "the send sets") could not be had. Returns
+ * CPL_ERR_NOMEM. */
 enum cpl_status cpl_fail_memory(struct cpl_error *error, const char *what);
 
 #endif

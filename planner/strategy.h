@@ -1,6 +1,6 @@
-/* Strategies: ways to plan. One row of one table each (strategy.c); a strategy is selected by text
- * such as "direct", "share:1", "vpt:3" or "grid:8x8x8", in `carpool plan` and in CARPOOL_STRATEGY
- * alike. */
+/* Strategies: methods of planning. Each is a row of one table (strategy.c) and is selected by a
+ * text such as "direct", "share:1", "vpt:3" or "grid:8x8x8", in `carpool plan` and in
+ * CARPOOL_STRATEGY. */
 #ifndef CARPOOL_STRATEGY_H
 #define CARPOOL_STRATEGY_H
 
@@ -17,18 +17,17 @@
 /* What a strategy may look at. */
 struct cpl_strategy_input {
     const struct cpl_pattern *pattern;
-    const struct cpl_machine *machine; /* same number of ranks */
+    const struct cpl_machine *machine; /* has the pattern's number of ranks */
     double unit_bytes;                 /* bytes of a unit of volume */
-    double budget_ms; /* for searching, in nominal milliseconds: turned into a number
-                         of steps, so that the same input gives the same plan on
-                         every machine, however fast. Of the strategies in the table
-                         only those that search (balance) spend it; auto too */
+    double budget_ms; /* budget for searching, in nominal milliseconds. It is turned into a number
+                         of steps, so that the same input gives the same plan on every machine,
+                         however fast. Only strategies that search (balance) and auto spend it */
 };
 
-/* The budget where nothing is said. */
+/* The default budget, in nominal milliseconds. */
 #define CPL_DEFAULT_BUDGET_MS 500
 
-#define CPL_MAX_NUMBERS 27 /* CPL_MAX_DIMENSIONS of grid.h and three more */
+#define CPL_MAX_NUMBERS 27 /* CPL_MAX_DIMENSIONS (grid.h) + 3 */
 
 /* The part of a strategy's text after ':', as numbers whose meaning is the strategy's own. */
 struct cpl_strategy_numbers {
@@ -99,23 +98,23 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
 void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL_STRATEGY_TEXT]);
 
 /* All choices worth trying for the input's number of ranks and machine, in the order of the table:
- * what `all` and `auto` try. The pattern itself is not looked at. */
+ * what `all` and `auto` try. Ignores the pattern's messages. */
 void cpl_strategy_candidates(const struct cpl_strategy_input *input,
                              struct cpl_strategy_list *list);
 
-/* For the rows' candidates functions: adds a choice, silently none when the list is full. */
+/* For the rows' candidates functions: adds a choice; does nothing when the list is full. */
 void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,
                       const struct cpl_strategy_numbers *numbers);
 
 /* Routes for the input's pattern by one choice, which must not be "auto". Strategies that do not
- * search see the pattern undivided, all parts of a pair take its route. Returns what the route
+ * search see the pattern without parts; all parts of a pair take its route. Returns what the route
  * function returns. The caller frees *routes. */
 enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
                                    const struct cpl_strategy_choice *choice,
                                    struct cpl_routes *routes, struct cpl_error *error);
 
-/* The time of the plan along routes, by the chain model; microseconds. Returns CPL_OK, CPL_ERR_ARG,
- * CPL_ERR_NOMEM. */
+/* The time of the plan along routes by the chain model, in microseconds. Returns CPL_OK,
+ * CPL_ERR_ARG, CPL_ERR_NOMEM. */
 enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
                                   const struct cpl_routes *routes, double *us,
                                   struct cpl_error *error);
@@ -126,22 +125,22 @@ enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
                                   const struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                   struct cpl_error *error);
 
-/* Plans by the candidates and keeps the plan with the smallest modelled time; of equal ones the
- * first of the table (direct before all others). Candidates that search come last and start from
- * the others' plans. *choice tells which. Returns CPL_OK,
- * CPL_ERR_NOMEM. The caller frees *plan. */
+/* Plans by every candidate and keeps the plan with the smallest modelled time; of equal plans the
+ * first in the table (direct is its first row). Candidates that search come last and start from the
+ * others' plans. *choice tells which. Returns CPL_OK, CPL_ERR_NOMEM. The caller frees *plan. */
 enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                        struct cpl_error *error);
 
-/* The same, and up to `most` plans in all (>= 1) to be tried against each other: after the first
- * the fastest by the model of other numbers of waves, if they are faster than direct. *n tells how
- * many; choice and plan have room for `most`. */
+/* Plans as cpl_strategy_plan_auto does, and keeps up to `most` plans (>= 1) to be tried against
+ * each other: the fastest by the model, then the fastest of each other number of waves, if it is
+ * faster than direct. *n becomes the number of plans; choice and plan have room for `most`. */
 enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
                                           struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                           int32_t *n, struct cpl_error *error);
 
-/* The row of the strategy that every other one is compared with: every message travels alone. */
+/* The row of direct, the strategy that all others are compared with: every message travels
+ * alone. */
 extern const struct cpl_strategy cpl_strategy_direct;
 
 /* Candidates of a row without a parameter that is worth trying for every input: adds it. */

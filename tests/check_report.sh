@@ -103,9 +103,9 @@ has "a measured trial" ">171.3</text>"
 has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
-has "how often it was planned" '>times that it was planned, all together in that</td><td>2<'
+has "how often it was planned" '>times it was planned, within that time</td><td>2<'
 has "the order, with a link to what follows" 'What always follows is <a href="#e3">3. Neighbor_alltoall</a>: messages leave first to the ranks that send most then.'
-has "sends in the order of before" 'done both, in the order of before</td><td>61</td>'
+has "sends in the order of before" 'done both, in the original order</td><td>61</td>'
 has "sends, ordered" '<td class="n">ordered</td><td>47</td>'
 has "sends, the least" '<td class="n">no order is below</td><td>43</td>'
 has "sends, the most" '<td class="n">or above</td><td>72</td>'

@@ -1,5 +1,5 @@
-/* The shim's own work in a simulation (shim/work.h): the rank sleeps for what the work takes. Where
- * the figures come from: bench/README.md, "What is charged". */
+/* The shim's own work in a simulation (shim/base/work.h): the rank sleeps for what the work takes.
+ * Where the figures come from: bench/README.md, "What is charged". */
 #include "shim/base/work.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Bytes in a row (bytes.h). */
+/* Byte strings (bytes.h). */
 #include "planner/base/bytes.h"
 
 #include "planner/base/hash.h"

@@ -1,9 +1,10 @@
-/* Bytes in a row: written one thing after another, and taken back in the same order. Everything
- * begins at a multiple of 8 bytes, what is between is 0, numbers are in this machine's byte order.
+/* A byte string: numbers, arrays and texts are written one after another and read in the same
+ * order. Each begins at a multiple of 8 bytes, padding is 0, numbers are in this machine's byte
+ * order.
  *
- * Order of calls: cpl_bytes_put..., when all is put look at `failed`; cpl_bytes_free. Reading: a
- * struct cpl_byte_reader over memory aligned to 8 bytes, cpl_bytes_take... Thread rule: one thread
- * at a time. */
+ * Order of calls: cpl_bytes_put..., then check `failed`; cpl_bytes_free. Reading: a struct
+ * cpl_byte_reader over memory aligned to 8 bytes, cpl_bytes_take... Thread rule: one thread at a
+ * time. */
 #ifndef CARPOOL_BYTES_H
 #define CARPOOL_BYTES_H
 
@@ -15,10 +16,10 @@ struct cpl_bytes {
     unsigned char *at; /* NULL when empty; else to be freed by cpl_bytes_free */
     size_t n;          /* a multiple of 8 */
     size_t room;
-    bool failed; /* memory ran out; the contents are worth nothing */
+    bool failed; /* memory ran out; the contents are invalid */
 };
 
-/* Appends n elements of size bytes; nothing any more when memory ran out. */
+/* Appends n elements of size bytes; does nothing once memory has run out. */
 void cpl_bytes_put(struct cpl_bytes *bytes, const void *elements, size_t n, size_t size);
 
 /* Appends a number, and a text with its length in front. */
@@ -34,8 +35,8 @@ uint64_t cpl_bytes_hash(const void *at, size_t n);
 
 struct cpl_byte_reader {
     const unsigned char *at;
-    size_t n;    /* bytes left */
-    bool failed; /* more was taken than there is, or something else than expected */
+    size_t n;    /* bytes not yet read */
+    bool failed; /* a read asked for more than there is, or found an invalid value */
 };
 
 /* The next n elements of size bytes, where they are; NULL, and failed, when there are fewer. */

@@ -2,7 +2,8 @@
  * half full.
  *
  * Cost: O(1) expected for each call. Pairs can be looked up but not listed, so no result depends on
- * the order inside. Growing leaves the old table in the arena: in all less than the final one. */
+ * the order inside. Growing abandons the old table in the arena; all old tables together are
+ * smaller than the final one. */
 #ifndef CARPOOL_PAIR_MAP_H
 #define CARPOOL_PAIR_MAP_H
 
@@ -31,8 +32,8 @@ enum cpl_status cpl_pair_map_init(struct cpl_pair_map *map, struct cpl_arena *ar
  * CPL_ERR_NOMEM. */
 enum cpl_status cpl_pair_map_reserve(struct cpl_pair_map *map, size_t n);
 
-/* The value of (a, b), ranks >= 0; NULL when the pair is not there. It stays where it is until the
- * next cpl_pair_map_reserve. */
+/* The value of (a, b), ranks >= 0; NULL when the map does not have the pair. The pointer is valid
+ * until the next cpl_pair_map_reserve or cpl_pair_map_remove. */
 uint64_t *cpl_pair_map_find(const struct cpl_pair_map *map, int32_t a, int32_t b);
 
 /* The value of (a, b), which is added with the value 0 when it is not there. Room must have been

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #define MAX_DIGITS   19   /* that surely fit 64 bits */
-#define MAX_EXPONENT 9999 /* beyond any number of use; keeps sums of exponents small */
+#define MAX_EXPONENT 9999 /* larger than any useful exponent; keeps sums of exponents small */
 
 /* (-1)^negative * digits * 10^exponent; more digits that are not zero may have been dropped. */
 struct decimal {

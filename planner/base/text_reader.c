@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define BUFFER_SIZE    (4 * CPL_TEXT_MAX_LINE)
-#define MAX_NAME_SHOWN 160 /* bytes of a file's name in a message: its end tells most */
+#define MAX_NAME_SHOWN 160 /* bytes of a file's name in a message, from its end */
 
 /* A file's name for a message: the end of it, after "..." when it was cut. */
 static const char *shown_name(const char *name, const char **dots)

@@ -19,20 +19,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest line in bytes; a longer one is no text of ours. */
+/* The longest line in bytes; a longer one is an error. */
 #define CPL_TEXT_MAX_LINE ((size_t)64 << 10)
 
 struct cpl_text_reader {
     const char *name;     /* file name, for messages; the caller keeps it alive */
     int64_t line;         /* number of the current line, from 1; 0 before the first */
-    const char *at;       /* what is left of the current line ... */
-    const char *end;      /* ... up to here */
+    const char *at;       /* next byte of the current line */
+    const char *end;      /* end of the current line */
     char comment;         /* starts a comment that ends with the line; 0: there are none */
-    const char *expected; /* how a line should look, ends the messages about its fields */
+    const char *expected; /* how a line should look; messages about fields end with it */
 
     /* private */
-    const char *next;  /* bytes not yet given as lines ... */
-    const char *limit; /* ... up to here */
+    const char *next;  /* first buffered byte after the current line */
+    const char *limit; /* end of the buffered bytes */
     char *buffer;      /* NULL when the text lies in the caller's memory */
     void *stream;
     bool is_at_end; /* the stream has no more bytes */
@@ -52,7 +52,7 @@ enum cpl_status cpl_text_open(const char *file, struct cpl_text_reader *reader,
 void cpl_text_open_memory(const char *name, const void *bytes, size_t n,
                           struct cpl_text_reader *reader);
 
-/* Releases what the reader holds; closing twice does no harm. */
+/* Releases the reader's memory and file; closing twice does no harm. */
 void cpl_text_close(struct cpl_text_reader *reader);
 
 /* Goes to the next line; *found is false at the end of the text, where line stays the number of the
@@ -61,7 +61,7 @@ void cpl_text_close(struct cpl_text_reader *reader);
 enum cpl_status cpl_text_next_line(struct cpl_text_reader *reader, bool *found,
                                    struct cpl_error *error);
 
-/* The same, passing over lines that have nothing but blanks and a comment. */
+/* Goes to the next line that has more than blanks and a comment. */
 enum cpl_status cpl_text_next_fields(struct cpl_text_reader *reader, bool *found,
                                      struct cpl_error *error);
 
@@ -79,7 +79,8 @@ bool cpl_text_word_is(struct cpl_text_word word, const char *text);
 enum cpl_status cpl_text_take_integer(struct cpl_text_reader *reader, const char *what, int64_t min,
                                       int64_t max, int64_t *value, struct cpl_error *error);
 
-/* The same for a number that may be written like a real one ("3", "3.0", "0.3e1"), read exactly. */
+/* Takes a whole number in min .. max that may be written like a real one ("3", "3.0", "0.3e1"); it
+ * is read exactly. */
 enum cpl_status cpl_text_take_whole(struct cpl_text_reader *reader, const char *what, int64_t min,
                                     int64_t max, int64_t *value, struct cpl_error *error);
 

@@ -1,6 +1,6 @@
-/* Bytes of plain and of gzip files (text_stream.h). zlib's gzFile passes plain files through as
- * they are, so with zlib there is one path for both; without it the C library's streams serve, and
- * a gzip file is seen by its first two bytes (RFC 1952, 2.3.1). */
+/* Bytes of plain and of gzip files (text_stream.h). zlib's gzFile passes plain files through
+ * unchanged, so with zlib there is one path for both. Without zlib the C library's streams are
+ * used, and a gzip file is recognised by its first two bytes (RFC 1952, 2.3.1). */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -78,7 +78,7 @@ size_t cpl_text_stream_read(void *stream, char *bytes, size_t n,
     size_t n_read = fread(bytes, 1, n, stream);
     if (!n_read && ferror((FILE *)stream))
         error->io = errno ? errno : EIO;
-    if (!is_gzip(bytes, n_read)) /* no text has these bytes anywhere, so any piece may be asked */
+    if (!is_gzip(bytes, n_read)) /* no text has these bytes anywhere, so any piece may be tested */
         return n_read;
     error->damaged = "this is a gzip file, and Carpool was built without zlib: gunzip it, or build "
                      "Carpool with zlib (Debian's zlib1g-dev)";

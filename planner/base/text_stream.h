@@ -5,17 +5,17 @@
 
 #include <stddef.h>
 
-/* Why bytes could not be had. */
+/* Why reading failed. */
 struct cpl_text_stream_error {
     int io;              /* an errno when the system failed, else 0 */
-    const char *damaged; /* when the data is wrong: what is wrong with it, else NULL */
+    const char *damaged; /* what is wrong with the data, NULL when it is sound */
 };
 
 /* Opens a file, NULL with errno set when that fails. The caller closes it. */
 void *cpl_text_stream_open(const char *file);
 
-/* Reads up to n bytes, at least one before the end. Returns the number read, 0 at the end as well
- * as after a failure, which *error tells (all zero: none). */
+/* Reads up to n bytes, at least one before the end. Returns the number of bytes read, 0 at the end
+ * or after a failure. *error describes the failure, all zero without one. */
 size_t cpl_text_stream_read(void *stream, char *bytes, size_t n,
                             struct cpl_text_stream_error *error);
 

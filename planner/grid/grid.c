@@ -143,10 +143,10 @@ int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order)
 }
 
 /* Why this never meets a hole: let the last layer be partial. Step 0 ends in a full layer, whatever
- * dest: a message for a full layer goes to its destination's, one for the partial layer stays where
- * it is or, coming from there, goes to some full layer. Steps 1 .. n_dims - 1 change coordinates
- * inside that layer, where every point is a rank, to those of dest. The last step changes the layer
- * to that of dest, and the point is dest itself.
+ * dest: a message for a full layer goes to its destination's layer; a message for the partial layer
+ * stays where it is or, if it comes from the partial layer, goes to some full layer. Steps 1 ..
+ * n_dims - 1 change coordinates inside that layer, where every point is a rank, to those of dest.
+ * The last step changes the layer to that of dest, and the point is dest itself.
  *
  * Why no rank has more partners than the sum of (size - 1): with F full layers size - 1 of the last
  * dimension is F. In step 0 a rank of a full layer exchanges messages with F - 1 others at most, in
@@ -176,8 +176,8 @@ static int32_t full_layer_peers(const struct cpl_grid *grid, int32_t at, int32_t
     return n;
 }
 
-/* Step 0 and the additional last step of a grid with holes, one the reverse of the other; leaves:
- * from the partial layer into the full ones, along full layers too in step 0 only. */
+/* Peers in step 0 and in the additional last step of a grid with holes, which is the reverse.
+ * leaves: from the partial layer into the full ones; only in step 0 also between full layers. */
 static int32_t partial_layer_peers(const struct cpl_grid *grid, int32_t at, bool leaves,
                                    bool is_source, int32_t *peer)
 {

@@ -19,7 +19,7 @@ struct cpl_grid {
     int32_t n_ranks;
     int32_t n_dims;
     int32_t size[CPL_MAX_DIMENSIONS];
-    int32_t stride[CPL_MAX_DIMENSIONS]; /* product of the sizes before */
+    int32_t stride[CPL_MAX_DIMENSIONS]; /* product of the sizes of lower dimensions */
 };
 
 /* A grid of n_ranks with the given sizes (each >= 1, the last may exceed what is needed and is
@@ -28,7 +28,7 @@ struct cpl_grid {
 enum cpl_status cpl_grid_init(struct cpl_grid *grid, int32_t n_ranks, int32_t n_dims,
                               const int32_t *size, struct cpl_error *error);
 
-/* The most dimensions of at least two points each that n_ranks fill: log2 of them, at least 1. */
+/* The most dimensions of at least two points each that n_ranks fill: log2(n_ranks), at least 1. */
 int32_t cpl_grid_most_dimensions(int32_t n_ranks);
 
 /* The sizes of an n-dimensional grid of n_ranks that is as even as possible, larger sizes first:
@@ -40,9 +40,10 @@ enum cpl_status cpl_grid_even_sizes(int32_t n_ranks, int32_t n_dims, int32_t *si
                                     struct cpl_error *error);
 
 /* The rank that a message at rank `at` for `dest` goes to in the step that corrects dimension dim:
- * the point with dest's coordinate in that dimension. Where that point is a hole, a rank of another
- * full layer of the last dimension with the same coordinates otherwise, spread by the present
- * layer, stands in. After steps in all dimensions, last one last, a message is at dest. */
+ * the point with dest's coordinate in that dimension. Where that point is a hole, a rank with the
+ * same coordinates in a full layer of the last dimension stands in; which layer depends on the
+ * present one, to spread the load. After steps in all dimensions, last one last, a message is at
+ * dest. */
 int32_t cpl_grid_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t dim);
 
 /* The order in which the dimensions are corrected. Consecutive ranks are neighbours in the first
@@ -57,16 +58,16 @@ enum cpl_grid_order {
 int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order);
 
 /* The rank that a message at rank `at` for `dest` goes to in step 0 .. cpl_grid_n_steps - 1 of the
- * walk from far to near. Without holes step s corrects dimension n_dims - 1 - s. With holes the
- * last layer of the last dimension is left in step 0 and entered in the additional last step only,
- * so that all steps between stay in full layers. After all steps a message is at dest. Holes or
- * not, a rank sends to, and receives from, at most the sum of (size - 1) others in a walk of all
- * messages. */
+ * walk from far to near. Without holes step s corrects dimension n_dims - 1 - s. With holes,
+ * messages leave the last layer of the last dimension in step 0 and enter it only in the additional
+ * last step, so that all steps between stay in full layers. After all steps a message is at dest.
+ * Holes or not, a rank sends to, and receives from, at most the sum of (size - 1) others in a walk
+ * of all messages. */
 int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t step);
 
 /* The ranks that messages of rank `at` can go to in a step of the walk from far to near (incoming:
- * those that messages to it can come from), ascending, with itself where messages can rest. peer
- * has room for n_ranks entries. Returns their number. */
+ * can come from, for messages to `at`), ascending, including `at` where messages can rest. peer has
+ * room for n_ranks entries. Returns their number. */
 int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
                            int32_t *peer);
 

@@ -1,10 +1,10 @@
 /* Shapes of grids (grid_shape.h).
  *
- * Every dimension gets one bit of the ranks' log2. The bits that are left are poured over a
- * staircase, which says how much larger than its neighbours a dimension is to be: each bit goes
- * where most is missing, and to the lowest stair in doubt. So the sizes of neighbouring dimensions
- * are equal or differ by a factor of two, however many bits and dimensions there are; few
- * dimensions may be equal in any shape (64 x 64). */
+ * Every dimension gets one bit of the ranks' log2. The remaining bits are poured over a staircase,
+ * which says how much larger than its neighbours a dimension is to be: each bit goes where most is
+ * missing, in doubt to the lowest stair. So the sizes of neighbouring dimensions are equal or
+ * differ by a factor of two, however many bits and dimensions there are; few dimensions may be
+ * equal in any shape (64 x 64). */
 #include "planner/grid/grid_shape.h"
 
 static const char *const names[CPL_N_SHAPES] = {
@@ -43,8 +43,8 @@ static int32_t stair(enum cpl_grid_shape shape, int32_t n_dims, int32_t d)
     }
 }
 
-/* The dimension that gets the next bit: of those that lack most the one with the lowest stair, of
- * these the first. */
+/* The dimension that gets the next bit: the one that lacks most, then the lowest stair, then the
+ * first. */
 static int32_t next_dimension(enum cpl_grid_shape shape, int32_t n_dims, const int32_t *bits)
 {
     int32_t best = 0;
@@ -78,7 +78,7 @@ enum cpl_status cpl_grid_shape_sizes(enum cpl_grid_shape shape, int32_t n_ranks,
         n_dims = default_dimensions(shape, n_bits);
     for (int32_t d = 0; d < n_dims; d++)
         bits[d] = n_bits > 0;
-    for (int32_t left = n_bits - n_dims; left > 0; left--)
+    for (int32_t remaining = n_bits - n_dims; remaining > 0; remaining--)
         bits[next_dimension(shape, n_dims, bits)]++;
     for (int32_t d = 0; d < n_dims; d++)
         size[d] = INT32_C(1) << bits[d];

@@ -31,7 +31,8 @@ static double step_us(const struct cpl_machine *machine, int32_t rank, int32_t p
            1e-3;
 }
 
-/* Visits the messages: those of step `bit` go from the corner where they are then. */
+/* Adds up the cargo of step `bit`: each message that moves in it goes from the corner where it then
+ * is. */
 static void load_step(const struct cpl_pattern *pattern, const struct cpl_hypercube *cube,
                       int32_t bit, double unit_bytes, struct cargo *out)
 {
@@ -60,7 +61,7 @@ static double busiest_us(const struct cpl_machine *machine, const struct cpl_hyp
     return most;
 }
 
-/* What the ranks that fold hand over and get back. */
+/* The time in which ranks that fold hand over their messages and get theirs back. */
 static double folding_us(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
                          const struct cpl_hypercube *cube, double unit_bytes, struct cargo *over,
                          struct cargo *back)
@@ -128,7 +129,8 @@ static void list_coordinates(const struct cpl_hypercube *cube, int32_t n_ranks, 
     }
 }
 
-/* The map by one heuristic, from the ranks themselves. KLR is for grids, hence powers of two. */
+/* Makes the map by one heuristic, starting from the identity. KLR is for grids, so for powers of
+ * two. */
 static enum cpl_status map_by(enum cpl_map map, const struct cpl_pattern *pattern,
                               const struct cpl_hypercube *cube, int32_t *point_of)
 {
@@ -165,7 +167,7 @@ static void invert(int32_t n, const int32_t *point_of, int32_t *rank_at)
         rank_at[point_of[i]] = i;
 }
 
-/* What a map must cost at most, of the cost without one. */
+/* The most that a map may cost, as a part of the cost without one. */
 #define MOST_OF_UNMAPPED 0.9
 
 /* Keeps the heuristic's map in point_of when it is the cheapest so far. */

@@ -2,9 +2,9 @@
  * the hypercube, and what it costs to carry a pattern along with it ([Selvitopi-embed], sections 3
  * and 4).
  *
- * A rank's point is its virtual rank: the rank itself, or what a map says. With P no power of two
- * the first 2F points fold, F = P - 2^floor(log2 P): points 2v and 2v+1 share corner v, and the odd
- * one of them takes part. */
+ * A rank's point is its virtual rank: the rank itself, or the point that a map gives it. When P is
+ * no power of two, the first 2F points fold, F = P - 2^floor(log2 P): points 2v and 2v+1 share
+ * corner v, and the odd one of them takes part in the exchange. */
 #ifndef CARPOOL_HYPERCUBE_H
 #define CARPOOL_HYPERCUBE_H
 
@@ -17,10 +17,11 @@
 #include <stdint.h>
 
 struct cpl_hypercube {
-    int32_t n_steps;         /* log2 of the corners */
-    int32_t n_folded;        /* corners that two points share, the first ones */
-    const int32_t *point_of; /* a permutation of the ranks, the caller's; NULL: rank i is point i */
-    const int32_t *rank_at;  /* its inverse */
+    int32_t n_steps;  /* log2 of the corners */
+    int32_t n_folded; /* number of corners, the first ones, that two points share */
+    const int32_t
+        *point_of; /* a permutation of the ranks, owned by the caller; NULL: rank i is point i */
+    const int32_t *rank_at; /* the inverse of point_of */
 };
 
 static inline struct cpl_hypercube cpl_hypercube_of(int32_t n_ranks)
@@ -49,7 +50,8 @@ static inline int32_t cpl_hypercube_corner(const struct cpl_hypercube *cube, int
     return point < 2 * cube->n_folded ? point / 2 : point - cube->n_folded;
 }
 
-/* Whether a rank shares its corner, and whether it is the one that does not take part. */
+/* Whether a rank shares its corner (folds), and whether it is the guest: the one of the two that
+ * does not take part. */
 static inline bool cpl_hypercube_folds(const struct cpl_hypercube *cube, int32_t rank)
 {
     return cpl_hypercube_point(cube, rank) < 2 * cube->n_folded;
@@ -66,7 +68,7 @@ static inline int32_t cpl_hypercube_companion(const struct cpl_hypercube *cube, 
     return cpl_hypercube_at(cube, cpl_hypercube_point(cube, rank) ^ 1);
 }
 
-/* The rank that takes part for a corner. */
+/* The rank that takes part for a corner (not the guest). */
 static inline int32_t cpl_hypercube_rank(const struct cpl_hypercube *cube, int32_t corner)
 {
     return cpl_hypercube_at(cube,
@@ -74,19 +76,19 @@ static inline int32_t cpl_hypercube_rank(const struct cpl_hypercube *cube, int32
 }
 
 /* What the messages of a pattern add to a reduction that carries them, in microseconds: for each
- * step the bytes and segments of the busiest rank. The reduction's own messages are there anyway.
- * unit_bytes: bytes a unit of volume. O(messages x log P). Returns CPL_OK, CPL_ERR_ARG (ranks
+ * step the bytes and segments of the busiest rank. The reduction's own messages are not counted.
+ * unit_bytes: bytes of a unit of volume. O(messages x log P). Returns CPL_OK, CPL_ERR_ARG (ranks
  * differ), CPL_ERR_NOMEM. */
 enum cpl_status cpl_hypercube_carry_cost(const struct cpl_hypercube *cube,
                                          const struct cpl_pattern *pattern,
                                          const struct cpl_machine *machine, double unit_bytes,
                                          double *microseconds, struct cpl_error *error);
 
-/* Chooses the points of ranks by the heuristics KLF and KLR (map.h), so that ranks with much to
- * carry between them are few steps apart: fills point_of, n_ranks entries, with the permutation of
- * the smallest carry cost, *microseconds. That of the ranks themselves stays unless another one
- * costs a tenth less; returns whether it did in *changed. The same input gives the same map.
- * Returns CPL_OK, CPL_ERR_ARG (ranks differ), CPL_ERR_NOMEM. */
+/* Chooses the points of ranks by the heuristics KLF and KLR (map.h), so that ranks that exchange
+ * much data are few steps apart. Fills point_of, n_ranks entries, with the permutation that costs
+ * least to carry, and *microseconds with that cost. The identity is kept (*changed is false) unless
+ * another permutation costs a tenth less. The same input gives the same map. Returns CPL_OK,
+ * CPL_ERR_ARG (ranks differ), CPL_ERR_NOMEM. */
 enum cpl_status cpl_hypercube_map(const struct cpl_pattern *pattern,
                                   const struct cpl_machine *machine, double unit_bytes,
                                   int32_t *point_of, bool *changed, double *microseconds,

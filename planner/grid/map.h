@@ -2,11 +2,11 @@
  * position[rank] of 0 .. n_ranks - 1; without one, rank i is point i.
  *
  * Two kinds. KLF and KLR (Selvitopi and Aykanat, embedding point-to-point messages into reductions,
- * section 4) swap the points of ranks as Kernighan and Lin do, so that ranks with much to say to
- * each other differ in few coordinates: they minimise the sum over messages of volume x hops. Near
- * and doubling (Bhowmik and Bodele, topology-aware collectives, 3.2 and 3.3) go by the machine
- * alone: by measured distances where it has them, else by the classes of its links. The same input
- * gives the same map. */
+ * section 4) swap the points of ranks as Kernighan and Lin do, so that ranks that exchange much
+ * data differ in few coordinates: they minimise the sum over messages of volume x hops. Near and
+ * doubling (Bhowmik and Bodele, topology-aware collectives, 3.2 and 3.3) look at the machine only:
+ * at measured distances where it has them, else at the classes of its links. The same input gives
+ * the same map. */
 #ifndef CARPOOL_MAP_H
 #define CARPOOL_MAP_H
 
@@ -21,20 +21,20 @@
 enum cpl_map {
     CPL_MAP_NONE,
     CPL_MAP_KLF,      /* any two ranks may swap */
-    CPL_MAP_KLR,      /* ranks may swap whose points differ in one coordinate */
+    CPL_MAP_KLR,      /* only ranks whose points differ in one coordinate may swap */
     CPL_MAP_NEAR,     /* neighbouring points for ranks near each other */
     CPL_MAP_DOUBLING, /* points far apart for ranks near each other, by recursive doubling */
     CPL_N_MAPS
 };
 
-/* The most ranks that KLF is for: it looks at all pairs. */
+/* The most ranks for KLF, which looks at all pairs. */
 #define CPL_MAP_KLF_RANKS 1024
 
-/* The most (ranks x sum of sizes) that KLR is for. */
+/* The largest (ranks x sum of sizes) for KLR. */
 #define CPL_MAP_CELLS (1 << 24)
 
-/* Swaps are sought in so many elementary steps of some nanoseconds, and so many more for each
- * message, but no more than the most. */
+/* The search for swaps takes CPL_MAP_LEAST_STEPS elementary steps of some nanoseconds and
+ * CPL_MAP_MESSAGE_STEPS for each message, but at most CPL_MAP_STEPS. */
 #define CPL_MAP_STEPS         200000000
 #define CPL_MAP_LEAST_STEPS   500000
 #define CPL_MAP_MESSAGE_STEPS 40
@@ -42,8 +42,8 @@ enum cpl_map {
 /* "klf", "klr", "near", "doubling"; "" for CPL_MAP_NONE. */
 const char *cpl_map_name(enum cpl_map map);
 
-/* Whether a map can be made for a grid: returns CPL_OK, or CPL_ERR_UNFIT when there are too many
- * ranks for it, with a text that names what fits. */
+/* Whether a map can be made for a grid. Returns CPL_OK, or CPL_ERR_UNFIT when there are too many
+ * ranks, with a text that names what fits. */
 enum cpl_status cpl_map_fits(enum cpl_map map, const struct cpl_grid *grid,
                              struct cpl_error *error);
 
@@ -62,15 +62,15 @@ double cpl_map_forwarded(const struct cpl_pattern *pattern, const struct cpl_gri
 /* The number of coordinates in which two points differ. */
 int32_t cpl_map_hops(const struct cpl_grid *grid, int32_t a, int32_t b);
 
-/* The parts of cpl_map_make. KLF and KLR start from position. */
+/* KLF and KLR for cpl_map_make. They start from position. */
 enum cpl_status cpl_map_by_swaps(enum cpl_map map, const struct cpl_pattern *pattern,
                                  const struct cpl_grid *grid, int32_t *position);
 
-/* So many steps as cpl_map_by_swaps takes at most. */
+/* The most steps that cpl_map_by_swaps takes. */
 int64_t cpl_map_enough_steps(const struct cpl_pattern *pattern);
 
-/* Points that are no grid's: two of them are as far apart as the scales of the coordinates in which
- * they differ sum up to. */
+/* Points with weighted coordinates. The distance of two points is the sum of the scales of the
+ * coordinates in which they differ. */
 struct cpl_map_points {
     int32_t n_dims;
     int32_t size[CPL_MAX_DIMENSIONS];  /* coordinates are 0 .. size - 1 */
@@ -78,9 +78,9 @@ struct cpl_map_points {
     const int32_t *coordinate;         /* n_dims entries for each of the pattern's ranks */
 };
 
-/* Swaps any two ranks as KLF does, in at most so many steps, starting from position: makes the sum
- * over the messages of volume x distance smaller or leaves it. O(ranks x sum of sizes + messages)
- * memory. Returns CPL_OK, CPL_ERR_NOMEM. */
+/* Swaps any two ranks as KLF does, starting from position, in at most `steps` steps. The sum over
+ * the messages of volume x distance never grows. O(ranks x sum of sizes + messages) memory. Returns
+ * CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_map_swap_points(const struct cpl_pattern *pattern,
                                     const struct cpl_map_points *points, int64_t steps,
                                     int32_t *position);
@@ -88,8 +88,8 @@ enum cpl_status cpl_map_swap_points(const struct cpl_pattern *pattern,
 enum cpl_status cpl_map_near(const struct cpl_machine *machine, int32_t *position);
 enum cpl_status cpl_map_doubling(const struct cpl_machine *machine, int32_t *position);
 
-/* Doubling for bidirectional exchange as hypercube.h has it: position[i] is the rank there that
- * rank i plays; with a power of two the same as cpl_map_doubling. */
+/* Doubling for the bidirectional exchange of hypercube.h: position[i] is the point that rank i
+ * plays. With a power of two the same as cpl_map_doubling. */
 enum cpl_status cpl_map_hypercube(const struct cpl_machine *machine, int32_t *position);
 
 #endif

@@ -1,20 +1,20 @@
 /* Maps by the machine alone (map.h): the ring and recursive doubling heuristics of Bhowmik and
- * Bodele, 3.2 and 3.3, with the measured distances of the machine (their D, of a ping-pong) or,
- * where there are none, the class of the link between two ranks for their distance.
+ * Bodele, 3.2 and 3.3, with the measured distances of the machine (their D, from a ping-pong) or,
+ * if there are none, the class of the link between two ranks as their distance.
  *
- * Both place rank 0 on point 0 and then, point after point, the nearest rank that is left: by
- * classes one of the same socket, else of the same node, else any; of equally near ones the lowest.
- * The ring takes the points in their order, each next to the one before. Doubling takes, from a
- * point of reference, those at the largest power-of-two distances, as these carry most in a
- * recursive doubling; after two of them the second is the reference. With ranks that fold
- * (hypercube.h) two that share a corner are placed one after the other, since what the one hands
- * the other at the end is most of all. O(ranks x sockets of a node), with distances O(ranks^2). */
+ * Both place rank 0 on point 0 and then, point after point, the nearest rank that is not placed
+ * yet: by classes one of the same socket, else of the same node, else any; of equally near ranks
+ * the lowest. The ring takes the points in their order, each next to the previous one. Doubling
+ * takes, from a point of reference, the points at the largest power-of-two distances, since these
+ * steps carry most in a recursive doubling; after two points the second becomes the reference. Two
+ * ranks that fold (hypercube.h) and share a corner are placed one after the other, since the last
+ * message between them is the largest. O(ranks x sockets of a node), with distances O(ranks^2). */
 #include "planner/grid/hypercube.h"
 #include "planner/grid/map.h"
 
-/* Ranks in a list by unit (socket or node), each list ascending; what is placed is skipped. */
+/* Ranks in lists by unit (socket or node), each list ascending; placed ranks are skipped. */
 struct unit_lists {
-    int32_t *head; /* per unit: first rank that may be left, -1: none */
+    int32_t *head; /* per unit: first rank that may not be placed yet, -1: none */
     int32_t *next; /* per rank: next of its unit, -1: none */
 };
 
@@ -80,7 +80,7 @@ static enum cpl_status prepare(struct placer *placer, struct cpl_arena *arena)
 }
 
 /* The lowest rank of a unit that is not placed, -1: none. */
-static int32_t first_left(struct unit_lists *lists, int32_t unit, const int32_t *position)
+static int32_t first_free(struct unit_lists *lists, int32_t unit, const int32_t *position)
 {
     int32_t rank = lists->head[unit];
     while (rank >= 0 && position[rank] >= 0)
@@ -89,12 +89,12 @@ static int32_t first_left(struct unit_lists *lists, int32_t unit, const int32_t 
     return rank;
 }
 
-/* The nearest rank to `near` of those left, by the classes of links. */
+/* The nearest rank to `near` of those not placed, by the classes of links. */
 static int32_t nearest_by_class(struct placer *placer, int32_t near)
 {
-    int32_t rank = first_left(&placer->in_socket, placer->socket[near], placer->position);
+    int32_t rank = first_free(&placer->in_socket, placer->socket[near], placer->position);
     if (rank < 0)
-        rank = first_left(&placer->in_node, placer->machine->node[near], placer->position);
+        rank = first_free(&placer->in_node, placer->machine->node[near], placer->position);
     if (rank >= 0)
         return rank;
     while (placer->position[placer->lowest] >= 0)
@@ -113,8 +113,8 @@ static int32_t nearest_by_distance(const struct placer *placer, int32_t near)
     return nearest;
 }
 
-/* Places the nearest rank to `near` of those left on a point, and returns it. The first is rank 0
- * near itself. */
+/* Places the nearest rank to `near` of those not placed on a point, and returns it. The first call
+ * places rank 0, near itself. */
 static int32_t place(struct placer *placer, int32_t near, int32_t point)
 {
     int32_t rank = near;
@@ -149,7 +149,7 @@ static int32_t next_point(int32_t from, int32_t n_points, const int32_t *rank_at
     return -1;
 }
 
-/* Of a point that folds, the rank next to the one that plays it shares it. */
+/* Places a rank on a point. If the point folds, the rank nearest to that one shares it. */
 static void place_point(struct placer *placer, int32_t near, int32_t point, int32_t n_folded,
                         int32_t *rank_at)
 {
@@ -158,8 +158,8 @@ static void place_point(struct placer *placer, int32_t near, int32_t point, int3
         place(placer, rank_at[point], point);
 }
 
-/* Points are taken as points of reference in the order in which they were placed, every second one
- * at once; when one has no point left around it, the earliest that has. */
+/* Points of reference: every second point as soon as it is placed; when a point has no free point
+ * around it, the earliest placed one that has. */
 static void double_from(struct placer *placer, int32_t n_points, int32_t n_folded, int32_t *rank_at,
                         int32_t *placed)
 {

@@ -1,17 +1,17 @@
 /* Maps by swaps: KLF and KLR, and places of a machine (map.h).
  *
  * The distance of two points is the sum of the scales of the coordinates in which they differ: on
- * grids their number (cpl_map_hops, without regard to holes). So what a rank's own messages, out
- * and in, would forward if it sat at a point follows from how much of their volume has the point's
- * coordinate in each dimension: that is the rank's cell (d, c), c a coordinate of dimension d. The
- * gain of a swap follows from the cells of the two ranks. It changes two cells a dimension of each
- * of their partners; nothing is summed up anew.
+ * grids their number (cpl_map_hops, ignoring holes). A rank's cell (d, c) is the volume of its
+ * messages, out and in, with partners at coordinate c of dimension d. The cells give the volume x
+ * distance of the rank's messages at any point, and the gain of a swap follows from the cells of
+ * the two ranks. A swap changes two cells per dimension of each of their partners; nothing is
+ * summed up anew.
  *
- * First rounds in which each rank in turn takes its best swap, if that gains. Then passes in the
- * manner of Kernighan and Lin: swap the best pair even at a loss and lock the two, until nothing
- * has been gained for a while; then take back all swaps after the best moment. Rounds and passes
- * end when one gains little, or steps run out: those are counted, so that the same input gives the
- * same map.
+ * First come rounds in which each rank in turn takes its best swap, if that gains. Then come passes
+ * in the manner of Kernighan and Lin: swap the best pair even at a loss and lock the two, until
+ * nothing has been gained for a while; then undo all swaps after the best moment. Rounds and passes
+ * end when one gains little, or when the steps, which are counted, run out; so the same input gives
+ * the same map.
  *
  * A rank may move to any point (KLF), or to those that differ in one coordinate (KLR). */
 #include "planner/grid/map.h"
@@ -22,7 +22,7 @@
 /* A round or pass that gains less than this part of the first is the last. */
 #define WORTHWHILE 32
 
-#define LOSING_SWAPS 24   /* so many without a new best moment end a pass */
+#define LOSING_SWAPS 24   /* swaps without a new best moment that end a pass */
 #define WEIGHT_SUM   1e12 /* volumes are scaled down to this sum: gains then fit 64 bits */
 
 struct partner {
@@ -33,8 +33,8 @@ struct partner {
 struct swapper {
     const struct cpl_pattern *pattern;
     struct cpl_map_points points;
-    const struct cpl_grid *grid;        /* KLR: the points are its; NULL: any two ranks may swap */
-    int32_t n_cells;                    /* per rank */
+    const struct cpl_grid *grid; /* KLR: the grid of the points; NULL: any two ranks may swap */
+    int32_t n_cells;             /* per rank */
     int32_t offset[CPL_MAX_DIMENSIONS]; /* first cell of a dimension */
     int32_t *position;
     int32_t *rank_at;

@@ -13,7 +13,8 @@
 /* The longest name of a file of plans, with its end; without the directory's. */
 #define NAME_ROOM 64
 
-/* Names tried for the file that is written; others are left over by programs that were killed. */
+/* The most names tried for the file that is written: programs that were killed leave such files
+ * over. */
 #define MOST_PARTS 100
 
 /* The path of the file for a key, to be freed by the caller; NULL without memory. */
@@ -45,7 +46,7 @@ static enum cpl_status read_all(int file, const char *path, unsigned char **byte
     while (done < size) {
         ssize_t more = read(file, memory + done, size - done);
         if (more == 0)
-            break; /* cut off meanwhile: the reader of the bytes will see it */
+            break; /* cut off meanwhile: the parser will detect it */
         if (more < 0 && errno == EINTR)
             continue;
         if (more < 0) {

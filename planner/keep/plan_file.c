@@ -141,7 +141,7 @@ static void end_section(struct section *sections, uint64_t *n, enum section_kind
     (*n)++;
 }
 
-/* Fills the place that was left for the header and the table. */
+/* Fills the space that was reserved for the header and the table. */
 static void write_table(const struct section *sections, uint64_t n, struct cpl_bytes *file)
 {
     struct header header = {.magic = MAGIC,
@@ -251,8 +251,8 @@ static enum cpl_status take_making(struct cpl_byte_reader reader, struct cpl_pla
     return CPL_OK;
 }
 
-/* Sets edges, segments and volumes. Whether they make a plan cpl_plan_check tells; here nothing may
- * be out of bounds. */
+/* Sets edges, segments and volumes, and checks that nothing is out of bounds. cpl_plan_check later
+ * checks whether they make a plan. */
 static enum cpl_status copy_edges(const struct kept_edge *kept, const int32_t *segments,
                                   struct cpl_plan *plan, struct cpl_error *error)
 {

@@ -1,5 +1,5 @@
-/* Plans as bytes, for keeping them: the plans of a pattern together with everything that they were
- * made from, so that they are used for nothing else.
+/* Plans as bytes, for keeping them. The plans of a pattern are stored with everything that they
+ * were made from, so that they are only used where the same plans would be made again.
  *
  * A file has a header (format, byte order, length), a table of sections with their checksums, and
  * the sections: the key, how the plans were made, and each plan's edges and segments. Bundles,
@@ -19,14 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Plans of a file. */
+/* The most plans in a file. */
 #define CPL_MOST_KEPT 4
 
 /* Everything that plans depend on. */
 struct cpl_plan_key {
-    const char *version;                    /* of Carpool: another one may plan otherwise */
-    const char *strategy;                   /* as cpl_strategy_format writes it */
-    int32_t most;                           /* plans that were asked for, 1 .. CPL_MOST_KEPT */
+    const char *version;  /* Carpool's version: another version may plan differently */
+    const char *strategy; /* as cpl_strategy_format writes it */
+    int32_t most;         /* plans that were asked for, 1 .. CPL_MOST_KEPT */
     const struct cpl_strategy_input *input; /* pattern with volumes, machine, unit, budget */
 };
 
@@ -36,7 +36,7 @@ struct cpl_plan_set {
     struct cpl_strategy_choice choice[CPL_MOST_KEPT];
     struct cpl_plan plan[CPL_MOST_KEPT];
     struct cpl_ranking ranking; /* what auto tried; n is 0 for other strategies */
-    double ms;                  /* that planning took when it was done, >= 0 */
+    double ms;                  /* milliseconds that planning took, >= 0 */
 };
 
 void cpl_plan_set_free(struct cpl_plan_set *set);
@@ -44,15 +44,15 @@ void cpl_plan_set_free(struct cpl_plan_set *set);
 /* Writes the key alone, for its hash. Look at key_bytes->failed afterwards. The caller frees it. */
 void cpl_plan_key_put(const struct cpl_plan_key *key, struct cpl_bytes *key_bytes);
 
-/* Writes a whole file. key_bytes: of cpl_plan_key_put. Look at file->failed afterwards. The caller
- * frees it. */
+/* Writes a whole file. key_bytes comes from cpl_plan_key_put. Look at file->failed afterwards. The
+ * caller frees it. */
 void cpl_plan_file_put(const struct cpl_bytes *key_bytes, const struct cpl_plan_set *set,
                        struct cpl_bytes *file);
 
-/* Reads the plans of a key from the n bytes of a file, in memory aligned to 8 bytes; key_bytes is
- * of cpl_plan_key_put and is compared in full. Returns CPL_OK (the caller frees *set),
- * CPL_ERR_FORMAT (no such file, cut off or damaged), CPL_ERR_UNFIT (of another format or byte
- * order, or of another key), CPL_ERR_BROKEN (whole, but not a plan of this pattern), CPL_ERR_NOMEM.
+/* Reads the plans of a key from the n bytes of a file, in memory aligned to 8 bytes; key_bytes
+ * comes from cpl_plan_key_put and is compared in full. Returns CPL_OK (the caller frees *set),
+ * CPL_ERR_FORMAT (not a file of plans, cut off or damaged), CPL_ERR_UNFIT (another format, byte
+ * order or key), CPL_ERR_BROKEN (whole, but not a plan of this pattern), CPL_ERR_NOMEM.
  */
 enum cpl_status cpl_plan_file_take(const unsigned char *file, size_t n,
                                    const struct cpl_plan_key *key,

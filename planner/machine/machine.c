@@ -1,4 +1,4 @@
-/* Machines (machine.h): ranks on nodes, and the shape of a node spread over its ranks.
+/* Machines (machine.h): ranks on nodes, and the shape of a node applied to its ranks.
  *
  * Cost: O(ranks); O(ranks log ranks) from explicit places, whose keys are sorted. */
 #include "planner/machine.h"

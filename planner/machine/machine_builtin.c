@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Inside a node of today: assumptions near the published measurements of Lassen (see edr). */
+/* Inside a current node: assumptions near the published measurements of Lassen (see edr). */
 #define NODE_LINK                                                                                  \
     {                                                                                              \
         .send_us = 0.25, .recv_us = 0.25, .latency_us = 0.5, .ns_per_byte = 0.1                    \
@@ -24,10 +24,10 @@
 static const struct cpl_builtin_machine machines[] = {
     /* Assumptions near the published measurements of such a machine, Lassen (arXiv 2010.10378), not
      * measured here. A 12.5 GB/s port for two sockets: 0.08 ns/B for one rank and, with two ports,
-     * half of it for the node. An item: a loop over numbers of 8-byte items in the cache takes 0.3
-     * ns each on a processor of today, a call to copy a segment from there 2 ns: as segment_ns
-     * allows for more than that, so does item_ns. bench/packing measured 10 ns for an end of a
-     * combined message, 5 for a segment and 0.03 a byte. */
+     * half of it for the node. item_ns: on a current processor a loop over numbers of 8-byte items
+     * in the cache takes 0.3 ns an item, and a call to copy a segment from there 2 ns; segment_ns
+     * and item_ns both allow for more. bench/packing measured 10 ns for an end of a combined
+     * message, 5 ns for a segment and 0.03 ns a byte. */
     {.name = "edr",
      .doc = "cluster with EDR InfiniBand, 32 ranks a node",
      .ranks_per_node = 32,

@@ -42,7 +42,7 @@ struct reading {
     int symmetry;
     int32_t n_ranks;
     int64_t n_entries;
-    float *us; /* of pairs that are not known yet: -1 */
+    float *us; /* -1 for pairs that are not known yet */
 };
 
 static enum cpl_status read_banner(struct reading *reading, struct cpl_error *error)
@@ -170,7 +170,7 @@ static enum cpl_status read_coordinates(struct reading *reading, struct cpl_erro
     return status;
 }
 
-/* Column after column; of a symmetric matrix what is on and below the diagonal. */
+/* Reads column after column; of a symmetric matrix only the diagonal and below. */
 static enum cpl_status read_array(struct reading *reading, struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;

@@ -1,4 +1,4 @@
-/* Reading machine files (machine.h). What a line may set is one row of a table each. */
+/* Reading machine files (machine.h). A table has a row for each key. */
 #include "planner/base/text_reader.h"
 #include "planner/machine.h"
 
@@ -50,7 +50,7 @@ static const struct machine_key keys[] = {
 /* A machine file while it is read. */
 struct reading {
     struct cpl_machine_file file;
-    int64_t line[N_KEYS]; /* that gave a key; 0: none yet */
+    int64_t line[N_KEYS]; /* line that gave each key; 0: none yet */
 };
 
 static enum cpl_status find_key(struct cpl_text_reader *reader, struct cpl_text_word word,
@@ -71,8 +71,8 @@ static enum cpl_status find_key(struct cpl_text_reader *reader, struct cpl_text_
         cpl_text_quote(word, quote));
 }
 
-/* Takes what is left of the line, a path that may have blanks inside. A relative one starts where
- * the machine file lies. */
+/* Takes the rest of the line as a path, which may have blanks inside. A relative path starts in the
+ * machine file's folder. */
 static enum cpl_status take_path(struct cpl_text_reader *reader, struct cpl_machine_file *file,
                                  struct cpl_error *error)
 {

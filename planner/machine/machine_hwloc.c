@@ -1,10 +1,10 @@
 /* The shape of a node from hwloc (machine.h). Of the levels between packages and cores only those
- * are kept that tell something, and no devices, which makes discovery cheap. Leaving the levels out
- * altogether would be wrong: a NUMA node that hangs below a level that was left out moves up and
- * takes the processors of the package for its own.
+ * that structure the node are kept, and no devices, which makes discovery cheap. Dropping all these
+ * levels would be wrong: a NUMA node below a dropped level moves up and gets all processors of the
+ * package.
  *
- * hwloc itself reports broken descriptions by its return values alone; it writes to stderr only
- * when the user asks it to by variables of its own (HWLOC_XML_VERBOSE, HWLOC_SYNTHETIC_VERBOSE). */
+ * hwloc itself reports broken descriptions only by its return values; it writes to stderr only when
+ * the user asks it to by variables of its own (HWLOC_XML_VERBOSE, HWLOC_SYNTHETIC_VERBOSE). */
 #include "planner/machine.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A synthetic description of more processing units than this is a slip of the pen, and hwloc's sets
+/* A synthetic description with more processing units than this is a typing error, and hwloc's sets
  * of them would take gigabytes. */
 #define MAX_SYNTHETIC_UNITS (1 << 14)
 
@@ -52,9 +52,9 @@ static enum cpl_status probe_file(const char *text, bool *is_file, struct cpl_er
                       : CPL_OK;
 }
 
-/* The number of processing units that a synthetic description multiplies up to, at most
- * MAX_SYNTHETIC_UNITS + 1: the numbers before blanks, of which attributes in brackets have none
- * that count. Whether the description is right is for hwloc to say. */
+/* The number of processing units of a synthetic description, at most MAX_SYNTHETIC_UNITS + 1: the
+ * product of the numbers before blanks, ignoring attributes in brackets. hwloc checks the
+ * description itself. */
 static int64_t count_synthetic_units(const char *text)
 {
     int64_t n_units = 1;
@@ -170,8 +170,8 @@ static int32_t count_numa_domains(hwloc_topology_t topology)
     return n;
 }
 
-/* Descriptions may leave out any level: there is at least one of each, and cores that are not
- * described are the processing units. */
+/* Descriptions may omit any level: there is at least one unit of each, and without cores each
+ * processing unit is a core. */
 static struct cpl_node_shape measure(hwloc_topology_t topology)
 {
     int32_t n_sockets = count_objects(topology, HWLOC_OBJ_PACKAGE);

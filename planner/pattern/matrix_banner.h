@@ -7,8 +7,8 @@
 
 #define CPL_BANNER "%%MatrixMarket"
 
-/* A word of the banner: what it means, or why it cannot be taken and what to do. The last word of a
- * table has a text of NULL. */
+/* A word of the banner: its meaning, or a remedy when the reader does not support it. The last word
+ * of a table has a text of NULL. */
 struct cpl_banner_word {
     const char *text;
     int meaning;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* What one pass over the entries tells before anything is allocated. */
+/* What one pass over the entries finds out before anything is allocated. */
 struct survey {
     int64_t n_self;
     int32_t least_class; /* of the entries that are messages; largest < least when there are none */
@@ -57,8 +57,8 @@ static enum cpl_status check_entry(const struct cpl_pattern_entry *entry, int64_
     return CPL_OK;
 }
 
-/* Checks all entries. The sum of all volumes must fit too: then no sum over messages that a plan or
- * a metric forms can overflow. */
+/* Checks all entries. The sum of all volumes must fit, too, so that no sum over messages in a plan
+ * or metric can overflow. */
 static enum cpl_status survey_entries(int32_t n_ranks, const struct cpl_pattern_entry *entries,
                                       int64_t n_entries, struct survey *survey,
                                       struct cpl_error *error)
@@ -133,8 +133,8 @@ static enum cpl_status sort_by_class(struct sequence *sequence, struct cpl_arena
     return CPL_OK;
 }
 
-/* order = the numbers of the entries that are no self entries, by destination, of the same one in
- * the sequence's order. at has n_ranks zeros and is used up. */
+/* Sets order to the numbers of the entries that are not from a rank to itself, sorted by
+ * destination and then in the sequence's order. at has n_ranks zeros and is overwritten. */
 static void order_by_destination(int32_t n_ranks, const struct sequence *sequence, int64_t *at,
                                  int64_t *order)
 {
@@ -247,7 +247,7 @@ static int64_t count_pairs(const struct cpl_pattern *pattern)
     return n;
 }
 
-/* Adds the undivided pattern where there are parts. */
+/* Adds the pattern of pairs if there are parts. */
 static enum cpl_status add_pairs(struct cpl_pattern *pattern, struct cpl_error *error)
 {
     struct cpl_pattern built = {.n_ranks = pattern->n_ranks, .n_messages = count_pairs(pattern)};
@@ -300,7 +300,7 @@ enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entr
                                 .n_messages = n_entries - survey.n_self,
                                 .n_self = survey.n_self,
                                 .arena = CPL_ARENA_EMPTY};
-    /* A pattern without classes has no array of them: there is one form of it. */
+    /* A pattern without classes has no array of classes, so that equal patterns have one form. */
     status = allocate(&built, survey.largest_class >= 0, error);
     if (!status)
         status =

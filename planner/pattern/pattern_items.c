@@ -1,8 +1,7 @@
-/* From items to payload classes (pattern_items.h): sorted by source, item and destination the items
- * are runs of destinations, one for each item; sorted by their destinations equal runs are
- * neighbours.
+/* From items to payload classes (pattern_items.h): sorted by source, item and destination, each
+ * item is a run of destinations; sorted by their destinations, equal runs are neighbours.
  *
- * Cost: two sorts of the runs; 24 bytes per item while they last. */
+ * Cost: two sorts; 24 bytes per item until the end. */
 #include "planner/pattern/pattern_items.h"
 
 #include <stdlib.h>
@@ -56,7 +55,7 @@ static int compare_first_items(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Drops doubled items from sorted ones; returns how many are left. */
+/* Drops duplicates from sorted items; returns the number of items that remain. */
 static int64_t drop_doubled(struct cpl_pattern_item *items, int64_t n)
 {
     int64_t n_kept = 0;
@@ -77,7 +76,7 @@ static int64_t find_runs(const struct cpl_pattern_item *items, int64_t n, struct
     return n_runs;
 }
 
-/* Joins neighbours of equal destinations; returns how many runs are left. */
+/* Joins neighbouring runs with equal destinations; returns the number of runs that remain. */
 static int64_t join_runs(struct run *runs, int64_t n)
 {
     int64_t n_kept = 0;

@@ -1,6 +1,6 @@
 /* Which messages of a pattern carry the same payload (pattern.h). Classes are mostly small numbers:
- * a table by class then tells where one was seen last, O(messages); rows with large ones are
- * sorted. */
+ * then a table by class has the message in which a class was last seen, O(messages). Rows with
+ * large class numbers are sorted. */
 #include "planner/pattern.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  *
  * Items are collected too, and become entries of payload classes at the end (pattern_items.h).
  *
- * Cost: one pass over the file, 24 bytes per entry and 16 per item while it is read. What a header
- * announces is checked but never believed: memory grows with the entries that are really there. */
+ * Cost: one pass over the file, 24 bytes per entry and 16 per item while it is read. The sizes in a
+ * header are checked but not trusted: memory grows with the entries that are really there. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -184,7 +184,7 @@ static enum cpl_status check_distinct(struct cpl_text_reader *reader, struct ent
     return CPL_OK;
 }
 
-/* What follows the colon. The items of a rank for itself are read, checked and forgotten. */
+/* Reads the items after the colon. Items of a rank for itself are read, checked and dropped. */
 static enum cpl_status read_items(struct cpl_text_reader *reader, int64_t src, int64_t dst,
                                   struct entry_list *list, struct cpl_error *error)
 {

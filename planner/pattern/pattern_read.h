@@ -1,5 +1,5 @@
-/* Reading patterns from an opened text: what cpl_pattern_read does with its file, for callers whose
- * text lies in memory (the fuzz test). */
+/* Reading patterns from an opened text, for cpl_pattern_read and for callers whose text lies in
+ * memory (the fuzz test). */
 #ifndef CARPOOL_PATTERN_READ_H
 #define CARPOOL_PATTERN_READ_H
 

@@ -1,5 +1,6 @@
 /* Writing patterns (pattern.h) as Matrix Market coordinate files (Boisvert, Pozo, Remington, NISTIR
- * 5935). Payload classes have no place in the format and are not written, parts are added up. */
+ * 5935). The format has no place for payload classes, so they are not written, and parts are added
+ * up. */
 #include "planner/pattern.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ enum cpl_status cpl_pattern_write(const struct cpl_pattern *pattern, const char 
     errno = 0;
     bool is_written = write_matrix(cpl_pattern_pairs(pattern), out);
     int code = errno;
-    /* Some file systems tell only here that the disk is full. */
+    /* Some file systems report a full disk only here. */
     if (fclose(out) && is_written) {
         is_written = false;
         code = errno;

@@ -11,9 +11,9 @@
 #define MPI_LONG  524288
 #define MPI_SHORT 81920
 
-/* What a rank does in one step. */
+/* The load of a rank in one step. */
 struct load {
-    double fixed_us; /* of the dearest of its messages, whatever their sizes */
+    double fixed_us; /* fixed cost of the most expensive of its messages */
     double inside_us;
     double net_out, net_in; /* bytes to and from other nodes */
 };
@@ -94,7 +94,7 @@ static void add(struct steps *steps, int32_t from_point, int32_t to_point, doubl
     steps->node[machine->node[to]].net_in += bytes;
 }
 
-/* Ends the step, which is as long as its busiest rank takes, and is repeated. */
+/* Ends the step, which takes as long as its busiest rank and is repeated `times` times. */
 static void finish(struct steps *steps, double times)
 {
     const struct cpl_machine *machine = steps->machine;

@@ -1,18 +1,18 @@
 /* Allgather over placed ranks: the ring and recursive doubling of Bhowmik and Bodele (topology-
  * aware collectives, 3.2 and 3.3), and what they cost beside MPI's own.
  *
- * Ring: point p hands on to point p + 1, in n - 1 steps, one rank's data each. Doubling: in step k
- * the corners whose numbers differ in bit k exchange all they have; the ranks that are more than a
- * power of two fold (hypercube.h): the even rank of a corner hands its data to the odd one, and
- * gets everything at the end. That is chosen before Bruck's form, which needs no power of two
- * either: its steps wrap around, so that no placement keeps the large ones inside nodes.
+ * Ring: in each of n - 1 steps point p sends one rank's data on to point p + 1. Doubling: in step k
+ * the corners whose numbers differ in bit k exchange all they have. When the number of ranks is no
+ * power of two, ranks fold (hypercube.h): the even rank of a corner sends its data to the odd one,
+ * and gets everything at the end. Bruck's form needs no power of two either, but its steps wrap
+ * around, so that no placement keeps the large ones inside nodes.
  *
- * The model: steps add up, and a step takes as long as the rank whose messages in it take longest,
- * with its bytes inside the node at each end and those between nodes at a rank's rate or, if that
- * is more, all of its node's at the interface's; a measured distance takes the place of what a
- * message costs whatever its size. MPI's own is what MPICH 4.0 does by default: below 512 KiB in
- * all doubling with a power of two, below 80 KiB else Bruck's form, above that the ring, in the
- * order of the ranks. Sizes go by classes of a factor of two. */
+ * The model: steps add up, and a step takes as long as its slowest rank. Bytes inside a node are
+ * charged at each end; bytes between nodes at the rank's rate or, if that takes longer, all of its
+ * node's at the interface's rate. A measured distance replaces the part of a message's cost that
+ * does not depend on its size. MPI's own is what MPICH 4.0 does by default: doubling below 512 KiB
+ * in all with a power of two, else Bruck's form below 80 KiB, above that the ring, in the order of
+ * the ranks. Sizes are divided into classes by factors of two. */
 #ifndef CARPOOL_ALLGATHER_H
 #define CARPOOL_ALLGATHER_H
 
@@ -38,16 +38,17 @@ enum cpl_allgather_way {
 };
 
 /* Class k holds calls in which the data of all ranks together is less than 2^(k + 10) bytes and
- * belongs to no class below; the last one all others, too. */
+ * fits no lower class. The last class also holds all larger calls. */
 #define CPL_ALLGATHER_CLASSES     23
 #define CPL_ALLGATHER_FIRST_CLASS 10
 
-/* Calls of one class, by the model. Plain data. */
+/* Modelled times of the calls of one class. Plain data. */
 struct cpl_allgather_class {
     int32_t mpi_way; /* enum cpl_allgather_way */
     double mpi_us;
     double us[CPL_N_ALLGATHER_WAYS];
-    int32_t placed[CPL_N_ALLGATHER_WAYS]; /* 0: the ranks as they are, which is not slower */
+    int32_t placed[CPL_N_ALLGATHER_WAYS]; /* 0: the ranks stay as they are, because placing them is
+                                             not faster */
 };
 
 /* "ring", "doubling", "bruck". */
@@ -58,7 +59,7 @@ const char *cpl_allgather_name(enum cpl_allgather_way way);
 int32_t cpl_allgather_class_of(int64_t bytes);
 int64_t cpl_allgather_class_most(int32_t class_);
 
-/* What MPICH does with so many bytes in all. */
+/* The way that MPICH takes for `bytes` bytes in all. */
 enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes);
 
 /* Whether each message is received where the program wants it: else a call by placed ranks gathers
@@ -69,12 +70,12 @@ bool cpl_allgather_is_in_place(enum cpl_allgather_way way);
 int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks);
 
 /* Places the ranks by a way's heuristic: rank_at (n_ranks entries) gets the rank of each point.
- * Returns CPL_OK, CPL_ERR_ARG (Bruck's form has none), CPL_ERR_NOMEM. */
+ * Returns CPL_OK, CPL_ERR_ARG (Bruck's form has no placement), CPL_ERR_NOMEM. */
 enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
                                     int32_t *rank_at, struct cpl_error *error);
 
-/* The modelled time of a call in which every rank has so many bytes; rank_at NULL: rank i plays
- * point i. in_order: the data is received where the program wants it, with nothing to be copied
+/* The modelled time of a call in which every rank has `bytes` bytes; rank_at NULL: rank i plays
+ * point i. in_order: the data is received where the program wants it, so nothing is copied
  * afterwards. Returns CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
                                    const int32_t *rank_at, double bytes, bool in_order,

@@ -18,16 +18,17 @@ struct placer {
     int32_t n;
     const struct cpl_machine *machine;
     double unit_bytes;
-    const int32_t *order;         /* of the ranks, to be tried; NULL: none */
-    struct cpl_plan *direct;      /* per exchange */
-    struct cpl_pattern weights;   /* of all exchanges: what a message costs more between nodes */
+    const int32_t *order;    /* an order of the ranks to be tried; NULL: none */
+    struct cpl_plan *direct; /* per exchange */
+    struct cpl_pattern
+        weights; /* messages of all exchanges, weighed by their extra cost between nodes */
     struct cpl_map_points points; /* processes: dimension 0 is the node, 1 the socket */
     const int32_t *unit;          /* per process: the smallest unit that makes a difference */
     int32_t n_units;
     struct cpl_arena arena;
 };
 
-/* What a message of so many bytes costs on its link, in microseconds. */
+/* The cost of a message of `bytes` bytes on its link, in microseconds. */
 static double link_us(const struct cpl_machine *machine, enum cpl_link_class class_, double bytes)
 {
     const struct cpl_link_cost *link = &machine->costs.link[class_];
@@ -60,7 +61,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* What a message costs more on one class of link than on a nearer one, never negative. */
+/* The extra cost of a message on one class of link over a nearer one, never negative. */
 static double extra_us(const struct placer *placer, enum cpl_link_class far,
                        enum cpl_link_class near, int64_t volume)
 {
@@ -80,7 +81,7 @@ static double sum_extra_us(const struct placer *placer, enum cpl_link_class far,
     return sum;
 }
 
-/* The messages of all exchanges weighed by what they cost more on `far` links than on near ones. */
+/* The messages of all exchanges, weighed by their extra cost on `far` links over near ones. */
 static enum cpl_status weigh_messages(struct placer *placer, enum cpl_link_class far,
                                       enum cpl_link_class near, double sum, struct cpl_error *error)
 {
@@ -167,7 +168,7 @@ static enum cpl_status describe(struct placer *placer, struct cpl_error *error)
                         : weigh_messages(placer, CPL_LINK_NODE, CPL_LINK_SOCKET, sockets_us, error);
 }
 
-/* The machine as the ranks see it that are placed on its processes. */
+/* The machine as the placed ranks see it. */
 static enum cpl_status place_machine(const struct cpl_machine *machine, const int32_t *place,
                                      struct cpl_machine *placed, struct cpl_error *error)
 {
@@ -222,8 +223,8 @@ static enum cpl_status model(const struct placer *placer, const int32_t *place, 
     return status;
 }
 
-/* Lets every rank keep its process that was placed in that process's unit, and the others take
- * the unit's remaining processes in ascending order. next_of has n_ranks, first_of n_units entries.
+/* Ranks that were placed in the unit of their process keep that process; the others take the unit's
+ * remaining processes in ascending order. next_of has n_ranks, first_of n_units entries.
  */
 static void settle(const struct placer *placer, int32_t *place, int32_t *first_of, int32_t *next_of)
 {

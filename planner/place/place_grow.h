@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
-/* Fills the points in the order of their coordinates, each with the rank that has most to say to
- * those at the same coordinates; among equals the one that has longest had something to say to
- * those placed, so that what grows is compact. position[rank] is the rank's point. Volumes are
- * weights, as in cpl_map_swap_points. O(ranks^2 + messages). Returns CPL_OK, CPL_ERR_NOMEM. */
+/* Fills the points in the order of their coordinates, each with the rank that communicates most
+ * with the ranks already at the same coordinates; among equals with the rank that was first
+ * connected to a placed one, so that compact groups grow. position[rank] is the rank's point.
+ * Volumes are weights, as in cpl_map_swap_points. O(ranks^2 + messages). Returns CPL_OK,
+ * CPL_ERR_NOMEM. */
 enum cpl_status cpl_place_grow(const struct cpl_pattern *weights,
                                const struct cpl_map_points *points, int32_t *position);
 

@@ -1,17 +1,18 @@
 /* The chain model (plan.h, cpl_plan_chain_cost): ranks that send and receive without any barrier
  * between the waves, simulated event by event (machine.h has the parameters; LogGP).
  *
- * A rank has one processor. It starts with what does not wait for anybody, in the plan's order.
- * Then, whenever it is free, it receives all that has arrived, and of each message in turn sends on
- * what that one was the last for and unpacks what is its own, as the executor does
- * (shim/executor.c); a sender packs all segments of a message, but for a plan of one wave. Inside a
- * node a processor copies the bytes at each end. Between nodes messages share the port of the
- * sender's node and that of the receiver's: of a port, each message under way has the same part. On
- * the way out of a rank and into one they follow each other. A message that finds all of these free
- * is slowed down by the slowest only. Of equal events at the same time the lower number is first.
+ * A rank has one processor. It starts with the edges that wait for nothing, in the plan's order.
+ * Then, whenever it is free, it receives all messages that have arrived; for each in turn it sends
+ * the edges that waited only for that message, and unpacks its own segments, as the executor does
+ * (shim/carry/executor.c); a sender packs all segments of a message, but for a plan of one wave.
+ * Inside a node a processor copies the bytes at each end. Between nodes messages share the ports of
+ * the sender's and the receiver's node: each message under way gets the same part of a port.
+ * Messages out of a rank, and those into a rank, follow each other. A message that finds all of
+ * these free is slowed down only by the slowest. Of equal events at the same time the lower number
+ * comes first.
  *
- * The cores that the ranks of a node share are not simulated but counted: the exchange takes no
- * less than the processor time of a node's ranks divided by its cores, where these are fewer; a
+ * Cores that the ranks of a node share are not simulated but counted: where a node has fewer cores
+ * than ranks, the exchange takes at least the processor time of its ranks divided by its cores; a
  * rank there that had to wait for a message pays a switch. O(segments + edges log edges). */
 #include "planner/plan/plan_internal.h"
 
@@ -25,7 +26,7 @@ enum happening {
     WAKES,      /* a rank takes in what has arrived */
 };
 
-/* In a port: an edge, through when the port has served each of its edges so many bytes. */
+/* An event. In a port: an edge is through when the port has served each of its edges `at` bytes. */
 struct event {
     double at;      /* microseconds; in a port bytes */
     int64_t number; /* of an edge, of a port, or of a rank */
@@ -40,7 +41,8 @@ struct heap {
 
 /* One direction of a node's way to the network. All edges in it are served alike. */
 struct port {
-    double bytes; /* that an edge was served which was there since the port was last empty */
+    double bytes; /* bytes that the port has served an edge which was there since the port was last
+                     empty */
     double us;    /* as of then */
     int32_t version;
     struct heap edges; /* the next that will be through on top */
@@ -49,9 +51,10 @@ struct port {
 struct rank_state {
     double clock_us; /* when its processor is free */
     double busy_us;  /* what it has worked in all */
-    double out_us;   /* when its way to the network is free, out and in */
+    double out_us;   /* when its wire to the network is free, out and in */
     double in_us;
-    int64_t arrived; /* the first of the edges that it has not taken in, in c->next; -1: none */
+    int64_t arrived; /* first of the arrived edges that the rank has not received, a list by
+                        c->next; -1: none */
 };
 
 /* An out-edge that waits for an in-edge, in a list of all that do. */
@@ -60,7 +63,8 @@ struct feed {
     int64_t next; /* in chain.feeds; -1: the last */
 };
 
-/* At most: one for each port that it joined, even if void, and one for its arrival. */
+/* The most events of an edge: one for each port that it joined, even if void, and one for its
+ * arrival. */
 #define EVENTS_OF_AN_EDGE 3
 
 struct chain {
@@ -139,7 +143,7 @@ static void find_feeds(struct chain *c, int64_t e, int32_t i, const int64_t *by,
     }
 }
 
-/* What waits for what. Lists are filled from the front, hence from the last edge on. */
+/* Finds which edges wait for which. Lists are filled from the front, so from the last edge on. */
 static enum cpl_status find_all_feeds(struct chain *c, const int64_t *out_first, const int64_t *out,
                                       struct cpl_arena *scratch)
 {
@@ -225,7 +229,7 @@ static void send(struct chain *c, int64_t e)
                                   class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});
 }
 
-/* Says when a port will be through with the first of its edges, as things are now. */
+/* Adds the event at which a port, in its present state, will be through with its first edge. */
 static void foresee(struct chain *c, int64_t p)
 {
     struct port *port = &c->port[p];
@@ -298,8 +302,8 @@ static void arrive(struct chain *c, const struct event *event)
     *at = event->number;
 }
 
-/* MPI hands a rank all that has arrived. Of each in turn it sends on what only waited for that, and
- * unpacks the rest. */
+/* A rank receives all edges that have arrived. For each in turn it sends the edges that waited only
+ * for that one, and unpacks its own segments. */
 static void wake(struct chain *c, const struct event *event)
 {
     const struct cpl_edge *edges = c->plan->edges;
@@ -321,7 +325,7 @@ static void wake(struct chain *c, const struct event *event)
     }
 }
 
-/* What the busiest node needs at least where its ranks share cores. */
+/* The least time of the busiest node whose ranks share cores. */
 static enum cpl_status cores_us(const struct chain *c, struct cpl_arena *arena, double *us)
 {
     const struct cpl_machine *machine = c->machine;

@@ -1,5 +1,5 @@
-/* The invariants of a plan (plan.h, cpl_plan_check). Independent of how plans are built: it replays
- * every bundle. */
+/* The invariants of a plan (plan.h, cpl_plan_check). The check does not depend on how plans are
+ * built: it replays every bundle. */
 #include "planner/plan/plan_internal.h"
 
 #include <string.h>
@@ -94,29 +94,29 @@ static enum cpl_status check_edges(struct checker *c)
     return CPL_OK;
 }
 
-/* Whether a sender sends a before b: to the rank with more combined messages left first. */
-static bool sent_before(const struct cpl_edge *a, const struct cpl_edge *b, const int64_t *left)
+/* Whether a sender sends a before b: first to the rank that sends more combined messages later. */
+static bool sent_before(const struct cpl_edge *a, const struct cpl_edge *b, const int64_t *later)
 {
-    return left[a->to] != left[b->to] ? left[a->to] > left[b->to] : a->to < b->to;
+    return later[a->to] != later[b->to] ? later[a->to] > later[b->to] : a->to < b->to;
 }
 
-/* The order of sending (order.h), of edges that passed check_edges. left: what each rank has to
+/* The order of sending (order.h), of edges that passed check_edges. later: what each rank has to
  * send in later waves. */
 static enum cpl_status check_sends(struct checker *c)
 {
     const struct cpl_plan *plan = c->plan;
     const struct cpl_edge *edges = plan->edges;
-    int64_t *left = CPL_ARENA_ARRAY(&c->scratch, int64_t, plan->n_ranks);
-    if (!left)
+    int64_t *later = CPL_ARENA_ARRAY(&c->scratch, int64_t, plan->n_ranks);
+    if (!later)
         return cpl_fail_memory(c->error, "checking the plan");
     for (int64_t e = 0; e < plan->n_edges; e++)
-        left[edges[e].from]++;
+        later[edges[e].from]++;
     for (int64_t e = 0, counted = 0; e < plan->n_edges; e++) {
         for (; counted < plan->n_edges && edges[counted].wave == edges[e].wave; counted++)
-            left[edges[counted].from]--;
+            later[edges[counted].from]--;
         bool same_sender =
             e > 0 && edges[e - 1].wave == edges[e].wave && edges[e - 1].from == edges[e].from;
-        if (same_sender && !sent_before(&edges[e - 1], &edges[e], left))
+        if (same_sender && !sent_before(&edges[e - 1], &edges[e], later))
             return broken_edge(c, &edges[e], "canonical: not in the order of sending");
     }
     return CPL_OK;
@@ -245,15 +245,15 @@ static enum cpl_status check_reached(struct checker *c, const struct cpl_bundle 
 
 static enum cpl_status check_rides(struct checker *c)
 {
-    struct cpl_bundle_edges rides;
+    struct cpl_bundle_edges carried;
     c->arrival = CPL_ARENA_ARRAY(&c->scratch, int32_t, c->plan->n_ranks);
     c->forwards = CPL_ARENA_ARRAY(&c->scratch, uint8_t, c->plan->n_ranks);
-    if (!c->arrival || !c->forwards || cpl_plan_bundle_edges(c->plan, &c->scratch, &rides))
+    if (!c->arrival || !c->forwards || cpl_plan_bundle_edges(c->plan, &c->scratch, &carried))
         return cpl_fail_memory(c->error, "checking the plan");
     for (int64_t b = 0; b < c->plan->n_bundles; b++) {
         const struct cpl_bundle *bundle = &c->plan->bundles[b];
-        const int64_t *edges = rides.edge + rides.first[b];
-        int64_t n_edges = rides.first[b + 1] - rides.first[b];
+        const int64_t *edges = carried.edge + carried.first[b];
+        int64_t n_edges = carried.first[b + 1] - carried.first[b];
         enum cpl_status status = replay(c, bundle, edges, n_edges);
         if (!status)
             status = check_reached(c, bundle, edges, n_edges);

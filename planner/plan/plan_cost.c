@@ -4,14 +4,14 @@
  * of its sends and receives, its segments and its bytes inside the node at each end, or, where that
  * takes longer, the latency of the network and the bytes of a rank, or of a node, on their way out
  * of it or into it, whichever are more: a network carries what has been sent while the processor
- * prepares the next message. Where the ranks of a node share fewer cores, they need together the
- * sum of their overheads and a switch for each of them, divided by the cores: more waves are then
- * dear. Waves add up, as if there were a barrier after each; the chain model does without
- * (plan_chain.c). O(edges + segments + ranks x waves).
+ * prepares the next message. Where the ranks of a node share fewer cores, they together need the
+ * sum of their overheads and a switch for each of them, divided by the cores, so that many waves
+ * are expensive. Waves add up, as if there were a barrier after each; the chain model has no
+ * barriers (plan_chain.c). O(edges + segments + ranks x waves).
  */
 #include "planner/plan/plan_internal.h"
 
-/* What one rank does in one wave. */
+/* The load of one rank in one wave. */
 struct rank_load {
     double busy_us; /* overheads, segments, bytes inside the node */
     double latency_us;
@@ -20,7 +20,8 @@ struct rank_load {
 };
 
 struct node_load {
-    double busy_us; /* of all its ranks, with a switch for each that has something to do */
+    double busy_us; /* sum over all ranks of the node, with a switch for each rank that has
+                       something to do */
     double net_out;
     double net_in;
 };
@@ -37,7 +38,7 @@ static void add_latency(struct rank_load *load, double latency_us)
         load->latency_us = latency_us;
 }
 
-/* What packing or unpacking an edge's segments takes. */
+/* The time to pack or unpack an edge's segments. */
 static double segments_us(const struct cpl_plan *plan, const struct cpl_edge *edge,
                           const struct cpl_costs *costs)
 {
@@ -77,7 +78,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* What the larger of two loads takes on a wire; nothing when there are none. */
+/* The time of the larger of two loads on a wire; 0 when there are none. */
 static double wire_time(const struct cpl_costs *costs, double out, double in, double ns_per_byte)
 {
     double bytes = larger(out, in);

@@ -1,10 +1,10 @@
 /* From hops to edges (plan_hops.h).
  *
  * Each wave is sorted by counting, first by the receivers' places in the order of sending
- * (order.h), then by sender; what is equal in both is an edge. The last wave comes first, because
- * the order depends on what follows. Room is made once for the largest wave, counters are 32 bits
- * wide and what a pass does not need it does not carry: at tens of thousands of ranks such passes
- * run as fast as the caches let them. */
+ * (order.h), then by sender; hops that are equal in both make an edge. The last wave is sorted
+ * first, because the order depends on later waves. Room is made once for the largest wave, counters
+ * are 32 bits wide, and a pass carries only what it needs: at tens of thousands of ranks the caches
+ * limit the speed of such passes. */
 #include "planner/plan/plan_hops.h"
 
 #include "planner/order.h"

@@ -1,4 +1,4 @@
-/* Hops of bundles, collected wave by wave, and the making of a plan's edges from them (plan.c).
+/* Hops of bundles, collected wave by wave, from which plan.c makes a plan's edges.
  *
  * Order of calls: cpl_hops_init, cpl_hops_add for each hop, the bundles of a wave in ascending
  * order within each pair of ranks, cpl_hops_make_edges once, cpl_hops_free. Cost: 12 bytes a hop

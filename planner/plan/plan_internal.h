@@ -1,4 +1,4 @@
-/* What the files that implement plan.h share; not installed. */
+/* Functions that the files which implement plan.h share; not installed. */
 #ifndef CARPOOL_PLAN_INTERNAL_H
 #define CARPOOL_PLAN_INTERNAL_H
 
@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-/* Gives a plan without any its bundles, one for each leader of cpl_pattern_leaders, and their
- * destinations, in memory of its arena. bundle_of (n_messages entries) tells each message's bundle.
- * Returns CPL_OK or CPL_ERR_NOMEM. */
+/* Makes the bundles of a plan that has none yet, one for each leader of cpl_pattern_leaders, and
+ * their destinations, in the plan's arena. bundle_of (n_messages entries) becomes each message's
+ * bundle. Returns CPL_OK or CPL_ERR_NOMEM. */
 enum cpl_status cpl_plan_make_bundles(const struct cpl_pattern *pattern, const int64_t *leader,
                                       struct cpl_plan *plan, int32_t *bundle_of,
                                       struct cpl_error *error);
@@ -19,8 +19,8 @@ uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan);
 /* Whether a bundle is for a rank. */
 bool cpl_plan_is_dest(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank);
 
-/* The edges that carry each bundle, in canonical order: bundle k rides in edge[first[k]] ..
- * edge[first[k + 1] - 1]. */
+/* The edges that carry each bundle, in canonical order: edge[first[k]] .. edge[first[k + 1] - 1]
+ * carry bundle k. */
 struct cpl_bundle_edges {
     int64_t *first; /* n_bundles + 1 entries */
     int64_t *edge;  /* n_segments entries */

@@ -31,8 +31,8 @@ static enum cpl_status count_messages(const struct cpl_plan *plan, struct cpl_ar
     return CPL_OK;
 }
 
-/* Different ranks that each rank sends to: edges grouped by sender, destinations marked by the
- * sender's number. */
+/* Counts the different ranks that each rank sends to: edges are grouped by sender, destinations
+ * marked with the sender's number. */
 static enum cpl_status count_sets(const struct cpl_plan *plan, struct cpl_arena *scratch,
                                   struct cpl_metrics *metrics)
 {
@@ -67,16 +67,16 @@ static enum cpl_status count_sets(const struct cpl_plan *plan, struct cpl_arena 
 static enum cpl_status count_hops(const struct cpl_plan *plan, struct cpl_arena *scratch,
                                   struct cpl_metrics *metrics)
 {
-    struct cpl_bundle_edges rides;
+    struct cpl_bundle_edges carried;
     int32_t *depth = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_ranks);
-    if (!depth || cpl_plan_bundle_edges(plan, scratch, &rides))
+    if (!depth || cpl_plan_bundle_edges(plan, scratch, &carried))
         return CPL_ERR_NOMEM;
     int64_t total = 0;
     for (int64_t b = 0; b < plan->n_bundles; b++) {
         const struct cpl_bundle *bundle = &plan->bundles[b];
         depth[bundle->owner] = 0;
-        for (int64_t k = rides.first[b]; k < rides.first[b + 1]; k++) {
-            const struct cpl_edge *edge = &plan->edges[rides.edge[k]];
+        for (int64_t k = carried.first[b]; k < carried.first[b + 1]; k++) {
+            const struct cpl_edge *edge = &plan->edges[carried.edge[k]];
             depth[edge->to] = depth[edge->from] + 1;
         }
         for (int32_t k = 0; k < bundle->n_dests; k++) {

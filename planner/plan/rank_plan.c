@@ -1,4 +1,4 @@
-/* Cutting plans in rank plans, and reading those (rank_plan.h). */
+/* Cutting plans into rank plans, and reading these (rank_plan.h). */
 #include "planner/rank_plan.h"
 
 #include "planner/plan/plan_internal.h"
@@ -81,7 +81,7 @@ static void group_edges(const struct cpl_plan *plan, bool by_receiver, int64_t *
         grouped[next[by_receiver ? plan->edges[e].to : plan->edges[e].from]++] = e;
 }
 
-/* Most in-segments (of any rank) and most in-edges. */
+/* The most in-segments and the most in-edges of any rank. */
 static void largest_slice(const struct cpl_slicer *s, int64_t *n_segments, int64_t *n_in)
 {
     *n_segments = *n_in = 0;
@@ -168,8 +168,8 @@ static void unmark_segments(struct cpl_slicer *s, int32_t rank)
     }
 }
 
-/* Calls for every distinct in-edge that out-edge e of the rank waits for: stores it in waits_for
- * (which has room for all in-edges) and returns the number. Segments must be marked. */
+/* Stores the distinct in-edges that out-edge e of the rank waits for in waits_for (which has room
+ * for all in-edges) and returns their number. Segments must be marked. */
 static int32_t find_waits(struct cpl_slicer *s, int32_t rank, int64_t e, int32_t *waits_for)
 {
     const struct cpl_edge *edge = out_edge(s, rank, e);
@@ -226,7 +226,7 @@ static int64_t find_part(const struct cpl_pattern *p, int32_t owner, int32_t ran
     return low;
 }
 
-/* Which part of its owner's message for a rank, one of its destinations, a bundle is. */
+/* Which part of its owner's message a bundle is, for a rank that is one of its destinations. */
 static int32_t part_of(const struct cpl_slicer *s, const struct cpl_bundle *bundle, int32_t rank)
 {
     const struct cpl_pattern *p = s->pattern;

@@ -1,10 +1,10 @@
-/* Routes: room for them, and the packing of paths into waves (routes.h).
+/* Routes: allocation, and the packing of paths into waves (routes.h).
  *
  * Packing: combined messages of the same two ranks in different waves are different combined
- * messages, so a hop should ride in a wave in which its edge is open already. Each message chooses
- * by a dynamic programme over (hop, wave); messages with the longest paths have the least choice
- * and choose first, of equals the first in the pattern. Of equally good waves the last is taken:
- * then short paths end up together in the last waves, where the long ones end too.
+ * messages, so a hop should take a wave in which its edge is open already. Each message chooses by
+ * a dynamic programme over (hop, wave). Messages with the longest paths have the fewest choices and
+ * choose first, then in the order of the pattern. Of equally good waves the last is taken, so that
+ * short paths end up together in the last waves, where the long paths end, too.
  *
  * Waves are needed because one combined message per pair of ranks, as the thesis has it, can wait
  * for itself: M(a,b) carries a segment on that came with M(c,a), and so on around to M(a,b). With
@@ -91,7 +91,7 @@ void cpl_routes_free(struct cpl_routes *routes)
     *routes = (struct cpl_routes){.arena = CPL_ARENA_EMPTY};
 }
 
-/* A hop of the message at hand. */
+/* A hop of the current message. */
 struct hop {
     int32_t to;
     uint64_t *open[WAVE_BLOCKS]; /* bit w % 64 of block w / 64: in wave w (from 0) there is a
@@ -110,12 +110,12 @@ struct packer {
     struct cpl_pair_map open[WAVE_BLOCKS];
     struct hop hop[INT8_MAX];
     uint8_t *cost; /* (n_waves + 1) x n_waves: new combined messages, see weigh_waves */
-    bool *taken;   /* the same shape: the hop rides here in the best choice up to here */
+    bool *taken;   /* the same shape: whether the best choice up to here has the hop in this wave */
 };
 
-/* Writes the path of message m from its source without loops into ranks, the source first: on
- * coming to a rank again, everything since its first visit is forgotten. Returns the number of hops
- * left. */
+/* Writes the path of message m from its source without loops into ranks, the source first: when it
+ * comes to a rank again, everything since its first visit is dropped. Returns the number of hops
+ * that remain. */
 static int32_t cut_loops(const struct packer *packer, int32_t source, int64_t m,
                          int32_t ranks[1 + INT8_MAX])
 {
@@ -132,7 +132,7 @@ static int32_t cut_loops(const struct packer *packer, int32_t source, int64_t m,
     return n - 1;
 }
 
-/* Finds the lengths of all paths, of which the longest is the number of waves. */
+/* Finds the lengths of all paths; the longest is the number of waves. */
 static void measure_paths(struct packer *packer)
 {
     const struct cpl_pattern *pattern = packer->pattern;
@@ -193,9 +193,9 @@ static enum cpl_status load_hops(struct packer *packer, int32_t source, int64_t 
     return CPL_OK;
 }
 
-/* Fills cost and taken for the message at hand, which can rest in `slack` waves. Cell (i, s) says
- * how many new combined messages its first i hops need at least when hop i rides in wave i - 1 + s
- * at the latest (waves and hops counted from 0 and 1). Row 0 stays 0. */
+/* Fills cost and taken for the current message, which can rest in `slack` waves. Cell (i, s) has
+ * the fewest new combined messages that its first i hops need when hop i takes wave i - 1 + s at
+ * the latest (waves count from 0, hops from 1). Row 0 stays 0. */
 static void weigh_waves(struct packer *packer, int32_t n_hops, int32_t slack)
 {
     for (int32_t i = 1; i <= n_hops; i++) {

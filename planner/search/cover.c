@@ -1,8 +1,8 @@
 /* The cover's counts under changes (cover.h).
  *
- * A change first touches every message whose choices it alters: what the message needs is taken
- * off the edges' counts while the tables are as they were; then the choices change; at the end of
- * the change what the messages then need is added again. */
+ * A change first touches every message whose choices it alters: while the tables are still
+ * unchanged, the edges that the message needs are counted down; then the choices change; at the end
+ * the edges that the messages now need are counted up again. */
 #include "planner/search/cover.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ static void set_columns(struct cpl_cover *cover)
         cover->column_first[d + 1] += cover->column_first[d];
     for (int64_t m = p->n_messages; m-- > 0;)
         cover->column[--cover->column_first[p->dst[m] + 1]] = (int32_t)m;
-    /* Each entry has come down to its row's begin: one place to the left of where it belongs. */
+    /* Filling has moved each entry down to its row's begin, one place to the left of where it
+     * belongs. */
     for (int32_t d = 0; d < p->n_ranks; d++)
         cover->column_first[d] = cover->column_first[d + 1];
     cover->column_first[p->n_ranks] = p->n_messages;
@@ -95,7 +96,7 @@ bool cpl_cover_reached(const struct cpl_cover *cover, int32_t s, int32_t y)
     return s == y || cpl_layers_find(&cover->layers, CPL_COVER_FIRST, s, y);
 }
 
-/* A message more or less needs an edge. An edge that none needs is put on the list of those. */
+/* One message more or less needs an edge. An edge that no message needs is put on the list. */
 static void count_need(struct cpl_cover *cover, int32_t edge, int32_t by)
 {
     struct cpl_cover_need *need = &cover->need[edge];
@@ -196,8 +197,8 @@ static void change_two_hops(struct cpl_cover *cover, int32_t edge, int32_t by)
     }
 }
 
-/* Rank y becomes (by 1) or ceases to be (by -1) one that s reaches: the messages that go on from
- * there to y itself and over its last edges. */
+/* Rank s begins (by 1) or ceases (by -1) to reach y: changes the choices of its messages to y
+ * itself and over y's last edges. */
 static void change_reached(struct cpl_cover *cover, int32_t s, int32_t y, int32_t by)
 {
     const struct cpl_layer_links *last = &cover->layers.out[CPL_COVER_LAST][y];
@@ -212,8 +213,8 @@ static void change_reached(struct cpl_cover *cover, int32_t s, int32_t y, int32_
     cover->work += last->n;
 }
 
-/* Rank x becomes or ceases to be one that reaches d: the messages that come there from x itself and
- * over its first edges. */
+/* Rank x begins or ceases to reach d: changes the choices of messages to d from x itself and over
+ * x's first edges. */
 static void change_reaches(struct cpl_cover *cover, int32_t x, int32_t d, int32_t by)
 {
     const struct cpl_layer_links *first = &cover->layers.in[CPL_COVER_FIRST][x];

@@ -119,7 +119,8 @@ static int32_t latency_with(const struct cpl_cover_price *price, const struct cp
     return latency;
 }
 
-/* The rise of a slot's power when an edge of a class with so many units comes (by 1) or goes. */
+/* The rise of a slot's power when an edge of a class with `units` units is added (by 1) or
+ * removed. */
 static double rise(const struct cpl_cover_price *price, const struct cpl_cover_slot *slot,
                    int32_t class_, int32_t units_, int32_t by)
 {
@@ -135,9 +136,9 @@ static int32_t group_of(const struct cpl_cover_price *price, int32_t stage)
     return price->goal == CPL_COVER_TIME ? stage : 0;
 }
 
-/* The share of the group's sum that an edge brings (by 1) or takes away (by -1). */
-static double share(const struct cpl_cover_price *price, int32_t stage, int32_t from, int32_t to,
-                    int32_t by)
+/* The fraction of the group's sum that an edge adds (by 1) or takes away (by -1). */
+static double fraction(const struct cpl_cover_price *price, int32_t stage, int32_t from, int32_t to,
+                       int32_t by)
 {
     int32_t class_ = (int32_t)cpl_machine_link(price->machine, from, to);
     const struct cpl_cover_slot *sends = cpl_cover_slot_of(price, stage, from, true);
@@ -150,13 +151,13 @@ static double share(const struct cpl_cover_price *price, int32_t stage, int32_t 
 double cpl_cover_price_add(const struct cpl_cover_price *price, int32_t stage, int32_t from,
                            int32_t to)
 {
-    return share(price, stage, from, to, 1);
+    return fraction(price, stage, from, to, 1);
 }
 
 double cpl_cover_price_gain(const struct cpl_cover_price *price, int32_t stage, int32_t from,
                             int32_t to)
 {
-    return -share(price, stage, from, to, -1);
+    return -fraction(price, stage, from, to, -1);
 }
 
 static void load_end(struct cpl_cover_price *price, struct cpl_cover_slot *slot, int32_t class_,
@@ -187,7 +188,7 @@ void cpl_cover_price_apply(struct cpl_cover_price *price, int32_t stage, int32_t
                            int32_t by)
 {
     int32_t group = group_of(price, stage);
-    price->sum[group] += share(price, stage, from, to, by) * price->sum[group];
+    price->sum[group] += fraction(price, stage, from, to, by) * price->sum[group];
     load_ends(price, stage, from, to, by);
 }
 

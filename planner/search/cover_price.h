@@ -1,4 +1,5 @@
-/* What edges of a cover (cover.h) cost: an objective that falls when the most loaded ranks do less.
+/* Prices of the edges of a cover (cover.h), under an objective that falls when the most loaded
+ * ranks do less.
  *
  * Every edge loads a slot of its sender and one of its receiver. The objective is the sum, over
  * groups of slots, of a soft maximum of the group's loads: log(sum of e^(sharpness x load)) /
@@ -7,7 +8,8 @@
  * overheads, and the latency of the farthest link in use (plan_cost.c without bytes). The change
  * that one edge makes is the difference of two table entries at each end, over the group's sum.
  *
- * Deterministic: whole units of load, tables made by multiplication. Thread rule: one thread. */
+ * Deterministic: loads are whole units, tables are made by multiplication. Thread rule: one
+ * thread. */
 #ifndef CARPOOL_COVER_PRICE_H
 #define CARPOOL_COVER_PRICE_H
 
@@ -22,7 +24,7 @@ enum cpl_cover_goal { CPL_COVER_COUNTS, CPL_COVER_TIME };
 
 struct cpl_cover_slot {
     int32_t load;    /* overheads (or messages), in units */
-    int32_t latency; /* of the farthest link in use, in units */
+    int32_t latency; /* latency of the farthest link in use, in units */
     int32_t n_edges[CPL_N_LINKS];
 };
 
@@ -41,7 +43,7 @@ struct cpl_cover_price {
     int32_t n_powers;
     int32_t max_powers;
     double *power; /* e^(sharpness x (load - top)); the last entry stands for all larger loads */
-    double sum[CPL_COVER_STAGES];    /* of the powers of a group's loads */
+    double sum[CPL_COVER_STAGES];    /* sums of the powers of each group's loads */
     double marked[CPL_COVER_STAGES]; /* the sums at the last mark */
     struct cpl_arena *arena;
 };
@@ -67,15 +69,15 @@ static inline struct cpl_cover_slot *cpl_cover_slot_of(const struct cpl_cover_pr
     return &price->slot[row * (size_t)price->n_ranks + (size_t)rank];
 }
 
-/* The largest load of a group; the sum of these over the groups in units: what is minimised. */
+/* The largest load of a group, and the sum over all groups, in units. Searches minimise the sum. */
 int32_t cpl_cover_price_peak(const struct cpl_cover_price *price, int32_t group);
 int64_t cpl_cover_price_peaks(const struct cpl_cover_price *price);
 
-/* The share of its group's sum by which that would rise if an edge of a stage were added. */
+/* The fraction by which its group's sum would rise if an edge of a stage were added. */
 double cpl_cover_price_add(const struct cpl_cover_price *price, int32_t stage, int32_t from,
                            int32_t to);
 
-/* The share by which the sum would fall if an edge were removed. */
+/* The fraction by which the sum would fall if an edge were removed. */
 double cpl_cover_price_gain(const struct cpl_cover_price *price, int32_t stage, int32_t from,
                             int32_t to);
 
@@ -86,8 +88,8 @@ void cpl_cover_price_load(struct cpl_cover_price *price, int32_t stage, int32_t 
 void cpl_cover_price_apply(struct cpl_cover_price *price, int32_t stage, int32_t from, int32_t to,
                            int32_t by);
 
-/* Marks the present state, and the rise since then: the factor by which the product of the groups'
- * sums has grown, less one. */
+/* Marks the present state. cpl_cover_price_rise returns the rise since the mark: the factor by
+ * which the product of the groups' sums has grown, less one. */
 void cpl_cover_price_mark(struct cpl_cover_price *price);
 double cpl_cover_price_rise(const struct cpl_cover_price *price);
 

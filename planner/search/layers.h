@@ -1,5 +1,5 @@
-/* Edges in layers: combined messages (wave, from, to) under changes, with lists of what leaves and
- * reaches each rank in each wave. The graph on which plans are searched (cover.h, improve.h).
+/* Edges in layers: a changing set of combined messages (wave, from, to), with lists of each rank's
+ * out-edges and in-edges in each wave. Searches for plans work on this graph (cover.h, improve.h).
  *
  * Waves count from 0 here. Edges are numbered from 1; numbers of removed edges are used again. Cost
  * of each call O(1). Thread rule: one thread at a time. */
@@ -31,8 +31,8 @@ struct cpl_layer_edge {
     int32_t from; /* -1: not in use */
     int32_t to;   /* not in use: the next free number */
     int32_t wave;
-    int32_t out_at; /* its places in the lists of its ends */
-    int32_t in_at;
+    int32_t out_at; /* its position in the list of `from` */
+    int32_t in_at;  /* its position in the list of `to` */
 };
 
 struct cpl_layers {
@@ -52,7 +52,8 @@ struct cpl_layers {
 enum cpl_status cpl_layers_init(struct cpl_layers *layers, int32_t n_ranks, int32_t n_waves,
                                 struct cpl_arena *arena);
 
-/* Adds an edge that is not there; its number, 0 when memory ran out (nothing is changed then). */
+/* Adds an edge that is not there. Returns its number, or 0 when memory ran out (nothing is changed
+ * then). */
 int32_t cpl_layers_add(struct cpl_layers *layers, int32_t wave, int32_t from, int32_t to);
 
 void cpl_layers_remove(struct cpl_layers *layers, int32_t edge);

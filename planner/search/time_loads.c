@@ -83,7 +83,7 @@ static double wire_us(const struct cpl_time_loads *loads, const struct cpl_wire_
            larger(wire->out, wire->in) * us_per_byte;
 }
 
-/* What is left of bytes that came and went is nothing. */
+/* Whether a wire is used. Rounding errors of bytes that were added and removed count as nothing. */
 static bool is_used(const struct cpl_wire_load *wire)
 {
     return larger(wire->out, wire->in) > NO_BYTES;
@@ -183,7 +183,7 @@ int32_t cpl_time_loads_mark(struct cpl_time_loads *loads)
     int32_t n_lost = 0;
     for (int32_t k = 0; k < loads->n_waves; k++) {
         struct cpl_wave_load *wave = &loads->wave[k];
-        /* Not a number is lost too. */
+        /* A NaN has lost its digits, too. */
         if (!(wave->sum * LOST_DIGITS > wave->largest)) {
             sharpen_wave(loads, k);
             n_lost++;

@@ -1,13 +1,13 @@
-/* What the ranks and nodes do in each wave, and what a little more would cost: the full cost model
- * (plan_cost.c) kept under changes, smoothed so that every move has a price.
+/* The loads of ranks and nodes in each wave, and the price of adding to them: the full cost model
+ * (plan_cost.c), updated after every change and smoothed so that every move has a price.
  *
  * The objective is the sum over waves of a soft maximum of the ranks' times: log(sum of
  * e^(sharpness x time)) / sharpness, over the ranks' processors (latency, overheads, segments,
  * bytes inside the node) and over the wires of ranks and of nodes (the network's latency, bytes out
- * or in, whichever are more). A change touches two ranks and two nodes and no more.
+ * or in, whichever are more). A change touches two ranks and two nodes only.
  *
- * Prices are shares of a wave's sum: to first order the change of the objective, times sharpness.
- * No libm, the same bits everywhere. Cost of each call O(1) unless said otherwise. */
+ * Prices are fractions of a wave's sum: to first order the change of the objective, times
+ * sharpness. No libm, the same bits everywhere. Cost of each call O(1) unless said otherwise. */
 #ifndef CARPOOL_TIME_LOADS_H
 #define CARPOOL_TIME_LOADS_H
 
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What travels to and from other nodes on a rank's or a node's wire, in one wave. */
+/* The load of a rank's or a node's wire to other nodes in one wave. */
 struct cpl_wire_load {
     double out, in; /* bytes */
     double power;   /* e^(sharpness x (latency + time of the larger - the wave's peak)) */
@@ -35,11 +35,12 @@ struct cpl_rank_load {
 };
 
 struct cpl_wave_load {
-    double sum;          /* of all powers */
+    double sum;          /* sum of all powers */
     double price_factor; /* sharpness / sum */
     double marked;       /* the sum at the last mark */
-    double largest;      /* the largest sum since it was last made anew: tells lost digits */
-    double peak_us;      /* the time whose power is 1 */
+    double largest; /* the largest sum since it was last computed anew: shows whether digits were
+                       lost */
+    double peak_us; /* the time whose power is 1 */
 };
 
 struct cpl_time_loads {
@@ -48,10 +49,10 @@ struct cpl_time_loads {
     double sharpness; /* per microsecond */
     double node_us_per_byte;
     double net_us_per_byte;
-    double item_bytes;            /* 0: segments are no lists of items */
+    double item_bytes;            /* 0: segments are not lists of items */
     bool class_used[CPL_N_LINKS]; /* some pair of ranks is joined by such a link */
-    /* Factor of a rank's power when it gets an edge of a class: by the classes it has, the class,
-     * and whether it sends. */
+    /* Factor by which a rank's power grows with another edge: indexed by the classes it has, the
+     * edge's class, and whether the rank sends. */
     double open_factor[1 << CPL_N_LINKS][CPL_N_LINKS][2];
     struct cpl_rank_load *rank; /* n_waves x n_ranks */
     struct cpl_wire_load *node; /* n_waves x n_nodes */
@@ -63,32 +64,32 @@ struct cpl_time_loads {
 enum cpl_status cpl_time_loads_init(struct cpl_time_loads *loads, const struct cpl_machine *machine,
                                     int32_t n_waves, struct cpl_arena *arena);
 
-/* From now on segments are lists of items of so many bytes (machine.h, item_ns). */
+/* From now on segments are lists of items of `bytes` bytes (machine.h, item_ns). */
 void cpl_time_loads_list_items(struct cpl_time_loads *loads, double bytes);
 
 /* Sets the sharpness and computes everything that is derived anew. O(ranks x waves). */
 void cpl_time_loads_sharpen(struct cpl_time_loads *loads, double sharpness);
 
-/* An edge comes (by 1) or goes (by -1), without segments. */
+/* Adds (by 1) or removes (by -1) an edge without segments. */
 void cpl_time_loads_edge(struct cpl_time_loads *loads, int32_t wave, int32_t from, int32_t to,
                          int32_t by);
 
-/* A segment of so many bytes comes or goes. */
+/* Adds (by 1) or removes (by -1) a segment of `bytes` bytes. */
 void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t from, int32_t to,
                             double bytes, int32_t by);
 
-/* Marks the present state, and the rise since then: the factor by which the product of the waves'
- * sums has grown, less one. Where much heavier loads came and went since, the sums have lost their
- * digits: such waves are sharpened first, O(ranks) each; returns how many. */
+/* Marks the present state. cpl_time_loads_rise returns the rise since the mark: the factor by which
+ * the product of the waves' sums has grown, less one. Sums that were much larger in between have
+ * lost digits: their waves are sharpened first, O(ranks) each. Returns the number of such waves. */
 int32_t cpl_time_loads_mark(struct cpl_time_loads *loads);
 double cpl_time_loads_rise(const struct cpl_time_loads *loads);
 
-/* The time of a rank in a wave; the times of the slowest ranks, added up over the waves:
- * O(ranks x waves). */
+/* The time of a rank in a wave; the times of the waves' slowest ranks, added up, O(ranks x
+ * waves). */
 double cpl_time_loads_rank_us(const struct cpl_time_loads *loads, int32_t wave, int32_t rank);
 double cpl_time_loads_us(const struct cpl_time_loads *loads);
 
-/* What carrying a message takes at one end, before the ranks' loads are looked at. */
+/* What carrying a message takes at one end, whatever the ranks' loads. */
 struct cpl_cargo {
     double end_us[CPL_N_LINKS]; /* segment and, inside a node, bytes */
     double net_us;              /* bytes on the rank's own wire */
@@ -97,7 +98,8 @@ struct cpl_cargo {
 
 struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double bytes);
 
-/* The power that bytes sent (or received) raise: none while more is received (or sent). */
+/* The power that more bytes sent (or received) would raise: 0 while the wire receives (or sends)
+ * more. */
 static inline double cpl_wire_slope(const struct cpl_wire_load *wire, bool sends)
 {
     return (sends ? wire->out >= wire->in : wire->in >= wire->out) ? wire->power : 0;

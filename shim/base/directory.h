@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Makes a directory unless it is there, not those above it. Returns false, and errno, when there is
- * none afterwards. */
+/* Makes a directory unless it exists, but not its parents. Returns false, with errno set, when
+ * there is no such directory afterwards. */
 bool cpl_directory_make(const char *name);
 
 #endif

@@ -1,12 +1,12 @@
 /* Messages to the user: one line each on stderr, `carpool[RANK] LEVEL COMPONENT: text`, written by
- * one write(2) so that lines of several ranks do not mix. Nothing is formatted below the threshold.
- * Leaf module. */
+ * one write(2) so that lines of several ranks do not mix. Messages less important than the
+ * threshold are not formatted. Leaf module. */
 #ifndef CARPOOL_LOG_H
 #define CARPOOL_LOG_H
 
 enum cpl_log_level { CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO, CPL_LOG_DEBUG, CPL_LOG_TRACE };
 
-/* Rank that lines are marked with (-1: before it is known) and the least important level to show.
+/* Sets the rank that marks the lines (-1: not known yet) and the least important level to show.
  */
 void cpl_log_init(int rank, enum cpl_log_level threshold);
 
@@ -17,7 +17,7 @@ extern enum cpl_log_level cpl_log_threshold;
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes "carpool: TEXT": what the user asked for, whatever the level. */
+/* Writes "carpool: TEXT" whatever the level: output that the user asked for. */
 void cpl_log_plain(const char *text);
 
 #define cpl_log(level, component, ...)                                                             \

@@ -31,13 +31,11 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_WILDCARD] = "a rank posted a nonblocking receive with wildcards, or called "
                               "MPI_Mprobe or MPI_Isendrecv, before the exchange was learned",
         [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
-        [CPL_LEFT_UNMATCHED] = "messages were under way at every agreement that had no "
-                               "receive yet",
+        [CPL_LEFT_UNMATCHED] = "at every agreement some message had no receive yet",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
         [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
         [CPL_LEFT_UNREDUCED] =
-            "rerouted at first; the reductions that messages were to ride in are "
-            "carried out by MPI",
+            "rerouted at first; the reductions that were to carry messages are MPI's",
         [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
         [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
         [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",
@@ -45,10 +43,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_EMPTY] = "no rank has a message for another that is below CARPOOL_SIZE_LIMIT",
         [CPL_LEFT_DEAR] = "the plan would save less than matching the messages costs",
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
-        [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators at a time, or no "
-                             "memory",
-        [CPL_LEFT_NO_MEETING] = "its nonblocking calls met no blocking collective of all ranks at "
-                                "which to be planned, or a window or file was open",
+        [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
+        [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to plan its "
+                                "nonblocking calls, or a window or file was open",
         [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
     };
     return texts[reason];
@@ -60,10 +57,11 @@ const char *cpl_embed_left_text(enum cpl_embed_left reason)
         [CPL_EMBED_LEFT_NOT] = "",
         [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory, or "
                                  "a window or file was opened",
-        [CPL_EMBED_LEFT_NO_GAIN] = "they are not modelled faster there",
-        [CPL_EMBED_LEFT_FULL] = "too many exchanges ride already, or memory ran out",
-        [CPL_EMBED_LEFT_MISSED] = "too many calls were waited for before the reduction came, or "
-                                  "the reductions stay MPI's",
+        [CPL_EMBED_LEFT_NO_GAIN] = "reductions are not modelled faster",
+        [CPL_EMBED_LEFT_FULL] = "reductions carry too many exchanges already, or memory ran out",
+        [CPL_EMBED_LEFT_MISSED] =
+            "the program waited for too many calls before the reduction came, or "
+            "the reductions stay MPI's",
         [CPL_EMBED_LEFT_OPENED] = "a window or file was opened",
     };
     return texts[reason];

@@ -1,5 +1,5 @@
-/* What the parts of the shim call things that a report tells: kinds of exchanges, and reasons why
- * one is left to MPI. Leaf module. */
+/* Names that a report uses: kinds of exchanges, and reasons why an exchange is left to MPI. Leaf
+ * module. */
 #ifndef CARPOOL_NAMES_H
 #define CARPOOL_NAMES_H
 
@@ -22,9 +22,9 @@ enum cpl_neighbor_kind {
 /* "Neighbor_alltoallv" and so on. */
 const char *cpl_exchange_kind_name(int kind);
 
-/* Why an exchange was left to MPI. */
+/* Why an exchange is left to MPI. */
 enum cpl_left_alone {
-    CPL_LEFT_NOT, /* they were not */
+    CPL_LEFT_NOT, /* it is not left to MPI */
     CPL_LEFT_TOO_FEW_COLLECTIVES,
     CPL_LEFT_UNABLE,
     CPL_LEFT_VARIED,
@@ -34,7 +34,7 @@ enum cpl_left_alone {
     CPL_LEFT_UNMATCHED,
     CPL_LEFT_NO_GAIN,
     CPL_LEFT_GIVEN_UP,
-    CPL_LEFT_PROFILED, /* only for that: auto would carry it */
+    CPL_LEFT_PROFILED, /* only because this is a profile run: auto would carry it */
     CPL_LEFT_UNFIT,
     CPL_LEFT_EMPTY,
     CPL_LEFT_DEAR,
@@ -48,10 +48,10 @@ enum cpl_left_alone {
     CPL_N_LEFT
 };
 
-/* A clause that says so. */
+/* The reason as a clause of a sentence. */
 const char *cpl_left_alone_text(enum cpl_left_alone reason);
 
-/* Why the messages of calls that reductions follow do not ride in them. */
+/* Why the messages of calls that reductions follow are not carried by them. */
 enum cpl_embed_left {
     CPL_EMBED_LEFT_NOT,
     CPL_EMBED_LEFT_EDGES,
@@ -61,7 +61,7 @@ enum cpl_embed_left {
     CPL_EMBED_LEFT_OPENED
 };
 
-/* A clause that says so. */
+/* The reason as a clause of a sentence. */
 const char *cpl_embed_left_text(enum cpl_embed_left reason);
 
 #endif

@@ -1,4 +1,4 @@
-/* Durations of calls: the last ones are kept, their median stands for a call. A mean would tell of
+/* Durations of calls: the latest are kept, and their median stands for a call. A mean would show
  * the one call that waited for a late rank or set up connections. Leaf module. */
 #ifndef CARPOOL_SAMPLES_H
 #define CARPOOL_SAMPLES_H
@@ -9,12 +9,12 @@
 
 struct cpl_samples {
     int64_t n;                    /* calls so far */
-    float seconds[CPL_N_SAMPLES]; /* of the last of them, as a ring */
+    float seconds[CPL_N_SAMPLES]; /* durations of the latest calls, as a ring */
 };
 
 void cpl_samples_add(struct cpl_samples *samples, double seconds);
 
-/* Median of the calls that are kept, in seconds; 0 when there were none. */
+/* Median of the kept durations, in seconds; 0 when there are none. */
 double cpl_samples_median(const struct cpl_samples *samples);
 
 #endif

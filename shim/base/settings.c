@@ -14,7 +14,7 @@
 
 #define PREFIX "CARPOOL_"
 
-/* Where names of other variables begin that may be mistyped ones, and how far they may be off. */
+/* How variables begin that may be mistyped settings, and how many letters they may be off. */
 #define MISTYPED_PREFIX "CARP"
 #define MISTYPED_MOST   2
 
@@ -191,7 +191,7 @@ const char *cpl_settings_nearest(const char *name, size_t *distance)
     return rows[best].variable;
 }
 
-/* What is wrong with a value, for a warning. */
+/* Describes what is wrong with a value, for a warning. */
 static void explain(size_t i, const char *value, char *text, size_t size)
 {
     enum type type = rows[i].type;
@@ -229,7 +229,7 @@ static void read_variable(struct cpl_settings *settings, const char *name, const
     }
 }
 
-/* A variable that is none of ours: CARPOL_MODE, carpool_mode. */
+/* A variable that is no setting but looks like one: CARPOL_MODE, carpool_mode. */
 static void warn_of_mistyped(const char *name, cpl_settings_warn *warn, void *context)
 {
     char text[512];

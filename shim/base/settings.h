@@ -48,14 +48,14 @@ struct cpl_settings {
 typedef void cpl_settings_warn(void *context, const char *text);
 
 /* Fills settings from the variables in environment (a NULL-terminated array of "NAME=VALUE", as
- * environ). A variable with an unusable value keeps its default; a CARPOOL_ variable that does not
- * exist is reported with the nearest one that does, and so is one whose prefix is mistyped. warn
- * may be NULL. */
+ * environ). A variable with an unusable value keeps its default; an unknown CARPOOL_ variable is
+ * reported with the nearest known one, and so is a variable whose prefix is mistyped. warn may be
+ * NULL. */
 void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
                        cpl_settings_warn *warn, void *context);
 
-/* The variable whose name is nearest to a mistyped one; *distance (unless NULL) is how many letters
- * it is off (text_distance.h). */
+/* The variable whose name is nearest to a mistyped one; *distance (unless NULL) becomes the number
+ * of letters in which they differ (text_distance.h). */
 const char *cpl_settings_nearest(const char *name, size_t *distance);
 
 /* Number of settings. */
@@ -66,7 +66,7 @@ struct cpl_setting_info {
     const char *variable; /* "CARPOOL_MODE" */
     const char *preset;   /* the default as a user would write it */
     const char *doc;
-    const char *heading; /* of the group that begins with this row, else NULL */
+    const char *heading; /* heading of the group that begins with this row, else NULL */
 };
 struct cpl_setting_info cpl_settings_info(size_t i);
 

@@ -1,19 +1,18 @@
-/* What the shim works, for simulators that do not measure processor time: bench/sim charges it to
- * the rank that is simulated (CPL_SIMULATED). Elsewhere nothing is called. */
+/* The shim's work, for simulators that do not measure processor time: bench/sim charges it to the
+ * simulated rank (CPL_SIMULATED). Elsewhere the functions do nothing. */
 #ifndef CARPOOL_WORK_H
 #define CARPOOL_WORK_H
 
 #include <stdint.h>
 
 #ifdef CPL_SIMULATED
-/* One end of a combined message was packed or unpacked: so many segments, together so many bytes
- * that were copied. */
+/* A combined message of n_segments segments was packed or unpacked, which copied `bytes` bytes. */
 void cpl_work_combined(int64_t n_segments, int64_t bytes);
 
-/* A point-to-point message is sent or its receive posted by the shim, not by MPI. */
+/* The shim, not MPI, sends a point-to-point message or posts its receive. */
 void cpl_work_managed(void);
 
-/* A pattern of so many messages was planned by so many strategies, with so long a search (0: none).
+/* A pattern was planned by n_strategies strategies and a search of budget_ms (0: none).
  */
 void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms);
 #else

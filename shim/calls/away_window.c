@@ -28,10 +28,10 @@ struct message {
 struct cpl_window {
     int64_t id;
     MPI_Group group;
-    bool *gated; /* per rank: this one's lock of it was asked for here */
+    bool *gated; /* per rank: this rank asked for its lock by messages */
 };
 
-/* Who wants a lock of this rank's. */
+/* A rank that wants this rank's lock. */
 struct asker {
     struct asker *next;
     int rank; /* in MPI_COMM_WORLD */
@@ -47,19 +47,19 @@ struct lock {
     struct asker *waiting;
 };
 
-/* A post that came while one of another window was waited for. */
+/* A post that came while this rank waited for a post of another window. */
 struct post {
     struct post *next;
     int rank;
     int64_t window;
 };
 
-/* Of the process, which has one MPI_COMM_WORLD. */
+/* State of the process, which has one MPI_COMM_WORLD. */
 static struct {
-    int keyval; /* of the attribute that holds a window's state */
+    int keyval; /* key of the attribute that holds a window's state */
     bool has_keyval, listens;
     int32_t n_ids;
-    MPI_Request request; /* of the next message that asks */
+    MPI_Request request; /* receive of the next message that asks for a lock */
     struct message heard;
     struct lock *locks;
     struct post *posts;
@@ -164,7 +164,7 @@ static void await_post(int rank, int64_t window)
             return;
         cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         struct post *p = message.window == window ? NULL : malloc(sizeof *p);
-        if (!p) /* or no memory: MPI's own call will wait for the other one */
+        if (!p) /* or no memory: MPI's own call will wait for the other post */
             return;
         *p = (struct post){NULL, rank, message.window};
         LL_PREPEND(windows.posts, p);
@@ -209,7 +209,7 @@ static void grant(int rank, int64_t window)
         send(rank, GRANT, (struct message){window, 0});
 }
 
-/* Those that have waited longest get the lock, as many as can have it together. */
+/* Grants the lock to the ranks that have waited longest, as many as can have it together. */
 static void grant_all(struct lock *l)
 {
     struct asker *a;
@@ -222,7 +222,7 @@ static void grant_all(struct lock *l)
     }
 }
 
-/* Without memory a lock is granted at once: it is MPI's lock that excludes. */
+/* Without memory a lock is granted at once: MPI's own lock still excludes others. */
 static void serve(int rank, const struct message *message)
 {
     struct lock *l = lock_of(message->window);

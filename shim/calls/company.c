@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #define LINE 2048  /* bytes of an answer */
-#define TAG  31007 /* in MPI_Init, where the program has no message yet */
+#define TAG  31007 /* used in MPI_Init, before the program has sent any message */
 
 extern char **environ;
 
 static struct {
-    int fd; /* of the process manager; -1: there is none */
+    int fd; /* connection to the process manager; -1: there is none */
     char table[256];
 } manager = {.fd = -1};
 
@@ -70,7 +70,7 @@ static bool has_library(int rank)
 }
 
 /* A binomial tree: rank r's parent is r without its lowest bit, its children are r with one lower
- * bit. Only ranks that have the library are sent to or waited for. */
+ * bit. Messages go only to ranks that have the library, and only these are waited for. */
 bool cpl_company_is_complete(int rank, int n_ranks)
 {
     int all = 1, theirs;

@@ -1,12 +1,12 @@
 /* The PMPI_ names that the mpi_f08 module calls, and the real functions behind them (f08.h).
  *
- * Who calls is told by the return address: the binding calls from the text of a library of its own,
- * and looks at each result before it returns, so that no call of it is a jump. Where it is linked
- * into the program (libmpichfort.a) it is not recognized, and such a program is left to MPI.
+ * The return address tells the caller: the binding calls from the text of a library of its own, and
+ * checks each result before it returns, so that none of its calls is a jump. A binding that is
+ * linked into the program (libmpichfort.a) is not recognised; such a program is left to MPI.
  *
- * Cost: with the library switched off one branch and an indirect jump; else two comparisons, and a
- * look at the loader's count of libraries for callers that are neither the binding nor MPICH.
- * Thread rule: one thread, as all that is active. */
+ * Cost: with the library switched off one branch and an indirect jump; else two comparisons, and
+ * for callers that are neither the binding nor MPICH a check of the loader's count of libraries.
+ * Thread rule: one thread, as everywhere in the active shim. */
 #include "shim/calls/f08.h"
 
 #include "shim/base/log.h"
@@ -24,12 +24,12 @@ struct text {
     size_t size; /* 0: not loaded */
 };
 
-/* What the loader has mapped; of the process, alike for all that runs in it. */
+/* The text that the loader has mapped. It belongs to the process. */
 static struct {
     struct text binding, mpi;
     char name[512];             /* MPI's file */
     void *handle;               /* when it had to be opened */
-    unsigned long long n_loads; /* the loader's count when this was looked up */
+    unsigned long long n_loads; /* the loader's count when the addresses were looked up */
 } objects;
 
 static bool within(const struct text *text, uintptr_t address)
@@ -60,7 +60,7 @@ static void note_mpi(const struct dl_phdr_info *object)
         memcpy(objects.name, object->dlpi_name, n + 1);
 }
 
-/* Names as Debian and as MPICH itself gives them. */
+/* Recognises the library names of Debian and of MPICH itself. */
 static int note_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -92,7 +92,7 @@ static bool from_binding(uintptr_t caller)
 }
 
 /* A program that loads MPI as part of a plug-in (dlopen with RTLD_LOCAL, as Python does) keeps it
- * out of the scope in which this library's references are looked up: so it is opened for all. */
+ * out of the scope in which this library's references are resolved, so open it again for all. */
 static bool open_mpi(void)
 {
     dl_iterate_phdr(note_object, NULL);

@@ -1,8 +1,8 @@
 /* Persistent neighborhood collectives (neighbor.h). Making the request is collective and may wait
  * (MPI 4.0, 6.13), so it is planned at once, as an exchange of its own with tags of its own: the
  * requests of a communicator may be started in any order, by each rank in its own. It is carried
- * even where nothing is gained: MPICH's own (4.0.2) fail in MPI_Testall and do damage in
- * alltoallw. */
+ * even where that gains nothing: MPICH's own requests (4.0.2) fail in MPI_Testall, and its
+ * alltoallw damages memory. */
 #include "shim/carry/persistent.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_TAG 32768 /* above those of the other exchanges and of point-to-point messages */
+#define FIRST_TAG 32768 /* above the tags of other exchanges and of point-to-point messages */
 
 static int largest_tag(void)
 {
@@ -29,7 +29,7 @@ static int first_tag(const struct cpl_comm_state *state)
     return state->persistent.n < most ? FIRST_TAG + state->persistent.n * CPL_NEIGHBOR_TAGS : -1;
 }
 
-/* The exchange of a new request; NULL on all ranks when one cannot take part. Collective. */
+/* Makes the exchange of a new request; NULL on all ranks when one cannot take part. Collective. */
 static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
                                          struct cpl_comm_state *state)
 {
@@ -47,7 +47,7 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     return x;
 }
 
-/* A request that is carried, and one that stays MPI's and whose starts are counted. */
+/* A request: one that is carried, or one that stays MPI's and whose starts are counted. */
 struct persistent_collective {
     struct cpl_persistent persistent; /* the first member */
     struct cpl_neighbor_op *op;
@@ -81,7 +81,7 @@ static void free_carried(struct cpl_persistent *p)
     }
     struct cpl_exchange *x = op->carrying.x;
     cpl_neighbor_drain(x);
-    free(p); /* the operation told it that it is complete */
+    free(p); /* the operation marked the request as complete */
     op->carrying.state->persistent.n_left--;
     cpl_exchange_record(x, op->carrying.state->rank, op->carrying.state->size);
     cpl_neighbor_op_free(op);
@@ -121,7 +121,7 @@ static bool add_carried(MPI_Request handle, struct cpl_neighbor_op *op)
     return true;
 }
 
-/* It is the caller's again. */
+/* Gives the handle back to the caller. */
 static void forget_carried(MPI_Request handle)
 {
     struct cpl_persistent *p = cpl_persistent_find(handle);
@@ -142,9 +142,9 @@ static bool add_watched(MPI_Request handle, const struct cpl_neighbor_call *call
     return true;
 }
 
-/* The operation behind a new handle; NULL on all ranks when one has no memory. The handle is that
- * of a receive from a real rank, never started: when one from MPI_PROC_NULL is freed, MPICH's
- * (4.0.2) next persistent collective never completes. Collective. */
+/* Makes an operation and its handle; NULL on all ranks when one has no memory. The handle is that
+ * of a receive from a real rank, which is never started: after a receive from MPI_PROC_NULL is
+ * freed, MPICH's (4.0.2) next persistent collective never completes. Collective. */
 static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
                                            struct cpl_comm_state *state, struct cpl_exchange *x,
                                            MPI_Request *request)

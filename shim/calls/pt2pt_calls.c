@@ -69,7 +69,7 @@ static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segmen
     return result;
 }
 
-/* Packs the segment and its payload behind those that wait to leave; there is room. */
+/* Packs the segment and its payload into the batch, which has room. */
 static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *segment,
                           const struct cpl_span *span)
 {
@@ -81,8 +81,8 @@ static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *seg
     return result;
 }
 
-/* Whether the batch, whose last message goes to dest, must leave: it is a planned one and complete,
- * or cannot become one. */
+/* Whether the batch, whose last message goes to dest, must be sent: it is planned and complete, or
+ * cannot become a planned one. */
 static bool must_leave(struct cpl_pt2pt *p, int dest)
 {
     bool may_grow = false;
@@ -107,8 +107,8 @@ static void note_message(struct cpl_comm_state *state, int dest, int tag, int64_
         cpl_pt2pt_flush(state);
 }
 
-/* What a message needs before it may have a number: its payload on the way if that goes straight,
- * room in the batch, a place for the acknowledgement. */
+/* Does all that can fail before a message gets its number: sends a straight payload, makes room in
+ * the batch and for the acknowledgement. */
 static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
                    enum cpl_send_mode mode, bool follows, const struct cpl_segment *segment,
                    struct cpl_sending *sending)
@@ -134,7 +134,7 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
                         CPL_STRAIGHT_TAG, state->private_comm, &sending->inner);
 }
 
-/* Lets the message go, or wait to leave. */
+/* Puts the message into its ride or into the batch. */
 static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool follows,
                const struct cpl_segment *segment)
 {
@@ -241,7 +241,7 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
     return MPI_SUCCESS;
 }
 
-/* The message that fits, after having looked for new ones; waits for it when flag is NULL. */
+/* Polls and returns a fitting message; waits for one when flag is NULL. */
 static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source, int tag,
                                         const int *flag)
 {

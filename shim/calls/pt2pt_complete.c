@@ -9,7 +9,7 @@
 
 #define FEW 64 /* requests of MPI's that need no memory */
 
-/* MPI's requests of an array that has others, too. */
+/* The requests of an array that are MPI's. */
 struct others {
     int n;
     int *index; /* in the array */
@@ -39,8 +39,8 @@ static int settle_one(struct cpl_request *request, MPI_Request *handle, MPI_Stat
     return raise_error(comm, cpl_request_settle(request, handle, status));
 }
 
-/* How many of an array are the shim's; *n_open: of these not done, *first: the first that is done,
- * -1 when none is. */
+/* Counts the shim's requests in an array. *n_open: how many of them are not done; *first: the first
+ * that is done, -1 when none is. */
 static int count_ours(int n, const MPI_Request *requests, int *n_open, int *first)
 {
     int n_ours = 0;
@@ -71,7 +71,7 @@ static bool widen(struct others *others, int n)
     return true;
 }
 
-/* Gathers MPI's requests. Returns MPI_SUCCESS or MPI_ERR_NO_MEM; to be freed. */
+/* Gathers MPI's requests; the caller frees *others. Returns MPI_SUCCESS or MPI_ERR_NO_MEM. */
 static int gather(struct others *others, int n, int n_ours, const MPI_Request *requests)
 {
     others->n = 0;
@@ -147,7 +147,7 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 
 /* ---- all ---- */
 
-/* Settles the shim's requests of an array, for each of which it may have to wait. */
+/* Settles the shim's requests of an array, waiting for each if need be. */
 static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result, bool waited)
 {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -167,7 +167,7 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
 }
 
-/* Waits for those that are MPI's. */
+/* Waits for MPI's requests. */
 static int wait_others(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
@@ -287,7 +287,7 @@ static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_don
     return result;
 }
 
-/* The shim's requests that are done, behind those that MPI has reported. */
+/* Settles the shim's requests that are done, and lists them behind those that MPI has reported. */
 static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
                        MPI_Status *statuses, int result)
 {

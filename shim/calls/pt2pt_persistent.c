@@ -68,7 +68,7 @@ void cpl_persistent_message(MPI_Request request, const struct cpl_persistent_cal
     struct persistent_message *p = calloc(1, sizeof *p);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!p || !cpl_persistent_add(&p->persistent, &messages, request)) {
-        /* What it will send or receive is not known: the communicator stays MPI's. */
+        /* Nobody knows what the request will send or receive, so the communicator stays MPI's. */
         if (state)
             state->pt2pt->blind = CPL_LEFT_UNABLE;
         free(p);

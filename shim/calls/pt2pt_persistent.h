@@ -1,5 +1,5 @@
-/* Persistent requests of messages (carry/persistent.h): started on a managed communicator they are
- * carried, else learned from and started in MPI. */
+/* Persistent requests of messages (carry/persistent.h). When started on a managed communicator they
+ * are carried; otherwise the shim learns from them and starts them in MPI. */
 #ifndef CARPOOL_PT2PT_PERSISTENT_H
 #define CARPOOL_PT2PT_PERSISTENT_H
 

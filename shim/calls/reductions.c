@@ -1,4 +1,4 @@
-/* Reductions that messages may ride in (reductions.h). */
+/* Reductions that may carry messages (reductions.h). */
 #include "shim/calls/reductions.h"
 
 #include "shim/carry/embed_kind.h"
@@ -6,7 +6,7 @@
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
 
-/* What a neighborhood collective that is open learns of the reduction that comes next. */
+/* Tells open neighborhood collectives which reduction comes next. */
 static void note(MPI_Comm comm, int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);

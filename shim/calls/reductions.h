@@ -1,4 +1,4 @@
-/* MPI_Allreduce and MPI_Iallreduce, in whose messages others may ride (carry/embed.h). */
+/* MPI_Allreduce and MPI_Iallreduce, which may carry other messages (carry/embed.h). */
 #ifndef CARPOOL_REDUCTIONS_H
 #define CARPOOL_REDUCTIONS_H
 
@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Carries the call out if messages ride in it: true then, with MPI's result in *result; false when
- * it is to be made as any collective. Collective. The nonblocking form starts it and does not wait.
+/* Carry the call out if it may carry messages. Return true then, with MPI's result in *result;
+ * false when the call is to be made like any collective. Collective. The nonblocking form starts
+ * the call and does not wait.
  */
 bool cpl_reduction_carry(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result);

@@ -2,7 +2,8 @@
  *
  * A process that has become rank r must name the neighbours of graph node r. With
  * MPI_Dist_graph_create_adjacent these are the arguments of the process that had rank r before, so
- * it sends them; all other calls name edges by ranks of the new communicator, whoever names them.
+ * that process sends them. All other calls name edges by ranks of the new communicator, on
+ * whichever process.
  */
 #include "shim/calls/reorder.h"
 #include "shim/meet/agree.h"
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Data of MPI's: weak, for the library is loaded into programs without MPI, too. */
+/* Weak data symbols of MPI, since the library is also loaded into programs without MPI. */
 #pragma weak MPI_UNWEIGHTED
 #pragma weak MPI_WEIGHTS_EMPTY
 
@@ -31,7 +32,7 @@ struct edge {
 
 /* What one rank hands in. */
 struct edges {
-    bool able; /* false: not known, or the call's arguments are wrong; then MPI gets the call */
+    bool able; /* false: the edges are not known, or arguments are wrong; then MPI gets the call */
     int n;
     struct edge *edge;
 };
@@ -42,7 +43,7 @@ struct grid {
     const int *dims;
 };
 
-/* Whether ranks are placed; else they are mapped at most for the report. */
+/* Whether ranks are placed; else they are only mapped for the report, if at all. */
 static bool places(void)
 {
     return cpl_context.settings.reorder == CPL_REORDER_AUTO &&
@@ -125,7 +126,7 @@ static void note_gain(const struct cpl_place_gain *gain)
     cpl_context.placed.after_us = gain->after_us;
 }
 
-/* The root maps. Returns whether the ranks are to be placed anew. */
+/* On the root: maps the ranks. Returns whether they are to be placed anew. */
 static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
                       const struct cpl_machine *machine, int32_t *place)
 {
@@ -151,8 +152,8 @@ static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
     return !status && gain.changed && places();
 }
 
-/* Hands in the seats, and where they are not all alike the edges; maps, and spreads what came of
- * it: on success place is a placement. Collective; the same result on all ranks. */
+/* Hands in the seats and, unless these are all alike, the edges; one rank maps, and all get the
+ * result: on success place is a placement. Collective; the same result on all ranks. */
 static bool find_places(struct cpl_desk *desk, const struct edges *edges, const struct grid *grid,
                         int32_t *place)
 {
@@ -200,7 +201,7 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *g
     bool done = false;
     int rank;
     PMPI_Comm_rank(comm, &rank);
-    /* What fails here is not the program's to know: MPI gets the call then. */
+    /* The program must not see errors from here: if anything fails, MPI gets the call. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     cpl_desk_open(&desk, comm, cpl_agree_root(comm, rank));
@@ -311,7 +312,7 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
     return true;
 }
 
-/* The edges that a call of MPI_Dist_graph_create names. */
+/* Lists the edges that a call of MPI_Dist_graph_create names. */
 static struct edges list_edges(int size, int n, const int *sources, const int *degrees,
                                const int *destinations, const int *weights)
 {
@@ -391,8 +392,8 @@ static void copy_part(const struct neighborhood *n, int part, int degree, const 
         memcpy(ranks_of(n, part), from, (size_t)degree * sizeof *from);
 }
 
-/* The neighbourhood that the process with this process's new rank has named, of which *mine is this
- * process's. False on all ranks when memory ran out. Collective over placed->comm. */
+/* Gets the neighbourhood that the process with this process's new rank has named, in exchange for
+ * *mine. False on all ranks when memory ran out. Collective over placed->comm. */
 static bool trade(const struct placed *placed, int old_rank, const struct neighborhood *mine,
                   struct neighborhood *theirs)
 {

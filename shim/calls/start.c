@@ -27,7 +27,8 @@
 
 extern char **environ;
 
-/* The order matters where one part's messages may wait for another's: what rides leaves first. */
+/* The order matters where one part's messages may wait for another's: messages in rides are sent
+ * first. */
 static const struct cpl_hooks *const all_hooks[] = {
     &cpl_line_hooks,     &cpl_riders_hooks,    &cpl_pt2pt_hooks,
     &cpl_exchange_hooks, &cpl_allgather_hooks, &cpl_request_hooks,
@@ -39,8 +40,8 @@ static void warn_setting(void *context, const char *text)
     cpl_log(CPL_LOG_WARN, "settings", "%s", text);
 }
 
-/* Rank 0 reads the environment, all take its values: settings that differ between ranks would part
- * their decisions. */
+/* Rank 0 reads the environment and all ranks take its values: with different settings they would
+ * decide differently. */
 static void share_settings(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
@@ -54,7 +55,7 @@ static void share_settings(void)
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
 }
 
-/* At debug level the values in force, so that a log tells what it was made with. */
+/* Logs the settings at debug level, so that a log shows them. */
 static void log_settings(void)
 {
     for (size_t i = 0; cpl_context.rank == 0 && i < cpl_settings_count(); i++) {
@@ -93,8 +94,8 @@ static void free_handles(void)
     cpl_meeting_stop();
 }
 
-/* Makes the handles, unless some rank cannot or runs with MPI_THREAD_MULTIPLE (they need not all
- * ask for the same): then no rank has them. */
+/* Makes the handles on all ranks, or on none if some rank cannot or runs with MPI_THREAD_MULTIPLE
+ * (ranks may ask for different levels). */
 static bool can_start(void)
 {
     enum { THREADED, UNABLE, N };
@@ -140,7 +141,7 @@ void cpl_start_before_init(void)
     cpl_company_announce();
 }
 
-/* MPICH gives more by a variable of its own, which holds for MPI_Init. */
+/* A variable of MPICH raises the level of MPI_Init. */
 bool cpl_start_raises_level(int required)
 {
     static const char own[] = "MPIR_CVAR_DEFAULT_THREAD_LEVEL=";
@@ -195,7 +196,7 @@ void cpl_start(void)
     cpl_context.active = true;
 }
 
-/* The communicator with a private one that got it first; NULL: there is none. */
+/* The communicator that was first to get a private one; NULL: there is none. */
 static struct cpl_comm_state *first_planned(void)
 {
     struct cpl_comm_state *first = NULL;
@@ -211,14 +212,15 @@ void cpl_finish(void)
     if (!cpl_context.active)
         return;
     while (
-        cpl_context.comms.first_managed) /* in the same order on all ranks: that of being managed */
+        cpl_context.comms
+            .first_managed) /* in the order of becoming managed, which is the same on all ranks */
         cpl_comm_state_release(cpl_context.comms.first_managed);
     while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
     cpl_context.active = false;
     cpl_service_end();
     cpl_persistent_end();
-    /* Their ends are collective: in an order that does not depend on what a rank used first. */
+    /* Ending them is collective, so the order must not depend on what a rank used first. */
     while ((state = first_planned()))
         cpl_comm_state_release(state);
     while (cpl_context.comms.first)

@@ -4,15 +4,15 @@
 
 #include <stdbool.h>
 
-/* Before MPI is initialised; then in place of MPI_Init or MPI_Init_thread where the level of
- * threads that the program asks for is below what the helper thread needs. Local. */
+/* cpl_start_before_init is called before MPI is initialised. cpl_start_raises_level: whether the
+ * level of threads that the program asks for is below what the helper thread needs;
+ * cpl_start_init_thread is then called in place of MPI_Init or MPI_Init_thread. Local. */
 void cpl_start_before_init(void);
 bool cpl_start_raises_level(int required);
 int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
 
-/* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD.
- * Where some rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one
- * says so.
+/* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD. If
+ * a rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one logs why.
  */
 void cpl_start(void);
 

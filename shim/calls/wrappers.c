@@ -1,4 +1,4 @@
-/* The intercepted calls. Each asks the shim; what the shim does not carry goes to MPI unchanged,
+/* The intercepted calls. Each asks the shim. Calls that the shim does not carry go to MPI unchanged
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
 #include "shim/calls/away_window.h"
@@ -21,15 +21,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What a call does that does not pass: a function of its own, so that one that passes saves no
- * registers. */
+/* Marks the function for calls that do not pass. It is a function of its own, so that a call that
+ * passes saves no registers. */
 #define WATCHED static __attribute__((noinline)) int
 
 /* Some wrappers give a name of a parameter another meaning for a while. */
 #pragma GCC diagnostic ignored "-Wshadow"
 
-/* The helper thread's calls and the program's take turns: that is MPI_THREAD_SERIALIZED. The
- * program is told what it asked for. */
+/* The helper thread and the program call MPI in turns, which needs MPI_THREAD_SERIALIZED. The
+ * program is told the level that it asked for. */
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
     CPL_INSIDE;
@@ -95,7 +95,8 @@ static void before_collective(MPI_Comm comm)
     meet(comm);
 }
 
-/* One that is no exchange of few with few: what was sent before it no longer matters after it. */
+/* Before a collective that is no sparse exchange: what was sent before it no longer matters after
+ * it. */
 static void before_other(MPI_Comm comm)
 {
     if (!cpl_quiet_collective(comm))
@@ -103,8 +104,8 @@ static void before_other(MPI_Comm comm)
     cpl_context.exchanges.last = NULL;
 }
 
-/* Whether MPI refuses the call, for which it takes one of the communicator's tags nevertheless:
- * then the call is made on another communicator. */
+/* Whether MPI refuses the call for lack of a topology. It would use up one of the communicator's
+ * tags all the same, so the call is made on another communicator. */
 static bool lacks_topology(MPI_Comm comm)
 {
     const struct cpl_comm_state *state = cpl_comm_state_get(comm);
@@ -217,9 +218,9 @@ static inline bool has_neighbors(MPI_Comm comm)
     }
 #include "shim/tables/calls.def"
 
-/* What MPI refuses on one rank is no collective call that others take part in: it is found out
- * before anything is counted or waited for. The names are those of the call's parameters; what a
- * call has not is taken from here. */
+/* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before
+ * it counts or waits for anything. The names are those of the calls' parameters; a call that lacks
+ * one gets the value from here. */
 static const int root = CPL_NO_ROOT, count = 0, sendcount = 0;
 static const MPI_Datatype datatype = CPL_NO_TYPE;
 static const MPI_Op op = CPL_NO_OP;
@@ -327,8 +328,8 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         cpl_allgather_passed(&call);                                                               \
         return result;                                                                             \
     }
-/* The state ends before MPI begins: callbacks of the program's attributes may still use the
- * communicator, and find it MPI's alone. */
+/* The state ends before MPI's call: callbacks of the program's attributes may still use the
+ * communicator, which is then MPI's alone. */
 #define FREES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \

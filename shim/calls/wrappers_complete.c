@@ -1,5 +1,5 @@
-/* The intercepted completion calls (doc/point-to-point.md): batches leave, and while anything is
- * managed they poll. */
+/* The intercepted completion calls (doc/point-to-point.md): they send the batches, and poll while
+ * anything is managed. */
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt.h"
@@ -17,8 +17,8 @@ static inline bool passes(void)
             cpl_context.busy.n_active_requests == 0 && !cpl_context.timed.of);
 }
 
-/* Whether a completion call has to poll, or may be given requests that MPI does not know; batches
- * leave in any case. */
+/* Whether a completion call has to poll, or may have requests that MPI does not know. Sends the
+ * batches in any case. */
 static bool polls(void)
 {
     if (cpl_context.busy.n_open_batches > 0)
@@ -26,7 +26,7 @@ static bool polls(void)
     return cpl_progress_needed() || cpl_context.busy.n_active_requests > 0;
 }
 
-/* The end of a call that may have waited: for the time of a batch in a profile run. */
+/* Notes the end of a call that may have waited, to time a batch in a profile run. */
 static int ended(int result)
 {
     if (cpl_context.timed.signature)
@@ -34,7 +34,8 @@ static int ended(int result)
     return result;
 }
 
-/* A call that does not pass is a function of its own, so that one that does saves no registers. */
+/* Calls that do not pass have a function of their own, so that a call that passes saves no
+ * registers. */
 #define COMPLETION(name, parameters, arguments, is_right, carried)                                 \
     static NOINLINE int watched_##name parameters                                                  \
     {                                                                                              \

@@ -1,4 +1,4 @@
-/* The intercepted calls of others.def: MPI's, but not at the same time as the helper thread's
+/* The intercepted calls of others.def: they go to MPI, but never while the helper thread calls MPI
  * (service.h). */
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"

@@ -1,5 +1,5 @@
-/* The intercepted probes (doc/point-to-point.md): batches leave, and while anything is managed they
- * poll. Where nothing is, a call costs three branches. */
+/* The intercepted probes (doc/point-to-point.md): they send the batches, and poll while anything is
+ * managed. While nothing is managed, a call costs three branches. */
 #include "shim/calls/wrappers_pt2pt.h"
 #include "shim/carry/messages.h"
 #include "shim/wait/progress.h"
@@ -13,7 +13,7 @@ static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
     return cpl_pt2pt_managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
 }
 
-/* Whether probes on all communicators are MPI's, and no batch has to leave. */
+/* Whether probes on all communicators are MPI's, and no batch has to be sent. */
 static inline bool probes_pass(void)
 {
     return !cpl_context.active || (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed());

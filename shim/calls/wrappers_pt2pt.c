@@ -1,6 +1,6 @@
-/* The intercepted point-to-point calls (doc/point-to-point.md). Each is MPI's unless its
- * communicator is managed; while learning it is noted; while anything is managed, calls that wait
- * poll. Switched off, a call costs one branch. */
+/* The intercepted point-to-point calls (doc/point-to-point.md). A call is MPI's unless its
+ * communicator is managed. While the communicator is learning, the shim notes the call; while
+ * anything is managed, calls that wait poll. Switched off, a call costs one branch. */
 #include "shim/calls/wrappers_pt2pt.h"
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/pt2pt_persistent.h"
@@ -70,8 +70,8 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
     return result == MPI_SUCCESS ? cpl_pt2pt_request_send(state, &sending, request) : result;
 }
 
-/* A nonblocking send by MPI. While something is managed, MPI_Buffer_detach must not have to wait in
- * MPI: what is buffered meanwhile is kept by the shim. */
+/* A nonblocking send by MPI. While something is managed, MPI_Buffer_detach must not wait in MPI, so
+ * the shim itself keeps buffered messages. */
 #define START_FORM(name, mode, count_t)                                                            \
     static int start_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,  \
                             MPI_Comm comm, MPI_Request *request)                                   \
@@ -210,7 +210,8 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
 IRECV_FORM(Irecv, int)
 IRECV_FORM(Irecv_c, MPI_Count)
 
-/* Whether a message handle is the shim's and MPI would receive it so; describes the buffer. */
+/* Whether a message handle is the shim's and MPI would accept the arguments; describes the
+ * buffer. */
 static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI_Datatype type,
                      struct cpl_span *span)
 {
@@ -319,7 +320,7 @@ EXPORT int MPI_Request_free(MPI_Request *request)
     return PMPI_Request_free(request);
 }
 
-/* Sends are not taken back: cancelling one that is managed has no effect. */
+/* Sends cannot be cancelled: cancelling a managed send has no effect. */
 EXPORT int MPI_Cancel(MPI_Request *request)
 {
     CPL_INSIDE;
@@ -331,7 +332,8 @@ EXPORT int MPI_Cancel(MPI_Request *request)
     return MPI_SUCCESS;
 }
 
-/* What was buffered has left when the buffer is the program's again: waited for while polling. */
+/* Waits, while polling, until the buffered messages have been sent; then the buffer is the
+ * program's again. */
 #define DETACH_FORM(name, count_t)                                                                 \
     EXPORT int MPI_##name(void *buffer, count_t *size)                                             \
     {                                                                                              \

@@ -1,4 +1,4 @@
-/* What the wrappers of point-to-point calls share. */
+/* Functions that the wrappers of point-to-point calls share. */
 #ifndef CARPOOL_WRAPPERS_PT2PT_H
 #define CARPOOL_WRAPPERS_PT2PT_H
 
@@ -11,11 +11,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What a call does that does not pass: a function of its own with the same parameters, so that a
- * call that passes saves no registers and jumps on. */
+/* Marks the function for calls that do not pass. It is a function of its own with the same
+ * parameters, so that a call that passes saves no registers and jumps on to MPI. */
 #define WATCHED static __attribute__((noinline)) int
 
-/* Whether a call is MPI's without a further look. */
+/* Whether a call passes: it is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
     if (comm == cpl_context.comms.alone || !cpl_context.active)
@@ -26,26 +26,27 @@ static inline bool passes(MPI_Comm comm)
     return comm == recent->comm && recent->alone;
 }
 
-/* A call that may wait: batches leave. */
+/* Before a call that may wait: sends the batches. */
 static inline void leave(void)
 {
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
 }
 
-/* Whether a call has a status or does without; MPI refuses another null pointer. */
+/* Whether the status argument is valid; MPI refuses a null pointer other than MPI_STATUS_IGNORE. */
 static inline bool has_status(const MPI_Status *status)
 {
     return status || status == MPI_STATUS_IGNORE;
 }
 
-/* While a communicator is learning: a message is sent, a receive is posted (or, blocking, over), or
- * what goes by the communicator is not all seen, so that it stays MPI's. */
+/* While the shim learns about a communicator. cpl_wrap_note_send: a message is sent.
+ * cpl_wrap_note_receive: a receive is posted or, if blocking, over. cpl_wrap_note_blind: the shim
+ * cannot see all messages of the communicator, so it stays MPI's. */
 void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag);
 void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag, bool blocking);
 void cpl_wrap_note_blind(MPI_Comm comm);
 
-/* After a blocking receive by MPI: what came is known even of wildcards. */
+/* After a blocking receive by MPI, when the source and tag are known even for wildcards. */
 void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,
                             const MPI_Status *status);
 

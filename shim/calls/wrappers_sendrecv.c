@@ -1,6 +1,6 @@
 /* MPI_Sendrecv and its relatives (doc/point-to-point.md). Both halves of a call are started before
- * either is waited for. Arguments that MPI would refuse are found out before anything is started,
- * and the call is then made as it is, for MPI to refuse. */
+ * either is waited for. Arguments that MPI would refuse are detected before anything is started;
+ * MPI then gets the call and refuses it. */
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers_pt2pt.h"
 #include "shim/carry/buffered.h"
@@ -39,7 +39,8 @@ static int start_by_mpi(const struct half *half, MPI_Comm comm, MPI_Request *req
                         request);
 }
 
-/* Fills a status as MPI does for MPI_PROC_NULL; a receive that is waited for leaves it as it was.
+/* Fills a status as MPI does for a receive from MPI_PROC_NULL; a receive that is waited for leaves
+ * it unchanged.
  */
 static int receive_nothing(const struct half *half, MPI_Comm comm, MPI_Status *status)
 {
@@ -122,8 +123,8 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
 SENDRECV_FORM(Sendrecv, int)
 SENDRECV_FORM(Sendrecv_c, MPI_Count)
 
-/* A copy of what is sent in packed form, to be freed: the buffer is received into. NULL: no memory,
- * or MPI's error in *result. */
+/* A packed copy of the sent data, because the buffer is received into; the caller frees it. NULL:
+ * no memory, or MPI's error in *result. */
 static unsigned char *copy_of(const struct half *received, struct half *sent, MPI_Comm comm,
                               int *result)
 {
@@ -220,7 +221,8 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
     return result;
 }
 
-/* Rare: a communicator on which they are used while it is learning is not managed. */
+/* Rarely used: a communicator on which they are called while it is learning does not become
+ * managed. */
 #define ISENDRECV_FORM(name, count_t)                                                              \
     EXPORT int MPI_##name(const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest, \
                           int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype,    \

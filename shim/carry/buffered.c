@@ -1,4 +1,4 @@
-/* Sends from memory of the shim's (buffered.h). */
+/* Sends from copies in the shim's memory (buffered.h). */
 #include "shim/carry/buffered.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
@@ -13,7 +13,7 @@
 struct cpl_copied {
     struct cpl_copied *prev, *next;
     MPI_Request request;
-    int64_t charged; /* bytes of the attached buffer */
+    int64_t charged; /* bytes that count against the attached buffer */
     unsigned char payload[];
 };
 

@@ -26,13 +26,13 @@ struct cpl_reduction {
     struct cpl_hypercube cube;
     void *vector;   /* the program's, or below */
     size_t bytes;   /* of it */
-    bool runs;      /* it is the first one pending, and its messages are on their way */
-    int32_t awaits; /* the step whose message is to come; NO_STEP: none, it is over */
-    bool over;      /* for the blocking call that made it */
-    struct cpl_request *request; /* of a nonblocking one; NULL: it blocks */
+    bool runs;      /* it is the first one pending, and its messages are being exchanged */
+    int32_t awaits; /* the step whose message is to come; NO_STEP: the reduction is over */
+    bool over;      /* tells the blocking call that made it that it is over */
+    struct cpl_request *request; /* request of a nonblocking reduction; NULL: it blocks */
 };
 
-/* The steps, then two of the ranks that fold. */
+/* The number of slots: one for each step, then two for ranks that fold. */
 static int n_slots(int size)
 {
     return cpl_hypercube_of(size).n_steps + 2;
@@ -99,7 +99,7 @@ unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *
     unsigned char *at = load(&line->embed, bytes);
     if (!at)
         return NULL;
-    if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
+    if (segment->ride_bytes % 8) /* clear the padding, so that no old data travels in it */
         memset(at + bytes - 8, 0, 8);
     memcpy(at, segment, sizeof *segment);
     return at + sizeof *segment;
@@ -147,7 +147,7 @@ static size_t padded(size_t bytes)
     return (bytes + 7) / 8 * 8;
 }
 
-/* On the way: the vector's bytes, padded, then the segments. In front of both: how many these are.
+/* A message on the wire: the number of the vector's bytes, the vector, padded, then the segments.
  */
 void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
                        const unsigned char *bytes, size_t n)
@@ -168,7 +168,7 @@ void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t st
 
 /* --- one reduction */
 
-/* The numbers of the two steps before and after the others, which come behind them. */
+/* The steps before and after the exchanges of corners. Their slots come behind the others'. */
 static int32_t fold_step(const struct cpl_reduction *r)
 {
     return r->cube.n_steps;
@@ -179,8 +179,8 @@ static int32_t unfold_step(const struct cpl_reduction *r)
     return r->cube.n_steps + 1;
 }
 
-/* Sends the vector to a rank, and the cargo whose corner has `value` in the bits of `mask`. What
- * there is no room for goes on alone. */
+/* Sends the vector to a rank, and the cargo whose corner has `value` in the bits of `mask`.
+ * Segments that do not fit go on alone. */
 static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int value)
 {
     struct cpl_line *line = r->state->line;
@@ -252,7 +252,7 @@ static void begin(struct cpl_reduction *r)
         send(r, cpl_hypercube_companion(&r->cube, rank), fold_step(r), 0, 0);
 }
 
-/* The message of the step that it awaits has come. */
+/* Takes the message of the step that the reduction awaits. */
 static void step(struct cpl_reduction *r, unsigned char *vector)
 {
     int32_t k = r->awaits, corner = cpl_hypercube_corner(&r->cube, r->state->rank);
@@ -269,7 +269,7 @@ static void step(struct cpl_reduction *r, unsigned char *vector)
     }
 }
 
-/* Goes on as far as messages have come. Returns whether it is over. */
+/* Advances a reduction as far as messages have come. Returns whether it is over. */
 static bool advance(struct cpl_reduction *r, bool *any)
 {
     struct cpl_embed *embed = &r->state->line->embed;
@@ -284,7 +284,7 @@ static bool advance(struct cpl_reduction *r, bool *any)
     return true;
 }
 
-/* It is over, and no longer pending. */
+/* Ends a reduction: it is no longer pending. */
 static void end(struct cpl_reduction *r)
 {
     struct cpl_embed *embed = &r->state->line->embed;
@@ -318,8 +318,8 @@ void cpl_embed_finish(struct cpl_comm_state *state)
         cpl_progress_poll();
 }
 
-/* Prepares a reduction of what is in vector. The bits of IN_ORDER kinds, and of those that are to
- * become it, hang on the order of ranks. */
+/* Prepares a reduction of the values in vector. IN_ORDER kinds, and kinds being compared, use the
+ * ranks' own order, on which their bits depend. */
 static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
                     struct cpl_embed_kind *kind, const void *input, void *vector)
 {
@@ -339,7 +339,7 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
         memcpy(vector, input, r->bytes);
 }
 
-/* What waits for the reduction goes aboard. */
+/* Puts the messages that wait for the reduction into its cargo. */
 static void board(struct cpl_comm_state *state, bool blocking)
 {
     CPL_EACH_HOOKS(hooks)
@@ -384,7 +384,7 @@ static int by_mpi_nonblocking(const struct cpl_comm_state *state, const struct c
                            request);
 }
 
-/* Whether ours have MPI's bits on this rank, for all of the vectors. Collective. */
+/* Whether the shim's results have MPI's bits on this rank, for all test vectors. Collective. */
 static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 {
     unsigned char input[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
@@ -395,7 +395,7 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
     for (int k = 0; k < CPL_EMBED_PROBES; k++) {
         MPI_Request request;
         cpl_embed_probe_fill(input, kind->count, kind->type, kind->op, k, state->rank, state->size);
-        memcpy(theirs, input, bytes); /* with what lies between elements */
+        memcpy(theirs, input, bytes); /* including the bytes between elements */
         carry_out(state, kind, input, ours);
         int result = kind->blocking ? by_mpi(state, kind, input, theirs)
                                     : by_mpi_nonblocking(state, kind, input, theirs, &request);
@@ -406,7 +406,7 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
     return equal;
 }
 
-/* All ranks take ours for MPI's, or none. Collective. */
+/* Decides on all ranks alike whether the shim's results count as MPI's. Collective. */
 static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 {
     kind->verdict = CPL_EMBED_COMPARING; /* in the order of ranks */
@@ -433,7 +433,7 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
     return kind && kind->verdict != CPL_EMBED_REFUSED && !undecided ? kind : NULL;
 }
 
-/* MPI has carried out the first one. */
+/* Judges a kind after MPI has carried out its first reduction. */
 static void judge(struct cpl_embed_kind *kind, int result)
 {
     kind->verdict = CPL_EMBED_REFUSED;
@@ -476,7 +476,8 @@ static struct cpl_reduction *new_reduction(struct cpl_embed *embed)
     return r;
 }
 
-/* Without memory for a request this rank takes part nevertheless, and waits: others need it. */
+/* Carries a nonblocking reduction out at once, when there is no memory for a request: the other
+ * ranks need this one. */
 static int carry_out_now(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
                          const void *input, void *recv)
 {

@@ -46,8 +46,8 @@ static bool is_pair_of_integers(MPI_Datatype type)
            type == MPI_2INTEGER;
 }
 
-/* Of floating-point numbers even the larger of two may be either of two zeros, and what is no
- * number is neither larger nor smaller. */
+/* Even minima and maxima of floating-point numbers depend on the order: of two zeros either may be
+ * the result, and a NaN is neither larger nor smaller. */
 static bool is_exact(MPI_Op op, MPI_Datatype type)
 {
     const MPI_Op always[] = {MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
@@ -77,11 +77,12 @@ static bool is_named(MPI_Datatype type)
            combiner == MPI_COMBINER_NAMED;
 }
 
-/* `all` takes sums and products as they are: their last bits may be others. Which of two zeros or
- * of two equal ranks a minimum names is no matter of last bits: it is compared there, too.
+/* With `all` sums and products are not compared: their last bits may differ. Which of two zeros, or
+ * of two equal ranks, a minimum names is not a matter of last bits, so it is compared with `all`,
+ * too.
  *
- * A function of the user's may be another one the next time, under the same handle: it is not
- * compared; and it may be freed before a nonblocking reduction is over. */
+ * The user's functions are not compared: the same handle may stand for another function the next
+ * time. And a function may be freed before a nonblocking reduction is over. */
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
 {
     bool all = cpl_context.settings.embed == CPL_EMBED_ALL;

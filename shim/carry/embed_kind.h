@@ -1,5 +1,5 @@
-/* Kinds of small reductions: by which operation, on vectors of which type and length, and what is
- * known of their result, so that the shim may carry them out (embed.h). Leaf module but for the
+/* Kinds of small reductions: their operation, type and length of vectors, and whether the shim's
+ * results are known to be MPI's, so that it may carry them out (embed.h). Leaf module but for the
  * settings. */
 #ifndef CARPOOL_EMBED_KIND_H
 #define CARPOOL_EMBED_KIND_H
@@ -8,16 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CPL_EMBED_KINDS  16   /* of a communicator */
-#define CPL_EMBED_VECTOR 1024 /* bytes of a small reduction */
+#define CPL_EMBED_KINDS  16   /* the most kinds of a communicator */
+#define CPL_EMBED_VECTOR 1024 /* the most bytes of a small reduction's vector */
 
 enum cpl_embed_verdict {
-    CPL_EMBED_REFUSED,   /* MPI's */
-    CPL_EMBED_NEW,       /* MPI's for once: it checks the arguments */
+    CPL_EMBED_REFUSED,   /* MPI carries them out */
+    CPL_EMBED_NEW,       /* MPI carries the first one out, and checks its arguments */
     CPL_EMBED_COMPARING, /* to be compared with MPI's on vectors of our own (embed_probe.h) */
-    CPL_EMBED_UNDECIDED, /* the same of a nonblocking one: MPI's until the ranks meet */
-    CPL_EMBED_IN_ORDER,  /* ours are MPI's bits when the ranks are combined in their order */
-    CPL_EMBED_ANY_ORDER  /* the same result in any order, or the user says that any will do */
+    CPL_EMBED_UNDECIDED, /* to be compared, but nonblocking: MPI's until the ranks meet */
+    CPL_EMBED_IN_ORDER, /* the shim's results have MPI's bits when ranks are combined in their order
+                         */
+    CPL_EMBED_ANY_ORDER /* the result is the same in any order, or the user accepts any order */
 };
 
 /* What is known of one kind of reduction on a communicator: alike on all ranks. */
@@ -26,7 +27,7 @@ struct cpl_embed_kind {
     MPI_Datatype type;
     int64_t count;
     bool blocking;
-    int64_t extent; /* of the type, in bytes */
+    int64_t extent; /* extent of the type, in bytes */
     enum cpl_embed_verdict verdict;
 };
 
@@ -35,12 +36,12 @@ struct cpl_embed_kinds {
     struct cpl_embed_kind kind[CPL_EMBED_KINDS];
 };
 
-/* How a reduction would be treated that MPI has carried out once: REFUSED, COMPARING or ANY_ORDER.
+/* The verdict on a reduction after MPI has carried it out once: REFUSED, COMPARING or ANY_ORDER.
  * Alike on all ranks; local. */
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking);
 
-/* The kind of a reduction, noted when it is NEW; NULL: there are too many. The same on all ranks,
- * which make the same reductions. */
+/* Finds the kind of a reduction, or adds it as NEW; NULL: there are too many. The same on all
+ * ranks, because they make the same reductions. */
 struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,
                                            MPI_Datatype type, int64_t count, bool blocking);
 

@@ -7,7 +7,7 @@
 
 enum scalar { FLOAT, DOUBLE, LONG_DOUBLE };
 
-/* A datatype's element: scalars, one after the other, and perhaps an int behind them. */
+/* Layout of a datatype's element: consecutive scalars, and perhaps an int behind them. */
 struct layout {
     enum scalar scalar;
     int n;           /* of scalars */
@@ -55,7 +55,7 @@ static bool find_layout(MPI_Datatype type, struct layout *layout)
         if (known[k].type != type)
             continue;
         *layout = known[k].layout;
-        PMPI_Type_get_extent(type, &lower, &extent); /* Fortran's may be of another size */
+        PMPI_Type_get_extent(type, &lower, &extent); /* Fortran's types may have another size */
         return extent == (MPI_Aint)layout->extent;
     }
     return false;
@@ -75,7 +75,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Of either sign, all bits of the mantissa random, an exponent of up to `spread` either way. */
+/* A number with a random sign, a random mantissa and a random exponent from -spread to spread. */
 static double number(uint64_t random, int spread)
 {
     double mantissa = 1.0 + (double)(random >> 12) * 0x1p-52;
@@ -83,7 +83,8 @@ static double number(uint64_t random, int spread)
     return ldexp(random & 1 ? -mantissa : mantissa, exponent);
 }
 
-/* For sums: similar magnitudes; widely different ones; two of many that cancel each other. */
+/* A value for sums: in turns of similar magnitudes, of widely different ones, and with two that
+ * cancel each other. */
 static double summand(uint64_t random, uint64_t common, int k, int rank, int n_ranks,
                       enum scalar scalar)
 {
@@ -99,7 +100,7 @@ static double summand(uint64_t random, uint64_t common, int k, int rank, int n_r
     return rank == other ? -ldexp(1, large) : number(random, 2);
 }
 
-/* For minima and maxima: zeros of both signs; numbers and what is none. */
+/* A value for minima and maxima: in turns zeros of both signs, numbers and NaNs. */
 static double extreme(uint64_t random, int k)
 {
     if (k % 3 != 1)

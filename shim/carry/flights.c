@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_FLYING  32   /* rides under way before it is looked whether they have been sent */
+#define MOST_FLYING  32   /* rides under way before the rank checks whether they have been sent */
 #define MORE_FLYING  16   /* than were found not to be, before it is looked again */
 #define FLIGHT_BYTES 1024 /* smallest buffer of a ride */
 

@@ -118,8 +118,8 @@ bool cpl_line_manage(struct cpl_comm_state *state)
 }
 
 /* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
- * received as sent, and nothing new (Mattern's four counters; one count could be taken while a ride
- * that one rank has sent on balances one that another has not). Collective. */
+ * received as sent, and nothing new ([Mattern]; in a single count a ride that one rank has sent on
+ * could balance one that another has not received). Collective. */
 void cpl_line_drain(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
@@ -148,7 +148,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
         memcpy(before, all, sizeof before);
     }
     while (cpl_match_has_straight(&line->match) ||
-           cpl_match_has_straight(&line->rider_match)) /* nobody looks for them afterwards */
+           cpl_match_has_straight(&line->rider_match)) /* nobody polls for them afterwards */
         cpl_progress_poll();
 }
 

@@ -1,7 +1,7 @@
-/* A communicator on which the shim's own messages travel: combined messages (rides.h), reductions
- * that carry some (embed.h), and matching what comes (match.h). Two parts use it: the program's
- * messages when they are managed, and neighborhood collectives that ride in reductions; it is open
- * while one of them does. */
+/* A line: a communicator on which the shim's own messages travel. It has combined messages
+ * (rides.h), reductions that carry messages (embed.h), and a matching engine (match.h). Two parts
+ * use it: managed point-to-point messages, and neighborhood collectives that travel in reductions.
+ * It is open while one of them uses it. */
 #ifndef CARPOOL_LINE_H
 #define CARPOOL_LINE_H
 
@@ -17,30 +17,30 @@ struct cpl_comm_state;
 
 struct cpl_line {
     /* Alike on all ranks: */
-    bool managed; /* the program's messages travel on it */
-    bool ridden;  /* neighborhood collectives may ride in its reductions */
+    bool managed; /* the program's point-to-point messages travel on it */
+    bool ridden;  /* its reductions may carry neighborhood collectives */
     bool linked;  /* in cpl_context.comms.first_managed */
-    bool closed;  /* a window or file was opened: nothing waits for reductions any more */
+    bool closed;  /* a window or file was opened, so nothing waits for reductions any more */
     struct cpl_comm_state *next_linked;
     struct cpl_rides rides;
     struct cpl_embed embed;
     /* The program's messages: */
     struct cpl_match match;
-    uint32_t *next_number;               /* per rank: of the next message to it */
+    uint32_t *next_number;               /* per rank: number of the next message to it */
     struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
     /* Segments of neighborhood collectives: */
     struct cpl_match rider_match;
-    uint32_t *rider_number; /* per rank: of the next segment to it */
+    uint32_t *rider_number; /* per rank: number of the next segment to it */
 };
 
-/* Begins to receive rides, unless that has begun; false when memory ran out. Then link: the
- * communicator is polled. Close ends both, unless it is still used; nothing may be under way. On
- * all ranks alike. */
+/* cpl_line_open begins to receive rides, unless the line is open; false when memory ran out.
+ * cpl_line_link: from then on the communicator is polled. cpl_line_close ends both, unless a part
+ * still uses the line; nothing may be under way. All ranks call alike. */
 bool cpl_line_open(struct cpl_comm_state *state);
 void cpl_line_link(struct cpl_comm_state *state);
 void cpl_line_close(struct cpl_comm_state *state);
 
-/* Room for matching the program's messages; false when memory ran out. */
+/* Makes room for matching the program's messages; false when memory ran out. */
 bool cpl_line_manage(struct cpl_comm_state *state);
 
 /* Waits until no ride is under way any more, on any rank. Collective. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#define SPARE_BYTES 512 /* payloads up to this size wait in memory that is used again */
+#define SPARE_BYTES 512 /* memory of waiting payloads up to this size is used again */
 
 bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm, int straight_tag)
 {
@@ -77,7 +77,8 @@ static void finish(struct cpl_match *match, struct cpl_receive *receive)
         match->drop(match->context, receive);
 }
 
-/* A straight payload is on its way into the program's buffer, or cannot be. */
+/* Notes that a straight payload is on its way into the program's buffer, or that its receive
+ * failed. */
 static void expect_payload(struct cpl_match *match, struct cpl_receive *receive, int error)
 {
     receive->error = error;
@@ -87,7 +88,7 @@ static void expect_payload(struct cpl_match *match, struct cpl_receive *receive,
         finish(match, receive);
 }
 
-/* The payload comes as a message of its own, straight into the program's buffer. */
+/* Receives a straight payload directly into the program's buffer. */
 static void receive_straight(struct cpl_match *match, struct cpl_receive *receive, int source)
 {
     const struct cpl_span *span = &receive->span;
@@ -106,7 +107,7 @@ void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receiv
         PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &receive->inner));
 }
 
-/* A message and a receive have found each other. */
+/* Completes a match of a message and a receive. */
 static void found(struct cpl_match *match, struct cpl_receive *receive,
                   const struct cpl_segment *segment)
 {
@@ -131,7 +132,7 @@ static bool fits(int source, int tag, const struct cpl_segment *segment)
            (tag == MPI_ANY_TAG || tag == segment->tag);
 }
 
-/* Memory for a message, which is never lost. */
+/* Gets memory for a message; waits until there is some, since no message may be lost. */
 static void *get_memory(size_t bytes)
 {
     void *memory;
@@ -215,7 +216,7 @@ static struct cpl_receive *first_fitting(struct cpl_receive *queue,
     return queue;
 }
 
-/* The receive that was posted first of those that fit. */
+/* The first posted receive that fits. */
 static struct cpl_receive *find_receive(const struct cpl_match *match,
                                         const struct cpl_segment *segment)
 {
@@ -243,8 +244,8 @@ struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, i
 
 /* ---- matching ---- */
 
-/* Payloads that go straight are taken out of MPI's queue in the order in which they were sent, of
- * each source; this one's is. */
+/* Notes that a message's straight payload was taken out of MPI's queue. Payloads of a source are
+ * taken out in the order in which they were sent. */
 static void payload_came(struct cpl_match *match, struct cpl_arrival *arrival)
 {
     DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
@@ -279,7 +280,7 @@ static void await_payload(struct cpl_match *match, struct cpl_arrival *arrival)
     poll_awaited(match);
 }
 
-/* A receive takes a message that has waited for it. */
+/* Gives a receive a message that has waited. */
 static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
                          struct cpl_arrival *arrival)
 {
@@ -296,7 +297,7 @@ static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
     discard(match, arrival);
 }
 
-/* A message whose turn it is. */
+/* Matches a message whose turn it is. */
 static void match_message(struct cpl_match *match, const struct cpl_segment *segment,
                           const unsigned char *payload)
 {
@@ -322,7 +323,7 @@ static void match_message(struct cpl_match *match, const struct cpl_segment *seg
         await_payload(match, arrival);
 }
 
-/* Messages of a source whose turn has come with the one before. */
+/* Matches early messages of a source whose turn has now come. */
 static void match_early(struct cpl_match *match, struct cpl_match_source *source)
 {
     for (struct cpl_arrival *arrival = source->early; arrival;) {

@@ -40,7 +40,7 @@ int cpl_persistent_start(MPI_Request *request)
 {
     struct cpl_persistent *p = cpl_persistent_find(*request);
     const struct cpl_request *active = cpl_request_active(*request);
-    if (active) { /* already, or it is not persistent */
+    if (active) { /* it is active already, or not persistent */
         PMPI_Comm_call_errhandler(active->comm, MPI_ERR_REQUEST);
         return MPI_ERR_REQUEST;
     }

@@ -10,7 +10,7 @@
 
 #define FIRST_BUCKETS 64 /* a power of two */
 
-/* Bucket of a handle. MPICH's are numbers that count up. */
+/* Bucket of a handle. MPICH's handles are consecutive numbers. */
 static struct cpl_request **bucket_of(MPI_Request handle)
 {
     uint32_t hash = (uint32_t)(uintptr_t)handle * UINT32_C(2654435761);
@@ -33,7 +33,7 @@ static void link_request(struct cpl_request *request)
     *bucket = request;
 }
 
-/* As many buckets as there may be requests; the old ones stay when memory runs out. */
+/* Makes as many buckets as there are requests; keeps the old ones when memory runs out. */
 static bool widen(void)
 {
     int n_old = cpl_context.requests.n_buckets, n = n_old ? 2 * n_old : FIRST_BUCKETS;
@@ -72,7 +72,8 @@ void cpl_request_remove(struct cpl_request *request)
     cpl_context.requests.n--;
 }
 
-/* What MPI would ask of a generalized request when it is completed: at the end, by nobody. */
+/* The query function of the generalized requests. MPI calls it only at the end, when nobody looks
+ * at the result. */
 static int query(void *extra, MPI_Status *status)
 {
     (void)extra;
@@ -237,7 +238,7 @@ void cpl_request_drop(struct cpl_receive *receive)
         (struct cpl_request *)(void *)((char *)receive - offsetof(struct cpl_request, receive)));
 }
 
-/* A communicator ends: requests that belong to it raise errors elsewhere. */
+/* A communicator ends: its requests raise errors on another one from now on. */
 static void forget_comm(struct cpl_comm_state *state)
 {
     for (int k = 0; k < cpl_context.requests.n_buckets; k++)

@@ -1,8 +1,7 @@
-/* The requests that the shim completes itself (doc/point-to-point.md): their handles, and what is
- * behind them.
+/* The requests that the shim completes itself (doc/point-to-point.md), and their handles.
  *
- * A managed receive, a synchronous send, or a neighborhood collective has a handle of MPI's own,
- * that of a generalized request that MPI never completes: the intercepted completion calls find
+ * The handle of a managed receive, synchronous send or neighborhood collective is that of a
+ * generalized request of MPI, which MPI never completes. The intercepted completion calls look up
  * here what it stands for, and when the program has completed it the handle is used again. All
  * managed sends that are complete at once share one handle, as MPI's do. Persistent requests keep
  * the handles that MPI gave them.
@@ -21,42 +20,45 @@
 
 struct cpl_request {
     MPI_Request handle;
-    struct cpl_request *next; /* of the same hash */
+    struct cpl_request *next; /* next request with the same hash */
     struct cpl_request *next_spare;
-    bool active;     /* managed, and not completed by the program */
-    bool persistent; /* else its handle is the shim's */
-    bool shared;     /* of all sends that are complete */
+    bool active;     /* it is managed, and the program has not completed it */
+    bool persistent; /* its handle is MPI's; false: the shim's */
+    bool shared;     /* it stands for all sends that are complete */
     bool receives;
-    bool sends;                 /* both, in one request */
-    bool freed;                 /* a persistent one, by the program, while it was active */
-    bool collective;            /* a neighborhood collective: `receive` is only what it ends with */
-    MPI_Comm comm;              /* whose error handler is called */
-    struct cpl_receive receive; /* when it receives */
-    struct cpl_sending sending; /* when it sends */
-    void (*gone)(struct cpl_request *request); /* a freed one is done: its owner frees it */
+    bool sends;      /* one request may receive and send */
+    bool freed;      /* the program freed it, a persistent request, while it was active */
+    bool collective; /* it is a neighborhood collective: `receive` only marks its end */
+    MPI_Comm comm;   /* communicator whose error handler is called */
+    struct cpl_receive receive; /* used if it receives */
+    struct cpl_sending sending; /* used if it sends */
+    void (*gone)(
+        struct cpl_request *request); /* called when a freed request is done; its owner frees it */
 };
 
-/* A request that is active, with a handle of the shim's; NULL when memory ran out. Its receive or
- * sending is the caller's to set. */
+/* Makes an active request with a handle of the shim; NULL when memory ran out. The caller sets its
+ * receive or sending. */
 struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives);
 
 /* The handle of a send that is complete; MPI_REQUEST_NULL when memory ran out. */
 MPI_Request cpl_request_complete_send(void);
 
-/* Makes a request of the caller's known by its handle, or unknown again. Returns false when memory
+/* Registers a request of the caller under its handle; removes it again. Returns false when memory
  * ran out. */
 bool cpl_request_add(struct cpl_request *request);
 void cpl_request_remove(struct cpl_request *request);
 
-/* An added request is started managed. */
+/* Activates an added request, because it is started as a managed one. */
 void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool receives);
 
-/* A request that was just activated, receiving, is one of a neighborhood collective; and it is
- * done, with an error or MPI_SUCCESS. */
+/* cpl_request_open_collective: makes a request that was just activated as a receiving one stand for
+ * a neighborhood collective. cpl_request_close_collective: that is done, with an error or
+ * MPI_SUCCESS. */
 void cpl_request_open_collective(struct cpl_request *request);
 void cpl_request_close_collective(struct cpl_request *request, int error);
 
-/* What is behind a handle; NULL: it is MPI's. cpl_request_active: only what is active. */
+/* The request with a handle; NULL: it is MPI's. cpl_request_active: the same, but only if it is
+ * active. */
 struct cpl_request *cpl_request_find(MPI_Request handle);
 static inline struct cpl_request *cpl_request_active(MPI_Request handle)
 {
@@ -68,22 +70,22 @@ static inline struct cpl_request *cpl_request_active(MPI_Request handle)
     return request && request->active ? request : NULL;
 }
 
-/* Whether an active request is done; its status. */
+/* Whether an active request is done; fills the status of a done request. */
 bool cpl_request_is_done(struct cpl_request *request);
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status);
 
-/* The program completes a request that is done: sets the status and the handle in the program's
- * hands. Returns the request's error, for which no handler has been called. */
+/* Completes a done request for the program: sets its status and handle. Returns the request's
+ * error; calls no error handler. */
 int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status);
 
-/* The program frees an active request that is not persistent: it goes on until it is done. One of a
- * collective, which MPI does not allow, is waited for. */
+/* Frees an active request that is not persistent for the program; its transfer goes on until it is
+ * done. A request of a collective, which MPI does not allow to be freed, is waited for. */
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle);
 
-/* An active request goes on without anybody waiting for it. Local. */
+/* From now on nobody waits for an active request; its transfer goes on. Local. */
 void cpl_request_abandon(struct cpl_request *request);
 
-/* An abandoned receive is done. */
+/* Frees an abandoned receive, which is done. */
 void cpl_request_drop(struct cpl_receive *receive);
 
 extern const struct cpl_hooks cpl_request_hooks;

@@ -65,7 +65,7 @@ void cpl_sending_forget(struct cpl_sending *sending)
     sending->synchronous = NULL;
     if (!s)
         return;
-    s->abandoned = true; /* the acknowledgement, if it is still to come, ends it */
+    s->abandoned = true; /* the acknowledgement will free it */
     if (s->done)
         free(s);
 }

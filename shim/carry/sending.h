@@ -1,5 +1,5 @@
-/* Sends of managed communicators: which payloads travel as messages of their own, and what a send
- * still waits for. */
+/* Sends on managed communicators: whether a payload travels as a message of its own, and what a
+ * send still waits for. */
 #ifndef CARPOOL_SENDING_H
 #define CARPOOL_SENDING_H
 
@@ -7,17 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A send that is complete when its message has been matched. */
+/* A synchronous send: it is complete when its message has been matched. */
 struct cpl_synchronous {
     struct cpl_synchronous *prev, *next;
     int dest;
     uint32_t number;
     bool done;
-    bool abandoned; /* nobody waits for it */
+    bool abandoned; /* nobody waits for the send any more */
 };
 
-/* What a send still waits for: an MPI request (payload on its way, straight), or an
- * acknowledgement, or neither. */
+/* What a send still waits for: an MPI request (for a straight payload), an acknowledgement, or
+ * neither. */
 struct cpl_sending {
     MPI_Request inner;
     struct cpl_synchronous *synchronous;
@@ -27,14 +27,15 @@ struct cpl_sending {
  * program's buffer. */
 bool cpl_goes_straight(int64_t bytes);
 
-/* A send to dest waits for the acknowledgement of its message's number; NULL: no memory. */
+/* Makes a send to dest wait for the acknowledgement of its message `number`. Returns NULL when
+ * memory ran out. */
 struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest,
                                            uint32_t number);
 
-/* It has not been sent after all. */
+/* The message was not sent after all: removes the expectation. */
 void cpl_sending_withdraw(struct cpl_synchronous **list, struct cpl_sending *sending);
 
-/* The message has been matched. */
+/* The acknowledgement has come: the message was matched. */
 void cpl_sending_acknowledged(struct cpl_synchronous **list, int dest, uint32_t number);
 
 /* Whether a send is complete. */

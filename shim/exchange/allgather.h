@@ -1,14 +1,13 @@
 /* MPI_Allgather and MPI_Allgatherv, carried as a ring or recursive doubling over ranks that are
  * placed for the machine (planner/place/allgather.h), with the result in the program's order.
  *
- * How much data there is in all is alike on all ranks, so they decide alike without a word: calls
- * of little data are MPI's. When those of more have taken some milliseconds by a rough count, the
- * ranks agree once: one places all of them, and says what each way is modelled to take for each
- * class of sizes. In mode auto the ways that promise enough are then tried against MPI, class by
- * class (trial.h).
+ * All ranks know how much data there is in all, so they decide alike without messages: calls with
+ * little data are MPI's. When larger calls have taken some milliseconds by a rough count, the ranks
+ * agree once: one rank places all ranks and models the time of each way for each class of sizes. In
+ * mode auto the ways that promise enough are then tried against MPI, class by class (trial.h).
  *
- * What a call costs that is not carried: a few comparisons; MPI_Allgatherv adds up its counts.
- * Thread rule: one thread. */
+ * Cost of a call that is not carried: a few comparisons; MPI_Allgatherv adds up its counts. Thread
+ * rule: one thread. */
 #ifndef CARPOOL_ALLGATHER_CALLS_H
 #define CARPOOL_ALLGATHER_CALLS_H
 
@@ -21,19 +20,19 @@
 struct cpl_allgather_call {
     enum cpl_allgather_kind kind;
     MPI_Comm comm;
-    struct cpl_neighbor_side send, recv; /* recv: by ranks */
+    struct cpl_neighbor_side send, recv; /* recv has arguments for all ranks */
     /* Set by cpl_allgather_carry for cpl_allgather_passed: */
     struct cpl_comm_state *state;
-    struct cpl_allgather_size *watched; /* NULL: not watched */
-    double start;                       /* seconds */
+    struct cpl_allgather_size *watched; /* class that is watched; NULL: none */
+    double start;                       /* when the call began, in seconds */
 };
 
-/* Carries the call, which is open, if a way is to. Returns true when it is done, with MPI's result
- * in *result; false when it is to be made through PMPI, and cpl_allgather_passed to be called after
- * it. Collective, as the call is. */
+/* Carries an open call (cpl_allgather_is_open) if a way is to carry it. Returns true when it is
+ * done, with MPI's result in *result; false when it is to be made through PMPI, and
+ * cpl_allgather_passed to be called after it. Collective, as the call is. */
 bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
 
-/* After PMPI made a call that was not carried. */
+/* Call it after PMPI made a call that was not carried. */
 void cpl_allgather_passed(struct cpl_allgather_call *call);
 
 /* For allgather.c: carries a call whose spans are resolved, with room for all data unless the way
@@ -65,7 +64,7 @@ static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call,
     return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
 }
 
-/* Whether a call is looked at further, by cpl_allgather_carry. Local. */
+/* Whether a call is open: it may be carried, so cpl_allgather_carry looks at it. Local. */
 static inline bool cpl_allgather_is_open(const struct cpl_allgather_call *call)
 {
     const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);

@@ -1,4 +1,4 @@
-/* What is kept for MPI_Allgather and MPI_Allgatherv on a communicator (allgather.h). */
+/* State of MPI_Allgather and MPI_Allgatherv on a communicator (allgather.h). */
 #ifndef CARPOOL_ALLGATHER_STATE_H
 #define CARPOOL_ALLGATHER_STATE_H
 
@@ -14,13 +14,13 @@ enum cpl_allgather_kind { CPL_ALLGATHER, CPL_ALLGATHERV, CPL_N_ALLGATHER_KINDS }
 
 /* Calls of one kind and one class of sizes. */
 struct cpl_allgather_size {
-    int64_t calls; /* this and the next alike on all ranks */
+    int64_t calls; /* number of calls; alike on all ranks, as is the next */
     int64_t calls_carried;
-    int64_t bytes; /* of all calls and ranks */
+    int64_t bytes; /* bytes of all calls and ranks */
     struct cpl_samples direct, carried;
-    int32_t n_ways; /* that may carry them, the one with the smallest modelled time first */
+    int32_t n_ways; /* number of ways that may carry the calls, fastest by the model first */
     enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
-    struct cpl_trial trial; /* of MPI and these */
+    struct cpl_trial trial; /* trial of MPI and these ways */
 };
 
 _Static_assert(CPL_N_ALLGATHER_WAYS < CPL_MAX_TRIED, "a trial has room for MPI and all ways");
@@ -33,28 +33,28 @@ enum cpl_allgather_outcome {
     CPL_ALLGATHER_PLACED
 };
 
-/* What is made when the ranks agree; plain data. */
+/* What the ranks agree on. Plain data. */
 struct cpl_allgather_plan {
     int32_t outcome; /* enum cpl_allgather_outcome */
     double plan_ms;
     struct cpl_allgather_class model[CPL_ALLGATHER_CLASSES];
 };
 
-/* Of one communicator. */
+/* The state of one communicator. */
 struct cpl_allgather {
-    int64_t least;   /* bytes in all: calls of less are MPI's, and not looked at further */
-    int64_t n_calls; /* of more; this and the next two alike on all ranks */
-    double worth_us; /* what they took, roughly */
-    bool agreed;     /* or tried to */
+    int64_t least;   /* calls with fewer bytes in all are MPI's and are not examined */
+    int64_t n_calls; /* number of larger calls; alike on all ranks, as are the next two */
+    double worth_us; /* rough time that those calls took */
+    bool agreed;     /* the ranks agreed, or tried to */
     struct cpl_allgather_plan plan;
-    int32_t *rank_at;                    /* for each way the rank of every point */
-    int32_t point[CPL_N_ALLGATHER_WAYS]; /* this rank's */
+    int32_t *rank_at;                    /* for each way, the rank of every point */
+    int32_t point[CPL_N_ALLGATHER_WAYS]; /* this rank's point, for each way */
     struct cpl_allgather_size *sizes[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES]; /* or NULL */
-    struct cpl_span *span; /* of the call at hand: where each rank's data goes */
-    int64_t *at;           /* and where that of each point is in the room */
-    unsigned char *room;
-    int64_t n_room;  /* bytes of it; alike on all ranks */
-    bool lacks_room; /* one rank has no memory for more; alike on all ranks */
+    struct cpl_span *span; /* where each rank's data goes in the current call */
+    int64_t *at;           /* where the data of each point is in the room */
+    unsigned char *room;   /* buffer in which doubling gathers */
+    int64_t n_room;        /* bytes of the room; alike on all ranks */
+    bool lacks_room;       /* a rank has no memory for a larger room; alike on all ranks */
 };
 
 #endif

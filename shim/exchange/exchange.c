@@ -53,7 +53,7 @@ static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
     return enough ? CPL_LEFT_NO_MEETING : CPL_LEFT_FEW_CALLS;
 }
 
-/* The plan in use, or the one that was considered, and what trials found. */
+/* Fills in the plan in use, or the one that was considered, and the results of trials. */
 static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
 {
     const struct cpl_trial *trial = &x->plans.trial;
@@ -112,7 +112,7 @@ static struct figures own_figures(const struct cpl_exchange *x)
     return own;
 }
 
-/* What became of an order of its messages. */
+/* Fills in the order of its messages. */
 static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
 {
     if (!o->made)
@@ -127,7 +127,7 @@ static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
         .tried_us = {cpl_trial_us(&o->trial, 0), cpl_trial_us(&o->trial, 1)}};
 }
 
-/* What rode in reductions. */
+/* Fills in what reductions carried. */
 static void tell_embedding(const struct cpl_embedding *e, const struct figures *figures,
                            struct cpl_record *r)
 {
@@ -156,7 +156,8 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                            .calls = x->calls + x->nonblocking.n,
                            .calls_planned = x->calls_planned + x->nonblocking.n_planned,
                            .forwarded_bytes = figures->sums[SUM_FORWARDED]};
-    /* Nonblocking calls are not timed: they are taken to be like the blocking ones, if any. */
+    /* Nonblocking calls are not timed: assume that they take as long as blocking ones, if there are
+     * any. */
     r.direct_seconds = figures->most[MOST_DIRECT] * (double)(r.calls - r.calls_planned);
     r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
@@ -171,8 +172,8 @@ void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ra
     add_record(exchange, rank, n_ranks, &own);
 }
 
-/* Brings the ranks' figures together on the first rank; where there is no private communicator (the
- * exchange was never planned) the first rank's own have to do. */
+/* Collects the ranks' figures on the first rank. Without a private communicator (the exchange was
+ * never planned) it uses the first rank's own figures. */
 static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
 {
     struct figures own = own_figures(x), all = own;

@@ -16,7 +16,7 @@
 
 /* Whether the exchange has been seen often enough; the same answer on all ranks. MPICH's alltoallw
  * (4.0.2) is wrong and damages memory on ranks whose in- and out-degree differ: where there are
- * such ranks it is not called even once. */
+ * such ranks it is never called. */
 static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                       struct cpl_exchange *exchange)
 {
@@ -27,7 +27,7 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
     return exchange->mpi_distrusted || exchange->calls > cpl_context.settings.learn;
 }
 
-/* What a trial that has ended came to. */
+/* Logs the result of a trial that has ended. */
 static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *exchange,
                        int32_t before)
 {

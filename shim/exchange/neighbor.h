@@ -1,5 +1,5 @@
-/* Neighborhood collectives (MPI 4.0, chapter 8.6), all forms reduced to one description, carried by
- * the executor once they are planned. */
+/* Neighborhood collectives (MPI 4.0, chapter 8.6): all forms are reduced to one description, and
+ * the executor carries them once they are planned. */
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
@@ -12,15 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One side of a call: where the data of neighbour k is. Unused members are zero. */
+/* One side of a call: where the data of each neighbour is. Unused members are zero. */
 struct cpl_neighbor_side {
     char *buffer;
-    MPI_Count count;               /* elements, when there are no counts */
+    MPI_Count count;               /* elements for each neighbour, when there are no counts */
     const int *counts;             /* elements per neighbour */
-    const MPI_Count *large_counts; /* or these */
-    const int *displs;             /* in extents of the type */
-    const MPI_Aint *large_displs;  /* or these */
-    const MPI_Aint *byte_displs;
+    const MPI_Count *large_counts; /* elements per neighbour, in place of counts */
+    const int *displs;             /* displacements in extents of the type */
+    const MPI_Aint *large_displs;  /* the same, in place of displs */
+    const MPI_Aint *byte_displs;   /* displacements in bytes */
     const int *int_byte_displs;
     MPI_Datatype type; /* when types is NULL */
     const MPI_Datatype *types;
@@ -29,13 +29,14 @@ struct cpl_neighbor_side {
 
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
-    bool by_rank; /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, _w) */
+    bool by_rank; /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, MPI_Alltoallw)
+                   */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
     /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
     struct cpl_comm_state *state;
-    struct cpl_exchange *watched; /* NULL: not watched */
-    double start;                 /* seconds */
+    struct cpl_exchange *watched; /* exchange that is watched; NULL: none */
+    double start;                 /* when the call began, in seconds */
 };
 
 /* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
@@ -44,31 +45,32 @@ struct cpl_neighbor_call {
  * call is. */
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 
-/* The same for MPI_Alltoallv and MPI_Alltoallw (alltoall.c): planned when few ranks send to few and
- * mostly to the same ones; messages that are not in the plan go straight. */
+/* As cpl_neighbor_carry, for MPI_Alltoallv and MPI_Alltoallw (alltoall.c). They are planned when
+ * ranks send to few ranks and mostly to the same ones; messages that are not in the plan go
+ * straight. */
 bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result);
 
-/* Where the data for (or from) each of n ranks is, of one side of a call with arguments for all
- * ranks. Returns false when MPI would refuse an argument. Local. */
+/* Finds where the data for (or from) each of n ranks is, on one side of a call with arguments for
+ * all ranks. Returns false when MPI would refuse an argument. Local. */
 bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n,
                                 struct cpl_span *spans);
 
-/* After PMPI made a call that was not carried. */
+/* Call it after PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
 /* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
  * result in *result; false when it is to be made through PMPI. Local. */
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
-/* The same for MPI_Ialltoallv and MPI_Ialltoallw. */
+/* As cpl_neighbor_start, for MPI_Ialltoallv and MPI_Ialltoallw. */
 bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
-/* Makes the call's persistent request if it is carried: true when it is made, with MPI's result in
- * *result; false when it is to be made through PMPI. Collective over the communicator. */
+/* Makes the call's persistent request if it is carried. Returns true when it is made, with MPI's
+ * result in *result; false when it is to be made through PMPI. Collective over the communicator. */
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
-/* After PMPI made a request that is not carried, or failed to: a profile run counts its starts.
- * Local. */
+/* Call it after PMPI made a persistent request that is not carried, or failed to: a profile run
+ * counts its starts. Local. */
 void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               MPI_Request request);
 
@@ -76,7 +78,7 @@ void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
  * ranks meet (meet/meeting.h). Local. */
 void cpl_neighbor_note_collective(struct cpl_comm_state *state);
 
-/* Advances what is pending; never waits. Returns whether anything was completed. Local. */
+/* Advances pending calls; never waits. Returns whether any was completed. Local. */
 bool cpl_neighbor_poll(void);
 
 extern const struct cpl_hooks cpl_exchange_hooks;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Describes the type of argument k; *type is kept where it is the same. */
+/* Describes the type of argument k in *type, unless *type describes it already. */
 static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_type *type)
 {
     MPI_Datatype handle = side->types ? side->types[k] : side->type;
@@ -40,7 +40,7 @@ static bool lacks_displs(const struct cpl_neighbor_side *side)
 static const struct cpl_span empty = {
     .type = {.handle = MPI_BYTE, .size = 1, .extent = 1, .dense = true}};
 
-/* The span of argument k; `type` is that of the argument before, and becomes this one's. */
+/* The span of argument k; *type is the type of the previous argument, and becomes this one's. */
 static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl_type *type,
                          struct cpl_span *span)
 {
@@ -76,7 +76,7 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
                                struct cpl_span *span)
 {
     struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
-    if (count_of(side, rank) == 0) { /* most are: their types are not looked at */
+    if (count_of(side, rank) == 0) { /* most are empty: skip their types */
         *span = empty;
         return true;
     }

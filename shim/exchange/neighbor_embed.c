@@ -1,5 +1,5 @@
-/* Nonblocking neighborhood collectives that ride in reductions (neighbor_embed.h): the calls.
- * neighbor_embed_agree.c has what the ranks agree on. */
+/* Nonblocking neighborhood collectives that travel in reductions (neighbor_embed.h): the calls.
+ * neighbor_embed_agree.c has the agreement of the ranks. */
 #include "shim/exchange/neighbor_embed.h"
 
 #include "shim/carry/embed.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* Calls after which it is known whether reductions follow: they are not watched for ever. */
+/* Calls of an exchange are watched at most this often to see whether reductions follow. */
 #define MOST_SEEN 1024
 
 /* --- what comes next after a call */
@@ -30,7 +30,7 @@ static bool has_worlds_ranks(MPI_Comm comm)
     return result == MPI_IDENT || result == MPI_CONGRUENT;
 }
 
-/* The messages of calls that wait leave alone. */
+/* Sends the messages of waiting calls alone. */
 static void leave(struct cpl_exchange *x);
 
 void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchange *x)
@@ -50,7 +50,7 @@ void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchang
     cpl_context.busy.n_open_batches++;
 }
 
-/* No longer open; the list is the caller's. */
+/* Marks the call as no longer open; the caller removes it from the list. */
 static void close_call(struct cpl_exchange *x)
 {
     x->embedding.open = false;

@@ -1,4 +1,4 @@
-/* What an exchange holds for carrying: made, freed (neighbor_internal.h). */
+/* Making and freeing what an exchange holds for carrying calls (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
 
 #include <stdlib.h>

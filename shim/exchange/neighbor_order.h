@@ -29,67 +29,70 @@ struct cpl_exchange;
 
 #define CPL_VARIED 16
 
-/* What came next after an exchange, on this rank. */
+/* The exchange that came next after an exchange, on this rank. */
 struct cpl_follower {
-    int64_t number;  /* of the exchange on this rank; 0: none yet */
-    int64_t times;   /* in a row */
-    int32_t changes; /* from one to another; above CPL_VARIED nothing counts as following */
-    int32_t sends;   /* of this rank in it, the last time */
-    bool settled;    /* how it is carried was not being tried */
-    bool waits;      /* it was started only: its end is not seen */
+    int64_t number;  /* number of the next exchange on this rank; 0: none yet */
+    int64_t times;   /* how often it came next, in a row */
+    int32_t changes; /* changes from one follower to another; above CPL_VARIED nothing counts as
+                        following */
+    int32_t sends;   /* messages that this rank sent in it, the last time */
+    bool settled;    /* how it is carried was not in a trial */
+    bool waits;      /* it was a nonblocking call, whose end is not seen */
     int32_t kind;
-    uint64_t pattern; /* its fingerprint; 0: not known */
+    uint64_t pattern; /* fingerprint of its pattern; 0: not known */
 };
 
 struct cpl_order {
     int64_t number; /* names the exchange on this rank; 0: not called yet */
     struct cpl_follower next;
-    const struct cpl_exchange *before; /* cpl_context.exchanges.last at the last call, */
-    struct cpl_exchange *after;        /* and after one that passes */
+    const struct cpl_exchange *before; /* cpl_context.exchanges.last before the last call */
+    struct cpl_exchange *after;        /* cpl_context.exchanges.last after a call that passes */
     /* Alike on all ranks: */
     struct cpl_date date; /* of the calls: the ranks look for an order */
     int64_t n_meetings;   /* of nonblocking calls */
     bool made;            /* there is an order */
-    int32_t candidate;    /* of the exchange's trial (trial.h): what it is an order of */
+    int32_t candidate; /* candidate of the exchange's trial (trial.h) whose messages are ordered */
     struct cpl_order_units units;
     struct cpl_trial trial; /* candidate 1: with the order */
-    int32_t *key;           /* per rank: messages that it sends afterwards */
+    int32_t *key;           /* per rank: number of messages that it sends in the next exchange */
     /* This rank's: */
-    int *message;    /* its out-messages in the order of sending, where MPI carried them */
+    int *message;    /* its out-messages in the order of sending, for exchanges that MPI carries */
     bool is_timed;   /* the last call was part of the trial: alike on all ranks */
-    double start;    /* of that call, in seconds */
-    double own_us;   /* from there to the end of the next exchange */
-    int64_t n_calls; /* that MPI would have carried and that left in order */
+    double start;    /* start of that call, in seconds */
+    double own_us;   /* time from that start to the end of the next exchange */
+    int64_t n_calls; /* ordered calls that MPI would have carried */
 };
 
-/* Before each blocking call. Collective over the communicator. */
+/* Call it before each blocking call. Collective over the communicator. */
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether this rank has learned that x follows `before`, or that nothing does always; and calls of
- * x, which is left to MPI, until there is something to do about its order. Local. */
+/* cpl_neighbor_order_is_learned: whether this rank has learned that x follows `before`, or that
+ * nothing always follows it. cpl_neighbor_order_quiet: number of calls of x, which is left to MPI,
+ * until there is something to do about its order. Local. */
 bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const struct cpl_exchange *x);
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x);
 
-/* The same of a call that is only started. Local. */
+/* As cpl_neighbor_order, for a nonblocking call. Local. */
 void cpl_neighbor_order_started(struct cpl_exchange *exchange);
 
 /* At a meeting of nonblocking calls: orders those that are carried. Collective over all ranks. */
 void cpl_neighbor_order_served(void);
 
-/* Whether the call at hand is part of a measurement, before which all ranks come together. */
+/* Whether the current call is part of a measurement, before which all ranks come together. */
 bool cpl_neighbor_order_is_tried(const struct cpl_exchange *exchange);
 
-/* Then, when they have: the measurement begins. Local. */
+/* Begins the measurement, when the ranks have come together. Local. */
 void cpl_neighbor_order_begin(struct cpl_exchange *exchange);
 
-/* Whether messages leave in the new order when a candidate of the trial carries the call. */
+/* Whether messages are sent in the new order when a candidate of the trial carries the call. */
 bool cpl_neighbor_is_ordered(const struct cpl_exchange *exchange, int32_t candidate);
 
-/* Whether the end of a call is to be told by cpl_neighbor_order_ended. */
+/* cpl_neighbor_order_waits: whether cpl_neighbor_order_ended is to be called at the end of the
+ * current call. */
 bool cpl_neighbor_order_waits(void);
 void cpl_neighbor_order_ended(const struct cpl_exchange *exchange);
 
-/* Drops the order; the exchange itself goes. */
+/* cpl_neighbor_order_free: frees an order. cpl_neighbor_order_forget: the exchange itself ends. */
 void cpl_neighbor_order_free(struct cpl_order *order);
 void cpl_neighbor_order_forget(const struct cpl_exchange *exchange);
 

@@ -1,10 +1,10 @@
 /* Nonblocking and persistent neighborhood collectives that are under way (neighbor.h).
  *
  * An exchange carries one call at a time, in the order in which they were started: all ranks start
- * the calls of a communicator in the same order, so whoever waits for a later one waits for ranks
- * that have started the earlier ones. What is pending is advanced by every call that polls
- * (pt2pt.h). The operation of a nonblocking call is used again as soon as it is complete, its
- * request (requests.h) when the program has completed that. */
+ * the calls of a communicator in the same order, so a rank that waits for a later call waits for
+ * ranks that have started the earlier ones. Every call that polls advances pending calls (pt2pt.h).
+ * The operation of a nonblocking call is used again as soon as it is complete, its request
+ * (requests.h) when the program has completed that. */
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/wait/progress.h"
@@ -96,7 +96,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
     return NULL;
 }
 
-/* Tells the program; a persistent operation stays its owner's. */
+/* Completes the program's request; a persistent operation stays with its owner. */
 static void complete(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->carrying.x;
@@ -116,7 +116,8 @@ static bool progress(struct cpl_neighbor_op *op)
     return way->progress(&op->carrying);
 }
 
-/* Advances the first operation, and those behind it as it completes. Returns whether any did. */
+/* Advances the first operation and, whenever it completes, the next. Returns whether any
+ * completed. */
 static bool advance(struct cpl_exchange *x)
 {
     bool any = false;

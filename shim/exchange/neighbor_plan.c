@@ -2,9 +2,10 @@
  * the plan.
  *
  * MPI does not say which of several parallel edges between two ranks matches which (MPICH matches
- * them in order in alltoallv and in reverse in alltoall). So the ranks ask: each sends along every
- * edge, by the very call that is to be replaced, the edge's number among its parallel ones. The
- * same tokens tell receivers which messages are too large to share and always go straight. */
+ * them in order in alltoallv and in reverse in alltoall). So each rank sends a token along every
+ * edge, by the very call that is to be replaced: the edge's number among its parallel edges. The
+ * tokens also tell receivers which messages are too large for combined messages and always go
+ * straight. */
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
@@ -57,8 +58,8 @@ void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straigh
     }
 }
 
-/* Exchanges tokens by the kind's own call, or alltoallv where any order does (allgather) or where
- * MPI's own is not to be trusted (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
+/* Exchanges tokens by the kind's own call; by alltoallv where the order does not matter (allgather)
+ * or where MPI's call is wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
  */
 static bool exchange_tokens(MPI_Comm comm, const struct cpl_exchange *x, const int *out, int *in)
 {
@@ -143,7 +144,7 @@ bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl
     return true;
 }
 
-/* Gathers, plans, and makes the executors; true when all ranks have them. Collective. */
+/* Agrees on plans and makes the executors; true when all ranks have them. Collective. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {

@@ -1,4 +1,4 @@
-/* When the nonblocking neighborhood collectives of a communicator are decided about. */
+/* When the ranks decide about the nonblocking neighborhood collectives of a communicator. */
 #ifndef CARPOOL_NEIGHBOR_SERVE_H
 #define CARPOOL_NEIGHBOR_SERVE_H
 
@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* When the nonblocking neighborhood collectives are decided about (neighbor_serve.c). */
+/* State of these decisions (neighbor_serve.c). */
 struct cpl_serve {
     bool named;   /* there has been a nonblocking call */
-    bool counted; /* in cpl_context.busy.n_served */
-    int64_t id;   /* names the communicator on all its ranks, once the request is complete */
+    bool counted; /* the communicator counts in cpl_context.busy.n_served */
+    int64_t id;   /* name of the communicator on all its ranks, once `request` is complete */
     MPI_Request request;
     struct cpl_date date; /* when they are decided about; alike on all ranks */
     bool met_any;         /* there was something to decide; alike on all ranks */
-    struct cpl_pace pace; /* by nonblocking calls on any communicator */
-    int64_t n_carried;    /* of these, at the last blocking collective */
+    struct cpl_pace pace; /* pace of nonblocking calls on any communicator */
+    int64_t n_carried;    /* carried nonblocking calls, at the last blocking collective */
 };
 
 #endif

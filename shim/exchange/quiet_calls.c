@@ -3,7 +3,7 @@
 
 #include "shim/report/report.h"
 
-#define MOST_REPORTED 15 /* for a report some calls are timed */
+#define MOST_REPORTED 15 /* so that some calls are timed for a report */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -18,7 +18,7 @@ void cpl_quiet_settle(struct cpl_exchange *x)
     cpl_trial_pass(&x->order.trial, n);
 }
 
-/* Calls of x at which all that is done is to leave them to MPI. */
+/* The number of next calls of x at which there is nothing to do but leave them to MPI. */
 static int64_t count_quiet(const struct cpl_exchange *x)
 {
     if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->plans.trial) > 0)

@@ -1,12 +1,12 @@
-/* Calls of an exchange that pass without a look (meet/quiet.h): MPI carries it, and nothing is to
- * be decided, measured or noted for a while. */
+/* Calls of an exchange that pass without a look (meet/quiet.h): MPI carries the exchange, and for
+ * some calls nothing is to be decided, measured or noted. */
 #ifndef CARPOOL_QUIET_CALLS_H
 #define CARPOOL_QUIET_CALLS_H
 
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/quiet.h"
 
-/* Whether a call of an exchange passes: it is MPI's. Local. */
+/* Whether a call passes without a look, so that it is MPI's. Local. */
 static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_quiet_state(call->comm);
@@ -24,9 +24,9 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
     return true;
 }
 
-/* Brings the counters of an exchange up to date and ends its grant; then, when MPI carries the call
- * at hand, grants as many as nothing is to be done at, but not while it is still being learned what
- * the exchange follows. Local. */
+/* cpl_quiet_settle: brings the counters of an exchange up to date and ends its grant.
+ * cpl_quiet_grant: if MPI carries the current call, lets the next calls pass until there is
+ * something to do, but not while the shim still learns what the exchange follows. Local. */
 void cpl_quiet_settle(struct cpl_exchange *exchange);
 void cpl_quiet_grant(struct cpl_exchange *exchange);
 

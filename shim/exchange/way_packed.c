@@ -1,7 +1,7 @@
 /* MPI_Ineighbor_alltoallw as MPI_Ineighbor_alltoallv of packed data. MPICH's own (4.0.2) is wrong
  * and damages memory on ranks whose in- and out-degree differ; such ranks send and receive packed
- * bytes until the exchange is carried. To the others it makes no difference: both calls are the
- * same loop of sends and receives in MPICH. */
+ * bytes until the exchange is carried. The other ranks need not do so: in MPICH both calls are the
+ * same loop of sends and receives. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/state/context.h"
 
@@ -25,8 +25,8 @@ static void free_packed(struct packed *p)
     free(p);
 }
 
-/* Packs n spans one after the other into a new buffer; NULL when that fails. What is received into
- * is packed, too: a message may be shorter than its place. */
+/* Packs n spans one after the other into a new buffer; NULL when that fails. The receive side is
+ * packed, too, because a message may be shorter than its place. */
 static unsigned char *pack_side(const struct cpl_span *spans, int n, MPI_Count *count, MPI_Aint *at)
 {
     int64_t total = 0;

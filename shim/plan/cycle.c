@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many steps at the end are as those `period` before, these included. */
+/* The length of the end of the steps that repeats with a period. */
 static int repeated(const struct cpl_step *step, int n, int period)
 {
     int k = n - 1;
@@ -14,7 +14,8 @@ static int repeated(const struct cpl_step *step, int n, int period)
     return n - 1 - k + period;
 }
 
-/* The shortest period that holds for half of the steps; all of them when there is none. */
+/* The shortest period that the last half of the steps repeats, at least twice; n when there is
+ * none. */
 static int find_period(const struct cpl_step *step, int n)
 {
     for (int period = 1; period <= n / 2; period++) {

@@ -1,8 +1,9 @@
-/* The cycle in which a rank's batches recur (doc/point-to-point.md): which exchange the next one
- * is, where ranks send the same messages in several, on several levels of a multigrid cycle, say.
+/* The cycle in which a rank's batches recur (doc/point-to-point.md). It tells which exchange the
+ * next batch belongs to when several exchanges send the same messages, for example on several
+ * levels of a multigrid cycle.
  *
- * What does not come as expected only moves the place in the cycle; a wrong guess costs time. Cost:
- * a batch that comes as expected takes one look, another one a pass over the cycle. */
+ * An unexpected batch only moves the position in the cycle; a wrong guess costs time, nothing else.
+ * Cost: an expected batch takes one comparison, an unexpected one a pass over the cycle. */
 #ifndef CARPOOL_CYCLE_H
 #define CARPOOL_CYCLE_H
 
@@ -11,7 +12,7 @@
 /* A batch, or blocking collectives without batches between them. */
 struct cpl_step {
     int signature; /* or CPL_STEP_COLLECTIVE */
-    int plan;      /* of the exchange that the batch belongs to */
+    int plan;      /* plan of the exchange that the batch belongs to */
 };
 
 struct cpl_cycle {
@@ -19,16 +20,18 @@ struct cpl_cycle {
     struct cpl_step *step;
 };
 
-/* Takes over n steps in the order in which they came, and keeps the cycle that they end with: the
- * shortest one that holds for half of them, or all of them. The next step is then its first. */
+/* Takes over n steps in the order in which they came, and keeps the cycle at their end: the
+ * shortest one that covers at least half of the steps, else all steps. The next step expected is
+ * its first. */
 void cpl_cycle_set(struct cpl_cycle *cycle, struct cpl_step *step, int n);
 void cpl_cycle_end(struct cpl_cycle *cycle);
 
-/* The next step with a signature; -1: there is none. Then, when the batch has left, take it. */
+/* cpl_cycle_find: the next step with a signature; -1: there is none. cpl_cycle_take: moves on past
+ * that step, once the batch has been sent. */
 int cpl_cycle_find(const struct cpl_cycle *cycle, int signature);
 void cpl_cycle_take(struct cpl_cycle *cycle, int at);
 
-/* A blocking collective is entered. */
+/* Notes that a blocking collective is entered. */
 void cpl_cycle_collective(struct cpl_cycle *cycle);
 
 #endif

@@ -30,8 +30,8 @@ static enum cpl_status build_pattern(const struct cpl_desk *desk, struct cpl_pat
     return status;
 }
 
-/* The root maps: points of the ranks, then the ranks at the points. Returns whether ranks change
- * places. */
+/* On the root: makes the map, points of the ranks, then the ranks at the points. Returns whether it
+ * moves ranks. */
 static bool map(const struct cpl_desk *desk, int32_t *points)
 {
     struct cpl_pattern pattern;

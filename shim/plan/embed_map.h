@@ -1,5 +1,5 @@
-/* Which ranks are near each other in the reductions of a communicator ([Selvitopi-embed], section
- * 4). */
+/* Mapping ranks to points of the reductions of a communicator, so that ranks that exchange much
+ * data are near each other ([Selvitopi-embed], section 4). */
 #ifndef CARPOOL_EMBED_MAP_H
 #define CARPOOL_EMBED_MAP_H
 
@@ -11,10 +11,11 @@ struct cpl_comm_state;
 /* Words of a message. */
 enum { CPL_EMBED_MESSAGE_DST, CPL_EMBED_MESSAGE_BYTES, CPL_EMBED_MESSAGE_WORDS };
 
-/* Chooses the points of ranks for what they have to carry: n messages of this rank's,
- * CPL_EMBED_MESSAGE_WORDS words each; destinations may recur. NULL: no memory for them. One rank of
- * the private communicator decides for all. Where that costs less the state's reductions get
- * points. Collective; without memory the ranks stay their own points, on all ranks alike. */
+/* Chooses the points of ranks for the messages that reductions are to carry: this rank hands in n
+ * of them, CPL_EMBED_MESSAGE_WORDS words each; destinations may recur; NULL: it had no memory for
+ * them. One rank of the private communicator decides for all. If a map costs less, the state's
+ * reductions get points. When memory runs out on a rank, all ranks stay their own points.
+ * Collective. */
 void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages);
 
 #endif

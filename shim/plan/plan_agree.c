@@ -1,7 +1,7 @@
 /* Agreement on a plan (plan_agree.h).
  *
- * Every step that can fail on one rank is followed by a step in which all ranks learn of it, before
- * anything is sent by a plan: a rank that fell back alone would leave the others waiting. */
+ * After every step that can fail on one rank all ranks learn of it, before anything is sent by a
+ * plan: if one rank alone gave the plan up, the others would wait for it. */
 #include "shim/plan/plan_agree.h"
 
 #include "planner/rank_plan.h"
@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What precedes a rank's messages. */
+/* A rank's header, which precedes its messages. */
 struct header {
     struct cpl_seat seat; /* first: plan_root.h */
     int64_t n_straight, straight_bytes;
     int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
 };
 
-/* What the root makes of it. */
+/* The root's plans. */
 struct plans {
     struct cpl_pattern pattern;
     struct cpl_plan plan[CPL_MAX_PLANS];
@@ -55,8 +55,8 @@ static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
     return done;
 }
 
-/* The root cuts a plan: counts the words of each rank's slice. Returns them all, to be freed, or
- * NULL. */
+/* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
+ * caller frees, or NULL. */
 static int32_t *cut(struct cpl_desk *desk, const struct plans *plans, int plan)
 {
     struct cpl_slicer slicer;
@@ -79,7 +79,7 @@ static int32_t *cut(struct cpl_desk *desk, const struct plans *plans, int plan)
     return words;
 }
 
-/* Spreads the slices of a plan. Collective; false on all ranks when it failed on one. */
+/* Scatters the slices of a plan. Collective; false on all ranks when it failed on one. */
 static bool spread(struct cpl_desk *desk, const struct plans *plans, int plan, int32_t **words,
                    int32_t *n_words)
 {

@@ -15,32 +15,33 @@
 /* Plans for one exchange, to be tried against each other. */
 #define CPL_MAX_PLANS 2
 
-/* What one rank puts in. */
+/* Input of one rank. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
-    int n_messages; /* messages to be planned, to different ranks */
-    const int *dst; /* ascending */
+    int n_messages; /* number of messages to be planned, each to a different rank */
+    const int *dst; /* destinations, ascending */
     const int64_t *bytes;
-    int64_t n_straight; /* further messages, above the size limit, and their bytes */
-    int64_t straight_bytes;
-    enum cpl_embed_verdict reduced; /* of the reductions that mostly come next on this rank, in
-                                     * which the messages could ride; REFUSED: none do */
-    bool needed;                    /* carry it out even if it gains nothing; alike on all ranks */
+    int64_t n_straight;             /* number of further messages, which are above the size limit */
+    int64_t straight_bytes;         /* bytes of those */
+    enum cpl_embed_verdict reduced; /* verdict on the reductions that mostly come next on this rank
+                                       and could carry the messages; REFUSED: there are none */
+    bool needed;                    /* use the plan even if it gains nothing; alike on all ranks */
     bool same_payload;              /* all messages carry the same bytes (allgather) */
-    int most_plans;                 /* 1 .. CPL_MAX_PLANS; alike on all ranks */
+    int most_plans; /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
 };
 
-/* What all get: plans, fastest by the model first. */
+/* Output on every rank: plans, fastest by the model first. */
 struct cpl_agree_output {
-    int n; /* plans whose summary is filled; only those decided on have words */
+    int n; /* number of plans whose summary is filled; only plans that are to be used have words */
     struct cpl_plan_summary summary[CPL_MAX_PLANS]; /* alike on all ranks */
-    int32_t *words[CPL_MAX_PLANS]; /* this rank's slices, to be freed by the caller; or NULL */
+    int32_t *words[CPL_MAX_PLANS]; /* this rank's slices, which the caller frees; NULL: none */
     int32_t n_words[CPL_MAX_PLANS];
 };
 
-/* Gathers, plans, spreads. private_comm gets a communicator of the same ranks for rerouted messages
- * unless it is one already. On success of all ranks returns true; else output holds nothing to be
- * freed. Collective over comm, the same result on all ranks. */
+/* Gathers the send sets, plans on one rank, and scatters the slices. Unless *private_comm is a
+ * communicator already, it becomes one of the same ranks for rerouted messages. Returns true when
+ * all ranks succeeded; else output holds nothing to be freed. Collective over comm, the same result
+ * on all ranks. */
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output);
 

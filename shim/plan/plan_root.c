@@ -42,7 +42,7 @@ static enum cpl_status build_pattern(const struct cpl_plan_request *request,
     return status;
 }
 
-/* A file or description that cannot be used is warned about once in a run, not at every plan. */
+/* Warns once in a run, not at every plan, about a file or description that cannot be used. */
 static void warn_once(bool *warned, const char *text)
 {
     if (!*warned)
@@ -64,12 +64,12 @@ static void apply_topology(struct cpl_machine *machine)
     }
     if (cache->shape_known)
         cpl_machine_apply_shape(machine, &cache->shape);
-    /* More ranks than cores is a trial of what will run elsewhere: it is planned as it would be
-     * there, with a core for every rank. */
+    /* A run with more ranks than cores tests a program that will run elsewhere: plan for that
+     * machine, with a core for every rank. */
     machine->cores_per_node = 0;
 }
 
-/* Reads what CARPOOL_MACHINE names. What cannot be used is warned about and left out. */
+/* Reads the files of CARPOOL_MACHINE. Warns of those that cannot be used and does without them. */
 static void load_machine_file(struct cpl_shim_machine *cache)
 {
     const char *name = cpl_context.settings.machine;
@@ -77,7 +77,7 @@ static void load_machine_file(struct cpl_shim_machine *cache)
     cache->file_tried = true;
     cache->file = cpl_machine_file_default();
     if (name[0] && cpl_machine_file_load(name, &cache->file, &error))
-        cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; the built-in costs hold", error.text);
+        cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; using the built-in costs", error.text);
     if (cache->file.distances[0] &&
         cpl_distances_load(name, &cache->file, cpl_context.size, &cache->distances, &error))
         cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; planning goes on without distances",
@@ -182,7 +182,7 @@ static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
     cpl_context.machine.cache_closed = true;
 }
 
-/* The plans by a choice, from the cache or new. */
+/* Gets the plans for a choice, from the cache or new. */
 static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
                                     const struct cpl_strategy_choice *choice,
                                     struct cpl_plan_set *set, bool *was_kept,
@@ -206,8 +206,8 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
     return status;
 }
 
-/* The plans of the settings' strategy. *fits is false when that cannot serve the pattern: the plan
- * is then direct. The ranking is what auto tried, else empty. */
+/* The plans of the settings' strategy. *fits becomes false when it cannot serve the pattern; the
+ * plan is then direct. The ranking holds the strategies that auto tried, else nothing. */
 static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
                                   struct cpl_plan_set *set, bool *fits, bool *was_kept,
                                   struct cpl_error *error)
@@ -243,8 +243,8 @@ static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* What a plan may take of direct's time, by the model, which leaves out packing: one that is not
- * measured, and one that is. */
+/* The most time that a plan may take by the model, as a part of direct's time: a plan that will not
+ * be measured, and one that will. The model leaves out packing. */
 #define MOST_OF_DIRECT 0.9
 #define WORTH_A_TRIAL  0.95
 
@@ -266,13 +266,13 @@ bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
            cpl_plan_managed_promises(summary, summary->embedded_us);
 }
 
-/* What a profile run does with a plan that other modes would carry out, or try. */
+/* The reason that a profile run gives for not using a plan that other modes would use or try. */
 static enum cpl_left_alone unless_profiled(void)
 {
     return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
 }
 
-/* Why the mode does not want this plan carried out, or tried, if it does not. */
+/* The reason why the mode does not use or try this plan; CPL_LEFT_NOT: it does. */
 static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
     if (needed)
@@ -321,7 +321,7 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     return CPL_OK;
 }
 
-/* What making the set took, where that is not measured (work.h). */
+/* Charges the work of making the set, in simulations (work.h). */
 static void note_work(const struct cpl_strategy_input *input, const struct cpl_plan_set *set)
 {
     int64_t n_strategies = set->ranking.n > 0 ? (int64_t)set->ranking.n : 1;
@@ -329,7 +329,8 @@ static void note_work(const struct cpl_strategy_input *input, const struct cpl_p
     cpl_work_planned(input->pattern->n_messages, n_strategies, searched ? input->budget_ms : 0);
 }
 
-/* What the messages add to a reduction: by ranks placed for them where its order does not matter.
+/* The cost that the messages add to a reduction, over ranks placed for them if its order does not
+ * matter.
  */
 static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
                                      enum cpl_embed_verdict reduced, double *us,
@@ -409,7 +410,8 @@ static void log_plan(const struct cpl_plan_summary *s, bool tried)
                     : "rerouted from now on");
 }
 
-/* Small patterns are not worth the whole budget: programs make communicators by the hundred. */
+/* The budget of small patterns, which are not worth all of it: programs make communicators by the
+ * hundred. */
 #define BUDGET_MS_PER_MESSAGE 0.02
 
 static double budget_ms(const struct cpl_pattern *pattern)

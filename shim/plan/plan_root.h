@@ -1,6 +1,5 @@
-/* Planning on the rank that plans for its communicator: from everybody's send sets to the plan.
- * Local; no MPI calls. Plans are read from CARPOOL_PLAN_CACHE where they are there, else
- * kept there. */
+/* Planning on the rank that plans for its communicator: from all ranks' send sets to the plan.
+ * Local; no MPI calls. Plans are read from CARPOOL_PLAN_CACHE if it has them, else kept there. */
 #ifndef CARPOOL_PLAN_ROOT_H
 #define CARPOOL_PLAN_ROOT_H
 
@@ -12,54 +11,55 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A message as gathered; the class is that of planner/pattern.h. */
+/* A message as the planning rank receives it; payload_class as in planner/pattern.h. */
 struct cpl_handed_message {
     int64_t bytes;
     int32_t dst, payload_class;
 };
 
-/* Everybody's send sets as handed in at a desk (meet/desk.h), whose headers begin with a struct
- * cpl_seat: rank i has messages first[i] .. first[i + 1] - 1. */
+/* All ranks' send sets as handed in at a desk (meet/desk.h): rank i has messages first[i] ..
+ * first[i + 1] - 1. Each header begins with a struct cpl_seat. */
 struct cpl_plan_request {
     int32_t n_ranks;
     const unsigned char *headers;
     size_t header_bytes;
     const int64_t *first;
     const struct cpl_handed_message *messages;
-    enum cpl_embed_verdict reduced; /* of all ranks that send */
-    bool needed;                    /* this and the next as in struct cpl_agree_input */
+    enum cpl_embed_verdict reduced; /* the lowest verdict among ranks that send */
+    bool needed;                    /* as in struct cpl_agree_input, like most_plans */
     int most_plans;
 };
 
-/* On rank 0, before its settings become everybody's: makes the directory CARPOOL_PLAN_CACHE, a
- * setting that is empty afterwards, with a warning, if it cannot be used. */
+/* On rank 0, before the settings are broadcast: makes the directory CARPOOL_PLAN_CACHE. If it
+ * cannot be used, warns and empties that setting. */
 void cpl_plan_root_start(void);
 
-/* Plans by the settings' strategy and fills the summaries. Returns how many plans there are; they
- * and, when there are any, *pattern are the caller's to free. A strategy that does not fit is
- * warned about once and leaves the exchange to MPI (decided is 0). 0: planning failed (logged). */
+/* Plans by the settings' strategy and fills the summaries. Returns the number of plans; the caller
+ * frees them and, if there are any, *pattern. A strategy that does not fit causes one warning and
+ * leaves the exchange to MPI (decided is 0). Returns 0 when planning failed (logged). */
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
 
-/* The machine as it is planned for, by the settings' topology and machine file, of ranks whose
- * seats begin the headers. The caller frees *machine. */
+/* Makes the machine that plans are made for, from the settings' topology and machine file and the
+ * ranks' seats, which begin the headers. The caller frees *machine. */
 enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
                                       size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error);
 
-/* Whether a plan that is not measured promises enough: the model is not more exact than that. */
+/* Whether a plan that will not be measured promises enough. The threshold is the accuracy of the
+ * model. */
 bool cpl_plan_promises(const struct cpl_plan_summary *summary);
 
-/* Processor time that managing adds to a message (bench/README.md), in microseconds, with room:
- * what the model does not know. */
+/* Processor time that managing adds to a message (bench/README.md), in microseconds, with a safety
+ * margin. The model does not know it. */
 #define CPL_MANAGED_US 0.3
 
-/* Whether the messages of a point-to-point exchange promise enough when they are managed and take a
- * modelled time. */
+/* Whether managing the messages of a point-to-point exchange promises enough if they take
+ * modelled_us. */
 bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us);
 
-/* The same when they ride in reductions, where such come next. */
+/* Whether managing them promises enough if the reductions that come next carry them. */
 bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary);
 
 #endif

@@ -13,26 +13,26 @@ struct end {
     int64_t number; /* of the note */
 };
 
-/* What a rank did between two leave points. */
+/* A window: the notes of a rank between two leave points. */
 struct window {
     int32_t rank;
-    int32_t signature; /* -1: none, it sends nothing that recurs */
-    int32_t tag;       /* of its first message sent */
+    int32_t signature; /* -1: none, because the window sends nothing that recurs */
+    int32_t tag;       /* tag of the first message sent in the window */
     int32_t n_sent;
-    int64_t left;    /* number of the note that ended it; -1: none */
-    int32_t parent;  /* of the same exchange; the root is its own */
-    int32_t group;   /* of the exchange, of a window that sends */
-    bool incomplete; /* a root: the other end of a message is not among the notes */
+    int64_t end_note; /* number of the note that ended the window; -1: none */
+    int32_t parent;   /* another window of the same exchange; the root is its own parent */
+    int32_t group;    /* group of a window that sends */
+    bool incomplete;  /* on a root: the other end of some message is not among the notes */
 };
 
-/* The windows of an exchange of which each rank has one: where a rank has several, its second ones
- * are another exchange. */
+/* Linked windows, at most one of each rank: where a rank has several, its second ones form another
+ * group. */
 struct group {
     uint64_t hash;
     int64_t n_messages;
     int64_t times;
-    int32_t root, next; /* of the same root; -1: none */
-    int32_t number;     /* among what is found; -1: not */
+    int32_t root, next; /* next group of the same root; -1: none */
+    int32_t number;     /* number among the exchanges found; -1: none */
     int32_t tag;
     int32_t last_rank; /* whose window was counted */
     bool several;      /* a rank sends several messages */
@@ -78,7 +78,7 @@ static void release(struct search *s)
 static int32_t open_window(struct search *s, int32_t rank)
 {
     s->window[s->n_windows] = (struct window){
-        .rank = rank, .signature = -1, .left = -1, .parent = s->n_windows, .group = -1};
+        .rank = rank, .signature = -1, .end_note = -1, .parent = s->n_windows, .group = -1};
     return s->n_windows++;
 }
 
@@ -95,7 +95,7 @@ static void note_end(struct search *s, int32_t rank, int64_t k, int32_t window)
     }
 }
 
-/* Blocking receives leave by themselves: those that follow each other are one window. */
+/* A blocking receive ends a window by itself, but consecutive ones are one window. */
 static void cut_into_windows(struct search *s, int32_t rank)
 {
     int32_t window = -1;
@@ -105,7 +105,7 @@ static void cut_into_windows(struct search *s, int32_t rank)
         if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_LEFT) {
             if (note->kind == CPL_NOTE_LEFT && window >= 0 && !blocking) {
                 s->window[window].signature = note->peer;
-                s->window[window].left = k;
+                s->window[window].end_note = k;
             }
             window = -1;
             continue;
@@ -140,7 +140,7 @@ static int compare(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Ends of messages that can match. */
+/* Orders ends of messages so that those that can match follow each other. */
 static int compare_messages(const struct end *a, const struct end *b)
 {
     int order = compare(a->source, b->source);
@@ -161,8 +161,8 @@ static void miss(struct search *s, const struct end *end)
     s->window[find_root(s, end->window)].incomplete = true;
 }
 
-/* All that was sent has been received, so the last message sent is the last one received, and so on
- * backwards, as far as both ends were noted. */
+/* All messages sent have been received, so the last message sent is the last one received, and so
+ * on backwards, as far as both ends were noted. */
 static void match_ends(struct search *s)
 {
     int64_t i = s->n_sent - 1, j = s->n_received - 1;
@@ -191,7 +191,8 @@ static struct group *add_group(struct search *s, int32_t root, struct group *bef
     return &s->group[number];
 }
 
-/* The group of a window of this rank: the first one of the exchange that has none yet. */
+/* The group for a window of this rank: the root's first group that has no window of this rank
+ * yet. */
 static struct group *find_group(struct search *s, int32_t root, int32_t rank)
 {
     struct group *group = NULL;
@@ -239,8 +240,8 @@ static int compare_weights(const void *a, const void *b)
     return order ? order : compare_hashes(a, b);
 }
 
-/* Counts equal exchanges in the first one of them. Returns how many different ones there are, which
- * are then first in s->sorted; the others' `number` leads to it (below -1). */
+/* Counts equal groups in the first of them. Returns the number of different groups, which then come
+ * first in s->sorted; the `number` of the others leads to them (below -1). */
 static int32_t count_equal(struct search *s)
 {
     int32_t n = 0;
@@ -282,7 +283,7 @@ static void label(const struct search *s, int32_t *exchange)
         if (window->group < 0)
             continue;
         int32_t number = s->group[window->group].number;
-        exchange[window->left] = number < -1 ? s->group[-2 - number].number : number;
+        exchange[window->end_note] = number < -1 ? s->group[-2 - number].number : number;
     }
 }
 

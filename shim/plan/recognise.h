@@ -1,10 +1,10 @@
-/* Which batches of different ranks are one exchange, by what ranks noted while learning
- * (doc/point-to-point.md). Knows nothing of MPI.
+/* Recognises which batches of different ranks form one exchange, from the notes that ranks made
+ * while learning (doc/point-to-point.md). Knows nothing of MPI.
  *
- * A rank's notes are cut into windows, from one leave point to the next. Windows that a message
- * links, of its sender and of its receiver, belong to the same exchange; exchanges of the same
- * windows are one that recurs. So an exchange needs no name that ranks could disagree on, and
- * ranks may skip it, or send the same messages in several. */
+ * A rank's notes are cut into windows, from one leave point to the next. A message links a window
+ * of its sender with a window of its receiver; linked windows belong to the same exchange, and an
+ * exchange whose windows come again recurs. So an exchange needs no name that ranks could disagree
+ * on, and ranks may skip it, or send the same messages in several exchanges. */
 #ifndef CARPOOL_RECOGNISE_H
 #define CARPOOL_RECOGNISE_H
 
@@ -14,7 +14,7 @@
 enum cpl_note_kind {
     CPL_NOTE_SENT,      /* peer, tag */
     CPL_NOTE_POSTED,    /* a nonblocking receive: peer, tag */
-    CPL_NOTE_RECEIVED,  /* a blocking one */
+    CPL_NOTE_RECEIVED,  /* a blocking receive: peer, tag */
     CPL_NOTE_LEFT,      /* the window ends; peer: the number of its signature, -1: it has none */
     CPL_NOTE_COLLECTIVE /* a blocking collective on the communicator */
 };
@@ -25,17 +25,18 @@ struct cpl_note {
 
 /* An exchange that recurs. */
 struct cpl_recurring {
-    uint64_t hash; /* of its ranks and their signatures */
-    int32_t tag;   /* of the first message of the first rank that sends */
-    int64_t times; /* that it was seen complete */
+    uint64_t hash; /* hash over its ranks and their signatures */
+    int32_t tag;   /* tag of the first message of the first rank that sends */
+    int64_t times; /* how often it was seen complete */
     int64_t n_messages;
 };
 
 /* Notes of rank i are notes[first[i]] up to notes[first[i + 1]], in the order in which they were
- * made; of each rank the last ones, and all messages sent have been received. Finds at most `most`
- * exchanges that were seen at least `least_times`, those with most messages first, in which some
- * rank sends several messages. Sets exchange[k] for each note of kind CPL_NOTE_LEFT to the number
- * of the window's exchange, else -1. Returns how many were found, -1 when memory ran out. */
+ * made; older notes may be missing; all messages sent have been received. Finds at most `most`
+ * exchanges that were seen at least `least_times` times and in which some rank sends several
+ * messages, those with most messages first. Sets exchange[k] for each note of kind CPL_NOTE_LEFT to
+ * the number of the window's exchange, else -1. Returns how many were found, -1 when memory ran
+ * out. */
 int cpl_recognise(int n_ranks, const int64_t *first, const struct cpl_note *notes, int most,
                   int64_t least_times, struct cpl_recurring *found, int32_t *exchange);
 

@@ -1,7 +1,8 @@
-/* Point-to-point messages (doc/point-to-point.md): what the wrappers ask.
+/* Point-to-point messages (doc/point-to-point.md): the interface for the wrappers.
  *
- * Two questions: is a communicator managed, so that its messages are the shim's; and is anything
- * managed at all, so that every call that may wait must poll. Thread rule: one thread. */
+ * Wrappers ask two questions: whether a communicator is managed, so that its messages are the
+ * shim's; and whether anything is managed at all, so that every call that may wait must poll.
+ * Thread rule: one thread. */
 #ifndef CARPOOL_PT2PT_H
 #define CARPOOL_PT2PT_H
 
@@ -20,19 +21,19 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state);
  * (meet/meeting.h). Collective: all ranks decide about reductions that are new. */
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state);
 
-/* An MPI_Allreduce is about to be made: carries it out if messages ride in it. Returns true then,
- * with MPI's result in *result; false when it is to be made as any collective. Collective. */
+/* Carries an MPI_Allreduce out if it may carry messages. Returns true then, with MPI's result in
+ * *result; false when it is to be made like any collective. Collective. */
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result);
 
-/* The same of an MPI_Iallreduce, which is then started, with its request. Collective, and does not
- * wait. */
+/* Starts an MPI_Iallreduce, with its request, if it may carry messages. Returns as
+ * cpl_pt2pt_allreduce. Collective, does not wait. */
 bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                           MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result);
 
-/* A window or file is about to be opened over comm: its calls wait without polling. Nothing is
- * managed anew from then on; if comm has all ranks, what is managed is drained and no longer
- * forwarded. Collective. */
+/* Before a window or file is opened over comm, whose calls wait without polling. From then on
+ * nothing new becomes managed; if comm has all ranks, managed communicators are drained and no
+ * longer forward. Collective. */
 void cpl_pt2pt_before_open(MPI_Comm comm);
 
 extern const struct cpl_hooks cpl_pt2pt_hooks;

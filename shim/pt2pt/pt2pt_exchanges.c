@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define FIRST_NOTES 256
-#define MOST_NOTES  8192      /* that a rank keeps; the last ones */
-#define LEAST_NOTES 256       /* that a rank hands in at most, whatever the number of ranks */
-#define ALL_NOTES   (1 << 21) /* of all ranks together, above that */
+#define MOST_NOTES  8192      /* the most notes that a rank keeps, the latest ones */
+#define LEAST_NOTES 256       /* a rank may always hand in this many */
+#define ALL_NOTES   (1 << 21) /* else this many for all ranks together */
 
 /* Where notes may begin: after the end of a window. */
 static bool is_boundary(const struct cpl_note *note)
@@ -55,7 +55,7 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
     if (make_room(notes))
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
     else
-        notes->n = 0; /* what follows is noted again when there is memory */
+        notes->n = 0; /* noting begins anew when there is memory */
 }
 
 void cpl_notes_free(struct cpl_notes *notes)
@@ -66,7 +66,7 @@ void cpl_notes_free(struct cpl_notes *notes)
 
 /* --- recognising, by the first rank ------------------------------------------------------ */
 
-/* The last notes of this rank, as many as are handed in. */
+/* The first of this rank's last notes that are handed in. */
 static int first_handed_in(const struct cpl_comm_state *state)
 {
     const struct cpl_notes *notes = &state->pt2pt->learned.notes;
@@ -75,8 +75,8 @@ static int first_handed_in(const struct cpl_comm_state *state)
     return notes->n > most ? next_beginning(notes, notes->n - most) : 0;
 }
 
-/* Hands in notes, gets back the exchange of each. Collective; alike on all ranks: how many
- * exchanges there are, or -1. */
+/* Hands in notes and gets the exchange of each. Collective. Returns the number of exchanges or -1,
+ * alike on all ranks. */
 static int recognise(struct cpl_desk *desk, const struct cpl_notes *mine,
                      struct cpl_exchanges *exchanges)
 {
@@ -123,7 +123,7 @@ static void find_signatures(struct cpl_exchanges *exchanges, const struct cpl_no
         exchanges->share[k] = n_in[k] ? (double)n_in[k] / n_of[exchanges->signature[k]] : 0;
 }
 
-/* The same name for the same exchange at all agreements; on all ranks. */
+/* Gives the same exchange the same name at all agreements and on all ranks. */
 static void name_exchange(struct cpl_exchange_names *names, const struct cpl_recurring *found,
                           int32_t *tag, int32_t *ordinal)
 {
@@ -168,7 +168,8 @@ void cpl_exchanges_free(struct cpl_exchanges *exchanges)
 
 /* --- the order in which a rank's batches recur -------------------------------------------- */
 
-/* From the first batch of a known exchange on, without those that no plan carries. */
+/* Lists the steps from the first batch of a known exchange on, without batches that no plan
+ * carries. */
 static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
                       const int *plan, struct cpl_step *step)
 {

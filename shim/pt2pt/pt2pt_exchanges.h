@@ -1,7 +1,8 @@
 /* The exchanges that recur on a communicator (doc/point-to-point.md).
  *
- * While learning a rank makes notes. At an agreement the first rank recognises exchanges in those
- * of all (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
+ * While learning a rank makes notes. At an agreement the first rank recognises exchanges in all
+ * ranks' notes (recognise.h), and each rank keeps the cycle in which its own batches recur
+ * (cycle.h). */
 #ifndef CARPOOL_PT2PT_EXCHANGES_H
 #define CARPOOL_PT2PT_EXCHANGES_H
 
@@ -14,9 +15,11 @@
 struct cpl_comm_state;
 struct cpl_pt2pt;
 
-#define CPL_MOST_EXCHANGES 16 /* of a communicator that are planned at a time */
-#define CPL_MOST_NAMES     64
-#define CPL_RECURS_TIMES   3 /* a batch or exchange that was seen so often recurs */
+#define CPL_MOST_EXCHANGES                                                                         \
+    16 /* the most exchanges of a communicator that are planned at a time                          \
+        */
+#define CPL_MOST_NAMES   64
+#define CPL_RECURS_TIMES 3 /* a batch or exchange that was seen this often recurs */
 
 struct cpl_notes {
     int n, room;
@@ -34,25 +37,29 @@ struct cpl_exchange_names {
     int32_t tag[CPL_MOST_NAMES];
 };
 
-/* What recurs; of_note, signature and share are this rank's own, the rest is alike on all. */
+/* Exchanges that recur. of_note, signature and share are this rank's own, the rest is alike on all
+ * ranks. */
 struct cpl_exchanges {
     int n;
     struct cpl_recurring found[CPL_MOST_EXCHANGES];
-    int32_t tag[CPL_MOST_EXCHANGES], ordinal[CPL_MOST_EXCHANGES]; /* among those with that tag */
-    int signature[CPL_MOST_EXCHANGES]; /* number of what this rank sends; -1: nothing */
-    double share[CPL_MOST_EXCHANGES];  /* of that signature's batches */
+    int32_t tag[CPL_MOST_EXCHANGES],
+        ordinal[CPL_MOST_EXCHANGES];   /* ordinal: number among exchanges with that tag */
+    int signature[CPL_MOST_EXCHANGES]; /* number of the signature that this rank sends; -1: it sends
+                                          nothing */
+    double share[CPL_MOST_EXCHANGES];  /* fraction of that signature's batches in this exchange */
     int first_note;
     int32_t *of_note; /* per note of kind CPL_NOTE_LEFT from first_note on: its exchange, or -1;
                        * NULL: there are no exchanges */
 };
 
-/* Finds what recurs. Collective; false on all ranks when memory ran out on one. All messages sent
- * must have been received, or their receives posted. */
+/* Finds the exchanges that recur. Collective; false on all ranks when memory ran out on one. All
+ * messages sent must have been received, or their receives posted. */
 bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges);
 void cpl_exchanges_free(struct cpl_exchanges *exchanges);
 
-/* Keeps the cycle in which this rank's batches recur, by its notes, of which a collective is the
- * last; plan[e] is the plan of exchange e or CPL_NO_PLAN. Returns false when memory ran out. Local.
+/* Finds the cycle in which this rank's batches recur from its notes, the last of which is a
+ * collective, and keeps it. plan[e] is the plan of exchange e or CPL_NO_PLAN. Returns false when
+ * memory ran out. Local.
  */
 bool cpl_exchanges_order(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
                          const int *plan);

@@ -1,4 +1,4 @@
-/* What the files that implement point-to-point management share (doc/point-to-point.md). */
+/* Types and functions that the files of point-to-point management share (doc/point-to-point.md). */
 #ifndef CARPOOL_PT2PT_INTERNAL_H
 #define CARPOOL_PT2PT_INTERNAL_H
 
@@ -20,49 +20,52 @@
 
 struct cpl_comm_state;
 
-#define CPL_MAX_SIGNATURES 128 /* that a rank keeps of a communicator */
+#define CPL_MAX_SIGNATURES 128 /* the most signatures that a rank keeps of a communicator */
 
-/* What a rank started with one peer while learning. */
+/* The messages that a rank sent to, or received from, one peer while learning. */
 struct cpl_pair_count {
     uint64_t n;
-    uint64_t hash; /* sum over its messages */
+    uint64_t hash; /* sum of hashes of the messages */
 };
 
 /* A message of a signature. */
 struct cpl_signature_message {
     int dest, tag;
-    int32_t payload; /* place of the destination in the plan; not of the rank itself */
+    int32_t payload; /* position of the destination in the plan; not set for the rank itself */
 };
 
-/* A batch's destinations, which recur. */
+/* The destinations and tags of a batch that recurs. */
 struct cpl_signature {
     uint64_t hash; /* sum over (destination, tag): the order does not matter */
-    int n;         /* messages */
-    int64_t times;
-    int n_dests; /* different destinations, ascending */
+    int n;         /* number of messages */
+    int64_t times; /* how often the batch came */
+    int n_dests;   /* number of different destinations, which ascend in dest */
     int *dest;
-    int64_t *bytes;                        /* to each, the first time */
-    bool planned;                          /* some exchange in which this rank sends it is */
-    struct cpl_samples *durations;         /* in a profile run; NULL: none were taken */
-    struct cpl_signature_message *message; /* n, in the order in which they were sent first */
-    bool follows;                          /* managed: mostly all of its messages come */
-    bool alone;                            /* its first message is no other planned one's */
+    int64_t *bytes;                /* bytes to each destination, the first time */
+    bool planned;                  /* some exchange in which this rank sends the batch is planned */
+    struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
+    struct cpl_signature_message
+        *message; /* n messages, in the order in which they were sent the first time */
+    bool follows; /* while managed: mostly all of its messages come */
+    bool alone;   /* no other planned signature begins with its first message */
     int64_t n_followed, n_abandoned;
-    int64_t n_reduced;      /* times that a small reduction came next, while learning, */
-    int64_t n_in_any_order; /* and of these, that its result did not hang on the order */
-    bool waits;             /* managed: when complete it waits for the reduction that comes next */
-    int64_t n_embedded, n_missed; /* how often it came, and something else did */
+    int64_t n_reduced;      /* how often a small reduction came next while learning */
+    int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
+    bool waits; /* while managed: the complete batch waits for the reduction that comes next */
+    int64_t n_embedded,
+        n_missed; /* how often a reduction came next, and how often something else */
 };
 
-/* The messages that have not left. While learning only who they go to is kept; managed, segments as
- * they will travel. */
+/* The messages that have not been sent. While learning only their destinations are kept; while
+ * managed, the segments as they will travel. */
 struct cpl_batch {
     int n, capacity;
     int *dest, *tag;
     int64_t *bytes;
     uint64_t hash;
-    enum cpl_embed_verdict reduced; /* of a reduction that was started after its last message */
-    unsigned char *segments;        /* managed */
+    enum cpl_embed_verdict
+        reduced; /* verdict on a reduction that was started after the batch's last message */
+    unsigned char *segments; /* while managed */
     size_t used, room;
 };
 
@@ -70,44 +73,46 @@ enum cpl_pt2pt_phase {
     CPL_PT2PT_LEARNING,
     CPL_PT2PT_MANAGED,
     CPL_PT2PT_ALONE,
-    CPL_PT2PT_PAUSED /* of a profile run: between the times at which it is looked at */
+    CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
 };
 
-/* The order in which a plan's combined messages leave (pt2pt_order.c). */
+/* The order in which a plan's combined messages are sent (pt2pt_order.c). */
 struct cpl_pt2pt_order {
-    bool found; /* one that is better than the plan's */
-    int next;   /* the plan that mostly follows */
+    bool found; /* there is an order that is better than the plan's */
+    int next;   /* plan of the exchange that mostly follows */
     struct cpl_order_units units;
 };
 
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
-    struct cpl_pair_count *sent;     /* per rank */
-    struct cpl_pair_count *received; /* per rank */
+    struct cpl_pair_count *sent;     /* messages to each rank */
+    struct cpl_pair_count *received; /* messages from each rank */
     int n_signatures;
-    struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept when managed */
+    struct cpl_signature
+        *signature; /* room for CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;
     struct cpl_exchange_names names;
-    bool counts_only;  /* batches do not recur here: they are no longer looked at */
-    int64_t n_counted; /* messages sent since */
+    bool counts_only;  /* batches do not recur here, so they are no longer examined */
+    int64_t n_counted; /* messages sent since then */
     int64_t n_batches;
 };
 
-/* The plans of a managed communicator; alike on all ranks but for the last two. */
+/* The plans of a managed communicator; alike on all ranks except for the last two members. */
 struct cpl_pt2pt_plans {
     int n;
     struct cpl_plan_summary *summary;     /* per plan */
-    bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: its batches may ride in reductions */
-    bool only_embeds[CPL_MAX_RIDE_PLANS]; /* and it would not pay without them */
+    bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: reductions may carry its batches */
+    bool only_embeds[CPL_MAX_RIDE_PLANS]; /* per plan: it would not pay without reductions */
     struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS];
-    int64_t n_rode, n_walked; /* batches of these that did and did not; lately */
+    int64_t n_rode, n_walked; /* batches of the only_embeds plans since the last review that
+                                 reductions carried, and that they did not */
 };
 
-/* The batch whose messages go into its rides as they are sent. */
+/* The batch that is being followed: its messages go into rides as they are sent. */
 struct cpl_pt2pt_following {
     struct cpl_signature *signature; /* NULL: none */
-    int n;                           /* so many have */
-    int step;                        /* of the cycle */
+    int n;                           /* number of messages that have gone into rides */
+    int step;                        /* step of the cycle */
     int plan;
 };
 
@@ -115,21 +120,21 @@ struct cpl_pt2pt_following {
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
-    bool started;         /* there has been a message: the arrays of `learned` are there */
-    bool given_up;        /* managed, but nothing is rerouted any more */
-    bool open;            /* learning: something was sent or posted since the last leave point */
-    bool sampled;         /* a profile run looks at it from time to time only; alike on all ranks */
-    int blind;            /* enum cpl_left_alone: why this rank is never able */
-    int reason;           /* enum cpl_left_alone: why it is not managed */
+    bool started;  /* there has been a message, so the arrays of `learned` exist */
+    bool given_up; /* the communicator is managed, but nothing is rerouted any more */
+    bool open;     /* while learning: something was sent or posted since the last leave point */
+    bool sampled;  /* a profile run only samples its messages; alike on all ranks */
+    int blind;     /* enum cpl_left_alone: why this rank is never able */
+    int reason;    /* enum cpl_left_alone: why it is not managed */
     struct cpl_date date; /* when the ranks agree on the messages, or review that */
     int n_vain;           /* agreements that came to nothing; alike on all ranks */
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
     int64_t n_batches, n_batches_planned; /* since managed */
-    struct cpl_left_exchanges left;       /* to MPI */
-    struct cpl_pace pace;                 /* by batches, until the plans are given up */
-    enum cpl_embed_verdict reducing;      /* of a small reduction that is being entered */
-    struct cpl_cycle cycle;               /* of this rank's batches, when managed */
+    struct cpl_left_exchanges left;       /* exchanges that are left to MPI */
+    struct cpl_pace pace;                 /* pace of batches, until the plans are given up */
+    enum cpl_embed_verdict reducing;      /* verdict on a small reduction that is being entered */
+    struct cpl_cycle cycle;               /* cycle of this rank's batches, while managed */
     struct cpl_pt2pt_plans plans;
     struct cpl_pt2pt_following following;
 };
@@ -137,13 +142,15 @@ struct cpl_pt2pt {
 /* pt2pt_learn.c */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
-/* Blocking: the receive is over, else it is posted. */
+/* blocking: the receive is over; else it was posted. */
 void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
-bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch); /* for one more; false: no memory */
+bool cpl_pt2pt_batch_reserve(
+    struct cpl_batch *batch); /* makes room for one more message; false: no memory */
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
-int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest); /* among its dests; -1: not */
+int cpl_pt2pt_place_of(const struct cpl_signature *s,
+                       int dest); /* position among its destinations; -1: none */
 uint64_t cpl_pt2pt_hash(int a, int b);
 bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
@@ -156,27 +163,28 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
 #define CPL_PT2PT_N_SUMS  6
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
-/* Some reductions stay MPI's: the ranks look soon whether it still pays. Alike on all ranks. */
+/* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
-/* Plans are no longer used, for a reason of enum cpl_left_alone; alike on all ranks. */
+/* Stops using the plans, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 
-/* pt2pt_order.c: what leaves first of each plan; after the plans and the cycle. Collective. */
+/* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
+ * Collective. */
 void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
 
-/* Following: while a batch is as learned its segments are put into the plan's rides as they are
- * sent, without being kept. cpl_pt2pt_follows tells for the next message whether it is; then
- * cpl_pt2pt_follow puts it (a message to the rank itself only counts) and returns the error of
- * packing it. */
+/* Following: as long as a batch comes as learned, its segments go into the plan's rides as they are
+ * sent, without being kept. cpl_pt2pt_follows says whether the next message comes as learned; then
+ * cpl_pt2pt_follow puts it into its ride (a message to the rank itself only counts) and returns the
+ * error of packing it. */
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
-void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* what is being followed ends before its end */
-/* For the part's table (state/hooks.h). */
+void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* stops following a batch before its end */
+/* Functions for the part's table of hooks (state/hooks.h). */
 bool cpl_pt2pt_begin(struct cpl_comm_state *state);
 void cpl_pt2pt_end(struct cpl_comm_state *state);
 void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking);

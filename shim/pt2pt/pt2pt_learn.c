@@ -10,13 +10,13 @@
 #include <string.h>
 
 #define FIRST_MESSAGES 16
-#define MOST_MESSAGES  4096 /* in one batch; what comes after them is another batch */
+#define MOST_MESSAGES  4096 /* in one batch; further messages are another batch */
 
-/* Batches after which nothing is expected any more to recur: with all signatures used up; with
- * fewer, but none of several destinations. */
+/* Batches after which none is expected to recur any more: with all signatures used up; with fewer
+ * signatures, but none with several destinations. */
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
-#define MOST_COUNTED   (1 << 16) /* messages after that, then the rank is not able for good */
+#define MOST_COUNTED   (1 << 16) /* further messages, after which the rank is never able again */
 
 uint64_t cpl_pt2pt_hash(int a, int b)
 {
@@ -82,7 +82,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     return true;
 }
 
-/* A message of an open window. */
+/* Notes a message of an open window. */
 static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag)
 {
     cpl_context.busy.n_open_batches += !p->open;
@@ -116,7 +116,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
         return;
     if (source < 0 || source >= state->size || tag < 0) {
-        p->blind = CPL_LEFT_WILDCARD; /* a wildcard: what it receives is not known */
+        p->blind = CPL_LEFT_WILDCARD; /* a wildcard: nobody knows what it receives */
         return;
     }
     p->learned.received[source].n++;
@@ -229,7 +229,7 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     return s;
 }
 
-/* Returns its signature; NULL when it has none. */
+/* Ends the batch. Returns its signature, NULL when it has none. */
 static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
 {
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* The place of a destination among a signature's, without the rank itself. */
+/* The position of a destination among those of a signature, not counting the rank itself. */
 static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
 {
     bool self_before = dest > rank && cpl_pt2pt_place_of(s, rank) >= 0;
@@ -32,7 +32,7 @@ static void flush_planned(struct cpl_comm_state *state, const struct cpl_signatu
     p->n_batches_planned++;
 }
 
-/* Each message to its destination; messages to the same one that follow each other together. */
+/* Sends each message to its destination; consecutive messages to the same one travel together. */
 static void flush_alone(struct cpl_pt2pt *p)
 {
     size_t begin = 0, at = 0;
@@ -54,7 +54,7 @@ static void flush_alone(struct cpl_pt2pt *p)
         cpl_rides_send(&p->line->rides, dest, p->batch.segments + begin, at - begin, n);
 }
 
-/* Of so many times that a signature was followed, one may have been for nothing. */
+/* One in this many times that a signature was followed may have been in vain. */
 #define FOLLOWED_SHARE 64
 
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
@@ -82,7 +82,7 @@ static bool begins(const struct cpl_signature *s, int dest, int tag)
     return s->follows && s->message[0].dest == dest && s->message[0].tag == tag;
 }
 
-/* The step that a batch which begins with this message is: the one that is expected, or the next
+/* The step of the cycle for a batch that begins with this message: the expected one, or the next
  * one of the only signature with that beginning; -1: not known yet. */
 static int find_beginning(const struct cpl_pt2pt *p, int dest, int tag)
 {
@@ -154,7 +154,7 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     cpl_context.busy.n_open_batches--;
 }
 
-/* The plan by which a batch of a signature leaves; its step is over. */
+/* The plan for a batch of a signature; moves on past its step. */
 static int take_plan(struct cpl_pt2pt *p, const struct cpl_signature *s)
 {
     int step = s && s->planned ? cpl_cycle_find(&p->cycle, (int)(s - p->learned.signature)) : -1;
@@ -172,10 +172,10 @@ static void batch_has_left(struct cpl_pt2pt *p)
     cpl_context.busy.n_open_batches--;
 }
 
-/* Of so many times that a batch waited for a reduction, one may have been for nothing. */
+/* One in this many times that a batch waited for a reduction may have been in vain. */
 #define EMBEDDED_SHARE 8
 
-/* A batch that was to wait for a reduction leaves without. */
+/* Counts a batch that waited for a reduction and is sent without one. */
 static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
 {
     if (!p->reducing && !p->batch.reduced &&
@@ -222,8 +222,8 @@ static void batch_embedded(struct cpl_pt2pt *p)
     batch_has_left(p);
 }
 
-/* The batch becomes the cargo of a reduction: all of it, or when the reduction does not block what
- * waits for one. While the communicator is learning it has gone to MPI. */
+/* Puts the batch into the cargo of a reduction; into that of a nonblocking one only if it waits for
+ * a reduction. While the communicator is learning, MPI has sent the batch already. */
 void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -239,7 +239,7 @@ void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
     batch_embedded(p);
 }
 
-/* What is told of plan k's order. */
+/* The record of plan k's order. */
 static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
 {
     const struct cpl_pt2pt_order *o = &p->plans.order[k];
@@ -297,7 +297,7 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     cpl_line_close(state);
 }
 
-/* What the first rank sent by MPI, and why. */
+/* Reports the messages that the first rank sent by MPI, and why. */
 static void report_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;

@@ -1,6 +1,6 @@
-/* The order in which planned point-to-point exchanges leave (send_order.h; doc/point-to-point.md):
- * first the combined messages to ranks that send most in the exchange that comes next. Which one
- * that is, the cycles of the ranks say (cycle.h). */
+/* The order in which the combined messages of planned point-to-point exchanges are sent
+ * (send_order.h; doc/point-to-point.md): first those to ranks that send most in the next exchange.
+ * The ranks' cycles say which exchange comes next (cycle.h). */
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
@@ -9,8 +9,9 @@
 
 #include <stdlib.h>
 
-/* The plan of the batch that comes after this rank's one by `plan`; CPL_NO_PLAN: there is none, it
- * is the same, or all ranks meet in a collective before it: the order does not matter then. */
+/* The plan of the batch that comes after this rank's batch by `plan`. CPL_NO_PLAN: the order does
+ * not matter, because there is none, it is the same, or all ranks meet in a collective before
+ * it. */
 static int find_next(const struct cpl_cycle *cycle, int plan)
 {
     int at = 0;
@@ -22,7 +23,8 @@ static int find_next(const struct cpl_cycle *cycle, int plan)
     return step->signature == CPL_STEP_COLLECTIVE || step->plan == plan ? CPL_NO_PLAN : step->plan;
 }
 
-/* Which plan follows each, by most ranks; CPL_NO_PLAN: none. The same on all ranks. Collective. */
+/* Which plan follows each plan on most ranks; CPL_NO_PLAN: none. The same on all ranks.
+ * Collective. */
 static bool agree_on_next(const struct cpl_comm_state *state, int *next)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
@@ -50,8 +52,8 @@ static bool agree_on_next(const struct cpl_comm_state *state, int *next)
     return any;
 }
 
-/* What each rank sends by each plan, in all and not at once: two words a plan. NULL on all ranks
- * when memory ran out on one. Collective. */
+/* Gathers the numbers of messages that each rank sends in each plan, in all and of those that wait
+ * for others: two words per plan. NULL on all ranks when memory ran out on one. Collective. */
 static int32_t *gather_sends(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
@@ -111,7 +113,7 @@ void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
         if (p->plans.order[k].found && state->rank == 0)
             cpl_log(CPL_LOG_INFO, "order",
                     "pt2pt, tag %d, %d ranks, before tag %d: both done after %d sends instead of "
-                    "%d when those that send most next are sent to first; ordered from now on",
+                    "%d when ranks that send most next come first; ordered from now on",
                     p->plans.summary[k].tag, state->size, p->plans.summary[next[k]].tag,
                     p->plans.order[k].units.ordered, p->plans.order[k].units.given);
     }

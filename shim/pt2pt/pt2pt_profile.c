@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 
-/* The first batches of a communicator are timed, then one in so many: a prime, so that exchanges
- * that take turns are all met. */
+/* The first batches of a communicator are timed, then one in 13: a prime, so that exchanges that
+ * take turns are all timed. */
 #define FIRST_TIMED 32
 #define TIMED_EVERY 13
 
@@ -34,7 +34,7 @@ bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchang
     return !cpl_agree_all(state->comm, mine > left->exchange[k].reduced);
 }
 
-/* Planning took that, too, when it was done before. */
+/* Adds the time that earlier planning of the exchange took. */
 static void add_earlier(const struct cpl_left_exchanges *left, int k,
                         struct cpl_plan_summary *summary)
 {

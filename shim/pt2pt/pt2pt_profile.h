@@ -1,6 +1,5 @@
-/* Point-to-point exchanges that stay with MPI: those that were planned and not carried. They are
- * not planned again, and the report tells how often they occurred and, in profile runs, how long
- * they took. */
+/* Point-to-point exchanges that were planned and left to MPI. They are not planned again, and the
+ * report tells how often they occurred and, in profile runs, how long they took. */
 #ifndef CARPOOL_PT2PT_PROFILE_H
 #define CARPOOL_PT2PT_PROFILE_H
 
@@ -14,44 +13,46 @@ struct cpl_comm_state;
 struct cpl_pt2pt;
 struct cpl_signature;
 
-#define CPL_MOST_LEFT 32 /* exchanges of a communicator */
+#define CPL_MOST_LEFT 32 /* the most exchanges of a communicator */
 
-/* When a profile run has seen enough to plan, it looks at the messages between two collectives in
- * so many, and counts them so many times: a prime, so that exchanges that take turns are all met.
+/* When a profile run has seen enough to plan, it samples: of this many stretches between
+ * collectives it examines one, and counts it this many times. The number is a prime, so that
+ * exchanges that take turns are all sampled.
  */
 #define CPL_SAMPLED_EVERY 17
 
-/* An exchange that is left to MPI: what is alike on all ranks, and what this rank sends. */
+/* An exchange that is left to MPI. signature and share are this rank's own, the rest is alike on
+ * all ranks. */
 struct cpl_left_exchange {
-    uint64_t hash; /* of its ranks and their signatures, hence of its pattern (recognise.h) */
+    uint64_t hash; /* hash over its ranks and their signatures, so over its pattern (recognise.h) */
     int32_t tag, ordinal;
-    enum cpl_embed_verdict reduced; /* of all ranks that send, when it was planned */
-    int signature;                  /* -1: nothing */
-    double share;                   /* of that signature's batches */
+    enum cpl_embed_verdict
+        reduced;   /* lowest verdict among the ranks that send, when it was planned */
+    int signature; /* signature that this rank sends; -1: it sends nothing */
+    double share;  /* fraction of that signature's batches in this exchange */
 };
 
 /* Exchanges that were planned and left to MPI. */
 struct cpl_left_exchanges {
     int n;
     struct cpl_left_exchange exchange[CPL_MOST_LEFT];
-    struct cpl_plan_summary *summary; /* n of them, for a report, on the first rank; else NULL */
+    struct cpl_plan_summary *summary; /* n summaries for the report, on the first rank; else NULL */
 };
 
-/* Whether that exchange has been planned before and what it came to stands: then it need not be
- * planned again. A plan that does not pay never does, except in reductions: reduced says of those
- * that come next on this rank now whether the messages could ride in them, and outside of profile
- * runs the answer is no when all ranks that send have come to better ones. Since a verdict is
- * better twice at most, nothing is planned more than three times. Collective, the same on all
- * ranks. */
+/* Whether an exchange was planned before and need not be planned again. A plan that did not pay
+ * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
+ * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
+ * better verdict than before. A verdict improves at most twice, so nothing is planned more than
+ * three times. Collective, the same on all ranks. */
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                      enum cpl_embed_verdict reduced);
 
-/* An exchange was planned and is left to MPI. On all ranks. */
+/* Notes that an exchange was planned and is left to MPI. On all ranks. */
 void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                       const struct cpl_plan_summary *summary);
 
-/* An exchange is carried from now on, whatever was said of it before; what planning it took then is
- * added to the summary. On all ranks. */
+/* Notes that an exchange is carried from now on. If it was left to MPI before, the time that
+ * planning took then is added to the summary. On all ranks. */
 void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
                          struct cpl_plan_summary *summary);
 
@@ -63,12 +64,13 @@ void cpl_profile_sample(struct cpl_pt2pt *p, int64_t n_collectives);
  * there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);
 
-/* Times, in profile runs: a batch begins, has left, a call that may wait has returned. Local. */
+/* Timing of batches in profile runs: a batch begins, has been sent, a call that may wait has
+ * returned. Local. */
 void cpl_profile_begin(struct cpl_pt2pt *p);
 void cpl_profile_batch_left(struct cpl_pt2pt *p, struct cpl_signature *signature);
 void cpl_profile_call_ended(void);
 
-/* Takes the time of the batch that is timed, if it is this communicator's (NULL: any). */
+/* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
 void cpl_profile_finish(const struct cpl_pt2pt *p);
 
 #endif

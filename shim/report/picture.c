@@ -28,7 +28,7 @@ int32_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_
     return counts;
 }
 
-/* Ranks of a group when there may be at most so many groups. */
+/* The number of ranks in a group when there may be at most `most` groups. */
 static int32_t group_of(int32_t n_ranks, int32_t most)
 {
     return (n_ranks + most - 1) / most;
@@ -180,7 +180,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
     free(loads);
 }
 
-/* This process's pictures in one block, as far as they fit. */
+/* Packs as many of this process's pictures as fit into one block. */
 static unsigned char *pack(int most_bytes, int *bytes)
 {
     const struct cpl_pictures *all = &cpl_context.told.pictures;
@@ -205,7 +205,7 @@ static int bytes_of_all(void)
     return (int)bytes; /* at most CPL_MOST_PICTURES of about 140 KB */
 }
 
-/* Gives every rank what it may hand in, in the order of ranks. */
+/* Divides the room among the ranks in their order: how many bytes each may hand in. */
 static int32_t *share_room(struct cpl_desk *desk)
 {
     const int32_t *wanted = desk->records;
@@ -218,7 +218,7 @@ static int32_t *share_room(struct cpl_desk *desk)
     return allowed;
 }
 
-/* How many bytes this rank may hand in. False on all ranks when it failed on one. */
+/* Finds out how many bytes this rank may hand in. False on all ranks when it failed on one. */
 static bool ask_for_room(struct cpl_desk *desk, int32_t *most_bytes)
 {
     int32_t wanted = bytes_of_all(), *allowed = NULL;

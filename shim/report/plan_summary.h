@@ -1,4 +1,4 @@
-/* What was decided about an exchange, and the figures that it was decided by. */
+/* A decision about an exchange, and the figures that led to it. */
 #ifndef CARPOOL_PLAN_SUMMARY_H
 #define CARPOOL_PLAN_SUMMARY_H
 
@@ -7,15 +7,16 @@
 
 #include <stdint.h>
 
-/* What planning took. */
+/* The cost of planning. */
 struct cpl_plan_cost {
-    double ms;             /* that planning took, or reading the plan */
-    int32_t times_planned; /* of a point-to-point exchange: in as much time; else 0 */
+    double ms;             /* time to make the plan, or to read it */
+    int32_t times_planned; /* point-to-point exchanges: how often it was planned, in ms together;
+                              else 0 */
     int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
-    double made_ms;        /* then: that planning took when it was made */
+    double made_ms;        /* if was_kept: time that making the plan took */
 };
 
-/* What was decided; plain data, alike on all ranks. */
+/* The decision and its figures. Plain data, alike on all ranks. */
 struct cpl_plan_summary {
     int32_t decided; /* 1: the plan is to be used; 0: leave the exchange to MPI */
     int32_t known;   /* 1: the figures below are filled */
@@ -24,15 +25,15 @@ struct cpl_plan_summary {
     uint64_t plan_fingerprint;
     int32_t in_world; /* 1: the pattern's ranks are those of MPI_COMM_WORLD */
     int64_t n_messages;
-    int64_t bytes;      /* of all messages of the pattern */
-    int64_t n_straight; /* above the size limit: not in the pattern */
+    int64_t bytes;      /* sum over all messages of the pattern */
+    int64_t n_straight; /* messages above the size limit, which are not in the pattern */
     int64_t straight_bytes;
-    int32_t tag, ordinal; /* of a point-to-point exchange: the first message's, and its number among
-                           * the exchanges with that tag */
-    int32_t reason;       /* why it is not to be used: enum cpl_left_alone (report.h) */
+    int32_t tag, ordinal; /* point-to-point exchanges: the tag of the first message, and the
+                             exchange's number among those with that tag */
+    int32_t reason;       /* why the plan is not used: enum cpl_left_alone (names.h) */
     struct cpl_metrics direct;
     struct cpl_metrics planned;
-    int32_t reduced;    /* enum cpl_embed_verdict: the worst of the ranks that send */
+    int32_t reduced;    /* enum cpl_embed_verdict: the lowest among the ranks that send */
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
     struct cpl_plan_cost cost;
 };

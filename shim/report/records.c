@@ -1,4 +1,4 @@
-/* The records of this process, and what is wanted of them (report.h). */
+/* The records of this process, and whether they are wanted (report.h). */
 #include "shim/report/records.h"
 
 #include "shim/report/report.h"
@@ -44,7 +44,7 @@ void cpl_report_add(const struct cpl_record *record)
     }
     node = malloc(sizeof *node);
     if (!node)
-        return; /* the report is the poorer for it, the program is not */
+        return; /* the record is missing in the report; the program goes on */
     node->record = *record;
     LL_APPEND(cpl_context.told.records, node);
 }

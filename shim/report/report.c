@@ -25,7 +25,7 @@ static void warn_of(const char *file, int code)
             named ? "a file in a writable directory" : "another directory");
 }
 
-/* Whether a file may be written: itself if it is there, else its directory. */
+/* Whether a file can be written: the file if it exists, else its directory must be writable. */
 static bool is_writable(const char *file)
 {
     char directory[CPL_SETTINGS_TEXT + 64];
@@ -59,15 +59,15 @@ void cpl_report_start(void)
         warn_of(file, errno);
 }
 
-/* Whether a file may be replaced by another of its name: it is a plain one, or not there. */
+/* Whether a file may be replaced by renaming: it is a plain file, or does not exist. */
 static bool is_plain(const char *file)
 {
     struct stat info;
     return lstat(file, &info) != 0 || S_ISREG(info.st_mode);
 }
 
-/* Writes beside the file and renames, so that a full disk leaves no half report and the one from
- * before stays; devices and links are written as they are. */
+/* Writes a file beside it and renames that, so that after a full disk there is no half report and
+ * the old one stays. Devices and links are written directly. */
 static bool write_json(const json_t *root, const char *file)
 {
     char beside[CPL_SETTINGS_TEXT + 128];
@@ -87,7 +87,7 @@ static bool write_json(const json_t *root, const char *file)
     return done;
 }
 
-/* What all calls of an exchange take: measured, or modelled where it was not. */
+/* The time of all calls of an exchange: measured, or modelled where it was not measured. */
 static double seconds_of(const struct cpl_record *r)
 {
     double measured = r->direct_seconds + r->planned_seconds;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Programs make communicators by the thousand: as many exchanges as a report holds. */
+/* The most exchanges of a report: programs make communicators by the thousand. */
 #define MOST_RECORDS 1000
 
 /* Seconds over calls, in microseconds; null when there were none or they were not measured. */
@@ -38,7 +38,7 @@ static json_t *counts_json(const struct cpl_picture *picture, enum cpl_picture_p
     return array;
 }
 
-/* A row of cells as text, those that are not empty: "COLUMN:MESSAGES COLUMN:MESSAGES". */
+/* The cells of a row that are not empty, as text: "COLUMN:MESSAGES COLUMN:MESSAGES". */
 static json_t *row_json(const int32_t *cells, int32_t n)
 {
     char text[CPL_PICTURE_CELLS * 24];
@@ -61,7 +61,7 @@ static json_t *cells_json(const struct cpl_picture *picture, enum cpl_picture_pa
     return rows;
 }
 
-/* [bytes up to which, messages] of the classes that are not empty. */
+/* Pairs [largest number of bytes, messages] of the classes that are not empty. */
 static json_t *sizes_json(const struct cpl_picture *picture)
 {
     json_t *array = json_array();
@@ -179,7 +179,7 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     add_picture(o, picture);
 }
 
-/* What rode in reductions. */
+/* What reductions carried. */
 static json_t *reductions_json(const struct cpl_record *r)
 {
     json_t *o =

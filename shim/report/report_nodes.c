@@ -1,5 +1,5 @@
-/* Which ranks ran on which node, for the report (report.h). Nodes are those that planning sees
- * where CARPOOL_RANKS_PER_NODE says so, else the hosts' names. */
+/* Which ranks ran on which node, for the report (report.h). With CARPOOL_RANKS_PER_NODE nodes are
+ * those that planning assumes, else the hosts' names. */
 #include "shim/meet/desk.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"

@@ -55,10 +55,8 @@ static void tell_totals(const struct cpl_record *records, size_t n)
             saved +=
                 (s->direct.modelled_us - s->planned.modelled_us) * 1e-6 * (double)records[k].calls;
     }
-    line(
-        "measured in these exchanges: %.3g s of the run; what auto would carry is modelled to save "
-        "%.3g s",
-        all, saved);
+    line("measured in these exchanges: %.3g s of the run; by the model mode auto would save %.3g s",
+         all, saved);
 }
 
 void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file)

@@ -12,21 +12,22 @@
 struct cpl_neighbors {
     int n;
     int *peer;
-    int n_messages; /* different ranks among the peers, without the rank itself and MPI_PROC_NULL */
-    int *rank;      /* n_messages ranks, ascending */
-    int *first_part; /* n_messages + 1: parts of message m are part[first_part[m]] .. */
+    int n_messages;  /* number of different peers, except the rank itself and MPI_PROC_NULL */
+    int *rank;       /* n_messages ranks, ascending */
+    int *first_part; /* n_messages + 1 entries: the parts of message m are part[first_part[m]] .. */
     int *part;       /* neighbour numbers, ascending inside a message */
     int n_self;      /* neighbours that are the rank itself */
-    int *self;       /* their numbers, ascending */
-    int *ordinal;    /* n: which of the parallel edges to its peer neighbour k is, from 0 */
-    int *message;    /* n: message of neighbour k, -1 for self and MPI_PROC_NULL */
+    int *self;       /* numbers of those neighbours, ascending */
+    int *
+        ordinal; /* n entries: number of neighbour k among the parallel edges to its peer, from 0 */
+    int *message; /* n entries: message of neighbour k, -1 for the rank itself and MPI_PROC_NULL */
 };
 
 struct cpl_adjacency {
     struct cpl_neighbors in, out;
 };
 
-/* Whether the communicator has a topology, hence neighbours. Local, the same answer on all ranks.
+/* Whether the communicator has a topology and so neighbours. Local, the same answer on all ranks.
  */
 bool cpl_adjacency_exists(MPI_Comm comm);
 
@@ -34,7 +35,8 @@ bool cpl_adjacency_exists(MPI_Comm comm);
  * topology or memory ran out. Local. */
 bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency);
 
-/* The same from lists of ranks, in any order. Returns false when memory ran out. Local. */
+/* Makes the adjacency from lists of ranks, in any order. Returns false when memory ran out.
+ * Local. */
 bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int *out,
                         struct cpl_adjacency *adjacency);
 

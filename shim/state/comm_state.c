@@ -81,7 +81,8 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     return state;
 }
 
-/* The other ranks have a state of it, and meet: a rank without one would go to MPI's call alone. */
+/* Waits for memory: the other ranks have a state of the communicator and meet, so a rank without
+ * one would be alone in MPI's call. */
 static struct cpl_comm_state *make_state(MPI_Comm comm)
 {
     struct cpl_comm_state *state;

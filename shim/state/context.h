@@ -1,6 +1,6 @@
-/* The shim's state of one process, and its start and end. All other modules' state hangs on
- * communicators (attributes) or in here, so that simulated ranks in one process can be kept apart
- * by keeping this struct apart. */
+/* The shim's state of one process. All state of modules is kept in attributes of communicators or
+ * in this struct, so that a process which simulates several ranks only needs one struct for
+ * each. */
 #ifndef CARPOOL_CONTEXT_H
 #define CARPOOL_CONTEXT_H
 
@@ -26,12 +26,13 @@ struct cpl_picture;
 #define CPL_MOST_PICTURES      16
 #define CPL_MOST_PATTERN_FILES 256
 
-/* What the report shows of the exchanges that this process has planned (picture.h). */
+/* Pictures in the report of the exchanges that this process planned (picture.h). */
 struct cpl_pictures {
     int n, n_written;
     bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
     struct cpl_picture *picture[CPL_MOST_PICTURES];
-    uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of patterns */
+    uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of the patterns that were written to
+                                                 files */
 };
 struct cpl_request;
 struct cpl_copied;
@@ -42,77 +43,85 @@ struct cpl_signature;
 /* The program's buffer for MPI_Bsend, and sends from copies (buffered.h). */
 struct cpl_buffered {
     bool attached;
-    int64_t size, used;       /* bytes */
+    int64_t size, used;       /* size of the buffer and how much of it is used, in bytes */
     struct cpl_copied *first; /* sends under way */
 };
 
-/* A batch whose time is taken: from its first message to the end of the last call that waited
+/* A batch that is being timed: from its first message to the end of the last call that waited
  * before something else was sent. */
 struct cpl_timed_batch {
-    struct cpl_pt2pt *of;            /* NULL: none */
-    struct cpl_signature *signature; /* NULL: it has not left */
+    struct cpl_pt2pt *of;            /* NULL: no batch is being timed */
+    struct cpl_signature *signature; /* NULL: the batch has not been sent */
     double start, end;
 };
 
-/* The machine as far as one process finds it out, once, when it first plans. */
+/* What a process knows of the machine. It looks once, when it first plans. */
 struct cpl_shim_machine {
     bool shape_tried, shape_known;
     struct cpl_node_shape shape;
     bool file_tried;
-    struct cpl_machine_file file;   /* what CARPOOL_MACHINE says, else the default */
-    struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
-    bool unfit_warned;              /* CARPOOL_STRATEGY has been warned about */
-    bool cache_warned;              /* CARPOOL_PLAN_CACHE has been warned about */
-    bool cache_closed;              /* plans cannot be kept there */
+    struct cpl_machine_file file; /* from CARPOOL_MACHINE, else the default */
+    struct cpl_distances
+        distances;     /* distances between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
+    bool unfit_warned; /* CARPOOL_STRATEGY has been warned about */
+    bool cache_warned; /* CARPOOL_PLAN_CACHE has been warned about */
+    bool cache_closed; /* plans cannot be kept in CARPOOL_PLAN_CACHE */
 };
 
 #define CPL_N_RECENT 64 /* a power of two */
 
-/* A communicator that was asked for. */
+/* A communicator that was looked up. */
 struct cpl_recent {
     MPI_Comm comm;
-    bool alone; /* nothing is managed and this one is not learned about: MPI's alone */
-    struct cpl_comm_state *state; /* NULL: none */
+    bool alone; /* its messages are MPI's alone: nothing is managed, and the shim is not learning
+                   about it */
+    struct cpl_comm_state *state; /* NULL: the communicator has no state */
 };
 
-/* What is managed, served or under way: calls that pass look at it. */
+/* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
 struct cpl_busy {
-    int n_managed;      /* communicators that are managed now (pt2pt.h): alike on all ranks of
-                         * MPI_COMM_WORLD between two collective calls, see collective.h */
-    int n_hosts;        /* communicators in whose reductions neighborhood collectives ride, and */
-    int n_served;       /* communicators whose nonblocking ones are carried: alike as n_managed */
-    int n_open_batches; /* communicators with messages that have not left */
-    int n_active_requests;              /* managed ones that the program has not completed */
+    int n_managed; /* number of communicators that are managed (pt2pt.h). Alike on all ranks of
+                      MPI_COMM_WORLD between two collective calls (collective.h), as are the next
+                      two */
+    int n_hosts;   /* number of communicators whose reductions carry neighborhood collectives */
+    int n_served;  /* number of communicators whose nonblocking neighborhood collectives are carried
+                    */
+    int n_open_batches;    /* number of communicators with messages that have not been sent */
+    int n_active_requests; /* managed requests that the program has not completed */
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
-    struct cpl_exchange *first_open;    /* those of calls that nothing which may wait has followed;
-                                         * each counts as an open batch */
+    struct cpl_exchange *first_open; /* exchanges with a started call after which no call that may
+                                        wait has come; each counts as an open batch */
 };
 
 /* Communicators. */
 struct cpl_comms {
-    MPI_Comm alone; /* one whose messages are MPI's alone, found last; MPI_COMM_NULL while there is
-                     * none, or while something is pending */
-    MPI_Comm self;  /* of this rank alone: the program's MPI_COMM_SELF may have receives open */
-    MPI_Comm away;  /* for the barriers of away.h; MPI_COMM_NULL until something is managed */
-    int keyval;     /* of the attribute that holds a communicator's state */
-    MPI_Datatype vote;                   /* of meetings (meet/meeting.h), */
-    MPI_Op votes;                        /* and the operation that puts them together */
-    struct cpl_comm_state *first, *last; /* with state, in the order in which they got it */
+    MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
+                     * while there is none, or while something is pending */
+    MPI_Comm self;  /* private communicator of this rank alone: the program may have receives open
+                     * on MPI_COMM_SELF */
+    MPI_Comm away;  /* communicator for the barriers of away.h; MPI_COMM_NULL until something is
+                     * managed */
+    int keyval;     /* key of the attribute that holds a communicator's state */
+    MPI_Datatype vote; /* type of a word of a vote (meet/meeting.h) */
+    MPI_Op votes;      /* operation that puts the ranks' votes together */
+    /* Communicators with state, in the order in which they got it. */
+    struct cpl_comm_state *first, *last;
     struct cpl_comm_state *first_managed;
-    struct cpl_comm_state *first_left; /* freed by the program, with persistent requests left */
-    struct cpl_dying *dying;           /* that MPI is freeing (comm_state.h) */
-    int64_t n_ever_planned;            /* that have got a private communicator so far */
-    int n_planned;                     /* that hold one now */
-    struct cpl_recent recent[CPL_N_RECENT]; /* asked for last, by handle */
+    struct cpl_comm_state *first_left;      /* communicators that the program freed while persistent
+                                               requests on them still existed */
+    struct cpl_dying *dying;                /* communicators that MPI is freeing (comm_state.h) */
+    int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
+    int n_planned;                          /* communicators that have a private communicator now */
+    struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
 };
 
 /* Neighborhood collectives. */
 struct cpl_exchange_calls {
     struct cpl_exchange *last;  /* the last exchange (neighbor_order.h) */
-    struct cpl_exchange *timed; /* waits for the end of the next one */
-    int64_t n;                  /* exchanges that have been called */
-    int64_t n_started;          /* nonblocking calls, and */
-    int64_t n_carried;          /* those of them that were carried */
+    struct cpl_exchange *timed; /* an exchange whose timing ends with the next exchange */
+    int64_t n;                  /* number of exchanges that have been called */
+    int64_t n_started;          /* nonblocking calls */
+    int64_t n_carried;          /* nonblocking calls that were carried */
     int32_t n_serve_ids;
 };
 
@@ -129,11 +138,12 @@ struct cpl_open_requests {
 /* Communicators whose ranks were placed (reorder.h). */
 struct cpl_placed {
     int64_t n;
-    int64_t n_possible;         /* that would have been, had the settings let them; on the rank */
-    double before_us, after_us; /* that maps, as the modelled times of what gains most */
+    int64_t n_possible; /* communicators that could be placed if the settings allowed it; kept on
+                           the rank that maps, as are the next two */
+    double before_us, after_us; /* modelled times of the communicator that gains most */
 };
 
-/* What the report will tell (report.h). */
+/* Contents of the report (report.h). */
 struct cpl_told {
     struct cpl_record_node *records;
     struct cpl_pictures pictures;
@@ -141,8 +151,8 @@ struct cpl_told {
 
 /* The level of threads. */
 struct cpl_thread_level {
-    int level;   /* that the program has been told of, */
-    bool raised; /* because MPI was asked for more */
+    int level;   /* the level that the program was told */
+    bool raised; /* MPI was asked for a higher level than the program asked for */
 };
 
 struct cpl_context {
@@ -152,25 +162,27 @@ struct cpl_context {
     struct cpl_comms comms;
     struct cpl_exchange_calls exchanges;
     struct cpl_open_requests requests;
-    const struct cpl_hooks *const *hooks; /* up to NULL (hooks.h) */
-    int rank;                             /* in MPI_COMM_WORLD */
+    const struct cpl_hooks *const *hooks; /* list that ends with NULL (hooks.h) */
+    int rank;                             /* this rank in MPI_COMM_WORLD */
     int size;
     int tag_ub;           /* MPI's highest tag */
-    bool waits_elsewhere; /* a window or file was opened: its calls wait without polling */
+    bool waits_elsewhere; /* a window or file was opened, whose calls wait without polling */
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
     struct cpl_thread_level thread;
     struct cpl_settings settings;
     struct cpl_shim_machine machine;
     struct cpl_placed placed;
     struct cpl_told told;
-    struct cpl_timed_batch timed;                   /* in a profile run */
-    struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own, met before, by handle */
-    double start;                                   /* PMPI_Wtime after MPI_Init */
+    struct cpl_timed_batch timed; /* used in profile runs only */
+    struct cpl_type
+        named_types[CPL_N_NAMED_TYPES]; /* MPI's own types that were described before, by handle */
+    double start;                       /* PMPI_Wtime after MPI_Init */
 };
 
 extern struct cpl_context cpl_context;
 
-/* The place of a communicator's handle among the recent ones: handles of a kind count up. */
+/* The entry of `recent` for a communicator's handle. MPI numbers handles of one kind
+ * consecutively. */
 static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
 {
     unsigned handle = (unsigned)(uintptr_t)comm;

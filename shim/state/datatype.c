@@ -8,7 +8,7 @@
 
 static bool is_dense(MPI_Datatype handle, int depth);
 
-/* A type made of one other type by repetition without gaps is as dense as that is. */
+/* A type that repeats one other type without gaps is dense if that type is. */
 static bool inner_is_dense(MPI_Datatype handle, int n_integers, int n_addresses, int n_types,
                            int depth)
 {

@@ -1,5 +1,5 @@
-/* What the shim must know of an MPI datatype: its size, and whether its elements lie one after the
- * other in memory, so that memcpy does what packing would. */
+/* What the shim must know of an MPI datatype: its size, and whether its data is contiguous in
+ * memory, so that memcpy does what packing would. */
 #ifndef CARPOOL_DATATYPE_H
 #define CARPOOL_DATATYPE_H
 
@@ -12,20 +12,21 @@ struct cpl_type {
     int64_t size;   /* bytes of data of one element */
     int64_t extent; /* bytes from one element to the next */
     bool dense;     /* memory order is packing order, without gaps or offsets */
-    bool kept;      /* the handle is ours */
+    bool kept;      /* the handle is the shim's duplicate */
 };
 
 /* Describes a datatype; false for one that cannot be used (MPI_DATATYPE_NULL). Local. */
 bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type);
 
-/* The same for one of MPI's own types that has been described before; false: it is another one. */
+/* Describes one of MPI's own types that has been described before; false for all other types. */
 bool cpl_type_is_named(MPI_Datatype handle, struct cpl_type *type);
 
 /* Bytes of data of one element; 0 for a datatype that cannot be used. Local. */
 int64_t cpl_type_size(MPI_Datatype handle);
 
-/* Keeps a derived type usable after the program has freed it: the handle becomes one of ours, to be
- * given to cpl_type_release. MPI's own types stay as they are. Returns false when MPI fails. */
+/* Keeps a derived type usable after the program has freed it: the handle becomes a duplicate, which
+ * the caller gives to cpl_type_release. MPI's own types stay as they are. Returns false when MPI
+ * fails. */
 bool cpl_type_keep(struct cpl_type *type);
 void cpl_type_release(struct cpl_type *type);
 
@@ -49,8 +50,8 @@ int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to);
 /* Copies a span's data to `to` in packing order. Returns MPI_SUCCESS or MPI's error. */
 int cpl_span_pack(const struct cpl_span *span, unsigned char *to);
 
-/* Copies bytes of packed data into a span. Less than the span holds leaves the rest as it was; more
- * gives MPI_ERR_TRUNCATE and fills the span. */
+/* Copies bytes of packed data into a span. Fewer bytes than the span holds leave its rest
+ * unchanged; more give MPI_ERR_TRUNCATE and fill the span. */
 int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "shim/state/comm_state.h"
 
-/* What MPI says of arguments, without a message. SimGrid's miscounts such requests; the programs
- * that are simulated have no wrong arguments. */
+/* Whether MPI accepts the arguments, without a message. SimGrid miscounts such requests; simulated
+ * programs have no wrong arguments. */
 #ifdef CPL_SIMULATED
 #define is_refused(buffer, count, type, tag, receives) false
 #else

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PUT_BY  (96 << 10) /* bytes: enough for a communicator, and below what malloc maps alone */
-#define AT_ONCE 1000       /* tries without waiting, and as many with */
+#define PUT_BY                                                                                     \
+    (96 << 10) /* bytes: enough for a communicator, and too few for malloc to map separately */
+#define AT_ONCE 1000 /* tries without waiting, and as many with */
 
 static void *put_by;
 
@@ -23,7 +24,7 @@ void cpl_memory_wait(int *tries, const char *what)
             "no memory for %s; other ranks would wait for this one for ever, so the program ends; "
             "give it more memory, or set CARPOOL_MODE=off",
             what);
-    /* so that the launcher passes this on before it ends all */
+    /* so that the launcher passes the message on before it ends all processes */
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }

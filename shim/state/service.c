@@ -14,20 +14,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_US 4000 /* between two looks at whether the program polls */
-#define BUSY_US 100  /* after a look that found something to do */
+#define LOOK_US 4000 /* between two checks whether the program polls */
+#define BUSY_US 100  /* after a check that found something to do */
 #define SPINS   200  /* before the program sleeps until the thread is done */
 
-/* Of the process, not of MPI's state: what runs. */
+/* The thread. It belongs to the process, not to MPI's state. */
 static struct {
     bool running;
-    pid_t process; /* that has the thread: a child of fork has none */
+    pid_t process; /* the process that has the thread: a child of fork has none */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop, awake; /* under the lock; awake: there is something to serve */
     bool (*work)(void);
-    int policy; /* of the program's thread, which may be a real-time one: the helper would starve */
+    int policy; /* scheduling policy of the program's thread: next to a real-time one the helper
+                   would starve */
     struct sched_param priority;
 } helper = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -100,7 +101,7 @@ static void *run(void *unused)
     return NULL;
 }
 
-/* The program's signals are the program's. */
+/* Starts the thread with all signals blocked: they are the program's. */
 static bool start_thread(void)
 {
     sigset_t all, before;

@@ -1,17 +1,18 @@
 /* Serving other ranks while the program is not in MPI.
  *
- * A rank that forwards for others, or holds messages that MPI regards as sent, must go on doing so
- * whatever the program does: compute, wait for a file, spin on memory. While it is in a call that
- * waits, that call polls (pt2pt.h). While it is outside MPI, a helper thread looks in from time to
- * time and does the same work. The two never call MPI at the same time, so MPI need not be
- * MPI_THREAD_MULTIPLE, whose locks every message would pay for; MPI_THREAD_SERIALIZED is asked for.
+ * A rank that forwards for others, or holds messages that the program takes for sent, must go on
+ * doing so whatever the program does: compute, wait for a file, spin on memory. While the program
+ * is in a call that waits, that call polls (pt2pt.h). While it is outside MPI, a helper thread
+ * wakes from time to time and does the same work. The two never call MPI at the same time, so MPI
+ * need not be MPI_THREAD_MULTIPLE, whose locks every message would pay for; MPI_THREAD_SERIALIZED
+ * is asked for.
  *
  * Every intercepted call that does not pass straight on to MPI is bracketed by CPL_INSIDE, and
  * every function of MPI that could disturb the thread is intercepted (others.def, harmless.def).
  *
- * Cost: nothing while `on` is false but a counter; else two stores and a load a call: the thread
- * pays for the order of memory (membarrier). The thread sleeps LOOK_US, looks whether the program
- * has polled since, and only if not does anything. */
+ * Cost: a counter while `on` is false; else two stores and a load per call, because the thread pays
+ * for the ordering of memory accesses (membarrier). The thread sleeps for LOOK_US and then works
+ * only if the program has not polled since. */
 #ifndef CARPOOL_SERVICE_H
 #define CARPOOL_SERVICE_H
 
@@ -20,12 +21,12 @@
 #include <stdint.h>
 
 struct cpl_service {
-    int depth;           /* calls of the program that are bracketed, one inside the other */
+    int depth;           /* nesting depth of the program's bracketed calls */
     atomic_bool on;      /* something is forwarded, held or under way: nothing passes unseen */
-    bool expedited;      /* the thread orders memory for both sides */
+    bool expedited;      /* the thread orders memory accesses for both sides (membarrier) */
     atomic_bool inside;  /* the program is in a bracketed call; kept while `on` */
     atomic_int serving;  /* the thread is at work: 1, or 2 when the program waits for it */
-    atomic_uint n_polls; /* by either */
+    atomic_uint n_polls; /* polls by the program and the thread */
 };
 
 #ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */
@@ -34,18 +35,18 @@ struct cpl_service {
 #define cpl_service_end()         (void)0
 #define cpl_service_wait()        (void)0
 #else
-/* Makes the thread, unless there is one. Returns false when there cannot be one: nothing may then
- * be managed. `work` does what is to be done and returns whether there was anything; it never
- * waits. Local; in a bracketed call. */
+/* Starts the thread, unless it runs. Returns false when that fails: then nothing may be managed.
+ * `work` does the work and returns whether there was any; it never waits. Local; call it in a
+ * bracketed call. */
 bool cpl_service_prepare(bool (*work)(void));
 
-/* Something begins or ceases to need service. Local; in a bracketed call. */
+/* Turns service on or off. Local; call it in a bracketed call. */
 void cpl_service_switch(bool on);
 
 /* Ends the thread, at the end of MPI. */
 void cpl_service_end(void);
 
-/* The slow parts of the brackets. */
+/* The slow part of entering a bracket: waits until the thread is done. */
 void cpl_service_wait(void);
 #endif
 

@@ -21,8 +21,8 @@ void cpl_away_end(void)
         PMPI_Comm_free(&cpl_context.comms.away);
 }
 
-/* Messages of no bytes from one rank to another keep their order, and ranks enter calls that both
- * take part in in the same order: so one tag does. */
+/* Sends an empty message. Messages between two ranks keep their order, and the ranks enter their
+ * common calls in the same order, so one tag is enough. */
 static void tell(int rank, enum cpl_away_kind kind)
 {
     MPI_Request request;

@@ -52,8 +52,8 @@ static bool must_poll(MPI_Comm comm)
 }
 
 /* Waits until all ranks of comm, of both groups if it has two, have come here. A barrier between
- * two groups tells that the other group has come; the second one that it has left the first one,
- * for which all of this group have come. */
+ * two groups tells only that the other group has come. The second one tells that the other group
+ * has left the first, so that all of this group have come. */
 static void gather_ranks(MPI_Comm comm)
 {
     cpl_progress_gather(comm);
@@ -84,7 +84,8 @@ static int finish(int started, MPI_Request *request)
             gather_ranks(over);                                                                    \
         return PMPI_##name arguments;                                                              \
     }
-/* Two groups, which find each other by their leaders: when these have, all of both have come. */
+/* Two groups find each other by their leaders: once these have met, all ranks of both groups have
+ * come. */
 #define PAIRS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
@@ -116,8 +117,8 @@ static bool is_root_wrong(const struct cpl_comm_state *state, int root)
     return root != CPL_NO_ROOT && !state->inter && (root < 0 || root >= state->size);
 }
 
-/* MPI is asked what it thinks of an operation and a type, on no elements; not again of the last
- * two, when the type is one of its own. */
+/* Asks MPI about an operation and a type by reducing no elements. The answers for the last two
+ * pairs with MPI's own types are remembered. */
 static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
 {
     static MPI_Op last_op = MPI_OP_NULL;

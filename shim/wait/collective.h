@@ -1,12 +1,12 @@
 /* Blocking collectives that poll: while any communicator is managed (pt2pt.h), a rank that waits in
- * a collective must go on forwarding, since others may wait for what it has to forward. Calls that
- * only move data run as their nonblocking form; the others are entered when all ranks have come, so
- * that they wait for nobody who waits for this rank.
+ * a collective must go on forwarding, since other ranks may wait for what it forwards. Calls that
+ * only move data run as their nonblocking form; the others are entered once all ranks have come, so
+ * that they wait for no rank that waits for this one.
  *
  * A blocking collective does not match a nonblocking one, so all ranks of a communicator must
- * choose alike. They do because n_managed and n_served change alike on all ranks of MPI_COMM_WORLD,
- * and only in collectives over all of them; communicators with processes of another world never
- * poll. Cost while nothing is managed: a branch. Thread rule: one thread. */
+ * choose alike. They do, because n_managed and n_served change together on all ranks of
+ * MPI_COMM_WORLD, and only in collectives over all of them; communicators with processes of another
+ * world never poll. Cost while nothing is managed: a branch. Thread rule: one thread. */
 #ifndef CARPOOL_COLLECTIVE_H
 #define CARPOOL_COLLECTIVE_H
 
@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* cpl_collective_NAME, for every row of a call that communicates over a communicator: PMPI_NAME,
- * polling when that is needed. For the shim's own calls and the wrappers. Same arguments and return
- * value as MPI_NAME, and collective as it is; any handle is passed on. */
+/* cpl_collective_NAME, for every call of the tables that communicates over a communicator:
+ * PMPI_NAME, polling when needed. For the shim's own calls and the wrappers. Same arguments and
+ * return value as MPI_NAME, and as collective; any handle is passed on. */
 #define MOVES(name, via, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
 #define ENTERS(name, via, comm, parameters, arguments)       int cpl_collective_##name parameters;
 #define OPENS                                                ENTERS
@@ -28,8 +28,8 @@
     int cpl_collective_##name parameters;
 #include "shim/tables/calls.def"
 
-/* The arguments of a blocking collective that can be looked at before it: those that a call has not
- * are these values. */
+/* The arguments of a blocking collective that can be checked before it. An argument that a call
+ * does not have gets one of these values. */
 #define CPL_NO_ROOT (-1000)
 #define CPL_NO_TYPE ((MPI_Datatype)(uintptr_t)-1)
 #define CPL_NO_OP   ((MPI_Op)(uintptr_t)-1)
@@ -41,7 +41,7 @@ struct cpl_arguments {
     const void *sendbuf, *recvbuf, *buffer;
 };
 
-/* Whether MPI would refuse the call on this rank for one of them. Local. */
+/* Whether MPI would refuse the call on this rank because of an argument. Local. */
 bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *arguments);
 
 /* Whether all processes of a communicator, of both groups if it has two, are of this

@@ -1,7 +1,7 @@
 /* Operations under way in calls_fuzz.c: a pool of requests, completed by random mixtures of MPI's
- * completion calls over arrays that also hold null requests, inactive persistent ones, and ones
- * that nobody waits for yet. What is observed is checked or goes into the iteration's hash,
- * whatever the order. */
+ * completion calls over arrays that also hold null requests, inactive persistent ones, and requests
+ * that nobody waits for yet. Results are checked or go into the iteration's hash, whatever their
+ * order. */
 #include "calls_fuzz.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Random numbers of calls_fuzz.c, and the layouts of its buffers: contiguous, vector, hindexed,
- * struct, resized with a negative bound, and absolute addresses with MPI_BOTTOM. What a layout
- * means is known here apart from MPI: as a list of blocks. So bytes that went wrong are seen, and
- * bytes beside the message that were written. */
+ * struct, resized with a negative bound, and absolute addresses with MPI_BOTTOM. The test knows
+ * each layout as a list of blocks, independent of MPI. So it detects wrong bytes, and bytes beside
+ * the message that were written. */
 #include "calls_fuzz.h"
 
 #include <stdio.h>

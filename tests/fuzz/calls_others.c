@@ -1,6 +1,6 @@
-/* What some ranks of calls_fuzz.c do while messages of the others are half way: computing, windows,
- * files, new groups and intercommunicators, generalized requests, attributes; and the making of the
- * communicators that messages travel on. */
+/* Things that some ranks of calls_fuzz.c do while messages of the others are half way: computing,
+ * windows, files, new groups and intercommunicators, generalized requests, attributes; and the
+ * making of the communicators that messages travel on. */
 #include "calls_fuzz.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A model of who serves whom when (shim/service.h, shim/away.h), checked by check_model.sh.
+/* A model of who serves whom when (shim/state/service.h, shim/wait/away.h), checked by check_model.sh.
  *
  * Rank SRC sends a message to DST by way of THIRD. Spin chooses what kind of message it is, what each
  * rank does before and after it, and which two ranks make a call X that waits inside MPI, where nobody

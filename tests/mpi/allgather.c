@@ -3,11 +3,11 @@
  *
  *   allgather [--calls N] [--seed S] [--most M] [--same] [--comm world|split|shuffled]
  *
- * Ranks contribute up to M dozens of elements (all the same with --same), or none, by datatypes of
- * their own, which are others on every rank and for sending and receiving; some calls are in place.
- * MPI_Allgatherv has one receive datatype for all: MPICH 4.0.2 cuts large data by its extent, and
- * fails where that is not the same on all ranks.
- * At the end there are calls that MPI refuses: their error classes are printed.
+ * Ranks contribute up to M dozens of elements (all the same with --same), or none, by datatypes
+ * that differ from rank to rank and between sending and receiving; some calls are in place.
+ * MPI_Allgatherv has one receive datatype on all ranks: MPICH 4.0.2 cuts large data by its extent,
+ * and fails where that differs. At the end come calls that MPI refuses; the program prints their
+ * error classes.
  */
 #include "layout.h"
 

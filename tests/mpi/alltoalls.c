@@ -5,9 +5,9 @@
  *             [--comm world|split]
  *
  * Each rank sends to a few others and perhaps to itself. For `period` calls the pattern stays
- * mostly the same, with some messages left out and some others now and then, then comes another;
- * counts change with every call. Some calls are made in place; nonblocking ones are left pending
- * while the next calls are made.
+ * mostly the same, with some messages missing and some others now and then; then comes another
+ * pattern. Counts change with every call. Some calls are made in place; nonblocking ones stay
+ * pending while the next calls are made.
  */
 #include "layout.h"
 

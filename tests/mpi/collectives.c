@@ -3,8 +3,8 @@
  *
  *   collectives [--rounds N] [--nodes N] [--no-make]
  *
- * A line for each communicator and call tells the hash of all that was received. With --nodes MPICH
- * takes the ranks to be on N nodes, round robin: then reductions show whose algorithm has summed.
+ * Prints the hash of all received data for each communicator and call. With --nodes MPICH believes
+ * that the ranks are on N nodes, round robin: then reductions show whose algorithm has summed.
  */
 #define _XOPEN_SOURCE 700 /* setenv, mkstemp */
 #include "collectives.h"

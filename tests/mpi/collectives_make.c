@@ -1,6 +1,6 @@
 /*
  * The calls that make and end communicators, windows and files, and those that wait on windows and
- * files. What is made is tried out: its ranks must see each other in the right order.
+ * files. The test uses everything that it makes: the ranks must see each other in the right order.
  */
 #define _XOPEN_SOURCE 700 /* setenv, mkstemp */
 #include "collectives.h"

@@ -1,8 +1,8 @@
 /*
- * The calls that only move data. A block is what one rank has for another; its bytes follow from
- * who sends it to whom, so that every rank knows what it must receive. What is expected is copied
- * in by a message from the rank to itself, which leaves the gaps of a datatype alone as the call
- * must.
+ * The calls that only move data. A block is one rank's data for another; its bytes follow from the
+ * two ranks, so that every rank knows what it must receive. The expected data is copied by a
+ * message from the rank to itself, which does not touch the gaps of a datatype, as the call must
+ * not.
  */
 #include "collectives.h"
 

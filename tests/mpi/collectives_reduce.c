@@ -1,6 +1,6 @@
 /*
- * Reductions. Integer sums are checked; sums of floating-point numbers are noted bit by bit, for
- * they show when another algorithm has summed.
+ * Reductions. Integer sums are checked; sums of floating-point numbers are noted bit by bit, since
+ * they show whether another algorithm has summed.
  */
 #include "collectives.h"
 

@@ -1,4 +1,4 @@
-/* What the programs of the promise share; see promise.h. */
+/* Functions for all programs of the promise; see promise.h. */
 #include "promise.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* As much of MPI as the matching engine and the rides use, for several ranks in one process:
- * messages wait in a network that keeps the order of each pair and tag and nothing else, and come
- * when a rank looks for them, as a random number decides. Datatypes are bytes.
+/* The part of MPI that the matching engine and the rides use, for several ranks in one process.
+ * Messages wait in a network that keeps the order of each pair and tag and nothing else; when a
+ * rank looks for them, a random number decides whether they have come. Datatypes are bytes.
  *
  * Order of calls: mock_begin, the code under test with mock_comm(rank) as its communicator,
  * mock_end, which fails the test when anything was left in the network. */

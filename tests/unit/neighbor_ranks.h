@@ -1,7 +1,7 @@
-/* Ranks in one process for tests of shim/neighbor_embed.h: each has a context of its own, and two
- * communicators with a random graph, on each of which it calls MPI_Ineighbor_alltoallv. The network
- * is mock_mpi.h; all else that the code under test calls is here, without reductions: what goes
- * aboard one is kept in its rank's cargo.
+/* Ranks in one process for tests of shim/exchange/neighbor_embed.h: each has a context of its own,
+ * and two communicators with a random graph, on each of which it calls MPI_Ineighbor_alltoallv. The
+ * network is mock_mpi.h; all other functions that the code under test calls are here, without
+ * reductions: segments that would travel in one are kept in their rank's cargo.
  *
  * Order of calls: neighbor_ranks_begin, act_as before anything is called for a rank,
  * neighbor_ranks_end, which fails the test when a call is still open. */

@@ -1,6 +1,6 @@
 /* Allocation failures: every allocation of the planner fails once, and once it and all later ones.
- * Whatever fails, the caller gets CPL_ERR_NOMEM and a text, nothing is lost, and outputs are as
- * they were.
+ * Whatever fails, the caller gets CPL_ERR_NOMEM and a text, nothing leaks, and outputs are
+ * unchanged.
  *
  * Linked with --wrap for malloc, calloc, realloc, free and cpl_arena_alloc (Makefile.am), so that
  * the calls in the planner's objects come here; those of hwloc, zlib and the C library do not. */

@@ -1,5 +1,4 @@
-/* Tests of what carpool calibrate makes of its samples (calibrate/robust.h): medians, slopes,
- * rounds. */
+/* Tests of the statistics of carpool calibrate (calibrate/robust.h): medians, slopes, rounds. */
 #include "calibrate/robust.h"
 
 #include <setjmp.h>

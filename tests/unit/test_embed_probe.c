@@ -1,5 +1,5 @@
-/* shim/embed_probe.c: vectors that tell orders of reducing apart. For every operation and datatype
- * some vector must come out with other bits when neighbours are combined in another order than by
+/* shim/carry/embed_probe.c: vectors that tell orders of reducing apart. For every operation and
+ * datatype some vector must give other bits when neighbours are combined in another order than by
  * the exchange of embed.c. */
 #include "shim/carry/embed_probe.h"
 

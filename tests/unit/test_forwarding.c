@@ -1,9 +1,9 @@
 /* The wrappers of shim/tables/others.def: every row passes all its arguments on to MPI's function
- * of the same name, in their order, and its result back; while the helper thread may be at work the
- * program counts as inside MPI meanwhile; what may wait for a file says so before.
+ * of the same name, in their order, and its result back; while the helper thread may be at work,
+ * the program counts as inside MPI; a call that may wait for a file announces it before.
  *
- * In place of MPI's functions are ones that note their arguments. Wrappers are called by a type of
- * their own: all arguments are integers or pointers, which the ABIs of 64-bit Linux pass alike. */
+ * Functions that note their arguments replace MPI's. The tests call wrappers by a common type: all
+ * arguments are integers or pointers, which the ABIs of 64-bit Linux pass alike. */
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"

@@ -1,5 +1,5 @@
-/* Bidirectional exchange over any number of ranks (hypercube.h): who plays which corner, and what
- * carrying a pattern along costs, found again by walking each message. */
+/* Bidirectional exchange over any number of ranks (hypercube.h): who plays which corner, and the
+ * cost of carrying a pattern along, computed again by walking each message. */
 #include "planner/base/hash.h"
 #include "planner/grid/hypercube.h"
 #include "random_pattern.h"

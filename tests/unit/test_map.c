@@ -1,5 +1,5 @@
-/* Tests of maps (map.h): by hand, that no swap is left that would gain, and that a strategy with a
- * map is never modelled slower than without. */
+/* Tests of maps (map.h): examples by hand; no swap remains that would gain; a strategy with a map
+ * is never modelled slower than without. */
 #include "planner/grid/map.h"
 #include "planner/plan.h"
 #include "planner/strategy.h"

@@ -1,5 +1,5 @@
-/* Tests of the matching engine (shim/match.h): each of MPI's rules by hand, then random messages
- * and receives against a matching that is as plain as the rules. */
+/* Tests of the matching engine (shim/carry/match.h): each of MPI's rules by hand, then random
+ * messages and receives against a naive matching. */
 #include "shim/carry/match.h"
 
 #include "mock_mpi.h"

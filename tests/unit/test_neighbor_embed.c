@@ -1,6 +1,7 @@
-/* Tests of nonblocking neighborhood collectives that ride in reductions (shim/neighbor_embed.h):
- * what the ranks agree on, then random calls over a network that delays what it likes. The
- * reductions are not here: what goes aboard leaves again at random, in any order. */
+/* Tests of nonblocking neighborhood collectives that travel in reductions
+ * (shim/exchange/neighbor_embed.h): what the ranks agree on, then random calls over a network with
+ * random delays. There are no reductions: segments that would travel in one are sent at random
+ * times, in any order. */
 #include "mock_mpi.h"
 #include "neighbor_ranks.h"
 #include "random_pattern.h"

@@ -1,6 +1,6 @@
-/* Tests of what works by nodes: their ranks (node_ranks.h), the strategies node and node-grid, and
- * grid:locality, on small machines worked out by hand. That they hold for any machine is tested in
- * test_strategy.c. */
+/* Tests of everything that works by nodes: their ranks (node_ranks.h), the strategies node and
+ * node-grid, and grid:locality, on small machines worked out by hand. test_strategy.c tests them on
+ * any machine. */
 #include "planner/plan.h"
 #include "planner/strategies/node_ranks.h"
 #include "planner/strategy.h"

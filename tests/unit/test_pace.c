@@ -1,4 +1,4 @@
-/* The pace of a program (shim/pace.h): the clock is made up here. */
+/* The pace of a program (shim/meet/pace.h): with a clock of the test's own. */
 #include "shim/meet/pace.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* Tests of placement (place.h): never worse than every rank where it is, better where it was placed
- * badly on purpose, best on small cases by trying all. */
+/* Tests of placement (place.h): never worse than the ranks as they are, better where they were
+ * placed badly on purpose, and on small cases the best of all placements. */
 #include "planner/place.h"
 #include "planner/strategy.h"
 #include "plans.h"

@@ -1,5 +1,5 @@
-/* Tests of the chain model (plan.h, cpl_plan_chain_cost): by hand, and against a simulation in the
- * simplest way. */
+/* Tests of the chain model (plan.h, cpl_plan_chain_cost): by hand, and against a naive
+ * simulation. */
 #include "plain_machine.h"
 #include "planner/plan.h"
 #include "plans.h"

@@ -1,5 +1,5 @@
 /* Tests of plans in files (plan_file.h) and of the directory that they are kept in (plan_cache.h):
- * what is read is what was written, and whatever else is there is refused. */
+ * plans are read as they were written, and anything else is refused. */
 #include "planner/keep/plan_cache.h"
 #include "planner/keep/plan_file.h"
 #include "plans.h"

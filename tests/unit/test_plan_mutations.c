@@ -1,5 +1,6 @@
-/* Random changes of valid plans: cpl_plan_check must refuse each, or the changed plan must be what
- * cpl_plan_build makes of the routes that can be read off it, which proves the change harmless. */
+/* Random changes of valid plans: cpl_plan_check must refuse each, or the changed plan must equal
+ * the plan that cpl_plan_build makes from the changed plan's own routes, which proves the change
+ * harmless. */
 #include "planner/plan/plan_internal.h"
 #include "planner/routes.h"
 #include "plans.h"

@@ -1,6 +1,6 @@
-/* Tests of what searches go by: the exponential function (exponential.h), prices of covers
+/* Tests of the prices that searches use: the exponential function (exponential.h), prices of covers
  * (cover_price.h) and of the full model (time_loads.h). Under random changes, everything that is
- * kept up to date equals what is made from scratch. */
+ * updated equals the same computed from scratch. */
 #include "planner/plan.h"
 #include "planner/search/cover_price.h"
 #include "planner/search/exponential.h"

@@ -1,5 +1,5 @@
 /* Tests of rank plans (rank_plan.h): slices of random plans are executed in a simulator without
- * MPI, and blocks that were damaged on the way are refused or at least harmless to follow. */
+ * MPI, and damaged blocks are refused or at least harmless to execute. */
 #include "planner/rank_plan.h"
 
 #include "plans.h"

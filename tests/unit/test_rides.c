@@ -1,7 +1,7 @@
-/* Tests of rides (shim/rides.h): several ranks in one process exchange by random plans over a
- * network that delays what it likes. Every segment arrives once, at its destination, with its
- * payload; by the plan's combined messages alone when all ranks do as planned, and in any case when
- * they do not. */
+/* Tests of rides (shim/carry/rides.h): several ranks in one process exchange by random plans over a
+ * network with random delays. Every segment arrives once, at its destination, with its payload: by
+ * the plan's combined messages alone when all ranks do as planned, and by other messages when they
+ * do not. */
 #include "shim/carry/rides.h"
 
 #include "mock_mpi.h"

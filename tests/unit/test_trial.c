@@ -1,4 +1,4 @@
-/* Choosing by measurement (shim/trial.h): what candidates take is made up here. */
+/* Choosing by measurement (shim/meet/trial.h): with invented times of candidates. */
 #include "shim/meet/trial.h"
 
 #include <setjmp.h>
