@@ -44,6 +44,7 @@ step "make"
 build_in planner make.log
 build_in shim make.log
 build_in array make.log
+build_in cli make.log
 # what is preloaded beside the library needs no sanitizers
 build_in bench make.log CFLAGS=-O1 libyield.la
 # shellcheck disable=SC2016
