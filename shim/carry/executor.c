@@ -1,8 +1,6 @@
 /* The executor (executor.h). */
 #include "shim/carry/executor.h"
 
-#include "planner/arena.h"
-#include "planner/rank_plan.h"
 #include "shim/base/log.h"
 #include "shim/base/work.h"
 #include "shim/state/context.h"
@@ -54,26 +52,16 @@ struct segments {
     bool *first_use;      /* per out-segment: the first one with the payload that it forwards */
 };
 
-/* What leaves at once. */
-struct first_sends {
-    int32_t n;        /* out-edges that wait for no in-edge, */
-    int32_t *given;   /* in the plan's order */
-    int32_t *ordered; /* the same in another order; NULL: there is none */
-    bool uses_order;
-};
-
 struct cpl_executor {
-    struct cpl_rank_plan plan;
-    struct cpl_arena arena; /* the arrays below */
-    int32_t *words;         /* the plan's memory */
+    struct cpl_relay relay;
+    const struct cpl_rank_plan *plan; /* the relay's slice */
     MPI_Comm comm;
     int first_tag;
     uint32_t exchange;
     int64_t carried, forwarded;
     struct end *in, *out;
     struct segments segments;
-    int32_t *missing; /* per out-edge: in-edges that it still waits for */
-    struct first_sends first;
+    int32_t *missing;          /* the relay's turn */
     MPI_Request *recv_request; /* n_in */
     MPI_Request *send_request; /* 2 * n_out */
     int n_sends;
@@ -129,41 +117,37 @@ static bool insist_on_room(struct end *end, int64_t room, int32_t n_segments)
 
 static int32_t n_in_segments(const struct cpl_executor *x, int32_t e)
 {
-    return x->plan.in_first[e + 1] - x->plan.in_first[e];
+    return x->plan->in_first[e + 1] - x->plan->in_first[e];
 }
 
 static int32_t n_out_segments(const struct cpl_executor *x, int32_t e)
 {
-    return x->plan.out_first[e + 1] - x->plan.out_first[e];
+    return x->plan->out_first[e + 1] - x->plan->out_first[e];
 }
 
 static bool allocate(struct cpl_executor *x)
 {
-    const struct cpl_rank_plan *p = &x->plan;
-    x->in = CPL_ARENA_ARRAY(&x->arena, struct end, p->n_in);
-    x->out = CPL_ARENA_ARRAY(&x->arena, struct end, p->n_out);
-    x->segments.in_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_in_segments);
-    x->segments.in_edge = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_in_segments);
-    x->segments.in_offset = CPL_ARENA_ARRAY(&x->arena, int64_t, p->n_in_segments);
-    x->segments.out_length = CPL_ARENA_ARRAY(&x->arena, uint32_t, p->n_out_segments);
-    x->segments.first_use = CPL_ARENA_ARRAY(&x->arena, bool, p->n_out_segments);
-    x->missing = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
-    x->first.given = CPL_ARENA_ARRAY(&x->arena, int32_t, p->n_out);
-    x->recv_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, p->n_in);
-    x->send_request = CPL_ARENA_ARRAY(&x->arena, MPI_Request, 2 * (size_t)p->n_out);
-    x->arrived = CPL_ARENA_ARRAY(&x->arena, int, p->n_in);
-    x->status = CPL_ARENA_ARRAY(&x->arena, MPI_Status, p->n_in);
+    struct cpl_arena *arena = &x->relay.arena;
+    const struct cpl_rank_plan *p = x->plan;
+    x->in = CPL_ARENA_ARRAY(arena, struct end, p->n_in);
+    x->out = CPL_ARENA_ARRAY(arena, struct end, p->n_out);
+    x->segments.in_length = CPL_ARENA_ARRAY(arena, uint32_t, p->n_in_segments);
+    x->segments.in_edge = CPL_ARENA_ARRAY(arena, int32_t, p->n_in_segments);
+    x->segments.in_offset = CPL_ARENA_ARRAY(arena, int64_t, p->n_in_segments);
+    x->segments.out_length = CPL_ARENA_ARRAY(arena, uint32_t, p->n_out_segments);
+    x->segments.first_use = CPL_ARENA_ARRAY(arena, bool, p->n_out_segments);
+    x->missing = CPL_ARENA_ARRAY(arena, int32_t, p->n_out);
+    x->recv_request = CPL_ARENA_ARRAY(arena, MPI_Request, p->n_in);
+    x->send_request = CPL_ARENA_ARRAY(arena, MPI_Request, 2 * (size_t)p->n_out);
+    x->arrived = CPL_ARENA_ARRAY(arena, int, p->n_in);
+    x->status = CPL_ARENA_ARRAY(arena, MPI_Status, p->n_in);
     if (!x->in || !x->out || !x->segments.in_length || !x->segments.in_edge ||
         !x->segments.in_offset || !x->segments.out_length || !x->segments.first_use ||
-        !x->missing || !x->first.given || !x->recv_request || !x->send_request || !x->arrived ||
-        !x->status)
+        !x->missing || !x->recv_request || !x->send_request || !x->arrived || !x->status)
         return false;
     for (int32_t e = 0; e < p->n_in; e++)
         for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
             x->segments.in_edge[s] = e;
-    for (int32_t e = 0; e < p->n_out; e++)
-        if (p->out_waits[e] == 0)
-            x->first.given[x->first.n++] = e;
     bool done = true;
     for (int32_t e = 0; e < p->n_in && done; e++)
         done = set_room(&x->in[e], room_for(cpl_rank_plan_in_volume(p, e)), n_in_segments(x, e));
@@ -175,7 +159,7 @@ static bool allocate(struct cpl_executor *x)
 /* Marks the first use of every payload that is forwarded. */
 static bool mark_first_uses(struct cpl_executor *x)
 {
-    const struct cpl_rank_plan *p = &x->plan;
+    const struct cpl_rank_plan *p = x->plan;
     bool *used = calloc((size_t)p->n_in_segments + 1, sizeof *used);
     for (int32_t s = 0; used && s < p->n_out_segments; s++) {
         int32_t source = p->out_source[s];
@@ -190,21 +174,18 @@ static bool mark_first_uses(struct cpl_executor *x)
 struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Comm comm,
                                          int first_tag)
 {
-    struct cpl_error error = {""};
     struct cpl_executor *x = calloc(1, sizeof *x);
-    if (x && !cpl_rank_plan_view(words, n_words, &x->plan, &error)) {
-        x->words = words;
-        x->comm = comm;
-        x->first_tag = first_tag;
-        if (x->plan.n_waves < CPL_EXECUTOR_TAGS / 2 && allocate(x) && mark_first_uses(x))
-            return x;
-        cpl_executor_destroy(x);
+    if (!x) {
+        free(words);
         return NULL;
     }
-    if (error.text[0])
-        cpl_log(CPL_LOG_ERROR, "execute", "%s", error.text);
-    free(x);
-    free(words);
+    x->plan = &x->relay.slice;
+    x->comm = comm;
+    x->first_tag = first_tag;
+    if (cpl_relay_init(&x->relay, words, n_words) && x->plan->n_waves < CPL_EXECUTOR_TAGS / 2 &&
+        allocate(x) && mark_first_uses(x))
+        return x;
+    cpl_executor_destroy(x);
     return NULL;
 }
 
@@ -212,12 +193,11 @@ void cpl_executor_destroy(struct cpl_executor *executor)
 {
     if (!executor)
         return;
-    for (int32_t e = 0; executor->in && e < executor->plan.n_in; e++)
+    for (int32_t e = 0; executor->in && e < executor->plan->n_in; e++)
         free(executor->in[e].buffer);
-    for (int32_t e = 0; executor->out && e < executor->plan.n_out; e++)
+    for (int32_t e = 0; executor->out && e < executor->plan->n_out; e++)
         free(executor->out[e].buffer);
-    cpl_arena_free(&executor->arena);
-    free(executor->words);
+    cpl_relay_free(&executor->relay);
     free(executor);
 }
 
@@ -226,36 +206,9 @@ struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor)
     return (struct cpl_executor_work){executor->exchange, executor->carried, executor->forwarded};
 }
 
-int32_t cpl_executor_n_sends(const struct cpl_executor *executor)
+struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor)
 {
-    return executor->plan.n_out;
-}
-
-int32_t cpl_executor_first_sends(const struct cpl_executor *executor, int32_t *to)
-{
-    for (int32_t k = 0; k < executor->first.n; k++)
-        to[k] = executor->plan.out_to[executor->first.given[k]];
-    return executor->first.n;
-}
-
-bool cpl_executor_set_order(struct cpl_executor *executor, const int64_t *order)
-{
-    struct cpl_executor *x = executor;
-    if (!x->first.ordered)
-        x->first.ordered = CPL_ARENA_ARRAY(&x->arena, int32_t, x->plan.n_out);
-    for (int32_t k = 0; k < x->first.n && x->first.ordered; k++)
-        x->first.ordered[k] = x->first.given[order[k]];
-    return x->first.ordered;
-}
-
-bool cpl_executor_has_order(const struct cpl_executor *executor)
-{
-    return executor->first.ordered;
-}
-
-void cpl_executor_use_order(struct cpl_executor *executor, bool use)
-{
-    executor->first.uses_order = use;
+    return &executor->relay;
 }
 
 static void note_error(struct run *run, int code)
@@ -277,10 +230,10 @@ static int later_tag(const struct cpl_executor *x, int32_t wave)
 static void post_receives(struct run *run)
 {
     struct cpl_executor *x = run->x;
-    for (int32_t e = 0; e < x->plan.n_in; e++) {
+    for (int32_t e = 0; e < x->plan->n_in; e++) {
         int bytes = (int)buffer_bytes(x->in[e].room, n_in_segments(x, e));
-        note_error(run, PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, x->plan.in_from[e],
-                                   wave_tag(x, x->plan.in_wave[e]), x->comm, &x->recv_request[e]));
+        note_error(run, PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, x->plan->in_from[e],
+                                   wave_tag(x, x->plan->in_wave[e]), x->comm, &x->recv_request[e]));
     }
 }
 
@@ -301,8 +254,8 @@ static bool update_lengths(struct run *run, int32_t e)
     struct cpl_executor *x = run->x;
     bool changed = !x->out[e].used;
     int64_t bytes = 0;
-    for (int32_t s = x->plan.out_first[e]; s < x->plan.out_first[e + 1]; s++) {
-        int32_t source = x->plan.out_source[s];
+    for (int32_t s = x->plan->out_first[e]; s < x->plan->out_first[e + 1]; s++) {
+        int32_t source = x->plan->out_source[s];
         uint32_t length = source >= 0
                               ? x->segments.in_length[source]
                               : length_word(run->payloads.size(run->payloads.context, -1 - source));
@@ -325,8 +278,8 @@ static const unsigned char *forwarded_payload(const struct cpl_executor *x, int3
 static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
 {
     struct cpl_executor *x = run->x;
-    for (int32_t s = x->plan.out_first[e]; s < x->plan.out_first[e + 1]; s++) {
-        int32_t source = x->plan.out_source[s];
+    for (int32_t s = x->plan->out_first[e]; s < x->plan->out_first[e + 1]; s++) {
+        int32_t source = x->plan->out_source[s];
         int64_t bytes = riding_bytes(x->segments.out_length[s]);
         if (bytes == 0)
             continue;
@@ -360,10 +313,10 @@ static void send_together(struct run *run, int32_t e, bool changed)
     if (changed) {
         int64_t table = table_bytes(n_out_segments(x, e));
         bytes = (int64_t)sizeof header + padded(out->bytes);
-        memcpy(out->buffer + bytes, x->segments.out_length + x->plan.out_first[e], (size_t)table);
+        memcpy(out->buffer + bytes, x->segments.out_length + x->plan->out_first[e], (size_t)table);
         bytes += table;
     }
-    send(run, out->buffer, bytes, x->plan.out_to[e], wave_tag(x, x->plan.out_wave[e]));
+    send(run, out->buffer, bytes, x->plan->out_to[e], wave_tag(x, x->plan->out_wave[e]));
 }
 
 /* Payloads beyond the room: first the header and the table, which tell the receiver what comes,
@@ -382,12 +335,12 @@ static void send_apart(struct run *run, int32_t e)
     struct header header = {FLAG_LENGTHS | FLAG_LATER, x->exchange};
     int64_t first = (int64_t)sizeof header + table_bytes(n);
     memcpy(out->buffer, &header, sizeof header);
-    memcpy(out->buffer + sizeof header, x->segments.out_length + x->plan.out_first[e],
+    memcpy(out->buffer + sizeof header, x->segments.out_length + x->plan->out_first[e],
            (size_t)table_bytes(n));
     copy_payloads(run, e, out->buffer + first);
-    send(run, out->buffer, first, x->plan.out_to[e], wave_tag(x, x->plan.out_wave[e]));
-    send(run, out->buffer + first, out->bytes, x->plan.out_to[e],
-         later_tag(x, x->plan.out_wave[e]));
+    send(run, out->buffer, first, x->plan->out_to[e], wave_tag(x, x->plan->out_wave[e]));
+    send(run, out->buffer + first, out->bytes, x->plan->out_to[e],
+         later_tag(x, x->plan->out_wave[e]));
 }
 
 /* The setting for tests: a forwarding rank that is slow. */
@@ -400,7 +353,7 @@ static void delay(double us)
 
 static void send_edge(struct run *run, int32_t e)
 {
-    if (cpl_context.settings.delay > 0 && run->x->plan.out_waits[e] > 0)
+    if (cpl_context.settings.delay > 0 && run->x->plan->out_waits[e] > 0)
         delay((double)cpl_context.settings.delay);
     bool changed = update_lengths(run, e);
     if (run->x->out[e].bytes <= run->x->out[e].room)
@@ -412,7 +365,7 @@ static void send_edge(struct run *run, int32_t e)
 static void broken_message(struct run *run, int32_t e, const char *what)
 {
     cpl_log(CPL_LOG_ERROR, "execute", "a combined message from rank %d is damaged: %s",
-            run->x->plan.in_from[e], what);
+            run->x->plan->in_from[e], what);
     note_error(run, MPI_ERR_INTERN);
 }
 
@@ -420,7 +373,7 @@ static void broken_message(struct run *run, int32_t e, const char *what)
 static int64_t read_lengths(struct run *run, int32_t e, const unsigned char *table)
 {
     struct cpl_executor *x = run->x;
-    int32_t first = x->plan.in_first[e], end = x->plan.in_first[e + 1];
+    int32_t first = x->plan->in_first[e], end = x->plan->in_first[e + 1];
     int64_t bytes = 0;
     memcpy(x->segments.in_length + first, table, (size_t)table_bytes(end - first));
     for (int32_t s = first; s < end; s++) {
@@ -444,7 +397,7 @@ static void await_payload(struct run *run, int32_t e, int64_t bytes)
     }
     x->in[e].awaits_payload = true;
     note_error(run, PMPI_Irecv(x->in[e].buffer + sizeof(struct header), (int)bytes, MPI_BYTE,
-                               x->plan.in_from[e], later_tag(x, x->plan.in_wave[e]), x->comm,
+                               x->plan->in_from[e], later_tag(x, x->plan->in_wave[e]), x->comm,
                                &x->recv_request[e]));
 }
 
@@ -481,12 +434,12 @@ static void deliver(struct run *run, int32_t e)
     struct cpl_executor *x = run->x;
     const unsigned char *payload = x->in[e].buffer + sizeof(struct header);
     int64_t n_delivered = 0, delivered = 0;
-    for (int32_t s = x->plan.in_first[e]; s < x->plan.in_first[e + 1]; s++) {
-        if (x->plan.in_owner[s] < 0)
+    for (int32_t s = x->plan->in_first[e]; s < x->plan->in_first[e + 1]; s++) {
+        if (x->plan->in_owner[s] < 0)
             continue;
         int64_t bytes =
             x->segments.in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->segments.in_length[s];
-        note_error(run, run->payloads.deliver(run->payloads.context, x->plan.in_owner[s],
+        note_error(run, run->payloads.deliver(run->payloads.context, x->plan->in_owner[s],
                                               payload + x->segments.in_offset[s], bytes));
         n_delivered++;
         delivered += riding_bytes(x->segments.in_length[s]);
@@ -494,14 +447,12 @@ static void deliver(struct run *run, int32_t e)
     cpl_work_combined(n_delivered, delivered);
 }
 
-/* All of in-edge e is here: what waited for it leaves first, then this rank takes its own. */
-static void complete_edge(struct run *run, int32_t e)
+/* A source of the relay is here: what waited for it leaves. */
+static void send_next(struct run *run, int32_t source)
 {
     struct cpl_executor *x = run->x;
-    for (int32_t k = x->plan.in_feed_first[e]; k < x->plan.in_feed_first[e + 1]; k++)
-        if (--x->missing[x->plan.in_feed[k]] == 0)
-            send_edge(run, x->plan.in_feed[k]);
-    deliver(run, e);
+    for (int32_t at = 0, e; (e = cpl_relay_next(&x->relay, x->missing, source, &at)) >= 0;)
+        send_edge(run, e);
 }
 
 /* Deals with n in-edges that something has arrived on; `code` is what the completion call returned.
@@ -524,7 +475,8 @@ static void take_arrivals(struct run *run, int n, int code)
         if (!whole)
             continue;
         x->in[e].awaits_payload = false;
-        complete_edge(run, e);
+        send_next(run, e); /* others first, then this rank */
+        deliver(run, e);
         run->n_open--;
     }
 }
@@ -532,16 +484,12 @@ static void take_arrivals(struct run *run, int n, int code)
 void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads)
 {
     struct cpl_executor *x = executor;
-    x->run = (struct run){x, *payloads, x->plan.n_in, MPI_SUCCESS};
+    x->run = (struct run){x, *payloads, x->plan->n_in, MPI_SUCCESS};
     x->n_sends = x->n_sent = 0;
     x->exchange++;
     post_receives(&x->run);
-    const int32_t *first =
-        x->first.uses_order && x->first.ordered ? x->first.ordered : x->first.given;
-    for (int32_t e = 0; e < x->plan.n_out; e++)
-        x->missing[e] = x->plan.out_waits[e];
-    for (int32_t k = 0; k < x->first.n; k++)
-        send_edge(&x->run, first[k]);
+    cpl_relay_begin(&x->relay, x->missing);
+    send_next(&x->run, CPL_RELAY_OWN);
 }
 
 bool cpl_executor_progress(struct cpl_executor *executor, int *result)
@@ -550,7 +498,7 @@ bool cpl_executor_progress(struct cpl_executor *executor, int *result)
     struct run *run = &x->run;
     while (run->n_open > 0) {
         int n = 0;
-        int code = PMPI_Testsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
+        int code = PMPI_Testsome(x->plan->n_in, x->recv_request, &n, x->arrived, x->status);
         if (n == 0)
             return false;
         take_arrivals(run, n, code);
@@ -573,7 +521,7 @@ int cpl_executor_wait(struct cpl_executor *executor)
     while (run->n_open > 0) {
         int n = 0;
         int code =
-            cpl_collective_waitsome(x->plan.n_in, x->recv_request, &n, x->arrived, x->status);
+            cpl_collective_waitsome(x->plan->n_in, x->recv_request, &n, x->arrived, x->status);
         take_arrivals(run, n, code);
     }
     note_error(run, cpl_collective_waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));

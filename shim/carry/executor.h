@@ -14,6 +14,8 @@
 #ifndef CARPOOL_EXECUTOR_H
 #define CARPOOL_EXECUTOR_H
 
+#include "shim/carry/relay.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,18 +59,8 @@ void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads
 bool cpl_executor_progress(struct cpl_executor *executor, int *result);
 int cpl_executor_wait(struct cpl_executor *executor);
 
-/* Combined messages that this rank sends in an exchange. */
-int32_t cpl_executor_n_sends(const struct cpl_executor *executor);
-
-/* The destinations of those that wait for nothing, in the plan's order, into `to`, which has room
- * for all of its sends. Returns how many. */
-int32_t cpl_executor_first_sends(const struct cpl_executor *executor, int32_t *to);
-
-/* Another order of these: number order[k] leaves as the k-th. It holds while it is in use; at first
- * it is not. Returns false when memory ran out. Local: the receivers need not know. */
-bool cpl_executor_set_order(struct cpl_executor *executor, const int64_t *order);
-bool cpl_executor_has_order(const struct cpl_executor *executor);
-void cpl_executor_use_order(struct cpl_executor *executor, bool use);
+/* What its messages wait for, and the order in which they leave. */
+struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor);
 
 /* What an executor has done so far on this rank. */
 struct cpl_executor_work {

@@ -19,37 +19,24 @@ struct header {
     uint32_t n_segments;
 };
 
-/* An out-edge of an instance. */
-struct edge {
-    struct cpl_flight *flight; /* what it holds; NULL: nothing */
-    int32_t missing;           /* in-edges that have not come */
-    bool own_missing;          /* own segments have not come */
-    bool left;
-};
-
 struct instance {
     bool used;
     uint32_t number;
     double since; /* when it began to hold; 0: it holds nothing */
     int32_t n_left;
-    struct edge *edge; /* n_out */
-    bool *came;        /* n_in */
+    int32_t *missing;         /* the relay's turn */
+    struct cpl_flight **held; /* per out-edge: what it holds; NULL: nothing */
+    bool *came;               /* per source, behind CPL_RELAY_OWN */
 };
 
 struct cpl_ride_plan {
-    struct cpl_rank_plan slice;
-    int32_t *words;
+    struct cpl_relay relay;
     uint32_t mine; /* instances that this rank has begun */
     struct instance instance[N_INSTANCES];
     int32_t *next_edge; /* per in-segment: the out-edge it goes on by, -1: none */
     int32_t *next_slot;
     int32_t *own_edge; /* per own payload */
     int32_t *own_slot;
-    bool *has_own;    /* per out-edge */
-    int32_t n_first;  /* out-edges that wait for none; */
-    int32_t *leaving; /* all out-edges, these first, in the order in which they leave; and as much
-                         room */
-    int32_t n_own;
 };
 
 /* A ride with room for so many bytes of segments. */
@@ -149,44 +136,39 @@ int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segme
 /* Lets an out-edge go with what it holds. */
 static void leave(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
 {
-    struct cpl_ride_plan *plan = rides->plan[p];
-    struct edge *edge = &instance->edge[e];
-    struct cpl_flight *flight = edge->flight ? edge->flight : take_flight(rides, 0);
-    if (edge->flight)
-        rides->n_holding--;
-    edge->flight = NULL;
-    edge->left = true;
-    take_off(rides, flight, plan->slice.out_to[e],
-             (struct header){p, instance->number, plan->slice.out_wave[e], 0});
-    if (++instance->n_left == plan->slice.n_out)
+    const struct cpl_rank_plan *slice = &rides->plan[p]->relay.slice;
+    struct cpl_flight *held = instance->held[e];
+    struct cpl_flight *flight = held ? held : take_flight(rides, 0);
+    rides->n_holding -= held != NULL;
+    instance->held[e] = NULL;
+    take_off(rides, flight, slice->out_to[e],
+             (struct header){p, instance->number, slice->out_wave[e], 0});
+    if (++instance->n_left == slice->n_out)
         instance->used = false;
 }
 
-static void leave_if_ready(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
+/* A source of an instance has come: what waited for it leaves. */
+static void note_source(struct cpl_rides *rides, int p, struct instance *instance, int32_t source)
 {
-    struct edge *edge = &instance->edge[e];
-    if (edge->left || edge->missing > 0 || edge->own_missing)
+    bool *came = &instance->came[source - CPL_RELAY_OWN];
+    if (!instance->used || *came)
         return;
-    rides->in_time++;
-    leave(rides, p, instance, e);
+    *came = true;
+    for (int32_t at = 0, e;
+         (e = cpl_relay_next(&rides->plan[p]->relay, instance->missing, source, &at)) >= 0;) {
+        rides->in_time++;
+        leave(rides, p, instance, e);
+    }
 }
 
-/* Lets everything go that an instance holds; edges that hold nothing leave without a ride. */
+/* Lets everything go that an instance holds, and ends it. */
 static void release(struct cpl_rides *rides, int p, struct instance *instance)
 {
-    int32_t n_out = rides->plan[p]->slice.n_out;
-    for (int32_t e = 0; e < n_out && instance->used; e++) {
-        struct edge *edge = &instance->edge[e];
-        if (edge->left)
-            continue;
-        if (edge->flight) {
+    for (int32_t e = 0; e < rides->plan[p]->relay.slice.n_out; e++)
+        if (instance->held[e]) {
             rides->late++;
             leave(rides, p, instance, e);
-        } else {
-            edge->left = true;
-            instance->n_left++;
         }
-    }
     instance->used = false;
 }
 
@@ -201,28 +183,25 @@ static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t n
         return NULL; /* it has been here; numbers begin with 1 */
     if (instance->used)
         release(rides, p, instance);
-    instance->used = plan->slice.n_out > 0;
+    instance->used = plan->relay.slice.n_out > 0;
     instance->number = number;
     instance->since = 0;
     instance->n_left = 0;
-    for (int32_t e = 0; e < plan->slice.n_out; e++)
-        instance->edge[e] =
-            (struct edge){.missing = plan->slice.out_waits[e], .own_missing = plan->has_own[e]};
-    if (plan->slice.n_in)
-        memset(instance->came, 0, (size_t)plan->slice.n_in * sizeof *instance->came);
+    cpl_relay_begin(&plan->relay, instance->missing);
+    memset(instance->came, 0, (size_t)plan->relay.slice.n_in + 1);
     return instance->used ? instance : NULL;
 }
 
-/* An out-edge that can still take a segment. What would have to go by the reserve does not wait for
- * others: then it goes alone. */
-static bool has_place(const struct cpl_rides *rides, const struct edge *edge,
+/* Whether an out-edge can still take a segment. What would have to go by the reserve does not wait
+ * for others: then it goes alone. */
+static bool has_place(const struct cpl_rides *rides, const struct instance *instance, int32_t e,
                       const struct cpl_segment *segment)
 {
     size_t more = cpl_segment_bytes(segment);
-    if (edge->left || (edge->flight && edge->flight->used + more > CPL_RIDE_BYTES))
+    struct cpl_flight *held = instance->held[e];
+    if (instance->missing[e] <= 0 || (held && held->used + more > CPL_RIDE_BYTES))
         return false;
-    return !edge->flight ||
-           (edge->flight != rides->flights.reserve && cpl_flight_make_room(edge->flight, more));
+    return !held || (held != rides->flights.reserve && cpl_flight_make_room(held, more));
 }
 
 /* Puts a segment into an out-edge; straight to its destination when that has left. Returns the
@@ -231,12 +210,10 @@ static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, in
                const struct cpl_segment *segment, const unsigned char *payload,
                const struct cpl_span *span)
 {
-    struct edge *edge = instance ? &instance->edge[e] : NULL;
-    if (!edge || !has_place(rides, edge, segment))
+    if (!instance || !has_place(rides, instance, e, segment))
         return send_alone(rides, segment, payload, span);
-    struct cpl_flight *flight = edge->flight;
-    if (!flight)
-        flight = take_flight(rides, cpl_segment_bytes(segment));
+    struct cpl_flight *held = instance->held[e];
+    struct cpl_flight *flight = held ? held : take_flight(rides, cpl_segment_bytes(segment));
     if (flight == rides->flights.reserve) {
         cpl_flights_spare(&rides->flights, flight);
         return send_alone(rides, segment, payload, span);
@@ -248,12 +225,12 @@ static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, in
     if (result != MPI_SUCCESS) {
         flight->used = used;
         flight->n_segments--;
-        if (!edge->flight)
+        if (!held)
             cpl_flights_spare(&rides->flights, flight);
         return result;
     }
-    rides->n_holding += !edge->flight;
-    edge->flight = flight;
+    rides->n_holding += !held;
+    instance->held[e] = flight;
     if (instance->since <= 0)
         instance->since = PMPI_Wtime();
     return MPI_SUCCESS;
@@ -268,7 +245,7 @@ static int put_own(struct cpl_rides *rides, int plan, int32_t k, const struct cp
                    const unsigned char *payload, const struct cpl_span *span)
 {
     const struct cpl_ride_plan *p = rides->plan[plan];
-    if (k < 0 || k >= p->n_own || p->own_edge[k] < 0)
+    if (k < 0 || k >= p->relay.slice.n_payloads || p->own_edge[k] < 0)
         return send_alone(rides, segment, payload, span);
     return put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,
                payload, span);
@@ -288,13 +265,9 @@ int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
 
 void cpl_rides_end(struct cpl_rides *rides, int plan)
 {
-    struct cpl_ride_plan *p = rides->plan[plan];
-    struct instance *instance = find_instance(rides, plan, p->mine);
-    for (int32_t k = 0; instance && k < p->slice.n_out && instance->used; k++) {
-        int32_t e = p->leaving[k];
-        instance->edge[e].own_missing = false;
-        leave_if_ready(rides, plan, instance, e);
-    }
+    struct instance *instance = find_instance(rides, plan, rides->plan[plan]->mine);
+    if (instance)
+        note_source(rides, plan, instance, CPL_RELAY_OWN);
 }
 
 /* The next instance has the same number: what others hold for this one is late once, not from now
@@ -334,26 +307,13 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
          end > 0 && PMPI_Wtime() < end;)
         ;
     const struct cpl_ride_plan *plan = in_edge >= 0 ? rides->plan[header->plan] : NULL;
-    int32_t s = plan && segment->slot >= 0 ? plan->slice.in_first[in_edge] + segment->slot : -1;
-    bool known = s >= 0 && s < plan->slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;
+    int32_t s =
+        plan && segment->slot >= 0 ? plan->relay.slice.in_first[in_edge] + segment->slot : -1;
+    bool known = s >= 0 && s < plan->relay.slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;
     if (known)
         put(rides, instance, plan->next_edge[s], plan->next_slot[s], segment, payload, NULL);
     else
         send_alone(rides, segment, payload, NULL);
-}
-
-/* Out-edges that waited for in-edge e of an instance. */
-static void in_edge_came(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
-{
-    const struct cpl_rank_plan *slice = &rides->plan[p]->slice;
-    if (!instance->used || instance->came[e])
-        return;
-    instance->came[e] = true;
-    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1]; k++)
-        instance->edge[slice->in_feed[k]].missing--;
-    for (int32_t k = slice->in_feed_first[e]; k < slice->in_feed_first[e + 1] && instance->used;
-         k++)
-        leave_if_ready(rides, p, instance, slice->in_feed[k]);
 }
 
 static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *bytes, size_t n)
@@ -369,7 +329,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
         return;
     }
     if (header.plan >= 0 && header.plan < rides->n_plans) {
-        in_edge = find_in_edge(&rides->plan[header.plan]->slice, from, header.wave);
+        in_edge = find_in_edge(&rides->plan[header.plan]->relay.slice, from, header.wave);
         if (in_edge >= 0)
             instance = find_instance(rides, header.plan, header.instance);
     }
@@ -381,7 +341,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
         at += cpl_segment_bytes(&segment);
     }
     if (instance)
-        in_edge_came(rides, header.plan, instance, in_edge);
+        note_source(rides, header.plan, instance, in_edge);
 }
 
 static void post_receive(struct cpl_rides *rides, int k)
@@ -457,32 +417,21 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
 
 static void free_plan(struct cpl_rides *rides, struct cpl_ride_plan *plan)
 {
-    if (!plan)
-        return;
-    for (int k = 0; k < N_INSTANCES; k++) {
-        for (int32_t e = 0; plan->instance[k].edge && e < plan->slice.n_out; e++)
-            if (plan->instance[k].edge[e].flight)
-                cpl_flights_spare(&rides->flights, plan->instance[k].edge[e].flight);
-        free(plan->instance[k].edge);
-        free(plan->instance[k].came);
-    }
-    free(plan->next_edge);
-    free(plan->next_slot);
-    free(plan->own_edge);
-    free(plan->own_slot);
-    free(plan->has_own);
-    free(plan->leaving);
-    free(plan->words);
+    for (int k = 0; k < N_INSTANCES; k++)
+        for (int32_t e = 0; plan->instance[k].held && e < plan->relay.slice.n_out; e++)
+            if (plan->instance[k].held[e])
+                cpl_flights_spare(&rides->flights, plan->instance[k].held[e]);
+    cpl_relay_free(&plan->relay);
     free(plan);
 }
 
 /* Where in-segments and own payloads go on. */
 static void find_ways(struct cpl_ride_plan *plan)
 {
-    const struct cpl_rank_plan *slice = &plan->slice;
+    const struct cpl_rank_plan *slice = &plan->relay.slice;
     for (int32_t s = 0; s < slice->n_in_segments; s++)
         plan->next_edge[s] = -1;
-    for (int32_t k = 0; k < plan->n_own; k++)
+    for (int32_t k = 0; k < slice->n_payloads; k++)
         plan->own_edge[k] = -1;
     for (int32_t e = 0; e < slice->n_out; e++)
         for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++) {
@@ -493,88 +442,47 @@ static void find_ways(struct cpl_ride_plan *plan)
             } else {
                 plan->own_edge[-1 - source] = e;
                 plan->own_slot[-1 - source] = slot;
-                plan->has_own[e] = true;
             }
         }
 }
 
 static bool allocate_plan(struct cpl_ride_plan *plan)
 {
-    const struct cpl_rank_plan *slice = &plan->slice;
-    size_t n_in = (size_t)slice->n_in_segments + 1, n_out = (size_t)slice->n_out + 1;
-    for (int32_t s = 0; s < slice->n_out_segments; s++)
-        if (-slice->out_source[s] > plan->n_own)
-            plan->n_own = -slice->out_source[s];
-    plan->next_edge = calloc(n_in, sizeof *plan->next_edge);
-    plan->next_slot = calloc(n_in, sizeof *plan->next_slot);
-    plan->own_edge = calloc((size_t)plan->n_own + 1, sizeof *plan->own_edge);
-    plan->own_slot = calloc((size_t)plan->n_own + 1, sizeof *plan->own_slot);
-    plan->has_own = calloc(n_out, sizeof *plan->has_own);
-    plan->leaving = calloc(2 * n_out, sizeof *plan->leaving);
-    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot &&
-                plan->has_own && plan->leaving;
+    struct cpl_arena *arena = &plan->relay.arena;
+    const struct cpl_rank_plan *slice = &plan->relay.slice;
+    plan->next_edge = CPL_ARENA_ARRAY(arena, int32_t, slice->n_in_segments);
+    plan->next_slot = CPL_ARENA_ARRAY(arena, int32_t, slice->n_in_segments);
+    plan->own_edge = CPL_ARENA_ARRAY(arena, int32_t, slice->n_payloads);
+    plan->own_slot = CPL_ARENA_ARRAY(arena, int32_t, slice->n_payloads);
+    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot;
     for (int k = 0; k < N_INSTANCES && done; k++) {
-        plan->instance[k].edge = calloc(n_out, sizeof(struct edge));
-        plan->instance[k].came = calloc((size_t)slice->n_in + 1, sizeof(bool));
-        done = plan->instance[k].edge && plan->instance[k].came;
+        struct instance *instance = &plan->instance[k];
+        instance->missing = CPL_ARENA_ARRAY(arena, int32_t, slice->n_out);
+        instance->held = CPL_ARENA_ARRAY(arena, struct cpl_flight *, slice->n_out);
+        instance->came = CPL_ARENA_ARRAY(arena, bool, slice->n_in + 1);
+        done = instance->missing && instance->held && instance->came;
     }
     return done;
 }
 
-/* At first in the plan's order. */
-static void set_leaving(struct cpl_ride_plan *plan)
+struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan)
 {
-    const struct cpl_rank_plan *slice = &plan->slice;
-    int32_t at = 0;
-    for (int waits = 0; waits < 2; waits++) {
-        for (int32_t e = 0; e < slice->n_out; e++)
-            if ((slice->out_waits[e] > 0) == waits)
-                plan->leaving[at++] = e;
-        plan->n_first = waits ? plan->n_first : at;
-    }
-}
-
-int32_t cpl_rides_n_sends(const struct cpl_rides *rides, int plan)
-{
-    return rides->plan[plan]->slice.n_out;
-}
-
-int32_t cpl_rides_first_sends(const struct cpl_rides *rides, int plan, int32_t *to)
-{
-    const struct cpl_ride_plan *p = rides->plan[plan];
-    for (int32_t k = 0; k < p->n_first && to; k++)
-        to[k] = p->slice.out_to[p->leaving[k]];
-    return p->n_first;
-}
-
-void cpl_rides_set_order(struct cpl_rides *rides, int plan, const int64_t *order)
-{
-    struct cpl_ride_plan *p = rides->plan[plan];
-    int32_t *before = p->leaving + p->slice.n_out;
-    memcpy(before, p->leaving, (size_t)p->n_first * sizeof *before);
-    for (int32_t k = 0; k < p->n_first; k++)
-        p->leaving[k] = before[order[k]];
+    return &rides->plan[plan]->relay;
 }
 
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
 {
-    struct cpl_error error = {""};
-    struct cpl_ride_plan *plan = calloc(1, sizeof *plan);
-    if (!plan || rides->n_plans == CPL_MAX_RIDE_PLANS ||
-        cpl_rank_plan_view(words, n_words, &plan->slice, &error)) {
-        if (error.text[0])
-            cpl_log(CPL_LOG_ERROR, "rides", "%s", error.text);
-        free(plan);
+    struct cpl_ride_plan *plan =
+        rides->n_plans < CPL_MAX_RIDE_PLANS ? calloc(1, sizeof *plan) : NULL;
+    if (!plan) {
         free(words);
         return CPL_NO_PLAN;
     }
-    plan->words = words;
-    if (!allocate_plan(plan)) {
+    if (!cpl_relay_init(&plan->relay, words, n_words) || !allocate_plan(plan)) {
         free_plan(rides, plan);
         return CPL_NO_PLAN;
     }
     find_ways(plan);
-    set_leaving(plan);
     rides->plan[rides->n_plans] = plan;
     return rides->n_plans++;
 }

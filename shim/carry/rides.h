@@ -12,9 +12,9 @@
 #ifndef CARPOOL_RIDES_H
 #define CARPOOL_RIDES_H
 
-#include "planner/rank_plan.h"
 #include "shim/carry/flights.h"
 #include "shim/carry/match.h"
+#include "shim/carry/relay.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -58,12 +58,8 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
  * all add in the same order; CPL_NO_PLAN when memory ran out. */
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
 
-/* Combined messages that this rank sends by a plan; the destinations of those that wait for no
- * other rank's, in the order in which they leave, into `to` (room for all; NULL: only counted), and
- * how many they are; another order of these: number order[k] leaves as the k-th. */
-int32_t cpl_rides_n_sends(const struct cpl_rides *rides, int plan);
-int32_t cpl_rides_first_sends(const struct cpl_rides *rides, int plan, int32_t *to);
-void cpl_rides_set_order(struct cpl_rides *rides, int plan, const int64_t *order);
+/* What a plan's rides wait for, and the order in which they leave. */
+struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan);
 
 /* Begins the plan's next instance; then put each segment of payload k (that for the k-th
  * destination of this rank), then end. */

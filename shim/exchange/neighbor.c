@@ -70,8 +70,9 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
-    if (cpl_exchange_executor(exchange, candidate))
-        cpl_executor_use_order(cpl_exchange_executor(exchange, candidate), is_ordered);
+    struct cpl_executor *executor = cpl_exchange_executor(exchange, candidate);
+    if (executor)
+        cpl_relay_use_order(cpl_executor_relay(executor), is_ordered);
     return candidate > 0 || is_ordered;
 }
 

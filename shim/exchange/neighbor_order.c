@@ -29,6 +29,13 @@ static int32_t present(const struct cpl_exchange *x)
     return x->nonblocking.served ? 1 : x->plans.trial.chosen;
 }
 
+/* The relay of a candidate that is a plan; NULL: it is none. */
+static struct cpl_relay *find_relay(const struct cpl_exchange *x, int32_t candidate)
+{
+    struct cpl_executor *executor = cpl_exchange_executor(x, candidate);
+    return executor ? cpl_executor_relay(executor) : NULL;
+}
+
 static bool is_settled(const struct cpl_exchange *x)
 {
     bool decided = x->phase != CPL_PHASE_LEARNING || x->nonblocking.settled;
@@ -42,8 +49,9 @@ static int32_t count_sends(const struct cpl_exchange *x)
 {
     const struct cpl_neighbors *out = &x->adjacency->out;
     int32_t candidate = present(x);
-    if (cpl_exchange_executor(x, candidate))
-        return cpl_executor_n_sends(cpl_exchange_executor(x, candidate));
+    const struct cpl_relay *relay = find_relay(x, candidate);
+    if (relay)
+        return relay->slice.n_out;
     return candidate > 0 || x->kind >= CPL_ALLTOALLV || !out->first_part
                ? -1
                : out->first_part[out->n_messages];
@@ -89,9 +97,8 @@ enum { TOLD_ABLE, TOLD_NEXT, TOLD_LATER, TOLD_WAITS, N_TOLD };
 static bool open_meeting(const struct cpl_comm_state *state, const struct cpl_exchange *x,
                          struct cpl_send_order *sends, int32_t **told)
 {
-    int32_t candidate = present(x);
-    int most = candidate > 0 ? cpl_executor_n_sends(cpl_exchange_executor(x, candidate))
-                             : x->adjacency->out.n;
+    const struct cpl_relay *relay = find_relay(x, present(x));
+    int most = relay ? relay->slice.n_out : x->adjacency->out.n;
     *told = calloc((size_t)state->size, N_TOLD * sizeof **told);
     return cpl_send_order_make(sends, state->rank, state->size, most) && *told;
 }
@@ -102,11 +109,9 @@ static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, struct cpl_
                         int32_t *told, bool *waits)
 {
     const struct cpl_follower *next = &x->order.next;
-    int32_t candidate = present(x);
-    int32_t mine[N_TOLD] = {is_followed(next), next->sends, 0, next->waits};
-    if (candidate > 0)
-        mine[TOLD_LATER] = cpl_executor_n_sends(cpl_exchange_executor(x, candidate)) -
-                           cpl_executor_first_sends(cpl_exchange_executor(x, candidate), sends->to);
+    const struct cpl_relay *relay = find_relay(x, present(x));
+    int32_t later = relay ? relay->slice.n_out - relay->n_first : 0;
+    int32_t mine[N_TOLD] = {is_followed(next), next->sends, later, next->waits};
     if (cpl_collective_Allgather(mine, N_TOLD, MPI_INT32_T, told, N_TOLD, MPI_INT32_T, comm) !=
         MPI_SUCCESS)
         return false;
@@ -120,16 +125,6 @@ static bool gather_keys(MPI_Comm comm, const struct cpl_exchange *x, struct cpl_
         sends->key[i] = one[TOLD_NEXT] + one[TOLD_LATER];
     }
     return all_able && any_sends;
-}
-
-/* What leaves at once of a plan, in its order. */
-static void list_plan(const struct cpl_executor *executor, struct cpl_send_order *sends)
-{
-    sends->n = sends->n_given = cpl_executor_first_sends(executor, sends->to);
-    for (int k = 0; k < sends->n; k++) {
-        sends->given[k] = sends->to[k];
-        sends->weight[k] = 1;
-    }
 }
 
 /* The messages of the program, which MPI sends in the order of the neighbours. */
@@ -174,23 +169,20 @@ static bool make(struct cpl_comm_state *state, struct cpl_exchange *x, struct cp
                  bool waits)
 {
     struct cpl_order *o = &x->order;
-    int32_t candidate = present(x);
+    struct cpl_relay *relay = find_relay(x, present(x));
     cpl_neighbor_order_free(o);
-    bool done = candidate == 0
-                    ? prepare_straight(state, x, sends)
-                    : cpl_agree_all(state->private_comm,
-                                    cpl_executor_set_order(cpl_exchange_executor(x, candidate),
-                                                           sends->order));
-    if (!done)
+    if (relay)
+        cpl_relay_set_order(relay, sends);
+    else if (!prepare_straight(state, x, sends))
         return false;
-    o->candidate = candidate;
+    o->candidate = present(x);
     o->key = sends->key;
     sends->key = NULL;
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !waits && !x->nonblocking.served;
     cpl_trial_begin(&o->trial, 2, measured ? (int32_t)cpl_context.settings.trial : 0);
     o->made = true;
-    if (candidate > 0)
-        cpl_executor_use_order(cpl_exchange_executor(x, candidate), o->trial.chosen == 1);
+    if (relay)
+        cpl_relay_use_order(relay, o->trial.chosen == 1);
     return true;
 }
 
@@ -214,8 +206,8 @@ static void log_order(const struct cpl_comm_state *state, const struct cpl_excha
 static bool is_unchanged(const struct cpl_exchange *x, const struct cpl_send_order *sends)
 {
     const struct cpl_order *o = &x->order;
-    return o->made && o->candidate == present(x) &&
-           (o->candidate == 0 || cpl_executor_has_order(cpl_exchange_executor(x, o->candidate))) &&
+    const struct cpl_relay *relay = find_relay(x, present(x));
+    return o->made && o->candidate == present(x) && (!relay || relay->has_order) &&
            memcmp(o->key, sends->key, (size_t)sends->n_ranks * sizeof *o->key) == 0;
 }
 
@@ -223,9 +215,9 @@ static void find_order(MPI_Comm comm, struct cpl_comm_state *state, struct cpl_e
                        struct cpl_send_order *sends, bool waits)
 {
     struct cpl_order_units units;
-    int32_t candidate = present(x);
-    if (candidate > 0)
-        list_plan(cpl_exchange_executor(x, candidate), sends);
+    const struct cpl_relay *relay = find_relay(x, present(x));
+    if (relay)
+        cpl_relay_list_first(relay, sends);
     else
         list_messages(&x->adjacency->out, sends);
     if (!cpl_send_order_find(comm, sends, &units)) {
@@ -244,8 +236,7 @@ static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
     int32_t *told;
     bool waits;
     bool is_mpis = present(x) == 0;
-    bool has_order =
-        is_mpis ? x->kind < CPL_ALLTOALLV : cpl_exchange_executor(x, present(x)) != NULL;
+    bool has_order = is_mpis ? x->kind < CPL_ALLTOALLV : find_relay(x, present(x)) != NULL;
     if (!is_settled(x) || !has_order)
         return;
     bool ready =

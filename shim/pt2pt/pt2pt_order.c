@@ -61,8 +61,9 @@ static int32_t *gather_sends(const struct cpl_comm_state *state)
     int32_t mine[2 * CPL_MAX_RIDE_PLANS];
     int32_t *all = calloc((size_t)state->size * (size_t)n, sizeof *all);
     for (int k = 0; k < p->plans.n; k++) {
-        mine[2 * k] = cpl_rides_n_sends(&p->line->rides, k);
-        mine[2 * k + 1] = mine[2 * k] - cpl_rides_first_sends(&p->line->rides, k, NULL);
+        const struct cpl_relay *relay = cpl_rides_relay(&p->line->rides, k);
+        mine[2 * k] = relay->slice.n_out;
+        mine[2 * k + 1] = relay->slice.n_out - relay->n_first;
     }
     if (cpl_agree_all(state->private_comm, all) &&
         cpl_collective_Allgather(mine, n, MPI_INT32_T, all, n, MPI_INT32_T, state->private_comm) ==
@@ -78,19 +79,16 @@ static void order_plan(struct cpl_comm_state *state, int k, int next, const int3
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_send_order sends;
     struct cpl_order_units units;
+    struct cpl_relay *relay = cpl_rides_relay(&p->line->rides, k);
     int n_words = 2 * p->plans.n;
-    bool ready = cpl_send_order_make(&sends, state->rank, state->size,
-                                     cpl_rides_n_sends(&p->line->rides, k));
+    bool ready = cpl_send_order_make(&sends, state->rank, state->size, relay->slice.n_out);
     if (cpl_agree_all(state->private_comm, ready)) {
         for (int i = 0; i < state->size; i++)
             sends.key[i] = all[i * n_words + 2 * next] + all[i * n_words + 2 * k + 1];
-        sends.n = sends.n_given = cpl_rides_first_sends(&p->line->rides, k, sends.to);
-        for (int m = 0; m < sends.n; m++) {
-            sends.given[m] = sends.to[m];
-            sends.weight[m] = 1;
-        }
+        cpl_relay_list_first(relay, &sends);
         if (cpl_send_order_find(state->private_comm, &sends, &units)) {
-            cpl_rides_set_order(&p->line->rides, k, sends.order);
+            cpl_relay_set_order(relay, &sends);
+            cpl_relay_use_order(relay, true);
             p->plans.order[k] = (struct cpl_pt2pt_order){true, next, units};
         }
     }

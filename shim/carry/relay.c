@@ -1,0 +1,78 @@
+/* The relay (relay.h). */
+#include "shim/carry/relay.h"
+
+#include "shim/base/log.h"
+
+#include <stdlib.h>
+
+/* Whether own payloads are a source of out-edge e. */
+static bool has_own(const struct cpl_rank_plan *slice, int32_t e)
+{
+    bool found = slice->out_waits[e] == 0;
+    for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++)
+        found |= slice->out_source[s] < 0;
+    return found;
+}
+
+/* Out-edges with own payloads: first those that wait for no in-edge. */
+static void list_own(struct cpl_relay *relay)
+{
+    const struct cpl_rank_plan *slice = &relay->slice;
+    for (int later = 0; later < 2; later++) {
+        for (int32_t e = 0; e < slice->n_out; e++)
+            if ((slice->out_waits[e] > 0) == later && has_own(slice, e)) {
+                relay->waits[e] = slice->out_waits[e] + 1;
+                relay->given[relay->n_own++] = e;
+            }
+        relay->n_first = later ? relay->n_first : relay->n_own;
+    }
+}
+
+bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words)
+{
+    struct cpl_error error = {""};
+    relay->words = words;
+    if (cpl_rank_plan_view(words, n_words, &relay->slice, &error)) {
+        cpl_log(CPL_LOG_ERROR, "relay", "%s", error.text);
+        return false;
+    }
+    size_t n_out = (size_t)relay->slice.n_out;
+    relay->waits = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_out);
+    relay->given = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_out);
+    relay->ordered = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_out);
+    if (!relay->waits || !relay->given || !relay->ordered)
+        return false;
+    memcpy(relay->waits, relay->slice.out_waits, n_out * sizeof *relay->waits);
+    list_own(relay);
+    memcpy(relay->ordered, relay->given, n_out * sizeof *relay->given);
+    relay->leaving = relay->given;
+    return true;
+}
+
+void cpl_relay_free(struct cpl_relay *relay)
+{
+    cpl_arena_free(&relay->arena);
+    free(relay->words);
+    *relay = (struct cpl_relay){.words = NULL};
+}
+
+void cpl_relay_list_first(const struct cpl_relay *relay, struct cpl_send_order *sends)
+{
+    sends->n = sends->n_given = relay->n_first;
+    for (int32_t k = 0; k < relay->n_first; k++) {
+        sends->given[k] = sends->to[k] = relay->slice.out_to[relay->given[k]];
+        sends->weight[k] = 1;
+    }
+}
+
+void cpl_relay_set_order(struct cpl_relay *relay, const struct cpl_send_order *sends)
+{
+    for (int32_t k = 0; k < relay->n_first; k++)
+        relay->ordered[k] = relay->given[sends->order[k]];
+    relay->has_order = true;
+}
+
+void cpl_relay_use_order(struct cpl_relay *relay, bool use)
+{
+    relay->leaving = use ? relay->ordered : relay->given;
+}

@@ -1,0 +1,78 @@
+/* A relay: what carrying by a plan's slice needs whatever the messages look like. It knows what
+ * each out-edge still waits for, and in which order those leave that wait for no other rank. The
+ * executor (executor.h) and rides (rides.h) each have one; framing, buffers and receiving are
+ * theirs.
+ *
+ * An out-edge waits for its sources: in-edges, and this rank's own payloads if it carries any,
+ * which together are one source more. When all have come it leaves. Where this stands is a turn: an
+ * array of the carrier's, one for each exchange that can be under way at a time.
+ *
+ * Order of calls: a zeroed struct, cpl_relay_init, any, cpl_relay_free. A turn begins with
+ * cpl_relay_begin; then each source comes once. Cost: O(out-edges) to begin, O(1) for each out-edge
+ * that waits for a source that comes; nothing is allocated after cpl_relay_init. Thread rule: one
+ * thread. */
+#ifndef CARPOOL_RELAY_H
+#define CARPOOL_RELAY_H
+
+#include "planner/arena.h"
+#include "planner/rank_plan.h"
+#include "shim/meet/send_order.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define CPL_RELAY_OWN (-1) /* the source that is this rank's own payloads; others are in-edges */
+
+struct cpl_relay {
+    struct cpl_rank_plan slice;
+    struct cpl_arena arena; /* its arrays, and those of its carrier: freed with it */
+    int32_t *words;         /* the slice's memory */
+    int32_t *waits;         /* per out-edge: its sources */
+    int32_t n_own;          /* out-edges with own payloads, */
+    int32_t n_first;        /* and how many of them, the first ones, wait for nothing else */
+    int32_t *given;         /* these in the plan's order, */
+    int32_t *ordered;       /* the first ones in another order, */
+    const int32_t *leaving; /* and which of the two is in use */
+    bool has_order;
+};
+
+/* Takes over a slice's words. Returns false when memory ran out or the slice is damaged, which the
+ * log tells (free it then, too). */
+bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words);
+void cpl_relay_free(struct cpl_relay *relay);
+
+/* Lists the messages that wait for no other rank, in the plan's order; sends has room for all of
+ * the slice's out-edges. */
+void cpl_relay_list_first(const struct cpl_relay *relay, struct cpl_send_order *sends);
+
+/* Takes over the order that was found for this list. It holds while it is in use; at first it is
+ * not. Local: receivers need not know. */
+void cpl_relay_set_order(struct cpl_relay *relay, const struct cpl_send_order *sends);
+void cpl_relay_use_order(struct cpl_relay *relay, bool use);
+
+/* Begins a turn: missing has room for n_out numbers, those of the sources that each out-edge still
+ * waits for. 0: it has left. */
+static inline void cpl_relay_begin(const struct cpl_relay *relay, int32_t *missing)
+{
+    memcpy(missing, relay->waits, (size_t)relay->slice.n_out * sizeof *missing);
+}
+
+/* A source has come. Returns the next out-edge that waited for nothing else, which is to leave now;
+ * -1: no more. *at is 0 at first; to be called until it returns -1. */
+static inline int32_t cpl_relay_next(const struct cpl_relay *relay, int32_t *missing,
+                                     int32_t source, int32_t *at)
+{
+    const struct cpl_rank_plan *slice = &relay->slice;
+    int32_t first = source < 0 ? 0 : slice->in_feed_first[source];
+    int32_t n = source < 0 ? relay->n_own : slice->in_feed_first[source + 1] - first;
+    const int32_t *waiting = source < 0 ? relay->leaving : slice->in_feed + first;
+    while (*at < n) {
+        int32_t e = waiting[(*at)++];
+        if (--missing[e] == 0)
+            return e;
+    }
+    return -1;
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* Tests of relays (shim/carry/relay.h): by slices of random plans an out-edge leaves once in a
+ * turn, when the last of what its segments need has come and not before; the order of those that
+ * leave first is the plan's or the one that was set. */
+#include "shim/carry/relay.h"
+
+#include "plans.h"
+#include "random_pattern.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { MOST_RANKS = 24, N_SEEDS = 120 };
+
+static struct cpl_relay cut(struct cpl_slicer *slicer, int32_t rank)
+{
+    struct cpl_relay relay = {.words = NULL};
+    struct cpl_error error = {""};
+    int32_t n_words;
+    assert_int_equal(cpl_slicer_words(slicer, rank, &n_words, &error), CPL_OK);
+    int32_t *words = malloc((size_t)n_words * sizeof *words);
+    assert_non_null(words);
+    cpl_slicer_extract(slicer, rank, words);
+    assert_true(cpl_relay_init(&relay, words, n_words));
+    return relay;
+}
+
+/* Calls check for the relay of each rank of random plans. */
+static void for_relays(void (*check)(struct cpl_relay *relay, uint64_t *random))
+{
+    for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
+        uint64_t random = seed;
+        struct cpl_error error = {""};
+        struct cpl_slicer slicer;
+        struct cpl_pattern pattern = random_pattern(seed, MOST_RANKS);
+        struct cpl_plan plan = make_random_plan(&pattern, 1 + random_below(&random, 4), seed);
+        assert_int_equal(cpl_slicer_init(&slicer, &plan, &pattern, &error), CPL_OK);
+        for (int32_t r = 0; r < pattern.n_ranks; r++) {
+            struct cpl_relay relay = cut(&slicer, r);
+            check(&relay, &random);
+            cpl_relay_free(&relay);
+        }
+        cpl_slicer_free(&slicer);
+        cpl_plan_free(&plan);
+        cpl_pattern_free(&pattern);
+    }
+}
+
+/* Whether all that the segments of out-edge e carry is there; came is by source, own is the last.
+ */
+static bool is_complete(const struct cpl_rank_plan *slice, int32_t e, const bool *came)
+{
+    for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++) {
+        int32_t in_edge = 0;
+        if (slice->out_source[s] < 0)
+            in_edge = slice->n_in;
+        else
+            while (slice->out_source[s] >= slice->in_first[in_edge + 1])
+                in_edge++;
+        if (!came[in_edge])
+            return false;
+    }
+    return true;
+}
+
+/* A turn in which the sources come in any order. */
+static void take_turn(const struct cpl_relay *relay, int32_t *missing, uint64_t *random)
+{
+    const struct cpl_rank_plan *slice = &relay->slice;
+    int32_t n_sources = slice->n_in + 1, n_left = 0;
+    bool *came = calloc((size_t)n_sources, sizeof *came);
+    bool *left = calloc((size_t)slice->n_out + 1, sizeof *left);
+    assert_true(came && left);
+    cpl_relay_begin(relay, missing);
+    for (int32_t n = 0; n < n_sources; n++) {
+        int32_t source = random_below(random, n_sources);
+        while (came[source])
+            source = (source + 1) % n_sources;
+        came[source] = true;
+        source = source < slice->n_in ? source : CPL_RELAY_OWN;
+        for (int32_t at = 0, e; (e = cpl_relay_next(relay, missing, source, &at)) >= 0;) {
+            assert_false(left[e]);
+            assert_int_equal(missing[e], 0);
+            left[e] = true;
+            n_left++;
+        }
+        for (int32_t e = 0; e < slice->n_out; e++)
+            assert_int_equal(left[e], is_complete(slice, e, came));
+    }
+    assert_int_equal(n_left, slice->n_out);
+    free(came);
+    free(left);
+}
+
+/* Two turns are under way at a time; neither knows of the other. */
+static void check_turns(struct cpl_relay *relay, uint64_t *random)
+{
+    size_t n_out = (size_t)relay->slice.n_out;
+    int32_t *missing = calloc(2 * n_out + 1, sizeof *missing);
+    assert_non_null(missing);
+    cpl_relay_begin(relay, missing);
+    for (int k = 0; k < 3; k++)
+        take_turn(relay, missing + n_out, random);
+    for (size_t e = 0; e < n_out; e++)
+        assert_int_equal(missing[e], relay->waits[e]);
+    take_turn(relay, missing, random);
+    free(missing);
+}
+
+static void test_turns(void **state)
+{
+    (void)state;
+    for_relays(check_turns);
+}
+
+/* What leaves when a turn begins with the own payloads, as ranks; the end is marked by -1. */
+static void list_leaving(const struct cpl_relay *relay, int32_t *to)
+{
+    int32_t *missing = calloc((size_t)relay->slice.n_out + 1, sizeof *missing);
+    assert_non_null(missing);
+    cpl_relay_begin(relay, missing);
+    for (int32_t at = 0, e; (e = cpl_relay_next(relay, missing, CPL_RELAY_OWN, &at)) >= 0;)
+        *to++ = relay->slice.out_to[e];
+    *to = -1;
+    free(missing);
+}
+
+static void assert_leaving(const struct cpl_relay *relay, const int32_t *expected, int32_t n)
+{
+    int32_t *to = calloc((size_t)relay->slice.n_out + 1, sizeof *to);
+    assert_non_null(to);
+    list_leaving(relay, to);
+    for (int32_t k = 0; k < n; k++)
+        assert_int_equal(to[k], expected[k]);
+    assert_int_equal(to[n], -1);
+    free(to);
+}
+
+/* The first sends backwards. */
+static void check_order(struct cpl_relay *relay, uint64_t *random)
+{
+    size_t n_out = (size_t)relay->slice.n_out + 1;
+    struct cpl_send_order sends = {.given = calloc(n_out, sizeof(int32_t)),
+                                   .to = calloc(n_out, sizeof(int32_t)),
+                                   .weight = calloc(n_out, sizeof(int32_t)),
+                                   .order = calloc(n_out, sizeof(int64_t))};
+    int32_t *backwards = calloc(n_out, sizeof *backwards), n_found = 0;
+    (void)random;
+    assert_true(sends.given && sends.to && sends.weight && sends.order && backwards);
+    cpl_relay_list_first(relay, &sends);
+    assert_int_equal(sends.n, sends.n_given);
+    for (int32_t e = 0; e < relay->slice.n_out; e++) /* the plan's order */
+        if (relay->slice.out_waits[e] == 0)
+            assert_int_equal(sends.to[n_found++], relay->slice.out_to[e]);
+    assert_int_equal(sends.n, n_found);
+    for (int32_t k = 0; k < sends.n; k++) {
+        assert_int_equal(sends.given[k], sends.to[k]);
+        assert_int_equal(sends.weight[k], 1);
+        sends.order[k] = sends.n - 1 - k;
+        backwards[k] = sends.to[sends.order[k]];
+    }
+    cpl_relay_use_order(relay, true); /* there is none yet */
+    assert_leaving(relay, sends.to, sends.n);
+    assert_false(relay->has_order);
+    cpl_relay_use_order(relay, false);
+    for (int k = 0; k < 2; k++) { /* set twice it is the same: it is one of the plan's */
+        cpl_relay_set_order(relay, &sends);
+        assert_true(relay->has_order);
+    }
+    assert_leaving(relay, sends.to, sends.n);
+    cpl_relay_use_order(relay, true);
+    assert_leaving(relay, backwards, sends.n);
+    check_turns(relay, random);
+    cpl_relay_use_order(relay, false);
+    assert_leaving(relay, sends.to, sends.n);
+    free(sends.given);
+    free(sends.to);
+    free(sends.weight);
+    free(sends.order);
+    free(backwards);
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    for_relays(check_order);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_order),
+    };
+    return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
+}
