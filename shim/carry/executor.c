@@ -54,7 +54,6 @@ struct segments {
 
 struct cpl_executor {
     struct cpl_relay relay;
-    const struct cpl_rank_plan *plan; /* the relay's slice */
     MPI_Comm comm;
     int first_tag;
     uint32_t exchange;
@@ -117,18 +116,18 @@ static bool insist_on_room(struct end *end, int64_t room, int32_t n_segments)
 
 static int32_t n_in_segments(const struct cpl_executor *x, int32_t e)
 {
-    return x->plan->in_first[e + 1] - x->plan->in_first[e];
+    return x->relay.slice.in_first[e + 1] - x->relay.slice.in_first[e];
 }
 
 static int32_t n_out_segments(const struct cpl_executor *x, int32_t e)
 {
-    return x->plan->out_first[e + 1] - x->plan->out_first[e];
+    return x->relay.slice.out_first[e + 1] - x->relay.slice.out_first[e];
 }
 
 static bool allocate(struct cpl_executor *x)
 {
     struct cpl_arena *arena = &x->relay.arena;
-    const struct cpl_rank_plan *p = x->plan;
+    const struct cpl_rank_plan *p = &x->relay.slice;
     x->in = CPL_ARENA_ARRAY(arena, struct end, p->n_in);
     x->out = CPL_ARENA_ARRAY(arena, struct end, p->n_out);
     x->segments.in_length = CPL_ARENA_ARRAY(arena, uint32_t, p->n_in_segments);
@@ -159,7 +158,7 @@ static bool allocate(struct cpl_executor *x)
 /* Marks the first use of every payload that is forwarded. */
 static bool mark_first_uses(struct cpl_executor *x)
 {
-    const struct cpl_rank_plan *p = x->plan;
+    const struct cpl_rank_plan *p = &x->relay.slice;
     bool *used = calloc((size_t)p->n_in_segments + 1, sizeof *used);
     for (int32_t s = 0; used && s < p->n_out_segments; s++) {
         int32_t source = p->out_source[s];
@@ -179,11 +178,10 @@ struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Co
         free(words);
         return NULL;
     }
-    x->plan = &x->relay.slice;
     x->comm = comm;
     x->first_tag = first_tag;
-    if (cpl_relay_init(&x->relay, words, n_words) && x->plan->n_waves < CPL_EXECUTOR_TAGS / 2 &&
-        allocate(x) && mark_first_uses(x))
+    if (cpl_relay_init(&x->relay, words, n_words) &&
+        x->relay.slice.n_waves < CPL_EXECUTOR_TAGS / 2 && allocate(x) && mark_first_uses(x))
         return x;
     cpl_executor_destroy(x);
     return NULL;
@@ -193,9 +191,9 @@ void cpl_executor_destroy(struct cpl_executor *executor)
 {
     if (!executor)
         return;
-    for (int32_t e = 0; executor->in && e < executor->plan->n_in; e++)
+    for (int32_t e = 0; executor->in && e < executor->relay.slice.n_in; e++)
         free(executor->in[e].buffer);
-    for (int32_t e = 0; executor->out && e < executor->plan->n_out; e++)
+    for (int32_t e = 0; executor->out && e < executor->relay.slice.n_out; e++)
         free(executor->out[e].buffer);
     cpl_relay_free(&executor->relay);
     free(executor);
@@ -230,10 +228,11 @@ static int later_tag(const struct cpl_executor *x, int32_t wave)
 static void post_receives(struct run *run)
 {
     struct cpl_executor *x = run->x;
-    for (int32_t e = 0; e < x->plan->n_in; e++) {
+    const struct cpl_rank_plan *p = &x->relay.slice;
+    for (int32_t e = 0; e < p->n_in; e++) {
         int bytes = (int)buffer_bytes(x->in[e].room, n_in_segments(x, e));
-        note_error(run, PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, x->plan->in_from[e],
-                                   wave_tag(x, x->plan->in_wave[e]), x->comm, &x->recv_request[e]));
+        note_error(run, PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, p->in_from[e],
+                                   wave_tag(x, p->in_wave[e]), x->comm, &x->recv_request[e]));
     }
 }
 
@@ -252,10 +251,11 @@ static int64_t riding_bytes(uint32_t length)
 static bool update_lengths(struct run *run, int32_t e)
 {
     struct cpl_executor *x = run->x;
+    const struct cpl_rank_plan *p = &x->relay.slice;
     bool changed = !x->out[e].used;
     int64_t bytes = 0;
-    for (int32_t s = x->plan->out_first[e]; s < x->plan->out_first[e + 1]; s++) {
-        int32_t source = x->plan->out_source[s];
+    for (int32_t s = p->out_first[e]; s < p->out_first[e + 1]; s++) {
+        int32_t source = p->out_source[s];
         uint32_t length = source >= 0
                               ? x->segments.in_length[source]
                               : length_word(run->payloads.size(run->payloads.context, -1 - source));
@@ -278,8 +278,9 @@ static const unsigned char *forwarded_payload(const struct cpl_executor *x, int3
 static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
 {
     struct cpl_executor *x = run->x;
-    for (int32_t s = x->plan->out_first[e]; s < x->plan->out_first[e + 1]; s++) {
-        int32_t source = x->plan->out_source[s];
+    const struct cpl_rank_plan *p = &x->relay.slice;
+    for (int32_t s = p->out_first[e]; s < p->out_first[e + 1]; s++) {
+        int32_t source = p->out_source[s];
         int64_t bytes = riding_bytes(x->segments.out_length[s]);
         if (bytes == 0)
             continue;
@@ -313,10 +314,12 @@ static void send_together(struct run *run, int32_t e, bool changed)
     if (changed) {
         int64_t table = table_bytes(n_out_segments(x, e));
         bytes = (int64_t)sizeof header + padded(out->bytes);
-        memcpy(out->buffer + bytes, x->segments.out_length + x->plan->out_first[e], (size_t)table);
+        memcpy(out->buffer + bytes, x->segments.out_length + x->relay.slice.out_first[e],
+               (size_t)table);
         bytes += table;
     }
-    send(run, out->buffer, bytes, x->plan->out_to[e], wave_tag(x, x->plan->out_wave[e]));
+    send(run, out->buffer, bytes, x->relay.slice.out_to[e],
+         wave_tag(x, x->relay.slice.out_wave[e]));
 }
 
 /* Payloads beyond the room: first the header and the table, which tell the receiver what comes,
@@ -324,6 +327,7 @@ static void send_together(struct run *run, int32_t e, bool changed)
 static void send_apart(struct run *run, int32_t e)
 {
     struct cpl_executor *x = run->x;
+    const struct cpl_rank_plan *p = &x->relay.slice;
     struct end *out = &x->out[e];
     int32_t n = n_out_segments(x, e);
     if (!insist_on_room(out, room_for(out->bytes), n)) {
@@ -335,12 +339,11 @@ static void send_apart(struct run *run, int32_t e)
     struct header header = {FLAG_LENGTHS | FLAG_LATER, x->exchange};
     int64_t first = (int64_t)sizeof header + table_bytes(n);
     memcpy(out->buffer, &header, sizeof header);
-    memcpy(out->buffer + sizeof header, x->segments.out_length + x->plan->out_first[e],
+    memcpy(out->buffer + sizeof header, x->segments.out_length + p->out_first[e],
            (size_t)table_bytes(n));
     copy_payloads(run, e, out->buffer + first);
-    send(run, out->buffer, first, x->plan->out_to[e], wave_tag(x, x->plan->out_wave[e]));
-    send(run, out->buffer + first, out->bytes, x->plan->out_to[e],
-         later_tag(x, x->plan->out_wave[e]));
+    send(run, out->buffer, first, p->out_to[e], wave_tag(x, p->out_wave[e]));
+    send(run, out->buffer + first, out->bytes, p->out_to[e], later_tag(x, p->out_wave[e]));
 }
 
 /* The setting for tests: a forwarding rank that is slow. */
@@ -353,7 +356,7 @@ static void delay(double us)
 
 static void send_edge(struct run *run, int32_t e)
 {
-    if (cpl_context.settings.delay > 0 && run->x->plan->out_waits[e] > 0)
+    if (cpl_context.settings.delay > 0 && run->x->relay.slice.out_waits[e] > 0)
         delay((double)cpl_context.settings.delay);
     bool changed = update_lengths(run, e);
     if (run->x->out[e].bytes <= run->x->out[e].room)
@@ -365,7 +368,7 @@ static void send_edge(struct run *run, int32_t e)
 static void broken_message(struct run *run, int32_t e, const char *what)
 {
     cpl_log(CPL_LOG_ERROR, "execute", "a combined message from rank %d is damaged: %s",
-            run->x->plan->in_from[e], what);
+            run->x->relay.slice.in_from[e], what);
     note_error(run, MPI_ERR_INTERN);
 }
 
@@ -373,7 +376,7 @@ static void broken_message(struct run *run, int32_t e, const char *what)
 static int64_t read_lengths(struct run *run, int32_t e, const unsigned char *table)
 {
     struct cpl_executor *x = run->x;
-    int32_t first = x->plan->in_first[e], end = x->plan->in_first[e + 1];
+    int32_t first = x->relay.slice.in_first[e], end = x->relay.slice.in_first[e + 1];
     int64_t bytes = 0;
     memcpy(x->segments.in_length + first, table, (size_t)table_bytes(end - first));
     for (int32_t s = first; s < end; s++) {
@@ -397,8 +400,8 @@ static void await_payload(struct run *run, int32_t e, int64_t bytes)
     }
     x->in[e].awaits_payload = true;
     note_error(run, PMPI_Irecv(x->in[e].buffer + sizeof(struct header), (int)bytes, MPI_BYTE,
-                               x->plan->in_from[e], later_tag(x, x->plan->in_wave[e]), x->comm,
-                               &x->recv_request[e]));
+                               x->relay.slice.in_from[e], later_tag(x, x->relay.slice.in_wave[e]),
+                               x->comm, &x->recv_request[e]));
 }
 
 /* Reads the first (mostly the only) message of in-edge e. Returns whether its payloads are there.
@@ -432,14 +435,15 @@ static bool read_message(struct run *run, int32_t e, const MPI_Status *status)
 static void deliver(struct run *run, int32_t e)
 {
     struct cpl_executor *x = run->x;
+    const struct cpl_rank_plan *p = &x->relay.slice;
     const unsigned char *payload = x->in[e].buffer + sizeof(struct header);
     int64_t n_delivered = 0, delivered = 0;
-    for (int32_t s = x->plan->in_first[e]; s < x->plan->in_first[e + 1]; s++) {
-        if (x->plan->in_owner[s] < 0)
+    for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++) {
+        if (p->in_owner[s] < 0)
             continue;
         int64_t bytes =
             x->segments.in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->segments.in_length[s];
-        note_error(run, run->payloads.deliver(run->payloads.context, x->plan->in_owner[s],
+        note_error(run, run->payloads.deliver(run->payloads.context, p->in_owner[s],
                                               payload + x->segments.in_offset[s], bytes));
         n_delivered++;
         delivered += riding_bytes(x->segments.in_length[s]);
@@ -451,8 +455,11 @@ static void deliver(struct run *run, int32_t e)
 static void send_next(struct run *run, int32_t source)
 {
     struct cpl_executor *x = run->x;
-    for (int32_t at = 0, e; (e = cpl_relay_next(&x->relay, x->missing, source, &at)) >= 0;)
-        send_edge(run, e);
+    const int32_t *edges;
+    int32_t n = cpl_relay_waiting(&x->relay, source, &edges);
+    for (int32_t k = 0; k < n; k++)
+        if (--x->missing[edges[k]] == 0)
+            send_edge(run, edges[k]);
 }
 
 /* Deals with n in-edges that something has arrived on; `code` is what the completion call returned.
@@ -484,7 +491,7 @@ static void take_arrivals(struct run *run, int n, int code)
 void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads)
 {
     struct cpl_executor *x = executor;
-    x->run = (struct run){x, *payloads, x->plan->n_in, MPI_SUCCESS};
+    x->run = (struct run){x, *payloads, x->relay.slice.n_in, MPI_SUCCESS};
     x->n_sends = x->n_sent = 0;
     x->exchange++;
     post_receives(&x->run);
@@ -498,7 +505,7 @@ bool cpl_executor_progress(struct cpl_executor *executor, int *result)
     struct run *run = &x->run;
     while (run->n_open > 0) {
         int n = 0;
-        int code = PMPI_Testsome(x->plan->n_in, x->recv_request, &n, x->arrived, x->status);
+        int code = PMPI_Testsome(x->relay.slice.n_in, x->recv_request, &n, x->arrived, x->status);
         if (n == 0)
             return false;
         take_arrivals(run, n, code);
@@ -520,8 +527,8 @@ int cpl_executor_wait(struct cpl_executor *executor)
     struct run *run = &x->run;
     while (run->n_open > 0) {
         int n = 0;
-        int code =
-            cpl_collective_waitsome(x->plan->n_in, x->recv_request, &n, x->arrived, x->status);
+        int code = cpl_collective_waitsome(x->relay.slice.n_in, x->recv_request, &n, x->arrived,
+                                           x->status);
         take_arrivals(run, n, code);
     }
     note_error(run, cpl_collective_waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));

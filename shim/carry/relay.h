@@ -52,27 +52,24 @@ void cpl_relay_set_order(struct cpl_relay *relay, const struct cpl_send_order *s
 void cpl_relay_use_order(struct cpl_relay *relay, bool use);
 
 /* Begins a turn: missing has room for n_out numbers, those of the sources that each out-edge still
- * waits for. 0: it has left. */
+ * waits for. */
 static inline void cpl_relay_begin(const struct cpl_relay *relay, int32_t *missing)
 {
     memcpy(missing, relay->waits, (size_t)relay->slice.n_out * sizeof *missing);
 }
 
-/* A source has come. Returns the next out-edge that waited for nothing else, which is to leave now;
- * -1: no more. *at is 0 at first; to be called until it returns -1. */
-static inline int32_t cpl_relay_next(const struct cpl_relay *relay, int32_t *missing,
-                                     int32_t source, int32_t *at)
+/* The out-edges that wait for a source, and how many. When it has come each misses one source less;
+ * those that then miss none leave, in this order. */
+static inline int32_t cpl_relay_waiting(const struct cpl_relay *relay, int32_t source,
+                                        const int32_t **edges)
 {
     const struct cpl_rank_plan *slice = &relay->slice;
-    int32_t first = source < 0 ? 0 : slice->in_feed_first[source];
-    int32_t n = source < 0 ? relay->n_own : slice->in_feed_first[source + 1] - first;
-    const int32_t *waiting = source < 0 ? relay->leaving : slice->in_feed + first;
-    while (*at < n) {
-        int32_t e = waiting[(*at)++];
-        if (--missing[e] == 0)
-            return e;
+    if (source == CPL_RELAY_OWN) {
+        *edges = relay->leaving;
+        return relay->n_own;
     }
-    return -1;
+    *edges = slice->in_feed + slice->in_feed_first[source];
+    return slice->in_feed_first[source + 1] - slice->in_feed_first[source];
 }
 
 #endif

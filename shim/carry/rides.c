@@ -154,11 +154,13 @@ static void note_source(struct cpl_rides *rides, int p, struct instance *instanc
     if (!instance->used || *came)
         return;
     *came = true;
-    for (int32_t at = 0, e;
-         (e = cpl_relay_next(&rides->plan[p]->relay, instance->missing, source, &at)) >= 0;) {
-        rides->in_time++;
-        leave(rides, p, instance, e);
-    }
+    const int32_t *edges;
+    int32_t n = cpl_relay_waiting(&rides->plan[p]->relay, source, &edges);
+    for (int32_t k = 0; k < n; k++)
+        if (--instance->missing[edges[k]] == 0) {
+            rides->in_time++;
+            leave(rides, p, instance, edges[k]);
+        }
 }
 
 /* Lets everything go that an instance holds, and ends it. */

@@ -81,11 +81,13 @@ static void take_turn(const struct cpl_relay *relay, int32_t *missing, uint64_t 
             source = (source + 1) % n_sources;
         came[source] = true;
         source = source < slice->n_in ? source : CPL_RELAY_OWN;
-        for (int32_t at = 0, e; (e = cpl_relay_next(relay, missing, source, &at)) >= 0;) {
-            assert_false(left[e]);
-            assert_int_equal(missing[e], 0);
-            left[e] = true;
-            n_left++;
+        const int32_t *edges;
+        int32_t n_waiting = cpl_relay_waiting(relay, source, &edges);
+        for (int32_t k = 0; k < n_waiting; k++) {
+            assert_in_range(edges[k], 0, slice->n_out - 1);
+            assert_in_range(missing[edges[k]], 1, n_sources);
+            left[edges[k]] = --missing[edges[k]] == 0;
+            n_left += left[edges[k]];
         }
         for (int32_t e = 0; e < slice->n_out; e++)
             assert_int_equal(left[e], is_complete(slice, e, came));
@@ -122,8 +124,11 @@ static void list_leaving(const struct cpl_relay *relay, int32_t *to)
     int32_t *missing = calloc((size_t)relay->slice.n_out + 1, sizeof *missing);
     assert_non_null(missing);
     cpl_relay_begin(relay, missing);
-    for (int32_t at = 0, e; (e = cpl_relay_next(relay, missing, CPL_RELAY_OWN, &at)) >= 0;)
-        *to++ = relay->slice.out_to[e];
+    const int32_t *edges;
+    int32_t n = cpl_relay_waiting(relay, CPL_RELAY_OWN, &edges);
+    for (int32_t k = 0; k < n; k++)
+        if (--missing[edges[k]] == 0)
+            *to++ = relay->slice.out_to[edges[k]];
     *to = -1;
     free(missing);
 }
