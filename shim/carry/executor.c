@@ -49,7 +49,6 @@ struct segments {
     uint32_t *in_length;  /* per in-segment */
     int64_t *in_offset;   /* per in-segment, from the start of the payloads */
     uint32_t *out_length; /* per out-segment */
-    bool *first_use;      /* per out-segment: the first one with the payload that it forwards */
 };
 
 struct cpl_executor {
@@ -134,15 +133,14 @@ static bool allocate(struct cpl_executor *x)
     x->segments.in_edge = CPL_ARENA_ARRAY(arena, int32_t, p->n_in_segments);
     x->segments.in_offset = CPL_ARENA_ARRAY(arena, int64_t, p->n_in_segments);
     x->segments.out_length = CPL_ARENA_ARRAY(arena, uint32_t, p->n_out_segments);
-    x->segments.first_use = CPL_ARENA_ARRAY(arena, bool, p->n_out_segments);
     x->missing = CPL_ARENA_ARRAY(arena, int32_t, p->n_out);
     x->recv_request = CPL_ARENA_ARRAY(arena, MPI_Request, p->n_in);
     x->send_request = CPL_ARENA_ARRAY(arena, MPI_Request, 2 * (size_t)p->n_out);
     x->arrived = CPL_ARENA_ARRAY(arena, int, p->n_in);
     x->status = CPL_ARENA_ARRAY(arena, MPI_Status, p->n_in);
     if (!x->in || !x->out || !x->segments.in_length || !x->segments.in_edge ||
-        !x->segments.in_offset || !x->segments.out_length || !x->segments.first_use ||
-        !x->missing || !x->recv_request || !x->send_request || !x->arrived || !x->status)
+        !x->segments.in_offset || !x->segments.out_length || !x->missing || !x->recv_request ||
+        !x->send_request || !x->arrived || !x->status)
         return false;
     for (int32_t e = 0; e < p->n_in; e++)
         for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
@@ -153,21 +151,6 @@ static bool allocate(struct cpl_executor *x)
     for (int32_t e = 0; e < p->n_out && done; e++)
         done = set_room(&x->out[e], room_for(cpl_rank_plan_out_volume(p, e)), n_out_segments(x, e));
     return done;
-}
-
-/* Marks the first use of every payload that is forwarded. */
-static bool mark_first_uses(struct cpl_executor *x)
-{
-    const struct cpl_rank_plan *p = &x->relay.slice;
-    bool *used = calloc((size_t)p->n_in_segments + 1, sizeof *used);
-    for (int32_t s = 0; used && s < p->n_out_segments; s++) {
-        int32_t source = p->out_source[s];
-        x->segments.first_use[s] = source >= 0 && !used[source];
-        if (source >= 0)
-            used[source] = true;
-    }
-    free(used);
-    return used;
 }
 
 struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Comm comm,
@@ -181,7 +164,7 @@ struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Co
     x->comm = comm;
     x->first_tag = first_tag;
     if (cpl_relay_init(&x->relay, words, n_words) &&
-        x->relay.slice.n_waves < CPL_EXECUTOR_TAGS / 2 && allocate(x) && mark_first_uses(x))
+        x->relay.slice.n_waves < CPL_EXECUTOR_TAGS / 2 && allocate(x))
         return x;
     cpl_executor_destroy(x);
     return NULL;
@@ -286,7 +269,8 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
             continue;
         if (source >= 0) {
             memcpy(to, forwarded_payload(x, source), (size_t)bytes);
-            x->forwarded += x->segments.first_use[s] ? bytes : 0;
+            if (x->relay.next[source] == s)
+                x->forwarded += bytes;
         } else {
             note_error(run, run->payloads.pack(run->payloads.context, -1 - source, to));
         }
@@ -451,15 +435,16 @@ static void deliver(struct run *run, int32_t e)
     cpl_work_combined(n_delivered, delivered);
 }
 
-/* A source of the relay is here: what waited for it leaves. */
-static void send_next(struct run *run, int32_t source)
+/* All of in-edge e is here: what waited for it leaves first, then this rank takes its own. */
+static void complete_edge(struct run *run, int32_t e)
 {
     struct cpl_executor *x = run->x;
-    const int32_t *edges;
-    int32_t n = cpl_relay_waiting(&x->relay, source, &edges);
+    const int32_t *waiting;
+    int32_t n = cpl_relay_waiting(&x->relay, e, &waiting);
     for (int32_t k = 0; k < n; k++)
-        if (--x->missing[edges[k]] == 0)
-            send_edge(run, edges[k]);
+        if (--x->missing[waiting[k]] == 0)
+            send_edge(run, waiting[k]);
+    deliver(run, e);
 }
 
 /* Deals with n in-edges that something has arrived on; `code` is what the completion call returned.
@@ -482,8 +467,7 @@ static void take_arrivals(struct run *run, int n, int code)
         if (!whole)
             continue;
         x->in[e].awaits_payload = false;
-        send_next(run, e); /* others first, then this rank */
-        deliver(run, e);
+        complete_edge(run, e);
         run->n_open--;
     }
 }
@@ -496,7 +480,11 @@ void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads
     x->exchange++;
     post_receives(&x->run);
     cpl_relay_begin(&x->relay, x->missing);
-    send_next(&x->run, CPL_RELAY_OWN);
+    const int32_t *own;
+    int32_t n_own = cpl_relay_waiting(&x->relay, CPL_RELAY_OWN, &own);
+    for (int32_t k = 0; k < n_own; k++)
+        if (--x->missing[own[k]] == 0)
+            send_edge(&x->run, own[k]);
 }
 
 bool cpl_executor_progress(struct cpl_executor *executor, int *result)

@@ -5,13 +5,22 @@
 
 #include <stdlib.h>
 
-/* Whether own payloads are a source of out-edge e. */
-static bool has_own(const struct cpl_rank_plan *slice, int32_t e)
+/* Where payloads leave, and which out-edges carry own ones: those have a source more. */
+static void find_ways(struct cpl_relay *relay)
 {
-    bool found = slice->out_waits[e] == 0;
-    for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++)
-        found |= slice->out_source[s] < 0;
-    return found;
+    const struct cpl_rank_plan *slice = &relay->slice;
+    for (int32_t source = -slice->n_payloads; source < slice->n_in_segments; source++)
+        relay->next[source] = -1;
+    for (int32_t e = 0; e < slice->n_out; e++) {
+        bool has_own = slice->out_waits[e] == 0;
+        for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++) {
+            int32_t source = slice->out_source[s];
+            relay->out_edge[s] = e;
+            relay->next[source] = relay->next[source] < 0 ? s : relay->next[source];
+            has_own |= source < 0;
+        }
+        relay->waits[e] = slice->out_waits[e] + has_own;
+    }
 }
 
 /* Out-edges with own payloads: first those that wait for no in-edge. */
@@ -20,10 +29,8 @@ static void list_own(struct cpl_relay *relay)
     const struct cpl_rank_plan *slice = &relay->slice;
     for (int later = 0; later < 2; later++) {
         for (int32_t e = 0; e < slice->n_out; e++)
-            if ((slice->out_waits[e] > 0) == later && has_own(slice, e)) {
-                relay->waits[e] = slice->out_waits[e] + 1;
+            if ((slice->out_waits[e] > 0) == later && relay->waits[e] > slice->out_waits[e])
                 relay->given[relay->n_own++] = e;
-            }
         relay->n_first = later ? relay->n_first : relay->n_own;
     }
 }
@@ -36,15 +43,19 @@ bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words)
         cpl_log(CPL_LOG_ERROR, "relay", "%s", error.text);
         return false;
     }
-    size_t n_out = (size_t)relay->slice.n_out;
-    relay->waits = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_out);
-    relay->given = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_out);
-    relay->ordered = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_out);
-    if (!relay->waits || !relay->given || !relay->ordered)
+    const struct cpl_rank_plan *slice = &relay->slice;
+    size_t n_sources = (size_t)slice->n_payloads + (size_t)slice->n_in_segments;
+    relay->next = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_sources);
+    relay->out_edge = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out_segments);
+    relay->waits = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
+    relay->given = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
+    relay->ordered = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
+    if (!relay->next || !relay->out_edge || !relay->waits || !relay->given || !relay->ordered)
         return false;
-    memcpy(relay->waits, relay->slice.out_waits, n_out * sizeof *relay->waits);
+    relay->next += slice->n_payloads;
+    find_ways(relay);
     list_own(relay);
-    memcpy(relay->ordered, relay->given, n_out * sizeof *relay->given);
+    memcpy(relay->ordered, relay->given, (size_t)relay->n_own * sizeof *relay->given);
     relay->leaving = relay->given;
     return true;
 }

@@ -28,6 +28,8 @@ struct cpl_relay {
     struct cpl_rank_plan slice;
     struct cpl_arena arena; /* its arrays, and those of its carrier: freed with it */
     int32_t *words;         /* the slice's memory */
+    int32_t *next;          /* the first out-segment of a payload, -1: none; by out_source */
+    int32_t *out_edge;      /* per out-segment */
     int32_t *waits;         /* per out-edge: its sources */
     int32_t n_own;          /* out-edges with own payloads, */
     int32_t n_first;        /* and how many of them, the first ones, wait for nothing else */

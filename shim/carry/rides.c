@@ -33,10 +33,6 @@ struct cpl_ride_plan {
     struct cpl_relay relay;
     uint32_t mine; /* instances that this rank has begun */
     struct instance instance[N_INSTANCES];
-    int32_t *next_edge; /* per in-segment: the out-edge it goes on by, -1: none */
-    int32_t *next_slot;
-    int32_t *own_edge; /* per own payload */
-    int32_t *own_slot;
 };
 
 /* A ride with room for so many bytes of segments. */
@@ -206,13 +202,14 @@ static bool has_place(const struct cpl_rides *rides, const struct instance *inst
     return !held || (held != rides->flights.reserve && cpl_flight_make_room(held, more));
 }
 
-/* Puts a segment into an out-edge; straight to its destination when that has left. Returns the
- * error of packing it: then it is not sent. */
-static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, int32_t slot,
-               const struct cpl_segment *segment, const unsigned char *payload,
+/* Puts a segment into its place of an instance, an out-segment (-1: none); straight to its
+ * destination when that has left. Returns the error of packing it: then it is not sent. */
+static int put(struct cpl_rides *rides, const struct cpl_relay *relay, struct instance *instance,
+               int32_t place, const struct cpl_segment *segment, const unsigned char *payload,
                const struct cpl_span *span)
 {
-    if (!instance || !has_place(rides, instance, e, segment))
+    int32_t e = place >= 0 ? relay->out_edge[place] : -1;
+    if (e < 0 || !instance || !has_place(rides, instance, e, segment))
         return send_alone(rides, segment, payload, span);
     struct cpl_flight *held = instance->held[e];
     struct cpl_flight *flight = held ? held : take_flight(rides, cpl_segment_bytes(segment));
@@ -221,7 +218,7 @@ static int put(struct cpl_rides *rides, struct instance *instance, int32_t e, in
         return send_alone(rides, segment, payload, span);
     }
     struct cpl_segment riding = *segment;
-    riding.slot = slot;
+    riding.slot = place - relay->slice.out_first[e];
     size_t used = flight->used;
     int result = copy_payload(cpl_flight_append(flight, &riding), segment, payload, span);
     if (result != MPI_SUCCESS) {
@@ -246,11 +243,10 @@ void cpl_rides_begin(struct cpl_rides *rides, int plan)
 static int put_own(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
                    const unsigned char *payload, const struct cpl_span *span)
 {
-    const struct cpl_ride_plan *p = rides->plan[plan];
-    if (k < 0 || k >= p->relay.slice.n_payloads || p->own_edge[k] < 0)
-        return send_alone(rides, segment, payload, span);
-    return put(rides, find_instance(rides, plan, p->mine), p->own_edge[k], p->own_slot[k], segment,
-               payload, span);
+    const struct cpl_relay *relay = &rides->plan[plan]->relay;
+    int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
+    struct instance *instance = find_instance(rides, plan, rides->plan[plan]->mine);
+    return put(rides, relay, instance, place, segment, payload, span);
 }
 
 void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
@@ -308,14 +304,11 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
     for (double end = rides->delay_seconds > 0 ? PMPI_Wtime() + rides->delay_seconds : 0;
          end > 0 && PMPI_Wtime() < end;)
         ;
-    const struct cpl_ride_plan *plan = in_edge >= 0 ? rides->plan[header->plan] : NULL;
-    int32_t s =
-        plan && segment->slot >= 0 ? plan->relay.slice.in_first[in_edge] + segment->slot : -1;
-    bool known = s >= 0 && s < plan->relay.slice.in_first[in_edge + 1] && plan->next_edge[s] >= 0;
-    if (known)
-        put(rides, instance, plan->next_edge[s], plan->next_slot[s], segment, payload, NULL);
-    else
-        send_alone(rides, segment, payload, NULL);
+    const struct cpl_relay *relay = in_edge >= 0 ? &rides->plan[header->plan]->relay : NULL;
+    const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
+    bool known = first && segment->slot >= 0 && segment->slot < first[1] - first[0];
+    put(rides, relay, instance, known ? relay->next[first[0] + segment->slot] : -1, segment,
+        payload, NULL);
 }
 
 static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *bytes, size_t n)
@@ -427,36 +420,11 @@ static void free_plan(struct cpl_rides *rides, struct cpl_ride_plan *plan)
     free(plan);
 }
 
-/* Where in-segments and own payloads go on. */
-static void find_ways(struct cpl_ride_plan *plan)
-{
-    const struct cpl_rank_plan *slice = &plan->relay.slice;
-    for (int32_t s = 0; s < slice->n_in_segments; s++)
-        plan->next_edge[s] = -1;
-    for (int32_t k = 0; k < slice->n_payloads; k++)
-        plan->own_edge[k] = -1;
-    for (int32_t e = 0; e < slice->n_out; e++)
-        for (int32_t s = slice->out_first[e]; s < slice->out_first[e + 1]; s++) {
-            int32_t source = slice->out_source[s], slot = s - slice->out_first[e];
-            if (source >= 0) {
-                plan->next_edge[source] = e;
-                plan->next_slot[source] = slot;
-            } else {
-                plan->own_edge[-1 - source] = e;
-                plan->own_slot[-1 - source] = slot;
-            }
-        }
-}
-
 static bool allocate_plan(struct cpl_ride_plan *plan)
 {
     struct cpl_arena *arena = &plan->relay.arena;
     const struct cpl_rank_plan *slice = &plan->relay.slice;
-    plan->next_edge = CPL_ARENA_ARRAY(arena, int32_t, slice->n_in_segments);
-    plan->next_slot = CPL_ARENA_ARRAY(arena, int32_t, slice->n_in_segments);
-    plan->own_edge = CPL_ARENA_ARRAY(arena, int32_t, slice->n_payloads);
-    plan->own_slot = CPL_ARENA_ARRAY(arena, int32_t, slice->n_payloads);
-    bool done = plan->next_edge && plan->next_slot && plan->own_edge && plan->own_slot;
+    bool done = true;
     for (int k = 0; k < N_INSTANCES && done; k++) {
         struct instance *instance = &plan->instance[k];
         instance->missing = CPL_ARENA_ARRAY(arena, int32_t, slice->n_out);
@@ -484,7 +452,6 @@ int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
         free_plan(rides, plan);
         return CPL_NO_PLAN;
     }
-    find_ways(plan);
     rides->plan[rides->n_plans] = plan;
     return rides->n_plans++;
 }

@@ -1,6 +1,7 @@
-/* Tests of relays (shim/carry/relay.h): by slices of random plans an out-edge leaves once in a
- * turn, when the last of what its segments need has come and not before; the order of those that
- * leave first is the plan's or the one that was set. */
+/* Tests of relays (shim/carry/relay.h): by slices of random plans payloads have the places that the
+ * slice gives them; an out-edge leaves once in a turn, when the last of what its segments need has
+ * come and not before; the order of those that leave first is the plan's or the one that was set.
+ */
 #include "shim/carry/relay.h"
 
 #include "plans.h"
@@ -95,6 +96,30 @@ static void take_turn(const struct cpl_relay *relay, int32_t *missing, uint64_t 
     assert_int_equal(n_left, slice->n_out);
     free(came);
     free(left);
+}
+
+/* What a payload's place is, told by all out-segments. */
+static void check_places(struct cpl_relay *relay, uint64_t *random)
+{
+    const struct cpl_rank_plan *slice = &relay->slice;
+    (void)random;
+    for (int32_t source = -slice->n_payloads; source < slice->n_in_segments; source++) {
+        int32_t place = 0;
+        while (place < slice->n_out_segments && slice->out_source[place] != source)
+            place++;
+        assert_int_equal(relay->next[source], place < slice->n_out_segments ? place : -1);
+    }
+    for (int32_t s = 0; s < slice->n_out_segments; s++) {
+        int32_t e = relay->out_edge[s];
+        assert_in_range(e, 0, slice->n_out - 1);
+        assert_in_range(s, slice->out_first[e], slice->out_first[e + 1] - 1);
+    }
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    for_relays(check_places);
 }
 
 /* Two turns are under way at a time; neither knows of the other. */
@@ -197,6 +222,7 @@ static void test_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_order),
     };
