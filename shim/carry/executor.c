@@ -59,7 +59,7 @@ struct cpl_executor {
     int64_t carried, forwarded;
     struct end *in, *out;
     struct segments segments;
-    int32_t *missing;          /* the relay's turn */
+    int32_t *missing;          /* per out-edge (relay.h) */
     MPI_Request *recv_request; /* n_in */
     MPI_Request *send_request; /* 2 * n_out */
     int n_sends;

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Where payloads leave, and which out-edges carry own ones: those have a source more. */
+/* Where payloads leave. Out-edges with own ones, or with nothing to wait for, have a source more.
+ */
 static void find_ways(struct cpl_relay *relay)
 {
     const struct cpl_rank_plan *slice = &relay->slice;

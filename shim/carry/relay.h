@@ -1,13 +1,13 @@
-/* A relay: what carrying by a plan's slice needs whatever the messages look like. It knows what
- * each out-edge still waits for, and in which order those leave that wait for no other rank. The
- * executor (executor.h) and rides (rides.h) each have one; framing, buffers and receiving are
- * theirs.
+/* A relay: what carrying by a plan's slice needs whatever the messages look like. It knows where a
+ * payload leaves, what each out-edge waits for, and in which order those leave that wait for no
+ * other rank. Its carriers are the executor (executor.h) and rides (rides.h); framing, buffers and
+ * receiving are theirs.
  *
  * An out-edge waits for its sources: in-edges, and this rank's own payloads if it carries any,
- * which together are one source more. When all have come it leaves. Where this stands is a turn: an
- * array of the carrier's, one for each exchange that can be under way at a time.
+ * which together are one source more. When all have come it leaves. How many each still misses is
+ * an array of the carrier's, one for each exchange that can be under way at a time.
  *
- * Order of calls: a zeroed struct, cpl_relay_init, any, cpl_relay_free. A turn begins with
+ * Order of calls: a zeroed struct, cpl_relay_init, any, cpl_relay_free. An exchange begins with
  * cpl_relay_begin; then each source comes once. Cost: O(out-edges) to begin, O(1) for each out-edge
  * that waits for a source that comes; nothing is allocated after cpl_relay_init. Thread rule: one
  * thread. */
@@ -28,15 +28,15 @@ struct cpl_relay {
     struct cpl_rank_plan slice;
     struct cpl_arena arena; /* its arrays, and those of its carrier: freed with it */
     int32_t *words;         /* the slice's memory */
-    int32_t *next;          /* the first out-segment of a payload, -1: none; by out_source */
+    int32_t *next;          /* the first out-segment with a payload, which is numbered as in
+                               out_source; -1: none */
     int32_t *out_edge;      /* per out-segment */
-    int32_t *waits;         /* per out-edge: its sources */
-    int32_t n_own;          /* out-edges with own payloads, */
-    int32_t n_first;        /* and how many of them, the first ones, wait for nothing else */
-    int32_t *given;         /* these in the plan's order, */
-    int32_t *ordered;       /* the first ones in another order, */
-    const int32_t *leaving; /* and which of the two is in use */
-    bool has_order;
+    int32_t *waits;         /* per out-edge: how many sources it has */
+    int32_t n_own, n_first; /* out-edges with own payloads; those that wait for nothing else */
+    int32_t *given;         /* n_own: the n_first ones, then the others, in the plan's order */
+    int32_t *ordered;       /* the same with the n_first ones in another order, */
+    bool has_order;         /* which has been set */
+    const int32_t *leaving; /* given or ordered */
 };
 
 /* Takes over a slice's words. Returns false when memory ran out or the slice is damaged, which the
@@ -53,8 +53,7 @@ void cpl_relay_list_first(const struct cpl_relay *relay, struct cpl_send_order *
 void cpl_relay_set_order(struct cpl_relay *relay, const struct cpl_send_order *sends);
 void cpl_relay_use_order(struct cpl_relay *relay, bool use);
 
-/* Begins a turn: missing has room for n_out numbers, those of the sources that each out-edge still
- * waits for. */
+/* Begins an exchange: writes to missing how many sources each of the n_out out-edges misses. */
 static inline void cpl_relay_begin(const struct cpl_relay *relay, int32_t *missing)
 {
     memcpy(missing, relay->waits, (size_t)relay->slice.n_out * sizeof *missing);

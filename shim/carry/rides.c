@@ -24,9 +24,9 @@ struct instance {
     uint32_t number;
     double since; /* when it began to hold; 0: it holds nothing */
     int32_t n_left;
-    int32_t *missing;         /* the relay's turn */
+    int32_t *missing;         /* per out-edge (relay.h) */
     struct cpl_flight **held; /* per out-edge: what it holds; NULL: nothing */
-    bool *came;               /* per source, behind CPL_RELAY_OWN */
+    bool *came;               /* per source, from CPL_RELAY_OWN */
 };
 
 struct cpl_ride_plan {

@@ -1,7 +1,6 @@
 /* Tests of relays (shim/carry/relay.h): by slices of random plans payloads have the places that the
- * slice gives them; an out-edge leaves once in a turn, when the last of what its segments need has
- * come and not before; the order of those that leave first is the plan's or the one that was set.
- */
+ * slice gives them; an out-edge leaves once, when the last of what its segments need has come and
+ * not before; the order of those that leave first is the plan's or the one that was set. */
 #include "shim/carry/relay.h"
 
 #include "plans.h"
@@ -67,8 +66,8 @@ static bool is_complete(const struct cpl_rank_plan *slice, int32_t e, const bool
     return true;
 }
 
-/* A turn in which the sources come in any order. */
-static void take_turn(const struct cpl_relay *relay, int32_t *missing, uint64_t *random)
+/* An exchange: the sources come in any order. */
+static void exchange(const struct cpl_relay *relay, int32_t *missing, uint64_t *random)
 {
     const struct cpl_rank_plan *slice = &relay->slice;
     int32_t n_sources = slice->n_in + 1, n_left = 0;
@@ -122,28 +121,28 @@ static void test_places(void **state)
     for_relays(check_places);
 }
 
-/* Two turns are under way at a time; neither knows of the other. */
-static void check_turns(struct cpl_relay *relay, uint64_t *random)
+/* Two exchanges are under way at a time; neither knows of the other. */
+static void check_exchanges(struct cpl_relay *relay, uint64_t *random)
 {
     size_t n_out = (size_t)relay->slice.n_out;
     int32_t *missing = calloc(2 * n_out + 1, sizeof *missing);
     assert_non_null(missing);
     cpl_relay_begin(relay, missing);
     for (int k = 0; k < 3; k++)
-        take_turn(relay, missing + n_out, random);
+        exchange(relay, missing + n_out, random);
     for (size_t e = 0; e < n_out; e++)
         assert_int_equal(missing[e], relay->waits[e]);
-    take_turn(relay, missing, random);
+    exchange(relay, missing, random);
     free(missing);
 }
 
-static void test_turns(void **state)
+static void test_exchanges(void **state)
 {
     (void)state;
-    for_relays(check_turns);
+    for_relays(check_exchanges);
 }
 
-/* What leaves when a turn begins with the own payloads, as ranks; the end is marked by -1. */
+/* What leaves when own payloads come first, as ranks; the end is marked by -1. */
 static void list_leaving(const struct cpl_relay *relay, int32_t *to)
 {
     int32_t *missing = calloc((size_t)relay->slice.n_out + 1, sizeof *missing);
@@ -203,7 +202,7 @@ static void check_order(struct cpl_relay *relay, uint64_t *random)
     assert_leaving(relay, sends.to, sends.n);
     cpl_relay_use_order(relay, true);
     assert_leaving(relay, backwards, sends.n);
-    check_turns(relay, random);
+    check_exchanges(relay, random);
     cpl_relay_use_order(relay, false);
     assert_leaving(relay, sends.to, sends.n);
     free(sends.given);
@@ -223,7 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
-        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_order),
     };
     return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
