@@ -186,7 +186,7 @@ static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t n
     instance->since = 0;
     instance->n_left = 0;
     cpl_relay_begin(&plan->relay, instance->missing);
-    memset(instance->came, 0, (size_t)plan->relay.slice.n_in + 1);
+    memset(instance->came, 0, ((size_t)plan->relay.slice.n_in + 1) * sizeof *instance->came);
     return instance->used ? instance : NULL;
 }
 
