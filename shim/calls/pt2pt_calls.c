@@ -58,7 +58,7 @@ static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segmen
                            const struct cpl_span *span)
 {
     bool dense = span->type.dense;
-    unsigned char *payload = dense ? NULL : malloc((size_t)segment->ride_bytes + 1);
+    unsigned char *payload = dense ? NULL : malloc((size_t)segment->payload_bytes + 1);
     if (!dense && !payload)
         return MPI_ERR_NO_MEM;
     int result = dense ? MPI_SUCCESS : cpl_span_pack(span, payload);
@@ -75,7 +75,7 @@ static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *seg
 {
     unsigned char *to = batch->segments + batch->used;
     memcpy(to, segment, sizeof *segment);
-    int result = segment->ride_bytes ? cpl_span_pack(span, to + sizeof *segment) : MPI_SUCCESS;
+    int result = segment->payload_bytes ? cpl_span_pack(span, to + sizeof *segment) : MPI_SUCCESS;
     if (result == MPI_SUCCESS)
         batch->used += cpl_segment_bytes(segment);
     return result;
@@ -164,7 +164,7 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
                                   .number = p->line->next_number[dest],
                                   .flags = straight ? CPL_SEGMENT_STRAIGHT : 0,
                                   .slot = CPL_NO_SLOT,
-                                  .ride_bytes = straight ? 0 : (uint32_t)bytes,
+                                  .payload_bytes = straight ? 0 : (uint32_t)bytes,
                                   .bytes = bytes};
     segment.flags |= mode == CPL_SEND_SYNCHRONOUS ? CPL_SEGMENT_SYNCHRONOUS : 0;
     cpl_work_managed();

@@ -30,7 +30,7 @@ extern char **environ;
 /* The order matters where one part's messages may wait for another's: messages in rides are sent
  * first. */
 static const struct cpl_hooks *const all_hooks[] = {
-    &cpl_line_hooks,     &cpl_riders_hooks,    &cpl_pt2pt_hooks,
+    &cpl_line_hooks,     &cpl_hosted_hooks,    &cpl_pt2pt_hooks,
     &cpl_exchange_hooks, &cpl_allgather_hooks, &cpl_request_hooks,
     &cpl_buffered_hooks, &cpl_window_hooks,    NULL};
 
@@ -225,7 +225,7 @@ void cpl_finish(void)
         cpl_comm_state_release(state);
     while (cpl_context.comms.first)
         cpl_comm_state_release(cpl_context.comms.first);
-    cpl_comm_state_free_left();
+    cpl_comm_state_free_orphaned();
     if (cpl_report_is_wanted())
         cpl_report_write();
     cpl_report_free();

@@ -99,7 +99,7 @@ unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *
     unsigned char *at = load(&line->embed, bytes);
     if (!at)
         return NULL;
-    if (segment->ride_bytes % 8) /* clear the padding, so that no old data travels in it */
+    if (segment->payload_bytes % 8) /* clear the padding, so that no old data travels in it */
         memset(at + bytes - 8, 0, 8);
     memcpy(at, segment, sizeof *segment);
     return at + sizeof *segment;
@@ -119,7 +119,7 @@ void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
     else
         send_alone(line, segment);
     if (head.source != line->rides.rank && head.dest != line->rides.rank)
-        line->rides.forwarded += head.ride_bytes;
+        line->rides.forwarded += head.payload_bytes;
 }
 
 void cpl_embed_release(struct cpl_comm_state *state, bool all)
@@ -206,7 +206,7 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
         if (flight->used + more <= CPL_RIDE_BYTES)
             place = cpl_flight_append(flight, &head);
         if (place)
-            memcpy(place, segment + sizeof head, head.ride_bytes);
+            memcpy(place, segment + sizeof head, head.payload_bytes);
         else
             send_alone(line, segment);
     }

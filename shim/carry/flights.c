@@ -138,7 +138,7 @@ unsigned char *cpl_flight_append(struct cpl_flight *flight, const struct cpl_seg
     flight->used += bytes;
     flight->n_segments++;
     memcpy(at, segment, sizeof *segment);
-    if (segment->ride_bytes % 8) /* nothing that was here before travels in the padding */
+    if (segment->payload_bytes % 8) /* nothing that was here before travels in the padding */
         memset(flight->bytes + flight->used - 8, 0, 8);
     return at + sizeof *segment;
 }

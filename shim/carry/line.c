@@ -34,7 +34,7 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
 {
     struct cpl_comm_state *state = context;
     if (segment->flags & CPL_SEGMENT_NEIGHBOR)
-        cpl_match_deliver(&state->line->rider_match, segment, payload);
+        cpl_match_deliver(&state->line->hosted_match, segment, payload);
     else if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
         cpl_sending_acknowledged(&state->line->synchronous, segment->source, segment->number);
     else
@@ -97,7 +97,7 @@ static void unlink_managed(struct cpl_comm_state *state)
 void cpl_line_close(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    if (line->managed || line->ridden)
+    if (line->managed || line->hosts)
         return;
     unlink_managed(state);
     cpl_rides_free(&line->rides);
@@ -148,7 +148,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
         memcpy(before, all, sizeof before);
     }
     while (cpl_match_has_straight(&line->match) ||
-           cpl_match_has_straight(&line->rider_match)) /* nobody polls for them afterwards */
+           cpl_match_has_straight(&line->hosted_match)) /* nobody polls for them afterwards */
         cpl_progress_poll();
 }
 
@@ -162,8 +162,8 @@ static bool poll_line(struct cpl_comm_state *state)
         cpl_embed_release(state, false);
     if (cpl_match_has_straight(&line->match))
         any |= cpl_match_poll(&line->match) > 0;
-    if (cpl_match_has_straight(&line->rider_match))
-        any |= cpl_match_poll(&line->rider_match) > 0;
+    if (cpl_match_has_straight(&line->hosted_match))
+        any |= cpl_match_poll(&line->hosted_match) > 0;
     return any;
 }
 

@@ -18,7 +18,7 @@ struct cpl_comm_state;
 struct cpl_line {
     /* Alike on all ranks: */
     bool managed; /* the program's point-to-point messages travel on it */
-    bool ridden;  /* its reductions may carry neighborhood collectives */
+    bool hosts;   /* its reductions may carry neighborhood collectives */
     bool linked;  /* in cpl_context.comms.first_managed */
     bool closed;  /* a window or file was opened, so nothing waits for reductions any more */
     struct cpl_comm_state *next_linked;
@@ -29,8 +29,8 @@ struct cpl_line {
     uint32_t *next_number;               /* per rank: number of the next message to it */
     struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
     /* Segments of neighborhood collectives: */
-    struct cpl_match rider_match;
-    uint32_t *rider_number; /* per rank: number of the next segment to it */
+    struct cpl_match hosted_match;
+    uint32_t *hosted_number; /* per rank: number of the next segment to it */
 };
 
 /* cpl_line_open begins to receive rides, unless the line is open; false when memory ran out.

@@ -145,7 +145,7 @@ static void *get_memory(size_t bytes)
 static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segment *segment,
                                  const unsigned char *payload)
 {
-    size_t room = segment->ride_bytes < SPARE_BYTES ? SPARE_BYTES : segment->ride_bytes;
+    size_t room = segment->payload_bytes < SPARE_BYTES ? SPARE_BYTES : segment->payload_bytes;
     struct cpl_arrival *arrival = match->spare;
     if (arrival && room == SPARE_BYTES)
         match->spare = arrival->next;
@@ -156,8 +156,8 @@ static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segme
     arrival->message = MPI_MESSAGE_NULL;
     arrival->receive = NULL;
     arrival->segment = *segment;
-    if (segment->ride_bytes)
-        memcpy(arrival->payload, payload, segment->ride_bytes);
+    if (segment->payload_bytes)
+        memcpy(arrival->payload, payload, segment->payload_bytes);
     return arrival;
 }
 
@@ -179,7 +179,7 @@ static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive
                                      ? &match->posted_any
                                      : &match->sources[receive->source].posted;
     receive->posted = true;
-    receive->order = match->n_posted++;
+    receive->posted_number = match->n_posted++;
     match->n_open++;
     DL_APPEND(*queue, receive);
 }
@@ -224,7 +224,7 @@ static struct cpl_receive *find_receive(const struct cpl_match *match,
     struct cpl_receive *any = first_fitting(match->posted_any, segment);
     if (!named || !any)
         return named ? named : any;
-    return named->order < any->order ? named : any;
+    return named->posted_number < any->posted_number ? named : any;
 }
 
 struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag)

@@ -31,9 +31,9 @@ enum {
  * segments wait for a receive are taken out of MPI's queue in that order (MPI_Improbe), so one tag
  * is enough. */
 #define CPL_STRAIGHT_TAG 2000
-#define CPL_RIDER_TAG    2001
+#define CPL_HOSTED_TAG   2001
 
-/* The head of a segment, that is of a message as it travels. ride_bytes bytes of payload follow,
+/* The head of a segment, that is of a message as it travels. payload_bytes bytes of payload follow,
  * padded to a multiple of 8. */
 struct cpl_segment {
     int32_t source;
@@ -44,21 +44,21 @@ struct cpl_segment {
     uint32_t flags;
     int32_t
         slot; /* position in the edge of the ride; CPL_NO_SLOT: the segment does not go by a plan */
-    uint32_t ride_bytes; /* bytes of payload behind the head */
-    int32_t unused;      /* always 0 */
-    int64_t bytes;       /* bytes of the whole message */
+    uint32_t payload_bytes; /* bytes of payload behind the head */
+    int32_t unused;         /* always 0 */
+    int64_t bytes;          /* bytes of the whole message */
 };
 
 /* Bytes that a segment takes as it travels. */
 static inline size_t cpl_segment_bytes(const struct cpl_segment *segment)
 {
-    return sizeof *segment + (segment->ride_bytes + 7) / 8 * 8;
+    return sizeof *segment + (segment->payload_bytes + 7) / 8 * 8;
 }
 
 /* A receive that the program has posted. */
 struct cpl_receive {
     struct cpl_receive *prev, *next; /* in a posted queue or the straight list */
-    uint64_t order;                  /* number in the order of posting */
+    uint64_t posted_number;          /* number in the order of posting */
     int source, tag;                 /* source and tag as posted */
     struct cpl_span span;
     bool posted; /* it is in a queue: no message has matched yet */

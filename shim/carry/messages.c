@@ -42,7 +42,7 @@ static void reap(void)
 static int give_to_mpi(const struct cpl_comm_state *state, struct cpl_taken_message *m)
 {
     int flag = 0,
-        result = PMPI_Isend(m->arrival->payload, (int)m->arrival->segment.ride_bytes, MPI_BYTE,
+        result = PMPI_Isend(m->arrival->payload, (int)m->arrival->segment.payload_bytes, MPI_BYTE,
                             state->rank, TAKEN_TAG, state->private_comm, &m->request);
     while (result == MPI_SUCCESS && !flag) {
         result = PMPI_Improbe(state->rank, TAKEN_TAG, state->private_comm, &flag, &m->handle,

@@ -99,11 +99,11 @@ void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight
 static int copy_payload(unsigned char *to, const struct cpl_segment *segment,
                         const unsigned char *payload, const struct cpl_span *span)
 {
-    if (segment->ride_bytes == 0)
+    if (segment->payload_bytes == 0)
         return MPI_SUCCESS;
     if (span)
         return cpl_span_pack(span, to);
-    memcpy(to, payload, segment->ride_bytes);
+    memcpy(to, payload, segment->payload_bytes);
     return MPI_SUCCESS;
 }
 
@@ -300,7 +300,7 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
         rides->deliver(rides->context, segment, payload);
         return;
     }
-    rides->forwarded += segment->ride_bytes;
+    rides->forwarded += segment->payload_bytes;
     for (double end = rides->delay_seconds > 0 ? PMPI_Wtime() + rides->delay_seconds : 0;
          end > 0 && PMPI_Wtime() < end;)
         ;

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define MOST_RIDING_BYTES (16 << 10) /* payloads above always go straight */
+#define MOST_SEGMENT_BYTES (16 << 10) /* payloads above always go straight */
 
 bool cpl_goes_straight(int64_t bytes)
 {
     int64_t limit = cpl_context.settings.size_limit;
-    return bytes > (limit < MOST_RIDING_BYTES ? limit : MOST_RIDING_BYTES);
+    return bytes > (limit < MOST_SEGMENT_BYTES ? limit : MOST_SEGMENT_BYTES);
 }
 
 struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest, uint32_t number)

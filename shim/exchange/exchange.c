@@ -135,13 +135,13 @@ static void tell_embedding(const struct cpl_embedding *e, const struct figures *
     for (int k = 0; k < CPL_N_HOSTS; k++)
         follow |= 2 * e->n_reduced[k] > e->n_seen;
     r->reductions.left = follow ? (int32_t)e->left : CPL_EMBED_LEFT_NOT;
-    r->reductions.calls = e->n_rode;
+    r->reductions.calls = e->n_carried;
     r->reductions.n = e->reductions;
     r->reductions.sends = (int64_t)figures->most[MOST_SENDS];
     r->reductions.messages = figures->sums[SUM_SEGMENTS];
     r->reductions.late = figures->sums[SUM_LATE];
     r->reductions.mapped = e->mapped;
-    if (e->n_rode > 0)
+    if (e->n_carried > 0)
         r->reason = CPL_LEFT_NOT;
 }
 
@@ -204,7 +204,7 @@ void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *al
     cpl_alike_add(alike, state->persistent.n);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = &state->exchanges[k];
-        cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.left);
+        cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
         cpl_alike_add(alike, x->phase);
         cpl_alike_add(alike, x->plans.n);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);

@@ -137,22 +137,22 @@ static void send_message(struct cpl_neighbor_op *op, int m, bool boards)
     struct cpl_segment segment = {.source = e->on->rank,
                                   .dest = out->rank[m],
                                   .tag = e->tag,
-                                  .number = line->rider_number[out->rank[m]]++,
+                                  .number = line->hosted_number[out->rank[m]]++,
                                   .flags = CPL_SEGMENT_NEIGHBOR,
                                   .slot = CPL_NO_SLOT,
                                   .bytes = cpl_span_bytes(span)};
     if (cpl_goes_straight(segment.bytes)) {
         segment.flags |= CPL_SEGMENT_STRAIGHT;
         note(&op->carrying.result, PMPI_Isend_c(span->address, span->count, span->type.handle,
-                                                segment.dest, CPL_RIDER_TAG, e->on->private_comm,
+                                                segment.dest, CPL_HOSTED_TAG, e->on->private_comm,
                                                 &op->data.requests[op->data.n_requests++]));
     } else {
-        segment.ride_bytes = (uint32_t)segment.bytes;
+        segment.payload_bytes = (uint32_t)segment.bytes;
     }
     unsigned char *to = boards ? cpl_embed_place(line, &segment) : NULL;
     if (!to)
         note(&op->carrying.result, cpl_rides_send_span(&line->rides, &segment, span));
-    else if (segment.ride_bytes > 0)
+    else if (segment.payload_bytes > 0)
         note(&op->carrying.result, cpl_span_pack(span, to));
 }
 
@@ -199,7 +199,7 @@ void cpl_neighbor_embed_board(struct cpl_comm_state *state, bool blocking)
             if (!waits(op))
                 continue;
             send_all(op, true);
-            e->n_rode++;
+            e->n_carried++;
             e->n_segments += x->adjacency->out.n_messages;
         }
     }

@@ -49,15 +49,15 @@ struct cpl_embedding {
     int tag; /* tag of the segments */
     struct cpl_exchange *next; /* next exchange with the same host */
     /* Since then, on this rank: */
-    int64_t n_rode, n_missed; /* calls that reductions carried, and that they did not */
-    int64_t n_segments;       /* segments of the calls that reductions carried */
+    int64_t n_carried, n_missed; /* calls that reductions carried, and that they did not */
+    int64_t n_segments;          /* segments of the calls that reductions carried */
     int64_t reductions, sends,
         late; /* figures of the host's reductions in that time, set at the end */
     bool mapped;
 };
 
 /* Exchanges whose messages a communicator's reductions carry. */
-struct cpl_riders {
+struct cpl_hosted {
     int n, next_tag;            /* alike on all ranks */
     struct cpl_date review;     /* when the ranks look whether they still ride; alike, too */
     struct cpl_exchange *first; /* in the order in which they came */
@@ -104,6 +104,6 @@ void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason);
 void cpl_neighbor_embed_unopen(struct cpl_exchange *x);
 void cpl_neighbor_embed_forget(struct cpl_exchange *x);
 
-extern const struct cpl_hooks cpl_riders_hooks;
+extern const struct cpl_hooks cpl_hosted_hooks;
 
 #endif

@@ -20,12 +20,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define NONE          INT64_MAX
-#define LEAST_CALLS   4  /* that reductions must have followed */
-#define MOST_RIDERS   16 /* exchanges of a communicator */
-#define LONGEST_PAUSE 64 /* between reviews of what rides, in blocking collectives */
-#define RIDING_SHARE  8  /* of so many calls that were to ride, one may have left alone, */
-#define FORGIVEN      8  /* and so many more */
+#define NONE               INT64_MAX
+#define LEAST_CALLS        4  /* that reductions must have followed */
+#define MOST_HOSTED        16 /* exchanges of a communicator */
+#define LONGEST_PAUSE      64 /* between reviews of what rides, in blocking collectives */
+#define CARRIED_PER_MISSED 8  /* of so many calls that were to ride, one may have left alone, */
+#define FORGIVEN           8  /* and so many more */
 
 /* Whether one message goes along each edge of this rank. */
 static bool is_simple(const struct cpl_adjacency *a)
@@ -111,46 +111,47 @@ static bool pays(const struct cpl_exchange *x)
            (!x->nonblocking.served || s->embedded_us < s->planned.modelled_us);
 }
 
-/* The communicator is no longer polled for riders: nothing may be under way. Local, on all ranks
- * alike. */
-static void close_riders(struct cpl_comm_state *host)
+/* The communicator is no longer polled for what reductions carry: nothing may be under way. Local,
+ * on all ranks alike. */
+static void close_host(struct cpl_comm_state *host)
 {
-    struct cpl_riders *r = host->riders;
-    if (!host->line->ridden)
+    struct cpl_hosted *r = host->hosted;
+    if (!host->line->hosts)
         return;
-    if (host->line->rider_match.sources)
-        cpl_match_free(&host->line->rider_match);
-    free(host->line->rider_number);
-    host->line->rider_number = NULL;
-    host->line->ridden = false;
-    *r = (struct cpl_riders){.n = 0};
+    if (host->line->hosted_match.sources)
+        cpl_match_free(&host->line->hosted_match);
+    free(host->line->hosted_number);
+    host->line->hosted_number = NULL;
+    host->line->hosts = false;
+    *r = (struct cpl_hosted){.n = 0};
     cpl_context.busy.n_hosts--;
     cpl_progress_update();
     cpl_line_close(host);
 }
 
-/* Makes a communicator ready for riders. Collective, the same answer on all ranks. */
-static bool open_riders(struct cpl_comm_state *host)
+/* Makes a communicator ready to carry calls in its reductions. Collective, the same answer on all
+ * ranks. */
+static bool open_host(struct cpl_comm_state *host)
 {
-    struct cpl_riders *r = host->riders;
-    if (host->line->ridden)
-        return r->n < MOST_RIDERS;
+    struct cpl_hosted *r = host->hosted;
+    if (host->line->hosts)
+        return r->n < MOST_HOSTED;
     if (host->private_comm == MPI_COMM_NULL &&
         !cpl_agree_private(host->comm, host->rank, &host->private_comm))
         return false;
     cpl_comm_state_number(host);
     bool prepared = cpl_agree_service(host->private_comm);
     bool ready =
-        cpl_match_init(&host->line->rider_match, host->size, host->private_comm, CPL_RIDER_TAG) &&
+        cpl_match_init(&host->line->hosted_match, host->size, host->private_comm, CPL_HOSTED_TAG) &&
         prepared;
-    host->line->rider_number = calloc((size_t)host->size, sizeof *host->line->rider_number);
-    ready = ready && host->line->rider_number && cpl_line_open(host) && cpl_embed_init(host);
+    host->line->hosted_number = calloc((size_t)host->size, sizeof *host->line->hosted_number);
+    ready = ready && host->line->hosted_number && cpl_line_open(host) && cpl_embed_init(host);
     ready = cpl_agree_all(host->private_comm, ready);
-    host->line->ridden = true;
+    host->line->hosts = true;
     cpl_context.busy.n_hosts++;
     cpl_progress_update();
     if (!ready) {
-        close_riders(host);
+        close_host(host);
         return false;
     }
     host->line->embed.on = true;
@@ -176,9 +177,9 @@ static void map_ranks(struct cpl_comm_state *host, const struct cpl_exchange *x)
     free(messages);
 }
 
-static void add_rider(struct cpl_comm_state *host, struct cpl_exchange *x)
+static void add_hosted(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
-    struct cpl_riders *r = host->riders;
+    struct cpl_hosted *r = host->hosted;
     struct cpl_embedding *e = &x->embedding;
     const struct cpl_embed *embed = &host->line->embed;
     e->reductions = -embed->n_reductions;
@@ -205,13 +206,13 @@ bool cpl_neighbor_embed_settle(struct cpl_comm_state *host, const struct cpl_emb
         e->left = CPL_EMBED_LEFT_EDGES;
     else if (!pays(x))
         e->left = CPL_EMBED_LEFT_NO_GAIN;
-    else if (!open_riders(host))
+    else if (!open_host(host))
         e->left = CPL_EMBED_LEFT_FULL;
     if (e->left != CPL_EMBED_LEFT_NOT)
         return true;
     if (all->verdict == CPL_EMBED_ANY_ORDER)
         map_ranks(host, x);
-    add_rider(host, x);
+    add_hosted(host, x);
     return true;
 }
 
@@ -228,8 +229,8 @@ void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
     e->mapped = embed->points;
     e->left = reason;
     e->on = NULL;
-    LL_DELETE2(host->riders->first, x, embedding.next);
-    host->riders->n--;
+    LL_DELETE2(host->hosted->first, x, embedding.next);
+    host->hosted->n--;
 }
 
 void cpl_neighbor_embed_forget(struct cpl_exchange *x)
@@ -240,55 +241,55 @@ void cpl_neighbor_embed_forget(struct cpl_exchange *x)
 
 static bool misses(const struct cpl_embedding *e)
 {
-    return (e->n_missed - FORGIVEN) * RIDING_SHARE > e->n_rode;
+    return (e->n_missed - FORGIVEN) * CARRIED_PER_MISSED > e->n_carried;
 }
 
 /* The words of a vote: how many ride, and of each, in order, whether all ranks are as far and it
  * stays. The least counts. */
-enum { N_RIDERS, N_RIDERS_NEGATED, FIRST_RIDER };
-enum { STARTED, STARTED_NEGATED, STAYS, RIDER_WORDS };
+enum { N_HOSTED, N_HOSTED_NEGATED, FIRST_HOSTED };
+enum { STARTED, STARTED_NEGATED, STAYS, HOSTED_WORDS };
 
 static void vote(struct cpl_comm_state *host, int64_t *words)
 {
-    struct cpl_riders *r = host->riders;
+    struct cpl_hosted *r = host->hosted;
     struct cpl_exchange *x;
-    words[N_RIDERS] = r->n;
-    words[N_RIDERS_NEGATED] = -r->n;
-    words += FIRST_RIDER;
+    words[N_HOSTED] = r->n;
+    words[N_HOSTED_NEGATED] = -r->n;
+    words += FIRST_HOSTED;
     LL_FOREACH2(r->first, x, embedding.next)
     {
         words[STARTED] = x->nonblocking.n;
         words[STARTED_NEGATED] = -x->nonblocking.n;
         words[STAYS] = !host->line->closed && !misses(&x->embedding);
-        words += RIDER_WORDS;
+        words += HOSTED_WORDS;
     }
 }
 
 /* Ends what does not ride often enough. */
 static enum cpl_settled review(struct cpl_comm_state *host, bool regular, const int64_t *words)
 {
-    struct cpl_riders *r = host->riders;
+    struct cpl_hosted *r = host->hosted;
     struct cpl_exchange *x, *next;
-    if (!regular || words[N_RIDERS] != -words[N_RIDERS_NEGATED])
+    if (!regular || words[N_HOSTED] != -words[N_HOSTED_NEGATED])
         return CPL_SETTLED;
-    words += FIRST_RIDER;
+    words += FIRST_HOSTED;
     LL_FOREACH_SAFE2(r->first, x, next, embedding.next)
     {
         if (words[STARTED] == -words[STARTED_NEGATED] && !words[STAYS])
             cpl_neighbor_embed_end(x, host->line->closed ? CPL_EMBED_LEFT_OPENED
                                                          : CPL_EMBED_LEFT_MISSED);
-        words += RIDER_WORDS;
+        words += HOSTED_WORDS;
     }
     if (r->n > 0)
         return CPL_SETTLED;
     cpl_line_drain(host);
-    close_riders(host);
+    close_host(host);
     return CPL_SETTLED;
 }
 
 static struct cpl_date *date(struct cpl_comm_state *host)
 {
-    return host->line->ridden ? &host->riders->review : NULL;
+    return host->line->hosts ? &host->hosted->review : NULL;
 }
 
 static int64_t longest(const struct cpl_comm_state *host)
@@ -299,7 +300,7 @@ static int64_t longest(const struct cpl_comm_state *host)
 
 static const struct cpl_item item = {.name = "collectives in reductions",
                                      .first = 2,
-                                     .n_least = FIRST_RIDER + MOST_RIDERS * RIDER_WORDS,
+                                     .n_least = FIRST_HOSTED + MOST_HOSTED * HOSTED_WORDS,
                                      .date = date,
                                      .longest = longest,
                                      .vote = vote,
@@ -309,7 +310,7 @@ static const struct cpl_item item = {.name = "collectives in reductions",
 static void end_all(struct cpl_comm_state *host)
 {
     struct cpl_exchange *x;
-    while ((x = host->riders->first)) {
+    while ((x = host->hosted->first)) {
         cpl_neighbor_drain(x);
         cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
     }
@@ -317,20 +318,20 @@ static void end_all(struct cpl_comm_state *host)
 
 static bool begin(struct cpl_comm_state *state)
 {
-    state->riders = calloc(1, sizeof *state->riders);
-    return state->riders;
+    state->hosted = calloc(1, sizeof *state->hosted);
+    return state->hosted;
 }
 
 static void end(struct cpl_comm_state *state)
 {
-    if (!state->line->ridden)
+    if (!state->line->hosts)
         return;
     end_all(state);
     cpl_line_drain(state);
-    close_riders(state);
+    close_host(state);
 }
 
-const struct cpl_hooks cpl_riders_hooks = {.name = "riders",
+const struct cpl_hooks cpl_hosted_hooks = {.name = "hosted collectives",
                                            .begin = begin,
                                            .end = end,
                                            .leave = cpl_neighbor_embed_leave,

@@ -34,7 +34,7 @@ static int begin(struct cpl_neighbor_op *op)
                                         .span = data->in_span[a->in.part[a->in.first_part[m]]],
                                         .inner = MPI_REQUEST_NULL};
         receive->span.type.kept = false; /* it is the call's */
-        cpl_match_post(&e->on->line->rider_match, receive);
+        cpl_match_post(&e->on->line->hosted_match, receive);
     }
     for (int k = 0; k < a->in.n_self; k++)
         cpl_carrying_note(

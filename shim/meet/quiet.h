@@ -27,14 +27,14 @@ static inline struct cpl_comm_state *cpl_quiet_state(MPI_Comm comm)
 /* Grants: take ends one and returns how many calls have passed; give grants anew. */
 static inline int64_t cpl_quiet_take(struct cpl_quiet *quiet)
 {
-    int64_t n = quiet->granted - quiet->left;
-    quiet->granted = quiet->left = 0;
+    int64_t n = quiet->granted - quiet->remaining;
+    quiet->granted = quiet->remaining = 0;
     return n;
 }
 
 static inline void cpl_quiet_give(struct cpl_quiet *quiet, int64_t n)
 {
-    quiet->granted = quiet->left = n > 0 ? n : 0;
+    quiet->granted = quiet->remaining = n > 0 ? n : 0;
 }
 
 #define CPL_QUIET_MOST (1 << 20)
@@ -43,9 +43,9 @@ static inline void cpl_quiet_give(struct cpl_quiet *quiet, int64_t n)
 static inline bool cpl_quiet_collective(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_quiet_state(comm);
-    if (!state || state->meeting.quiet.left == 0)
+    if (!state || state->meeting.quiet.remaining == 0)
         return false;
-    state->meeting.quiet.left--;
+    state->meeting.quiet.remaining--;
     return true;
 }
 
@@ -53,9 +53,9 @@ static inline bool cpl_quiet_collective(MPI_Comm comm)
 static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_quiet_state(comm);
-    if (!state || state->meeting.quiet.left == 0 || !state->has_topology)
+    if (!state || state->meeting.quiet.remaining == 0 || !state->has_topology)
         return false;
-    state->meeting.quiet.left--;
+    state->meeting.quiet.remaining--;
     return true;
 }
 

@@ -102,8 +102,8 @@ static void cut_into_windows(struct search *s, int32_t rank)
     bool blocking = false;
     for (int64_t k = s->first[rank]; k < s->first[rank + 1]; k++) {
         const struct cpl_note *note = &s->notes[k];
-        if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_LEFT) {
-            if (note->kind == CPL_NOTE_LEFT && window >= 0 && !blocking) {
+        if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_WINDOW_END) {
+            if (note->kind == CPL_NOTE_WINDOW_END && window >= 0 && !blocking) {
                 s->window[window].signature = note->peer;
                 s->window[window].end_note = k;
             }

@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 enum cpl_note_kind {
-    CPL_NOTE_SENT,      /* peer, tag */
-    CPL_NOTE_POSTED,    /* a nonblocking receive: peer, tag */
-    CPL_NOTE_RECEIVED,  /* a blocking receive: peer, tag */
-    CPL_NOTE_LEFT,      /* the window ends; peer: the number of its signature, -1: it has none */
-    CPL_NOTE_COLLECTIVE /* a blocking collective on the communicator */
+    CPL_NOTE_SENT,       /* peer, tag */
+    CPL_NOTE_POSTED,     /* a nonblocking receive: peer, tag */
+    CPL_NOTE_RECEIVED,   /* a blocking receive: peer, tag */
+    CPL_NOTE_WINDOW_END, /* the window ends; peer: the number of its signature, -1: it has none */
+    CPL_NOTE_COLLECTIVE  /* a blocking collective on the communicator */
 };
 
 struct cpl_note {
@@ -34,9 +34,9 @@ struct cpl_recurring {
 /* Notes of rank i are notes[first[i]] up to notes[first[i + 1]], in the order in which they were
  * made; older notes may be missing; all messages sent have been received. Finds at most `most`
  * exchanges that were seen at least `least_times` times and in which some rank sends several
- * messages, those with most messages first. Sets exchange[k] for each note of kind CPL_NOTE_LEFT to
- * the number of the window's exchange, else -1. Returns how many were found, -1 when memory ran
- * out. */
+ * messages, those with most messages first. Sets exchange[k] for each note of kind
+ * CPL_NOTE_WINDOW_END to the number of the window's exchange, else -1. Returns how many were found,
+ * -1 when memory ran out. */
 int cpl_recognise(int n_ranks, const int64_t *first, const struct cpl_note *notes, int most,
                   int64_t least_times, struct cpl_recurring *found, int32_t *exchange);
 

@@ -54,8 +54,8 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_line *line = state->line;
-    const int64_t words[] = {p->n_vain,    p->phase,      p->given_up,  p->left.n,
-                             p->plans.n,   line->managed, line->ridden, line->linked,
+    const int64_t words[] = {p->n_vain,    p->phase,      p->given_up, p->left.n,
+                             p->plans.n,   line->managed, line->hosts, line->linked,
                              line->closed, line->embed.on};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         cpl_alike_add(a, words[k]);
@@ -105,14 +105,14 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 static bool may_embed(const struct cpl_pt2pt *p)
 {
     return p->line->embed.on && ((p->phase == CPL_PT2PT_MANAGED && !p->given_up) ||
-                                 (p->line->ridden && !p->line->closed));
+                                 (p->line->hosts && !p->line->closed));
 }
 
 /* Whether there is nothing to be learned or done about a communicator's reductions. */
 static bool is_idle(const struct cpl_comm_state *state)
 {
     return !state || state->inter ||
-           (state->pt2pt->phase == CPL_PT2PT_ALONE && !state->line->ridden);
+           (state->pt2pt->phase == CPL_PT2PT_ALONE && !state->line->hosts);
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
@@ -185,7 +185,7 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 static bool sees_all(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    return p->line->embed.on || p->line->ridden || (p->started && p->phase != CPL_PT2PT_ALONE);
+    return p->line->embed.on || p->line->hosts || (p->started && p->phase != CPL_PT2PT_ALONE);
 }
 
 static void resume(struct cpl_comm_state *state)

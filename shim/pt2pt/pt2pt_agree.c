@@ -75,7 +75,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
     if (p->phase == CPL_PT2PT_MANAGED) {
         words[LATE] = p->line->rides.late;
         words[IN_TIME] = p->line->rides.in_time;
-        words[RODE] = p->plans.n_rode;
+        words[RODE] = p->plans.n_carried;
         words[WALKED] = p->plans.n_walked;
         words[NS_BEFORE] = cpl_agree_ns(cpl_samples_median(&p->pace.before));
         words[NS_SINCE] = cpl_agree_ns(cpl_samples_median(&p->pace.since));
@@ -168,7 +168,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
                                      .tag = exchanges->tag[number],
                                      .ordinal = exchanges->ordinal[number],
                                      .signature = exchanges->signature[number],
-                                     .share = exchanges->share[number]};
+                                     .fraction = exchanges->fraction[number]};
     const struct cpl_signature *s =
         left.signature >= 0 ? &p->learned.signature[left.signature] : NULL;
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
@@ -303,7 +303,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->learned.signature[exchanges->signature[k]].planned = true;
-    ready = ready && cpl_exchanges_order(p, exchanges, slices->plan);
+    ready = ready && cpl_exchanges_keep_cycle(p, exchanges, slices->plan);
     cpl_notes_free(&p->learned.notes);
     map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {
@@ -364,7 +364,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 #define LEAST_BATCHES 16
 
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
-#define LATE_SHARE 8
+#define IN_TIME_PER_LATE 8
 
 static bool is_busy(const struct cpl_comm_state *state)
 {
@@ -385,7 +385,7 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.n_rode = p->plans.n_walked = 0;
+    p->plans.n_carried = p->plans.n_walked = 0;
     cpl_date_hasten(&p->date, state->meeting.n, SOON);
 }
 
@@ -400,13 +400,13 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
 {
-    if (words[LATE] * LATE_SHARE > words[IN_TIME])
+    if (words[LATE] * IN_TIME_PER_LATE > words[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
     bool slower = cpl_context.settings.mode == CPL_MODE_AUTO &&
                   cpl_pace_is_slower((double)words[NS_SINCE], (double)words[NS_BEFORE]);
     bool enough = words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
     if (pays_by_reductions_only(p) && (enough || slower)) {
-        p->plans.n_rode = p->plans.n_walked = 0;
+        p->plans.n_carried = p->plans.n_walked = 0;
         if (words[WALKED] > words[RODE])
             return CPL_LEFT_UNREDUCED;
     }

@@ -16,7 +16,7 @@
 /* Where notes may begin: after the end of a window. */
 static bool is_boundary(const struct cpl_note *note)
 {
-    return note->kind == CPL_NOTE_LEFT || note->kind == CPL_NOTE_COLLECTIVE;
+    return note->kind == CPL_NOTE_WINDOW_END || note->kind == CPL_NOTE_COLLECTIVE;
 }
 
 /* The first note, from a given one on, before which a window ended. */
@@ -111,7 +111,7 @@ static void find_signatures(struct cpl_exchanges *exchanges, const struct cpl_no
         exchanges->signature[k] = -1;
     for (int k = 0; k < mine->n; k++) {
         int e = exchanges->of_note[k];
-        if (mine->note[k].kind != CPL_NOTE_LEFT || mine->note[k].peer < 0)
+        if (mine->note[k].kind != CPL_NOTE_WINDOW_END || mine->note[k].peer < 0)
             continue;
         n_of[mine->note[k].peer]++;
         if (e < 0)
@@ -120,7 +120,7 @@ static void find_signatures(struct cpl_exchanges *exchanges, const struct cpl_no
         n_in[e]++;
     }
     for (int k = 0; k < exchanges->n; k++)
-        exchanges->share[k] = n_in[k] ? (double)n_in[k] / n_of[exchanges->signature[k]] : 0;
+        exchanges->fraction[k] = n_in[k] ? (double)n_in[k] / n_of[exchanges->signature[k]] : 0;
 }
 
 /* Gives the same exchange the same name at all agreements and on all ranks. */
@@ -180,15 +180,15 @@ static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exc
         bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
         if (note->kind == CPL_NOTE_COLLECTIVE && n > 0 && !after_collective)
             step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};
-        if (note->kind == CPL_NOTE_LEFT && note->peer >= 0 &&
+        if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
             p->learned.signature[note->peer].planned && (n > 0 || e >= 0))
             step[n++] = (struct cpl_step){note->peer, e >= 0 ? plan[e] : CPL_NO_PLAN};
     }
     return n;
 }
 
-bool cpl_exchanges_order(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
-                         const int *plan)
+bool cpl_exchanges_keep_cycle(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                              const int *plan)
 {
     size_t n_notes = (size_t)(p->learned.notes.n - exchanges->first_note);
     struct cpl_step *step = calloc(n_notes + 1, sizeof *step);

@@ -37,8 +37,8 @@ struct cpl_exchange_names {
     int32_t tag[CPL_MOST_NAMES];
 };
 
-/* Exchanges that recur. of_note, signature and share are this rank's own, the rest is alike on all
- * ranks. */
+/* Exchanges that recur. of_note, signature and fraction are this rank's own, the rest is alike on
+ * all ranks. */
 struct cpl_exchanges {
     int n;
     struct cpl_recurring found[CPL_MOST_EXCHANGES];
@@ -46,10 +46,10 @@ struct cpl_exchanges {
         ordinal[CPL_MOST_EXCHANGES];   /* ordinal: number among exchanges with that tag */
     int signature[CPL_MOST_EXCHANGES]; /* number of the signature that this rank sends; -1: it sends
                                           nothing */
-    double share[CPL_MOST_EXCHANGES];  /* fraction of that signature's batches in this exchange */
+    double fraction[CPL_MOST_EXCHANGES]; /* fraction of that signature's batches in this exchange */
     int first_note;
-    int32_t *of_note; /* per note of kind CPL_NOTE_LEFT from first_note on: its exchange, or -1;
-                       * NULL: there are no exchanges */
+    int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END from first_note on: its exchange, or
+                       * -1; NULL: there are no exchanges */
 };
 
 /* Finds the exchanges that recur. Collective; false on all ranks when memory ran out on one. All
@@ -61,7 +61,7 @@ void cpl_exchanges_free(struct cpl_exchanges *exchanges);
  * collective, and keeps it. plan[e] is the plan of exchange e or CPL_NO_PLAN. Returns false when
  * memory ran out. Local.
  */
-bool cpl_exchanges_order(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
-                         const int *plan);
+bool cpl_exchanges_keep_cycle(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                              const int *plan);
 
 #endif

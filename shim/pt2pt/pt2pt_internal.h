@@ -104,7 +104,7 @@ struct cpl_pt2pt_plans {
     bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: reductions may carry its batches */
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* per plan: it would not pay without reductions */
     struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS];
-    int64_t n_rode, n_walked; /* batches of the only_embeds plans since the last review that
+    int64_t n_carried, n_walked; /* batches of the only_embeds plans since the last review that
                                  reductions carried, and that they did not */
 };
 

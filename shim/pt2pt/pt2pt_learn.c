@@ -257,8 +257,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     cpl_context.busy.n_open_batches--;
     struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
     if (!p->sampled)
-        cpl_notes_add(&p->learned.notes, CPL_NOTE_LEFT, s ? (int)(s - p->learned.signature) : -1,
-                      0);
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_WINDOW_END,
+                      s ? (int)(s - p->learned.signature) : -1, 0);
 }
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)

@@ -55,7 +55,7 @@ static void flush_alone(struct cpl_pt2pt *p)
 }
 
 /* One in this many times that a signature was followed may have been in vain. */
-#define FOLLOWED_SHARE 64
+#define FOLLOWED_PER_ABANDONED 64
 
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
 {
@@ -147,7 +147,7 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     if (!s)
         return;
     cpl_rides_abandon(&p->line->rides, p->following.plan);
-    if (++s->n_abandoned * FOLLOWED_SHARE > s->n_followed)
+    if (++s->n_abandoned * FOLLOWED_PER_ABANDONED > s->n_followed)
         s->follows = false;
     p->following.signature = NULL;
     p->n_batches++;
@@ -173,13 +173,13 @@ static void batch_has_left(struct cpl_pt2pt *p)
 }
 
 /* One in this many times that a batch waited for a reduction may have been in vain. */
-#define EMBEDDED_SHARE 8
+#define EMBEDDED_PER_MISSED 8
 
 /* Counts a batch that waited for a reduction and is sent without one. */
 static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
 {
     if (!p->reducing && !p->batch.reduced &&
-        ++s->n_missed * EMBEDDED_SHARE > s->n_embedded + EMBEDDED_SHARE)
+        ++s->n_missed * EMBEDDED_PER_MISSED > s->n_embedded + EMBEDDED_PER_MISSED)
         s->waits = false;
 }
 
@@ -217,7 +217,7 @@ static void batch_embedded(struct cpl_pt2pt *p)
     int plan = take_plan(p, s);
     if (s)
         s->n_embedded++;
-    p->plans.n_rode += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
+    p->plans.n_carried += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
     p->n_batches_planned++;
     batch_has_left(p);
 }

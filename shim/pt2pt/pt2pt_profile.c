@@ -90,7 +90,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
         const struct cpl_left_exchange *exchange = &left->exchange[k];
         const struct cpl_signature *s =
             exchange->signature >= 0 ? &p->learned.signature[exchange->signature] : NULL;
-        mine[2 * k] = s ? exchange->share * (double)s->times : 0;
+        mine[2 * k] = s ? exchange->fraction * (double)s->times : 0;
         mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
     }
     cpl_collective_Reduce(mine, most, 2 * left->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);

@@ -21,15 +21,15 @@ struct cpl_signature;
  */
 #define CPL_SAMPLED_EVERY 17
 
-/* An exchange that is left to MPI. signature and share are this rank's own, the rest is alike on
+/* An exchange that is left to MPI. signature and fraction are this rank's own, the rest is alike on
  * all ranks. */
 struct cpl_left_exchange {
     uint64_t hash; /* hash over its ranks and their signatures, so over its pattern (recognise.h) */
     int32_t tag, ordinal;
     enum cpl_embed_verdict
-        reduced;   /* lowest verdict among the ranks that send, when it was planned */
-    int signature; /* signature that this rank sends; -1: it sends nothing */
-    double share;  /* fraction of that signature's batches in this exchange */
+        reduced;     /* lowest verdict among the ranks that send, when it was planned */
+    int signature;   /* signature that this rank sends; -1: it sends nothing */
+    double fraction; /* fraction of that signature's batches in this exchange */
 };
 
 /* Exchanges that were planned and left to MPI. */

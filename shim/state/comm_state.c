@@ -41,7 +41,7 @@ static void free_state(struct cpl_comm_state *state)
     free(state->pt2pt);
     free(state->exchanges);
     free(state->serve);
-    free(state->riders);
+    free(state->hosted);
     free(state->allgather);
     free(state);
 }
@@ -125,11 +125,11 @@ void cpl_comm_state_number(struct cpl_comm_state *state)
         state->planned_number = ++cpl_context.comms.n_ever_planned;
 }
 
-void cpl_comm_state_free_left(void)
+void cpl_comm_state_free_orphaned(void)
 {
-    while (cpl_context.comms.first_left) {
-        struct cpl_comm_state *state = cpl_context.comms.first_left;
-        cpl_context.comms.first_left = state->next;
+    while (cpl_context.comms.first_orphaned) {
+        struct cpl_comm_state *state = cpl_context.comms.first_orphaned;
+        cpl_context.comms.first_orphaned = state->next;
         free_state(state);
     }
     cpl_memory_free();
@@ -148,8 +148,8 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     cpl_comm_state_forget_recent();
     if (state->persistent.kept) {
         state->comm = MPI_COMM_SELF; /* for errors */
-        state->next = cpl_context.comms.first_left;
-        cpl_context.comms.first_left = state;
+        state->next = cpl_context.comms.first_orphaned;
+        cpl_context.comms.first_orphaned = state;
         return MPI_SUCCESS;
     }
     free_state(state);

@@ -16,7 +16,7 @@
 
 /* Calls that pass without a look (quiet.h). */
 struct cpl_quiet {
-    int64_t left, granted;
+    int64_t remaining, granted;
 };
 
 /* The communicator's blocking collectives, at some of which the ranks meet (meet/meeting.h). */
@@ -52,7 +52,7 @@ struct cpl_comm_state {
     struct cpl_pt2pt *pt2pt;
     struct cpl_exchange *exchanges; /* CPL_N_NEIGHBOR_KINDS */
     struct cpl_serve *serve;
-    struct cpl_riders *riders;
+    struct cpl_hosted *hosted;
     struct cpl_allgather *allgather;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
@@ -90,7 +90,7 @@ void cpl_comm_state_after_free(const struct cpl_dying *dying);
 
 /* Frees what is left of communicators that the program freed before their persistent requests. At
  * the end of MPI. */
-void cpl_comm_state_free_left(void);
+void cpl_comm_state_free_orphaned(void);
 
 /* Frees a state and takes its attribute off the communicator. Collective over the communicator. */
 void cpl_comm_state_release(struct cpl_comm_state *state);

@@ -107,8 +107,8 @@ struct cpl_comms {
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first, *last;
     struct cpl_comm_state *first_managed;
-    struct cpl_comm_state *first_left;      /* communicators that the program freed while persistent
-                                               requests on them still existed */
+    struct cpl_comm_state *first_orphaned;  /* communicators that the program freed while persistent
+                                           requests on them still existed */
     struct cpl_dying *dying;                /* communicators that MPI is freeing (comm_state.h) */
     int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
     int n_planned;                          /* communicators that have a private communicator now */

@@ -135,7 +135,7 @@ inline deliver(s)
     :: (condition) -> break \
     od
 
-/* A rank polls while the communicator has riders. */
+/* A rank polls while the communicator hosts exchanges. */
 #define WAIT_IN_CALL(condition) \
     if \
     :: open -> WAIT(condition) \

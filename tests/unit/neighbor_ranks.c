@@ -46,14 +46,14 @@ unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *
     (void)line;
     struct rank *me = world.acting;
     assert_in_range(me->n_cargo, 0, MOST_CARGO - 1);
-    assert_in_range(segment->ride_bytes, 0, RIDING_BYTES);
+    assert_in_range(segment->payload_bytes, 0, SEGMENT_BYTES);
     me->cargo[me->n_cargo].segment = *segment;
     return me->cargo[me->n_cargo++].payload;
 }
 
 bool cpl_goes_straight(int64_t bytes)
 {
-    return bytes > RIDING_BYTES;
+    return bytes > SEGMENT_BYTES;
 }
 
 int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
@@ -124,7 +124,7 @@ void cpl_line_link(struct cpl_comm_state *state)
 
 void cpl_line_close(struct cpl_comm_state *state)
 {
-    assert_false(state->line->ridden);
+    assert_false(state->line->hosts);
     state->line->linked = false;
 }
 
@@ -184,7 +184,7 @@ static void begin_rank(int r)
         state->serve = calloc(1, sizeof *state->serve);
         state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges);
         assert_true(state->line && state->serve && state->exchanges);
-        assert_true(cpl_riders_hooks.begin(state));
+        assert_true(cpl_hosted_hooks.begin(state));
         struct cpl_exchange *exchange = exchange_of(me, x);
         state->comm = state->private_comm = mock_comm(r);
         state->rank = r;
@@ -226,14 +226,14 @@ void neighbor_ranks_end(void)
         act_as(r);
         assert_null(cpl_context.busy.first_open);
         assert_int_equal(cpl_context.busy.n_open_batches, 0);
-        cpl_riders_hooks.end(&me->state[0]);
+        cpl_hosted_hooks.end(&me->state[0]);
         assert_int_equal(cpl_context.busy.n_hosts, 0);
         for (int x = 0; x < N_EXCHANGES; x++)
             for (int c = 0; c < CALLS; c++)
                 free(me->op[x][c].receives);
         for (int x = 0; x < N_EXCHANGES; x++) {
             free(me->state[x].line);
-            free(me->state[x].riders);
+            free(me->state[x].hosted);
             free(me->state[x].serve);
             free(me->state[x].exchanges);
         }

@@ -15,13 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MOST_RANKS = 5, N_EXCHANGES = 2, CALLS = 12, MOST_BYTES = 100, RIDING_BYTES = 60 };
+enum { MOST_RANKS = 5, N_EXCHANGES = 2, CALLS = 12, MOST_BYTES = 100, SEGMENT_BYTES = 60 };
 enum { MOST_CARGO = MOST_RANKS * N_EXCHANGES * CALLS };
 
 /* A segment that is aboard. */
 struct aboard {
     struct cpl_segment segment;
-    unsigned char payload[RIDING_BYTES + 8];
+    unsigned char payload[SEGMENT_BYTES + 8];
 };
 
 struct rank {

@@ -67,7 +67,7 @@ static void deliver_flagged(struct engine *engine, int source, int tag, uint32_t
                                   .number = number,
                                   .flags = flags,
                                   .slot = CPL_NO_SLOT,
-                                  .ride_bytes = (uint32_t)strlen(text),
+                                  .payload_bytes = (uint32_t)strlen(text),
                                   .bytes = (int64_t)strlen(text)};
     cpl_match_deliver(&engine->match, &segment, (const unsigned char *)text);
 }

@@ -57,7 +57,7 @@ static bool meet(void)
 /* They look whether what rides on it still does. */
 static void review(void)
 {
-    const struct cpl_item *item = cpl_riders_hooks.item;
+    const struct cpl_item *item = cpl_hosted_hooks.item;
     int64_t all[CPL_MOST_WORDS];
     for (int r = 0; r < world.n_ranks; r++) {
         int64_t mine[CPL_MOST_WORDS] = {0};
@@ -223,7 +223,7 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
 {
     struct rank *me = context;
     assert_true(segment->flags & CPL_SEGMENT_NEIGHBOR);
-    cpl_match_deliver(&me->state[0].line->rider_match, segment, payload);
+    cpl_match_deliver(&me->state[0].line->hosted_match, segment, payload);
 }
 
 static void fill(struct rank *me, int x, int c)
@@ -315,7 +315,7 @@ static void act(struct rank *me)
         break;
     default:
         cpl_rides_poll(&line->rides);
-        cpl_match_poll(&line->rider_match);
+        cpl_match_poll(&line->hosted_match);
         progress(me, x);
     }
 }
@@ -344,11 +344,11 @@ static void check_counts(const struct rank *me)
 {
     for (int x = 0; x < N_EXCHANGES; x++) {
         const struct cpl_embedding *e = &me->state[x].exchanges[CPL_NEIGHBOR_ALLTOALLV].embedding;
-        assert_int_equal(e->n_rode + e->n_missed, CALLS);
-        assert_int_equal(e->n_segments, e->n_rode * me->state[x].adjacency.out.n);
+        assert_int_equal(e->n_carried + e->n_missed, CALLS);
+        assert_int_equal(e->n_segments, e->n_carried * me->state[x].adjacency.out.n);
     }
     assert_int_equal(me->n_cargo, 0);
-    assert_true(cpl_match_is_idle(&me->state[0].line->rider_match));
+    assert_true(cpl_match_is_idle(&me->state[0].line->hosted_match));
 }
 
 /* Ranks start calls of two exchanges, in an order of their own, leave and go aboard as they like.

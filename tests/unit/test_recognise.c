@@ -104,7 +104,7 @@ static void run_exchange(struct program *p, int number, bool blocking)
         for (int d = p->n_ranks - 1; d >= 0; d--)
             for (int k = 0; k < e->n[r][d]; k++)
                 add_note(rank, CPL_NOTE_SENT, d, occurrence);
-        add_note(rank, CPL_NOTE_LEFT, signature_of(rank, e->n[r], p->n_ranks), occurrence);
+        add_note(rank, CPL_NOTE_WINDOW_END, signature_of(rank, e->n[r], p->n_ranks), occurrence);
         for (int s = 0; s < p->n_ranks && blocking; s++)
             for (int k = 0; k < e->n[s][r]; k++)
                 add_note(rank, CPL_NOTE_RECEIVED, s, occurrence);
@@ -181,7 +181,7 @@ static void check(const struct program *p, const struct outcome *o, int certain)
         const struct rank *rank = &p->rank[r];
         for (int k = 0; k < rank->n; k++) {
             int e = o->exchange[o->first[r] + k];
-            if (rank->note[k].kind != CPL_NOTE_LEFT || rank->note[k].peer < 0) {
+            if (rank->note[k].kind != CPL_NOTE_WINDOW_END || rank->note[k].peer < 0) {
                 assert_int_equal(e, -1);
                 continue;
             }
@@ -274,11 +274,11 @@ static void test_blocking(void **state)
 static void test_waits_between(void **state)
 {
     static const struct cpl_note both[] = {
-        {CPL_NOTE_POSTED, 1, 7}, {CPL_NOTE_POSTED, 1, 7}, {CPL_NOTE_POSTED, 1, 7},
-        {CPL_NOTE_POSTED, 1, 7}, {CPL_NOTE_SENT, 1, 8},   {CPL_NOTE_SENT, 1, 8},
-        {CPL_NOTE_LEFT, 0, 0},   {CPL_NOTE_POSTED, 0, 8}, {CPL_NOTE_POSTED, 0, 8},
-        {CPL_NOTE_SENT, 0, 7},   {CPL_NOTE_SENT, 0, 7},   {CPL_NOTE_LEFT, 0, 0},
-        {CPL_NOTE_SENT, 0, 7},   {CPL_NOTE_SENT, 0, 7},   {CPL_NOTE_LEFT, 0, 0}};
+        {CPL_NOTE_POSTED, 1, 7},     {CPL_NOTE_POSTED, 1, 7}, {CPL_NOTE_POSTED, 1, 7},
+        {CPL_NOTE_POSTED, 1, 7},     {CPL_NOTE_SENT, 1, 8},   {CPL_NOTE_SENT, 1, 8},
+        {CPL_NOTE_WINDOW_END, 0, 0}, {CPL_NOTE_POSTED, 0, 8}, {CPL_NOTE_POSTED, 0, 8},
+        {CPL_NOTE_SENT, 0, 7},       {CPL_NOTE_SENT, 0, 7},   {CPL_NOTE_WINDOW_END, 0, 0},
+        {CPL_NOTE_SENT, 0, 7},       {CPL_NOTE_SENT, 0, 7},   {CPL_NOTE_WINDOW_END, 0, 0}};
     static const int64_t first[] = {0, 7, 15};
     struct cpl_recurring found[MOST_EXCHANGES];
     int32_t exchange[15];

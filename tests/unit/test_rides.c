@@ -56,10 +56,10 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
     struct machine *m = rank->machine;
     assert_int_equal(segment->dest, rank->rides.rank);
     assert_int_equal(segment->tag, 7);
-    assert_int_equal(segment->bytes, segment->ride_bytes);
+    assert_int_equal(segment->bytes, segment->payload_bytes);
     assert_int_equal(make_payload(segment->source, segment->dest, segment->number, expected),
-                     segment->ride_bytes);
-    assert_memory_equal(payload, expected, segment->ride_bytes);
+                     segment->payload_bytes);
+    assert_memory_equal(payload, expected, segment->payload_bytes);
     bool *came = &m->came[segment->source][segment->dest][segment->number];
     assert_false(*came);
     *came = true;
@@ -138,7 +138,7 @@ static struct cpl_segment make_segment(struct machine *m, int source, int dest, 
                                 .tag = 7,
                                 .number = number,
                                 .slot = CPL_NO_SLOT,
-                                .ride_bytes = n,
+                                .payload_bytes = n,
                                 .bytes = n};
 }
 
@@ -149,7 +149,7 @@ static void put(struct machine *m, int r, int32_t k)
     struct rank *rank = &m->rank[r];
     struct cpl_segment segment =
         make_segment(m, r, m->pattern.dst[m->pattern.first[r] + k], payload);
-    struct cpl_span span = mock_span(payload, (int)segment.ride_bytes);
+    struct cpl_span span = mock_span(payload, (int)segment.payload_bytes);
     if (random_below(&m->random, 2))
         cpl_rides_put(&rank->rides, rank->plan, k, &segment, payload);
     else
