@@ -50,7 +50,8 @@ build_in bench make.log CFLAGS=-O1 libyield.la
 # shellcheck disable=SC2016
 run_unit -C tests TESTS='$(check_PROGRAMS)'
 collect unit
-shorten_matrix "$root/tests/mpi/testlist" >matrix.txt
+# recreate watches its memory, which AddressSanitizer keeps after free
+shorten_matrix "$root/tests/mpi/testlist" | grep -v '^recreate ' >matrix.txt
 sed -e '/^#/d' -e '/^$/d' "$root/tests/promise/cases" | awk 'NR % 2 == 1' >promise.txt
 MATRIX=$build/matrix.txt PROMISE=$build/promise.txt
 TEST_PRELOAD=$asan # it must come first
