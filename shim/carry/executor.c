@@ -198,6 +198,15 @@ static void note_error(struct run *run, int code)
         run->result = code;
 }
 
+/* A call has returned `code` that was to start a request: MPI does not say what is in a request
+ * that was not started. */
+static void note_start(struct run *run, int code, MPI_Request *request)
+{
+    if (code != MPI_SUCCESS)
+        *request = MPI_REQUEST_NULL;
+    note_error(run, code);
+}
+
 static int wave_tag(const struct cpl_executor *x, int32_t wave)
 {
     return x->first_tag + wave;
@@ -214,8 +223,10 @@ static void post_receives(struct run *run)
     const struct cpl_rank_plan *p = &x->relay.slice;
     for (int32_t e = 0; e < p->n_in; e++) {
         int bytes = (int)buffer_bytes(x->in[e].room, n_in_segments(x, e));
-        note_error(run, PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, p->in_from[e],
-                                   wave_tag(x, p->in_wave[e]), x->comm, &x->recv_request[e]));
+        note_start(run,
+                   PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, x->relay.slice.in_from[e],
+                              wave_tag(x, x->relay.slice.in_wave[e]), x->comm, &x->recv_request[e]),
+                   &x->recv_request[e]);
     }
 }
 
@@ -282,8 +293,8 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
 static void send(struct run *run, const void *buffer, int64_t bytes, int32_t to, int tag)
 {
     struct cpl_executor *x = run->x;
-    note_error(run, PMPI_Isend(buffer, (int)bytes, MPI_BYTE, to, tag, x->comm,
-                               &x->send_request[x->n_sends++]));
+    MPI_Request *request = &x->send_request[x->n_sends++];
+    note_start(run, PMPI_Isend(buffer, (int)bytes, MPI_BYTE, to, tag, x->comm, request), request);
 }
 
 /* The ordinary message: header, payloads, perhaps the table. */
@@ -383,9 +394,11 @@ static void await_payload(struct run *run, int32_t e, int64_t bytes)
         return;
     }
     x->in[e].awaits_payload = true;
-    note_error(run, PMPI_Irecv(x->in[e].buffer + sizeof(struct header), (int)bytes, MPI_BYTE,
-                               x->relay.slice.in_from[e], later_tag(x, x->relay.slice.in_wave[e]),
-                               x->comm, &x->recv_request[e]));
+    note_start(run,
+               PMPI_Irecv(x->in[e].buffer + sizeof(struct header), (int)bytes, MPI_BYTE,
+                          x->relay.slice.in_from[e], later_tag(x, x->relay.slice.in_wave[e]), x->comm,
+                          &x->recv_request[e]),
+               &x->recv_request[e]);
 }
 
 /* Reads the first (mostly the only) message of in-edge e. Returns whether its payloads are there.

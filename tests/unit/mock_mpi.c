@@ -35,6 +35,7 @@ static struct {
     double time;
     struct message *first[MOCK_MOST_RANKS][MOCK_MOST_RANKS]; /* by source, destination */
     struct request request[MOST_REQUESTS];                   /* handle - 1; 0 is not used */
+    int until_failure[MOCK_N_CALLS][MOCK_MOST_RANKS];        /* calls; 0: none is to fail */
 } mock;
 
 void mock_begin(int n_ranks, uint64_t seed)
@@ -53,6 +54,27 @@ void mock_end(void)
             assert_null(mock.first[i][j]);
     for (int k = 0; k < MOST_REQUESTS; k++)
         assert_false(mock.request[k].used);
+}
+
+void mock_fail(enum mock_call call, int rank, int after)
+{
+    mock.until_failure[call][rank] = after + 1;
+}
+
+static bool fails(enum mock_call call, int rank)
+{
+    int *n = &mock.until_failure[call][rank];
+    return *n > 0 && --*n == 0;
+}
+
+void mock_discard(void)
+{
+    for (int i = 0; i < mock.n_ranks; i++)
+        for (int j = 0; j < mock.n_ranks; j++)
+            for (struct message *m; (m = mock.first[i][j]);) {
+                mock.first[i][j] = m->next;
+                free(m);
+            }
 }
 
 MPI_Comm mock_comm(int rank)
@@ -118,8 +140,11 @@ int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
                MPI_Request *request)
 {
     int source = comm - FIRST_COMM;
-    struct message *message = malloc(sizeof *message + (size_t)count);
-    assert_non_null(message);
+    struct message *message = NULL;
+    if (fails(MOCK_ISEND, source))
+        return MOCK_ERROR;
+    while (!message) /* a test's heap may fail, the network does not */
+        message = malloc(sizeof *message + (size_t)count);
     assert_true(type == MPI_BYTE && dest >= 0 && dest < mock.n_ranks);
     *message = (struct message){.source = source, .tag = tag, .n_bytes = count};
     memcpy(message->bytes, buf, (size_t)count);
@@ -142,6 +167,8 @@ int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI
                MPI_Request *request)
 {
     assert_true(type == MPI_BYTE);
+    if (fails(MOCK_IRECV, comm - FIRST_COMM))
+        return MOCK_ERROR;
     *request = new_request((struct request){.receives = true,
                                             .rank = comm - FIRST_COMM,
                                             .source = source,
@@ -237,7 +264,7 @@ static void take(MPI_Request *handle, MPI_Status *status)
 
 int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
 {
-    int n_active = 0;
+    int n_active = 0, code = MPI_SUCCESS;
     *n_done = 0;
     for (int k = 0; k < n; k++) {
         if (requests[k] == MPI_REQUEST_NULL)
@@ -249,25 +276,35 @@ int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI
             r->done = true;
         if (!r->done)
             continue;
-        take(&requests[k],
-             statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[*n_done]);
+        bool fail = r->receives && fails(MOCK_TESTSOME, r->rank);
+        MPI_Status *status =
+            statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[*n_done];
+        take(&requests[k], status);
+        if (status != MPI_STATUS_IGNORE)
+            status->MPI_ERROR = fail ? MOCK_ERROR : MPI_SUCCESS;
+        code = fail ? MPI_ERR_IN_STATUS : code;
         indices[(*n_done)++] = k;
     }
     if (n_active == 0)
         *n_done = MPI_UNDEFINED;
-    return MPI_SUCCESS;
+    return code;
 }
 
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
+    *flag = 1;
+    if (*request == MPI_REQUEST_NULL)
+        return MPI_SUCCESS;
     struct request *r = find(*request);
-    progress(r->rank);
-    if (!r->receives && random_below(&mock.random, 3) == 0)
+    bool sends = !r->receives;
+    int rank = r->rank;
+    progress(rank);
+    if (sends && random_below(&mock.random, 3) == 0)
         r->done = true;
     *flag = r->done;
     if (*flag)
         take(request, status);
-    return MPI_SUCCESS;
+    return *flag && sends && fails(MOCK_TEST, rank) ? MOCK_ERROR : MPI_SUCCESS;
 }
 
 int PMPI_Cancel(MPI_Request *request)

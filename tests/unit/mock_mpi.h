@@ -25,6 +25,15 @@ void mock_set_time(double seconds);
 /* Messages that have been sent so far. */
 int64_t mock_n_sent(void);
 
+/* Calls of a rank that fail: of those from here on, number `after` (from 0). PMPI_Isend then sends
+ * nothing, PMPI_Irecv posts nothing, and both leave the request as it is; PMPI_Testsome finds an
+ * error in the status of a receive, PMPI_Test of a send returns one. Messages that nobody receives
+ * because of that are discarded by the test. */
+enum mock_call { MOCK_ISEND, MOCK_IRECV, MOCK_TESTSOME, MOCK_TEST, MOCK_N_CALLS };
+#define MOCK_ERROR MPI_ERR_OTHER
+void mock_fail(enum mock_call call, int rank, int after);
+void mock_discard(void);
+
 /* Count bytes at an address. */
 struct cpl_span mock_span(void *address, int count);
 
