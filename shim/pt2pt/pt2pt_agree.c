@@ -316,7 +316,9 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         return;
     }
     plan_nothing(p);
+    p->plans.n = 0; /* some ranks may not have their summaries */
     p->phase = CPL_PT2PT_ALONE;
+    p->reason = CPL_LEFT_UNABLE;
     cpl_line_close(state);
 }
 

@@ -15,6 +15,7 @@
 enum { STACK_BYTES = 256 << 10, MOST_TURNS = 3000000 };
 
 struct cpl_context cpl_context;
+void (*fibers_turn)(int rank);
 
 struct fiber {
     ucontext_t machine;
@@ -86,7 +87,11 @@ static void switch_to(int rank)
     struct fiber *next = &all.fiber[rank];
     all.running = rank;
     cpl_context = next->context;
+    if (fibers_turn)
+        fibers_turn(rank);
     swapcontext(&all.test, &next->machine);
+    if (fibers_turn)
+        fibers_turn(-1);
     next->context = cpl_context;
 }
 

@@ -23,6 +23,9 @@ void fibers_run(void (*program)(int rank));
 /* A rank's context, while no program runs. */
 struct cpl_context *fibers_context(int rank);
 
+/* Called when a rank begins to run, and with -1 when it stops; NULL: nothing is. */
+extern void (*fibers_turn)(int rank);
+
 /* In a program: the rank that runs; others may run. */
 int fibers_rank(void);
 void fibers_yield(void);

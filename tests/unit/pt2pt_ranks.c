@@ -1,0 +1,403 @@
+/* Ranks that learn of their messages (pt2pt_ranks.h). */
+#include "pt2pt_ranks.h"
+
+#include "../failing_heap.h"
+#include "mock_collectives.h"
+#include "mock_mpi.h"
+#include "shim/base/log.h"
+#include "shim/carry/messages.h"
+#include "shim/meet/agree.h"
+#include "shim/meet/alike.h"
+#include "shim/plan/embed_map.h"
+#include "shim/plan/plan_root.h"
+#include "shim/report/report.h"
+#include "shim/state/hooks.h"
+#include "shim/state/service.h"
+#include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct pt2pt_world pt2pt;
+
+static int64_t n_live; /* blocks of memory before the ranks began */
+
+/* ---- what is not under test ---- */
+
+bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+                    struct cpl_agree_output *output)
+{
+    const struct pt2pt_answers *a = &pt2pt.answers;
+    int r = fibers_rank();
+    int64_t reduced = input->n_messages > 0 ? (int64_t)input->reduced : CPL_EMBED_ANY_ORDER;
+    int64_t least = 0;
+    pt2pt.n_planned += r == 0;
+    if (!cpl_agree_all(comm, input->able && a->no_plan != r))
+        return false;
+    if (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, r, private_comm))
+        return false;
+    cpl_collective_Allreduce(&reduced, &least, 1, MPI_INT64_T, MPI_MIN, *private_comm);
+    *output = (struct cpl_agree_output){.n = 1};
+    struct cpl_plan_summary *s = &output->summary[0];
+    s->known = 1;
+    s->decided = a->gains;
+    s->reason = a->gains ? CPL_LEFT_NOT : CPL_LEFT_NO_GAIN;
+    s->plan_fingerprint = 1234;
+    s->direct.modelled_us = a->direct_us;
+    s->planned.modelled_us = a->planned_us;
+    s->embedded_us = a->embedded_us;
+    s->reduced = (int32_t)least;
+    if (!a->gains)
+        return true;
+    output->words[0] = malloc(sizeof(int32_t));
+    output->n_words[0] = 1;
+    if (cpl_agree_all(*private_comm, output->words[0]))
+        return true;
+    cpl_agree_output_free(output);
+    return false;
+}
+
+void cpl_agree_output_free(struct cpl_agree_output *output)
+{
+    free(output->words[0]);
+    output->words[0] = NULL;
+}
+
+bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
+{
+    return modelled_us < summary->direct.modelled_us;
+}
+
+bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
+{
+    return summary->reduced != CPL_EMBED_REFUSED &&
+           summary->embedded_us < summary->direct.modelled_us;
+}
+
+int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
+{
+    assert_int_equal(n_words, 1);
+    free(words);
+    return pt2pt.answers.no_rides == fibers_rank() ? CPL_NO_PLAN : rides->n_plans++;
+}
+
+void cpl_rides_begin(struct cpl_rides *rides, int plan)
+{
+    (void)rides, (void)plan;
+}
+
+void cpl_rides_end(struct cpl_rides *rides, int plan)
+{
+    (void)rides, (void)plan;
+}
+
+void cpl_rides_abandon(struct cpl_rides *rides, int plan)
+{
+    (void)rides, (void)plan;
+}
+
+void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
+                   const unsigned char *payload)
+{
+    (void)rides, (void)plan, (void)k, (void)segment, (void)payload;
+}
+
+int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
+                       const struct cpl_segment *segment, const struct cpl_span *span)
+{
+    (void)rides, (void)plan, (void)k, (void)segment, (void)span;
+    return MPI_SUCCESS;
+}
+
+void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
+                    uint32_t n)
+{
+    (void)rides, (void)dest, (void)segments, (void)bytes, (void)n;
+}
+
+bool cpl_line_manage(struct cpl_comm_state *state)
+{
+    struct cpl_line *line = state->line;
+    line->rides.rank = state->rank;
+    if (pt2pt.answers.no_line == fibers_rank() ||
+        !cpl_match_init(&line->match, state->size, state->private_comm, CPL_STRAIGHT_TAG))
+        return false;
+    line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
+    return line->next_number;
+}
+
+void cpl_line_link(struct cpl_comm_state *state)
+{
+    assert_false(state->line->linked);
+    state->line->linked = true;
+    state->line->next_linked = cpl_context.comms.first_managed;
+    cpl_context.comms.first_managed = state;
+    cpl_context.busy.n_managed++;
+}
+
+void cpl_line_close(struct cpl_comm_state *state)
+{
+    assert_false(state->line->managed);
+    if (state->line->linked) {
+        cpl_context.busy.n_managed--;
+        cpl_context.comms.first_managed = NULL; /* there is one communicator */
+    }
+    state->line->linked = false;
+}
+
+void cpl_line_drain(struct cpl_comm_state *state)
+{
+    fibers_meet(&(struct fibers_call){.name = "drain", .comm = 1}, NULL, NULL);
+    pt2pt.n_drained += fibers_rank() == 0;
+    assert_int_equal(state->pt2pt->batch.n, 0);
+}
+
+bool cpl_embed_init(struct cpl_comm_state *state)
+{
+    (void)state;
+    return true;
+}
+
+void cpl_embed_decide(struct cpl_comm_state *state)
+{
+    (void)state;
+    fibers_meet(&(struct fibers_call){.name = "decide about reductions"}, NULL, NULL);
+}
+
+void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages)
+{
+    (void)state, (void)n, (void)messages;
+    fibers_meet(&(struct fibers_call){.name = "map"}, NULL, NULL);
+}
+
+void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
+{
+    (void)state;
+    fibers_meet(&(struct fibers_call){.name = "order"}, NULL, NULL);
+}
+
+void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
+{
+    (void)line, (void)segment;
+}
+
+enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
+{
+    (void)count, (void)type, (void)op, (void)blocking;
+    return CPL_EMBED_ANY_ORDER;
+}
+
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
+                                       const void *recv, int64_t count, MPI_Datatype type,
+                                       MPI_Op op, bool blocking)
+{
+    (void)state, (void)send, (void)recv, (void)count, (void)type, (void)op, (void)blocking;
+    return NULL;
+}
+
+int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
+                        void *recv)
+{
+    (void)state, (void)kind, (void)send, (void)recv;
+    return MPI_ERR_INTERN;
+}
+
+int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
+                         const void *send, void *recv, MPI_Request *request)
+{
+    (void)state, (void)kind, (void)send, (void)recv, (void)request;
+    return MPI_ERR_INTERN;
+}
+
+bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
+{
+    (void)state;
+    return false;
+}
+
+bool cpl_report_is_wanted(void)
+{
+    return false;
+}
+
+void cpl_report_add(const struct cpl_record *record)
+{
+    (void)record;
+}
+
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
+{
+    (void)comm;
+    return NULL;
+}
+
+void cpl_comm_state_number(struct cpl_comm_state *state)
+{
+    (void)state;
+}
+
+bool cpl_collective_of_this_world(MPI_Comm comm)
+{
+    (void)comm;
+    return !pt2pt.answers.of_another_world;
+}
+
+bool cpl_service_prepare(bool (*serve)(void))
+{
+    (void)serve;
+    return pt2pt.answers.no_service != fibers_rank();
+}
+
+bool cpl_progress_serve(void)
+{
+    return false;
+}
+
+void cpl_progress_leave(void)
+{
+    cpl_pt2pt_hooks.leave();
+}
+
+/* ---- ranks ---- */
+
+static const struct cpl_hooks *const hooks[] = {&cpl_pt2pt_hooks, NULL};
+
+static void turn(int rank)
+{
+    heap.counts = rank >= 0 && rank == pt2pt.victim;
+    if (rank >= 0)
+        mock_set_time(pt2pt.rank[rank].time);
+}
+
+struct cpl_pt2pt *pt2pt_of(int rank)
+{
+    return pt2pt.rank[rank].state.pt2pt;
+}
+
+static void begin_rank(int r)
+{
+    struct pt2pt_rank *me = &pt2pt.rank[r];
+    me->time = me->pace = 1;
+    me->state = (struct cpl_comm_state){.comm = collectives_comm(0, r),
+                                        .private_comm = MPI_COMM_NULL,
+                                        .rank = r,
+                                        .size = cpl_context.size};
+    me->state.line = calloc(1, sizeof *me->state.line);
+    assert_non_null(me->state.line);
+    cpl_context.hooks = hooks;
+    cpl_context.settings.mode = CPL_MODE_AUTO;
+    cpl_context.settings.embed = CPL_EMBED_EXACT;
+    cpl_context.comms.first = &me->state;
+    cpl_context.comms.away = MPI_COMM_NULL;
+    assert_true(cpl_pt2pt_hooks.begin(&me->state));
+    assert_true(cpl_meeting_start());
+}
+
+void pt2pt_ranks_begin(int n, uint64_t seed)
+{
+    heap = (struct failing_heap){.n_live = heap.n_live};
+    n_live = heap.n_live;
+    memset(&pt2pt, 0, sizeof pt2pt);
+    pt2pt.victim = -1;
+    pt2pt.answers = (struct pt2pt_answers){.direct_us = 20,
+                                           .planned_us = 10,
+                                           .embedded_us = 30,
+                                           .gains = true,
+                                           .no_service = -1,
+                                           .no_rides = -1,
+                                           .no_line = -1,
+                                           .no_plan = -1};
+    collectives_begin();
+    mock_begin(n, seed);
+    fibers_turn = turn;
+    fibers_begin(n, seed);
+    fibers_run(begin_rank);
+}
+
+static void end_rank(int r)
+{
+    struct pt2pt_rank *me = &pt2pt.rank[r];
+    cpl_pt2pt_hooks.end(&me->state);
+    cpl_meeting_stop();
+    assert_int_equal(cpl_context.busy.n_managed, 0);
+    assert_int_equal(cpl_context.busy.n_open_batches, 0);
+    if (me->state.private_comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&me->state.private_comm);
+    if (cpl_context.comms.away != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.comms.away);
+    if (me->state.line->match.sources)
+        cpl_match_free(&me->state.line->match);
+    free(me->state.pt2pt);
+    free(me->state.line);
+}
+
+void pt2pt_ranks_end(void)
+{
+    pt2pt.victim = -1;
+    fibers_run(end_rank);
+    fibers_turn = NULL;
+    collectives_end();
+    mock_end();
+    assert_int_equal(heap.n_live, n_live);
+}
+
+void pt2pt_send(int to, int tag)
+{
+    struct cpl_comm_state *state = &pt2pt.rank[fibers_rank()].state;
+    if (state->pt2pt->phase == CPL_PT2PT_LEARNING)
+        cpl_pt2pt_learn_send(state, to, tag, 8);
+}
+
+void pt2pt_receive(int from, int tag)
+{
+    struct cpl_comm_state *state = &pt2pt.rank[fibers_rank()].state;
+    if (state->pt2pt->phase == CPL_PT2PT_LEARNING)
+        cpl_pt2pt_learn_receive(state, from, tag, false);
+}
+
+void pt2pt_exchange(void)
+{
+    int r = fibers_rank(), n = fibers_n();
+    for (int k = 1; k <= 2; k++)
+        pt2pt_receive((r + n - k) % n, 5);
+    for (int k = 1; k <= 2; k++)
+        pt2pt_send((r + k) % n, 5);
+    if (pt2pt_of(r)->phase == CPL_PT2PT_MANAGED)
+        pt2pt_of(r)->n_batches++;
+}
+
+void pt2pt_collective(void)
+{
+    struct pt2pt_rank *me = &pt2pt.rank[fibers_rank()];
+    struct cpl_alike alike = {CPL_HASH_START};
+    me->time += me->pace;
+    mock_set_time(me->time);
+    cpl_pt2pt_arrive(&me->state);
+    cpl_pt2pt_note_collective(&me->state);
+    cpl_meeting_count(&me->state);
+    cpl_pt2pt_hooks.alike(&me->state, &alike);
+    const struct cpl_pt2pt *p = me->state.pt2pt;
+    fibers_compare("what is alike", (int64_t)alike.hash);
+    fibers_compare("the number of meetings", me->state.meeting.n);
+    fibers_compare("the next meeting", p->date.next);
+    fibers_compare("the reason", p->reason);
+    fibers_compare("the retries", p->date.n_retries);
+    fibers_compare("managed communicators", cpl_context.busy.n_managed);
+    fibers_compare("private communicators", (me->state.private_comm != MPI_COMM_NULL) +
+                                                2 * (cpl_context.comms.away != MPI_COMM_NULL));
+    assert_int_equal(me->state.line->linked, p->phase == CPL_PT2PT_MANAGED);
+}
+
+bool pt2pt_all_are(enum cpl_pt2pt_phase phase)
+{
+    for (int r = 0; r < fibers_n(); r++)
+        if (pt2pt_of(r)->phase != phase)
+            return false;
+    return true;
+}

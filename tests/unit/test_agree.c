@@ -1,0 +1,602 @@
+/* Tests of agreeing to manage a communicator's messages (shim/pt2pt/pt2pt_agree.c): whatever the
+ * ranks know, all come to the same outcome by the same collectives. What must be alike is compared
+ * after every collective of the program (pt2pt_ranks.c). */
+#include "../failing_heap.h"
+#include "mock_mpi.h"
+#include "pt2pt_ranks.h"
+#include "random_pattern.h"
+#include "shim/base/names.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 4, LATE_TAG = 9 };
+
+/* What the program of each test goes by. */
+static struct {
+    int n_collectives;  /* that fibers_run is to make */
+    int64_t managed_at; /* the first rank's collective after which it was managed; 0: never */
+    int64_t alone_at;   /* or MPI's for good */
+    int from, late; /* a message that is received so many collectives after the from-th; 0: none */
+    bool plain;     /* each rank sends to one other only */
+} plan;
+
+static void note_phase(int r)
+{
+    const struct cpl_pt2pt *p = pt2pt_of(r);
+    int64_t n = pt2pt.rank[r].state.meeting.n;
+    if (p->phase == CPL_PT2PT_MANAGED && plan.managed_at == 0)
+        plan.managed_at = n;
+    if (p->phase == CPL_PT2PT_ALONE && plan.alone_at == 0)
+        plan.alone_at = n;
+}
+
+static void program(int r)
+{
+    for (int k = 0; k < plan.n_collectives; k++) {
+        int64_t n = pt2pt.rank[r].state.meeting.n + 1; /* of the collective that comes next */
+        if (plan.plain) {
+            pt2pt_receive((r + fibers_n() - 1) % fibers_n(), 5);
+            pt2pt_send((r + 1) % fibers_n(), 5);
+        } else {
+            pt2pt_exchange();
+        }
+        if (plan.late > 0 && n == plan.from && r == 1)
+            pt2pt_send(2, LATE_TAG);
+        if (plan.late > 0 && n == plan.from + plan.late && r == 2)
+            pt2pt_receive(1, LATE_TAG);
+        pt2pt_collective();
+        if (r == 0)
+            note_phase(r);
+    }
+}
+
+static void run(int n_collectives)
+{
+    plan.n_collectives = n_collectives;
+    fibers_run(program);
+}
+
+static void begin(uint64_t seed)
+{
+    memset(&plan, 0, sizeof plan);
+    pt2pt_ranks_begin(N, seed);
+}
+
+/* ---- the agreement ---- */
+
+static void test_agrees(void **state)
+{
+    (void)state;
+    begin(1);
+    run(3);
+    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    run(1);
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+    assert_int_equal(plan.managed_at, 4);
+    for (int r = 0; r < N; r++) {
+        assert_int_equal(pt2pt_of(r)->plans.n, 1);
+        assert_int_equal(pt2pt_of(r)->reason, CPL_LEFT_NOT);
+        assert_true(pt2pt_of(r)->learned.signature[0].planned);
+        assert_int_equal(pt2pt_of(r)->date.next, 8);
+        assert_int_equal(pt2pt_of(r)->cycle.n, 2); /* a batch and a collective */
+    }
+    run(30);
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+    pt2pt_ranks_end();
+}
+
+/* The batches are too few at the 4th collective, and enough at the 8th. */
+static void idle_then_exchange(int r)
+{
+    for (int k = 1; k <= 8; k++) {
+        if (k > 2)
+            pt2pt_exchange();
+        pt2pt_collective();
+        if (r == 0)
+            note_phase(r);
+    }
+}
+
+static void test_recurs_later(void **state)
+{
+    (void)state;
+    begin(2);
+    fibers_run(idle_then_exchange);
+    assert_int_equal(plan.managed_at, 8);
+    pt2pt_ranks_end();
+}
+
+/* A rank is not able, of all that may hinder it; the reasons of several ranks come to one. */
+static void test_unable(void **state)
+{
+    (void)state;
+    for (int who = 0; who < N; who++)
+        for (int what = 0; what < 4; what++) {
+            static const int reasons[] = {CPL_LEFT_OPENED, CPL_LEFT_UNABLE, CPL_LEFT_WILDCARD,
+                                          CPL_LEFT_WILDCARD};
+            begin(3);
+            run(3);
+            fibers_context(who)->waits_elsewhere = what == 0;
+            fibers_context(who)->met_others = what == 1;
+            pt2pt_of(who)->blind = what >= 2 ? CPL_LEFT_WILDCARD : CPL_LEFT_NOT;
+            if (what == 3)
+                fibers_context((who + 1) % N)->met_others = true;
+            run(1);
+            assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+            for (int r = 0; r < N; r++)
+                assert_int_equal(pt2pt_of(r)->reason, reasons[what]);
+            assert_int_equal(pt2pt.n_planned, 0);
+            pt2pt_ranks_end();
+        }
+}
+
+static void receive_anything(int r)
+{
+    if (r == 2)
+        pt2pt_receive(MPI_ANY_SOURCE, 5);
+}
+
+static void test_wildcards(void **state)
+{
+    (void)state;
+    begin(4);
+    fibers_run(receive_anything);
+    run(4);
+    assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+    assert_int_equal(pt2pt_of(0)->reason, CPL_LEFT_WILDCARD);
+    pt2pt_ranks_end();
+}
+
+/* A rank has no room for another private communicator, or the communicator has processes of another
+ * world: they go on learning, and manage it when that is over. */
+static void test_not_now(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 2; what++) {
+        begin(5);
+        pt2pt.answers.of_another_world = what;
+        fibers_context(3)->comms.n_planned = what ? 0 : CPL_MAX_PLANNED;
+        run(7);
+        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+        assert_int_equal(pt2pt_of(0)->reason, CPL_LEFT_UNABLE);
+        assert_int_equal(pt2pt_of(0)->n_vain, 0);
+        pt2pt.answers.of_another_world = false;
+        fibers_context(3)->comms.n_planned = CPL_MAX_PLANNED - 1;
+        run(1);
+        assert_int_equal(plan.managed_at, 8);
+        pt2pt_ranks_end();
+    }
+}
+
+/* Nothing to combine: they go on learning until every rank has seen enough. */
+static void test_nothing_recurs(void **state)
+{
+    (void)state;
+    begin(7);
+    plan.plain = true;
+    run(15);
+    for (int r = 0; r < N; r++) /* all but one have seen enough */
+        if (r != 2)
+            pt2pt_of(r)->learned.n_batches = 5000;
+    run(1);
+    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    assert_int_equal(pt2pt_of(1)->reason, CPL_LEFT_NOTHING_RECURS);
+    assert_int_equal(pt2pt.n_planned, 0);
+    pt2pt_of(2)->learned.n_batches = 5000;
+    run(15);
+    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    run(1);
+    assert_int_equal(plan.alone_at, 32);
+    pt2pt_ranks_end();
+}
+
+/* Ranks that send nothing do not keep one that has seen enough from stopping. */
+static void silent(int r)
+{
+    for (int k = 0; k < 4; k++) {
+        if (k == 0 && r == 1)
+            pt2pt_of(r)->learned.n_batches = 5000;
+        pt2pt_collective();
+    }
+}
+
+static void test_silent_ranks(void **state)
+{
+    (void)state;
+    begin(8);
+    plan.plain = true;
+    fibers_run(silent);
+    assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+    pt2pt_ranks_end();
+}
+
+/* ---- under way ---- */
+
+/* Messages under way are no reason to give up: three times they try again at once, then at the next
+ * regular date. */
+static void test_under_way(void **state)
+{
+    (void)state;
+    static const struct {
+        int late, managed_at, n_vain;
+    } cases[] = {{1, 5, 1}, {3, 7, 1}, {4, 8, 2}, {5, 9, 2}, {7, 11, 2}, {8, 16, 3}, {12, 16, 3}};
+    for (int k = 0; k < 7; k++) {
+        begin(10 + (uint64_t)k);
+        plan.from = 4;
+        plan.late = cases[k].late;
+        run(16);
+        assert_int_equal(plan.managed_at, cases[k].managed_at);
+        assert_int_equal(pt2pt_of(0)->n_vain, cases[k].n_vain);
+        pt2pt_ranks_end();
+    }
+}
+
+/* After 4 and its retries, 8 and its ones, and so on: the sixth regular date is the last one. */
+static void test_unmatched_for_ever(void **state)
+{
+    (void)state;
+    begin(20);
+    plan.from = 2;
+    plan.late = 1000;
+    run(127);
+    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    assert_int_equal(pt2pt_of(3)->n_vain, 5);
+    assert_int_equal(pt2pt_of(3)->reason, CPL_LEFT_UNMATCHED);
+    run(1);
+    assert_int_equal(plan.alone_at, 128);
+    assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+    assert_int_equal(pt2pt.n_planned, 0);
+    run(20);
+    pt2pt_ranks_end();
+}
+
+/* A plan that does not pay is made once; after six agreements nobody learns any more. */
+static void test_no_gain_for_ever(void **state)
+{
+    (void)state;
+    for (int dear = 0; dear < 2; dear++) {
+        begin(21);
+        pt2pt.answers.gains = dear;
+        pt2pt.answers.planned_us = dear ? 30 : 10;
+        run(127);
+        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+        assert_int_equal(pt2pt_of(1)->reason, CPL_LEFT_NO_GAIN);
+        assert_int_equal(pt2pt.n_planned, 1);
+        run(1);
+        assert_int_equal(plan.alone_at, 128);
+        pt2pt_ranks_end();
+    }
+}
+
+/* ---- faults on one rank ---- */
+
+static void test_one_rank_cannot(void **state)
+{
+    (void)state;
+    for (int who = 0; who < N; who++)
+        for (int what = 0; what < 4; what++) {
+            begin(30);
+            pt2pt.answers.no_service = what == 0 ? who : -1;
+            pt2pt.answers.no_rides = what == 1 ? who : -1;
+            pt2pt.answers.no_line = what == 2 ? who : -1;
+            pt2pt.answers.no_plan = what == 3 ? who : -1;
+            run(4);
+            assert_true(pt2pt_all_are(what < 3 ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING));
+            for (int r = 0; r < N; r++)
+                assert_false(pt2pt_of(r)->learned.signature[0].planned);
+            run(10);
+            pt2pt_ranks_end();
+        }
+}
+
+/* Every allocation of one rank fails in turn, alone or with all that follow. */
+static void without_memory(int who, bool goes_on)
+{
+    int n_managed = 0, n_not = 0;
+    for (int64_t at = 1, n_failed = 1; n_failed > 0; at++) {
+        begin(40);
+        run(3);
+        heap = (struct failing_heap){.fail_at = at, .goes_on = goes_on, .n_live = heap.n_live};
+        pt2pt.victim = who;
+        run(1);
+        n_failed = heap.n_failed;
+        pt2pt.victim = -1;
+        n_managed += pt2pt_all_are(CPL_PT2PT_MANAGED);
+        n_not += !pt2pt_all_are(CPL_PT2PT_MANAGED);
+        heap.fail_at = 0;
+        heap.goes_on = false;
+        run(12);
+        assert_true(n_failed > 0 || pt2pt_all_are(CPL_PT2PT_MANAGED));
+        pt2pt_ranks_end();
+    }
+    assert_true(n_managed >= 1 && n_not >= 6);
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    for (int who = 0; who < N; who += N - 1) {
+        without_memory(who, false);
+        without_memory(who, true);
+    }
+}
+
+/* ---- the review ---- */
+
+static void begin_managed(uint64_t seed)
+{
+    begin(seed);
+    run(4);
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+}
+
+static void assert_given_up(enum cpl_left_alone reason)
+{
+    assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+    for (int r = 0; r < N; r++) {
+        assert_true(pt2pt_of(r)->given_up);
+        assert_int_equal(pt2pt_of(r)->reason, reason);
+        assert_false(pt2pt_of(r)->learned.signature[0].planned);
+    }
+    assert_true(pt2pt.n_drained > 0);
+}
+
+/* One of eight out-edges may leave late, of all ranks together. */
+static void test_review_late(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        begin_managed(50);
+        for (int r = 0; r < N; r++)
+            pt2pt_of(r)->line->rides.in_time = 20;
+        pt2pt_of(3)->line->rides.late = 10 + more;
+        run(3);
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+        run(1);
+        if (more)
+            assert_given_up(CPL_LEFT_GIVEN_UP);
+        else
+            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+        pt2pt_ranks_end();
+    }
+}
+
+/* The sum over all ranks tells whether the program has become slower, in auto mode. */
+static void test_review_pace(void **state)
+{
+    (void)state;
+    static const struct {
+        double first, others; /* seconds, once it is managed; 1 before */
+        bool slower;
+    } cases[] = {{1.3, 1, true}, {1.15, 1, false}, {2, 0.7, false}, {1.06, 1.06, true}};
+    for (int k = 0; k < 4; k++)
+        for (int mode = CPL_MODE_AUTO; mode <= CPL_MODE_FORCE; mode++) {
+            begin_managed(60);
+            for (int r = 0; r < N; r++) {
+                fibers_context(r)->settings.mode = mode;
+                pt2pt.rank[r].pace = r == 0 ? cases[k].first : cases[k].others;
+            }
+            run(4);
+            if (cases[k].slower && mode == CPL_MODE_AUTO)
+                assert_given_up(CPL_LEFT_SLOWED);
+            else
+                assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+            pt2pt_ranks_end();
+        }
+}
+
+/* Plans that pay by reductions only, and reductions that do not come. */
+static void test_review_reductions(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rode, walked; /* of the last rank; others have 8 of each */
+        bool only, fault;
+    } cases[] = {{8, 8, true, false},  {8, 9, true, true},    {9, 8, true, false},
+                 {8, 9, false, false}, {-24, 8, true, false}, {0, 40, true, true}};
+    for (int k = 0; k < 6; k++) {
+        begin_managed(70);
+        for (int r = 0; r < N; r++) {
+            pt2pt_of(r)->plans.only_embeds[0] = cases[k].only;
+            pt2pt_of(r)->plans.n_rode = r == N - 1 ? cases[k].rode : 8;
+            pt2pt_of(r)->plans.n_walked = r == N - 1 ? cases[k].walked : 8;
+        }
+        run(4);
+        if (cases[k].fault)
+            assert_given_up(CPL_LEFT_UNREDUCED);
+        else
+            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+        pt2pt_ranks_end();
+    }
+}
+
+/* A rank has something in hand: the plans go at once, the communicator when it is free. */
+static void test_given_up_while_busy(void **state)
+{
+    (void)state;
+    struct cpl_receive receive = {.source = 0, .tag = 1, .inner = MPI_REQUEST_NULL};
+    begin_managed(80);
+    receive.span = mock_span(NULL, 0);
+    cpl_match_post(&pt2pt_of(2)->line->match, &receive);
+    pt2pt_of(1)->line->rides.late = 5;
+    run(4);
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+    for (int r = 0; r < N; r++) {
+        assert_true(pt2pt_of(r)->given_up);
+        assert_false(pt2pt_of(r)->learned.signature[0].planned);
+        pt2pt_of(r)->line->rides.late = 0;
+        pt2pt.rank[r].pace = 5; /* another reason, that comes too late */
+    }
+    run(7);
+    assert_true(cpl_match_cancel(&receive));
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+    run(1);
+    assert_given_up(CPL_LEFT_GIVEN_UP);
+    assert_int_equal(plan.alone_at, 16);
+    pt2pt_ranks_end();
+}
+
+static void review_soon(int r)
+{
+    pt2pt_of(r)->line->embed.distrusted = true;
+}
+
+/* A review that cannot wait comes sixteen collectives later, not at the next power of two. */
+static void test_review_soon(void **state)
+{
+    (void)state;
+    begin_managed(90);
+    run(30); /* 34 */
+    fibers_run(review_soon);
+    run(1);
+    assert_int_equal(pt2pt_of(0)->date.next, 34 + 16);
+    pt2pt_of(1)->line->rides.late = 5;
+    run(15);
+    assert_given_up(CPL_LEFT_GIVEN_UP);
+    assert_int_equal(plan.alone_at, 50);
+    pt2pt_ranks_end();
+}
+
+static void open_window(int r)
+{
+    cpl_pt2pt_before_open(pt2pt.rank[r].state.comm);
+}
+
+/* A window is opened over all ranks: nothing is rerouted from then on, and nothing is managed anew
+ * where that was still learned. */
+static void test_opened(void **state)
+{
+    (void)state;
+    begin_managed(95);
+    fibers_run(open_window);
+    assert_int_equal(pt2pt.n_drained, 1);
+    assert_true(pt2pt_of(0)->given_up && pt2pt_of(3)->line->closed);
+    run(3);
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+    run(1);
+    assert_given_up(CPL_LEFT_OPENED);
+    pt2pt_ranks_end();
+    begin(96);
+    fibers_run(open_window);
+    run(4);
+    assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+    assert_int_equal(pt2pt_of(2)->reason, CPL_LEFT_OPENED);
+    pt2pt_ranks_end();
+}
+
+/* ---- anything ---- */
+
+/* What happens to a rank while nothing runs. */
+static void disturb(int r, uint64_t *random)
+{
+    struct cpl_pt2pt *p = pt2pt_of(r);
+    struct cpl_context *c = fibers_context(r);
+    switch (random_below(random, 40)) {
+    case 0:
+        c->comms.n_planned = random_below(random, 2) * CPL_MAX_PLANNED;
+        break;
+    case 1:
+        p->learned.n_batches += p->phase == CPL_PT2PT_LEARNING ? 5000 : 0;
+        break;
+    case 2:
+        if (random_below(random, 6) == 0)
+            c->waits_elsewhere = true;
+        break;
+    case 3:
+        p->line->rides.late += random_below(random, 3);
+        break;
+    case 4:
+        p->plans.n_walked += random_below(random, 100);
+        break;
+    default:
+        p->line->rides.in_time += random_below(random, 5);
+        p->plans.n_rode += random_below(random, 5);
+        pt2pt.rank[r].pace = 1 + 0.02 * random_below(random, 10);
+    }
+}
+
+static uint64_t of_rank[FIBERS_MOST]; /* random numbers that do not hang on who runs when */
+static int owed[FIBERS_MOST]; /* messages from the rank before that have not been received */
+
+static void anything(int r)
+{
+    int n = fibers_n(), next = (r + 1) % n;
+    for (int k = 0; k < 5; k++) {
+        int what = random_below(&of_rank[r], 40);
+        if (what > 0)
+            pt2pt_exchange();
+        if (what == 1 && pt2pt_of(r)->phase == CPL_PT2PT_LEARNING) {
+            owed[next]++;
+            pt2pt_send(next, LATE_TAG);
+        }
+        for (; what > 2 && owed[r] > 0; owed[r]--)
+            pt2pt_receive((r + n - 1) % n, LATE_TAG);
+        pt2pt_collective();
+    }
+}
+
+static void test_anything(void **state)
+{
+    (void)state;
+    int n_managed = 0, n_given_up = 0, n_alone = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        uint64_t random = seed;
+        memset(&plan, 0, sizeof plan);
+        memset(owed, 0, sizeof owed);
+        pt2pt_ranks_begin(3 + random_below(&random, FIBERS_MOST - 2), seed);
+        pt2pt.answers.gains = random_below(&random, 8) > 0;
+        pt2pt.answers.embedded_us = random_below(&random, 40);
+        for (int r = 0; r < fibers_n(); r++)
+            of_rank[r] = seed * 100 + (uint64_t)r;
+        bool managed = false;
+        for (int step = 0; step < 30; step++) {
+            heap = (struct failing_heap){.fail_at = 1 + random_below(&random, 30),
+                                         .goes_on = random_below(&random, 4) == 0,
+                                         .n_live = heap.n_live};
+            bool calm = step == 0 && seed % 2;
+            pt2pt.victim =
+                calm || random_below(&random, 6) ? -1 : random_below(&random, fibers_n());
+            fibers_run(anything);
+            managed |= pt2pt_all_are(CPL_PT2PT_MANAGED);
+            for (int r = 0; r < fibers_n(); r++)
+                if (!calm && random_below(&random, 4) == 0)
+                    disturb(r, &random);
+        }
+        n_managed += managed;
+        n_given_up += pt2pt_of(0)->given_up;
+        n_alone += pt2pt_all_are(CPL_PT2PT_ALONE);
+        pt2pt_ranks_end();
+    }
+    assert_true(n_managed > 80 && n_given_up > 40 && n_alone > 80);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees),
+        cmocka_unit_test(test_recurs_later),
+        cmocka_unit_test(test_unable),
+        cmocka_unit_test(test_wildcards),
+        cmocka_unit_test(test_not_now),
+        cmocka_unit_test(test_nothing_recurs),
+        cmocka_unit_test(test_silent_ranks),
+        cmocka_unit_test(test_under_way),
+        cmocka_unit_test(test_unmatched_for_ever),
+        cmocka_unit_test(test_no_gain_for_ever),
+        cmocka_unit_test(test_one_rank_cannot),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_review_late),
+        cmocka_unit_test(test_review_pace),
+        cmocka_unit_test(test_review_reductions),
+        cmocka_unit_test(test_given_up_while_busy),
+        cmocka_unit_test(test_review_soon),
+        cmocka_unit_test(test_opened),
+        cmocka_unit_test(test_anything),
+    };
+    return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
+}
