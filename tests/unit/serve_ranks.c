@@ -1,0 +1,584 @@
+/* Ranks that start nonblocking neighborhood collectives (serve_ranks.h). */
+#include "serve_ranks.h"
+
+#include "../failing_heap.h"
+#include "mock_collectives.h"
+#include "shim/base/log.h"
+#include "shim/carry/line.h"
+#include "shim/carry/requests.h"
+#include "shim/meet/agree.h"
+#include "shim/meet/alike.h"
+#include "shim/meet/meeting.h"
+#include "shim/plan/plan_root.h"
+#include "shim/report/report.h"
+#include "shim/state/hooks.h"
+#include "shim/state/memory.h"
+#include "shim/wait/collective.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct serve_world serve;
+
+static int64_t n_live; /* blocks of memory before the ranks began */
+
+/* ---- MPI's nonblocking calls ---- */
+
+enum { MOST_REQUESTS = 400 };
+
+/* A call of one rank; the k-th of a sort on a communicator is the same on all ranks. */
+static struct request {
+    bool used, done;
+    int rank, comm, number, sort; /* SERVE_NAMES, SERVE_TOKENS */
+    int64_t *name;
+    int *token, n_tokens;
+} requests[MOST_REQUESTS];
+
+static int n_made[FIBERS_MOST][SERVE_COMMS][2];
+static int64_t names[SERVE_COMMS]; /* that the first rank has given */
+
+static void make(MPI_Request *handle, struct request request, MPI_Comm comm)
+{
+    int k = 1, r = fibers_rank();
+    while (k < MOST_REQUESTS && requests[k].used)
+        k++;
+    assert_in_range(k, 1, MOST_REQUESTS - 1);
+    request.used = true;
+    request.rank = r;
+    request.comm = (comm - COLLECTIVES_FIRST) / COLLECTIVES_STEP;
+    request.number = n_made[r][request.comm][request.sort]++;
+    requests[k] = request;
+    *handle = k;
+}
+
+int PMPI_Ibcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+                MPI_Request *request)
+{
+    assert_true(count == 1 && type == MPI_INT64_T && root == 0);
+    make(request, (struct request){.sort = SERVE_NAMES, .name = buffer}, comm);
+    struct request *r = &requests[*request];
+    assert_int_equal(r->number, 0); /* a communicator is named once */
+    if (fibers_rank() == 0)
+        names[r->comm] = *r->name;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Ineighbor_alltoall(const void *send, int count, MPI_Datatype type, void *recv,
+                            int recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                            MPI_Request *request)
+{
+    (void)send;
+    assert_true(count == 1 && recvcount == 1 && type == MPI_INT && recvtype == MPI_INT);
+    make(request, (struct request){.sort = SERVE_TOKENS, .token = recv, .n_tokens = 2}, comm);
+    return MPI_SUCCESS;
+}
+
+int PMPI_Ineighbor_alltoallv(const void *send, const int counts[], const int displs[],
+                             MPI_Datatype type, void *recv, const int recvcounts[],
+                             const int recvdispls[], MPI_Datatype recvtype, MPI_Comm comm,
+                             MPI_Request *request)
+{
+    assert_true(counts[1] == 1 && displs[1] == 1 && recvcounts[1] == 1 && recvdispls[1] == 1);
+    return PMPI_Ineighbor_alltoall(send, 1, type, recv, 1, recvtype, comm, request);
+}
+
+/* Whether all ranks that it waits for have started it. */
+static bool may_complete(const struct request *mine)
+{
+    if (serve.rank[mine->rank].held[mine->sort])
+        return false;
+    int n_needed = mine->sort == SERVE_NAMES ? 1 : fibers_n();
+    for (int r = 0; r < n_needed; r++)
+        if (n_made[r][mine->comm][mine->sort] <= mine->number)
+            return false;
+    return true;
+}
+
+int PMPI_Test(MPI_Request *handle, int *done, MPI_Status *status)
+{
+    (void)status;
+    assert_in_range(*handle, 1, MOST_REQUESTS - 1);
+    struct request *r = &requests[*handle];
+    assert_true(r->used && r->rank == fibers_rank());
+    *done = may_complete(r);
+    if (!*done)
+        return MPI_SUCCESS;
+    if (r->sort == SERVE_NAMES)
+        *r->name = names[r->comm];
+    for (int k = 0; k < r->n_tokens; k++)
+        r->token[k] = k;
+    r->used = false;
+    *handle = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+int cpl_collective_waitall(int n, MPI_Request handles[], MPI_Status statuses[])
+{
+    (void)statuses;
+    for (int k = 0; k < n; k++)
+        for (int done = handles[k] == MPI_REQUEST_NULL; !done;) {
+            PMPI_Test(&handles[k], &done, MPI_STATUS_IGNORE);
+            if (!done)
+                fibers_yield();
+        }
+    return MPI_SUCCESS;
+}
+
+double PMPI_Wtime(void)
+{
+    return serve.rank[fibers_rank()].time;
+}
+
+int PMPI_Comm_rank(MPI_Comm comm, int *rank)
+{
+    (void)comm;
+    *rank = fibers_rank();
+    return MPI_SUCCESS;
+}
+
+int PMPI_Comm_call_errhandler(MPI_Comm comm, int code)
+{
+    (void)comm, (void)code;
+    return MPI_SUCCESS;
+}
+
+/* ---- planning ---- */
+
+static const struct cpl_way carrier = {.name = "carrier"};
+const struct cpl_way cpl_way_reduction = {.name = "reduction"};
+const struct cpl_way cpl_way_packed = {.name = "packed"};
+
+bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency,
+                            int n_extra)
+{
+    (void)adjacency, (void)n_extra;
+    free(data->requests);
+    data->requests = malloc(8);
+    return data->requests;
+}
+
+void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
+{
+    free(data->requests);
+    data->requests = NULL;
+}
+
+bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
+                          const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data)
+{
+    (void)call, (void)adjacency, (void)data;
+    return !serve.rank[fibers_rank()].unusable;
+}
+
+void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
+                            const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list)
+{
+    (void)data;
+    list->n = adjacency->out.n_messages;
+}
+
+void cpl_neighbor_hand_in(const struct cpl_neighbor_list *list, struct cpl_agree_input *input)
+{
+    input->n_messages = list->n;
+}
+
+void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
+{
+    (void)straight;
+    for (int k = 0; k < a->out.n; k++)
+        token[k] = k;
+}
+
+int cpl_neighbor_plan_most(const struct cpl_exchange *x)
+{
+    (void)x;
+    return 1;
+}
+
+bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+                    struct cpl_agree_output *output)
+{
+    assert_int_equal(comm, *private_comm);
+    serve.n_planned += fibers_rank() == 0;
+    *output = (struct cpl_agree_output){.n = 1};
+    return cpl_agree_all(comm, input->able && serve.answers.no_plan != fibers_rank());
+}
+
+bool cpl_plan_promises(const struct cpl_plan_summary *summary)
+{
+    (void)summary;
+    return serve.answers.promises;
+}
+
+bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                                  struct cpl_agree_output *agreed)
+{
+    (void)state;
+    x->plans.n = agreed->n;
+    x->plans.n_candidates = 1;
+    x->plans.candidate[0] = (struct cpl_candidate){.way = &carrier, .name = "carrier"};
+    return true;
+}
+
+bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
+{
+    for (int k = 0; k < x->adjacency->in.n; k++)
+        assert_int_equal(token[k], k);
+    return serve.answers.no_match != fibers_rank();
+}
+
+bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_adjacency *adjacency, int64_t *bytes)
+{
+    (void)call, (void)adjacency;
+    bytes[state->size - 1] = 1;
+    return !serve.rank[fibers_rank()].unusable;
+}
+
+bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             struct cpl_adjacency *noted, const int64_t *noted_bytes)
+{
+    (void)noted;
+    assert_int_equal(noted_bytes[state->size - 1], 1);
+    struct cpl_agree_output output;
+    const struct cpl_agree_input input = {.able = true};
+    return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
+           cpl_neighbor_plan_candidates(state, exchange, &output) &&
+           cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(exchange, (int[]){0}));
+}
+
+void cpl_adjacency_free(struct cpl_adjacency *adjacency)
+{
+    (void)adjacency;
+}
+
+bool cpl_service_prepare(bool (*its_serve)(void))
+{
+    (void)its_serve;
+    return serve.answers.no_service != fibers_rank();
+}
+
+bool cpl_progress_serve(void)
+{
+    return false;
+}
+
+/* ---- carrying ---- */
+
+struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
+                                             struct cpl_comm_state *state,
+                                             struct cpl_exchange *exchange,
+                                             const struct cpl_way *way, bool *refused)
+{
+    (void)call, (void)state;
+    *refused = false;
+    assert_ptr_equal(way, exchange->embedding.on ? &cpl_way_reduction : &carrier);
+    struct cpl_neighbor_op *op = calloc(1, sizeof *op);
+    if (op)
+        op->carrying.way = way;
+    return op;
+}
+
+void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
+{
+    cpl_neighbor_op_free(op);
+}
+
+void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
+{
+    free(op->request);
+    free(op);
+}
+
+struct cpl_request *cpl_request_make(MPI_Comm comm, bool collective)
+{
+    (void)comm;
+    assert_true(collective);
+    return calloc(1, sizeof(struct cpl_request));
+}
+
+void cpl_request_open_collective(struct cpl_request *request)
+{
+    assert_non_null(request);
+}
+
+void cpl_request_close_collective(struct cpl_request *request, int error)
+{
+    (void)request, (void)error;
+}
+
+int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status)
+{
+    (void)handle, (void)status;
+    free(request);
+    return MPI_SUCCESS;
+}
+
+void cpl_neighbor_drain(struct cpl_exchange *exchange)
+{
+    assert_null(exchange->nonblocking.pending);
+}
+
+bool cpl_neighbor_poll(void)
+{
+    return false;
+}
+
+/* ---- other parts ---- */
+
+void cpl_neighbor_order_started(struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+void cpl_neighbor_order_served(void)
+{
+    fibers_meet(&(struct fibers_call){.name = "order"}, NULL, NULL);
+    serve.n_ordered += fibers_rank() == 0;
+}
+
+void cpl_neighbor_order_forget(const struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    (void)state, (void)x;
+}
+
+struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *host)
+{
+    (void)host;
+    return (struct cpl_embed_ballot){.id = INT64_MAX, .id_negated = -INT64_MAX};
+}
+
+bool cpl_neighbor_embed_settle(struct cpl_comm_state *host, const struct cpl_embed_ballot *all)
+{
+    (void)host;
+    assert_int_equal(all->id, INT64_MAX);
+    return false;
+}
+
+void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
+{
+    x->embedding.on = NULL;
+    x->embedding.left = reason;
+}
+
+void cpl_neighbor_embed_forget(struct cpl_exchange *x)
+{
+    x->embedding.on = NULL;
+}
+
+void cpl_quiet_settle(struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate)
+{
+    (void)exchange, (void)candidate;
+    return NULL;
+}
+
+struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor)
+{
+    (void)executor;
+    return (struct cpl_executor_work){0};
+}
+
+bool cpl_report_is_wanted(void)
+{
+    return false;
+}
+
+void cpl_report_add(const struct cpl_record *record)
+{
+    (void)record;
+}
+
+void cpl_progress_update(void)
+{
+}
+
+void cpl_comm_state_number(struct cpl_comm_state *state)
+{
+    (void)state;
+}
+
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
+{
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
+        if (s->comm == comm)
+            return s;
+    return NULL;
+}
+
+void cpl_memory_wait(int *tries, const char *what)
+{
+    (void)what;
+    assert_in_range(++*tries, 1, 100);
+}
+
+enum cpl_log_level cpl_log_threshold = CPL_LOG_WARN;
+
+/* Above all: what ranks know of a communicator differs. */
+void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
+{
+    (void)level;
+    fail_msg("%s: %s", component, format);
+}
+
+/* ---- ranks ---- */
+
+static const struct cpl_hooks *const hooks[] = {&cpl_exchange_hooks, NULL};
+
+static void turn(int rank)
+{
+    heap.counts = rank >= 0 && rank == serve.victim;
+}
+
+struct cpl_exchange *serve_exchange(int rank, int comm, enum cpl_neighbor_kind kind)
+{
+    return &serve.rank[rank].state[comm].exchanges[kind];
+}
+
+static void begin_rank(int r)
+{
+    struct serve_rank *me = &serve.rank[r];
+    me->time = me->pace = 1;
+    cpl_context.hooks = hooks;
+    cpl_context.settings.mode = CPL_MODE_AUTO;
+    cpl_context.settings.learn = SERVE_LEARN;
+    cpl_context.comms.away = MPI_COMM_NULL;
+    cpl_context.exchanges.n_serve_ids = 10 - r; /* of others than these */
+    for (int k = 0; k < SERVE_COMMS; k++) {
+        int c = (k + r) % SERVE_COMMS;
+        struct cpl_comm_state *state = &me->state[c];
+        static int ranks[2] = {0, 1};
+        *state = (struct cpl_comm_state){.comm = collectives_comm(c, r),
+                                         .private_comm = MPI_COMM_NULL,
+                                         .rank = r,
+                                         .size = cpl_context.size,
+                                         .has_topology = true,
+                                         .watched = true,
+                                         .has_adjacency = true,
+                                         .next = cpl_context.comms.first};
+        state->adjacency.in =
+            (struct cpl_neighbors){.n = 2, .n_messages = 2, .peer = ranks, .rank = ranks};
+        state->adjacency.out = state->adjacency.in;
+        state->line = calloc(1, sizeof *state->line);
+        assert_true(state->line && cpl_exchange_hooks.begin(state));
+        cpl_context.comms.first = state;
+    }
+    assert_true(cpl_meeting_start());
+}
+
+void serve_ranks_begin(int n, uint64_t seed)
+{
+    heap = (struct failing_heap){.n_live = heap.n_live};
+    n_live = heap.n_live;
+    memset(&serve, 0, sizeof serve);
+    memset(requests, 0, sizeof requests);
+    memset(n_made, 0, sizeof n_made);
+    serve.victim = -1;
+    serve.answers =
+        (struct serve_answers){.promises = true, .no_plan = -1, .no_match = -1, .no_service = -1};
+    collectives_begin();
+    fibers_turn = turn;
+    fibers_begin(n, seed);
+    fibers_run(begin_rank);
+}
+
+static void end_rank(int r)
+{
+    for (int c = 0; c < SERVE_COMMS; c++) {
+        struct cpl_comm_state *state = &serve.rank[r].state[c];
+        cpl_exchange_hooks.before_free(state);
+        cpl_exchange_hooks.end(state);
+        if (state->private_comm != MPI_COMM_NULL)
+            PMPI_Comm_free(&state->private_comm);
+        free(state->line);
+        free(state->serve);
+        free(state->exchanges);
+    }
+    assert_int_equal(cpl_context.busy.n_served, 0);
+    cpl_meeting_stop();
+    if (cpl_context.comms.away != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.comms.away);
+}
+
+void serve_ranks_end(void)
+{
+    serve.victim = -1;
+    for (int r = 0; r < fibers_n(); r++)
+        memset(serve.rank[r].held, 0, sizeof serve.rank[r].held);
+    for (int r = 1; r < fibers_n(); r++)
+        for (int c = 0; c < SERVE_COMMS; c++)
+            for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+                for (int n = 0; n < serve.rank[r].n[c][k] && n < serve.rank[0].n[c][k]; n++)
+                    assert_int_equal(serve.rank[r].carried[c][k][n],
+                                     serve.rank[0].carried[c][k][n]);
+    fibers_run(end_rank);
+    fibers_turn = NULL;
+    collectives_end();
+    for (int k = 0; k < MOST_REQUESTS; k++)
+        assert_false(requests[k].used);
+    assert_int_equal(heap.n_live, n_live);
+}
+
+bool serve_start(int comm, enum cpl_neighbor_kind kind)
+{
+    struct serve_rank *me = &serve.rank[fibers_rank()];
+    const struct cpl_neighbor_call call = {
+        .kind = kind, .by_rank = kind >= CPL_ALLTOALLV, .comm = me->state[comm].comm};
+    MPI_Request request;
+    int result = MPI_SUCCESS, n = me->n[comm][kind]++;
+    assert_in_range(n, 0, SERVE_CALLS - 1);
+    bool carried = kind >= CPL_ALLTOALLV ? cpl_alltoall_start(&call, &request, &result)
+                                         : cpl_neighbor_start(&call, &request, &result);
+    me->carried[comm][kind][n] = carried;
+    return carried;
+}
+
+void serve_collective(int comm)
+{
+    struct serve_rank *me = &serve.rank[fibers_rank()];
+    struct cpl_comm_state *state = &me->state[comm];
+    struct cpl_alike alike = {CPL_HASH_START};
+    me->time += me->pace;
+    cpl_neighbor_note_collective(state);
+    cpl_meeting_count(state);
+    cpl_exchange_alike(state, &alike);
+    fibers_compare("what is alike", (int64_t)alike.hash);
+    fibers_compare("the next meeting", state->serve->date.next);
+    fibers_compare("the retries", state->serve->date.n_retries);
+    fibers_compare("served communicators", cpl_context.busy.n_served);
+    for (int c = 0; c < SERVE_COMMS; c++) {
+        fibers_compare("who is counted", me->state[c].serve->counted);
+        fibers_compare("private communicators", me->state[c].private_comm != MPI_COMM_NULL);
+        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+            const struct cpl_exchange *x = &me->state[c].exchanges[k];
+            fibers_compare("the phase", x->phase);
+            fibers_compare("what is decided", x->nonblocking.settled + 2 * x->nonblocking.served +
+                                                  4 * x->nonblocking.doubted +
+                                                  8 * x->nonblocking.given_back);
+        }
+    }
+}
+
+bool serve_is_settled(int comm, enum cpl_neighbor_kind kind)
+{
+    return serve_exchange(0, comm, kind)->nonblocking.settled;
+}
+
+bool serve_is_served(int comm, enum cpl_neighbor_kind kind)
+{
+    return serve_exchange(0, comm, kind)->nonblocking.served;
+}
