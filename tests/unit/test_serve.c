@@ -404,6 +404,27 @@ static void test_doubt_while_apart(void **state)
     }
 }
 
+/* An early meeting decides what is left over; it does not doubt. */
+static void test_doubt_at_regular_dates(void **state)
+{
+    (void)state;
+    begin_served(34);
+    meet_on(0, 1);
+    start(-1, 1, 2);
+    start(0, 1, 1); /* apart: they try again after the fourth collective */
+    meet_on(0, 1);
+    assert_int_equal(next_meeting(0), 5);
+    change_pace(3, 3);
+    for (int n = 5; n <= 8; n++) {
+        assert_true(serve_is_served(0, KIND));
+        start(-1, 0, 1);
+        meet_on(0, 1);
+    }
+    assert_false(serve_is_served(0, KIND));
+    assert_true(serve_exchange(1, 0, KIND)->nonblocking.given_back);
+    serve_ranks_end();
+}
+
 /* All that are carried are doubted, those that ride in reductions, too, and nothing else. */
 static void test_doubt_all(void **state)
 {
@@ -459,6 +480,12 @@ static void test_pauses(void **state)
     meet_on(0, 64);
     assert_int_equal(next_meeting(0), 128);
     meet_on(0, 64);
+    assert_int_equal(next_meeting(0), 192);
+    serve_ranks_end();
+    begin(41); /* nothing is served, but there was something to decide */
+    fibers_context(2)->waits_elsewhere = true;
+    start(-1, 0, 2);
+    meet_on(0, 128);
     assert_int_equal(next_meeting(0), 192);
     serve_ranks_end();
 }
@@ -550,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_notes_without_memory),
         cmocka_unit_test(test_doubt),
         cmocka_unit_test(test_doubt_while_apart),
+        cmocka_unit_test(test_doubt_at_regular_dates),
         cmocka_unit_test(test_doubt_all),
         cmocka_unit_test(test_doubt_with_persistent_requests),
         cmocka_unit_test(test_pauses),
