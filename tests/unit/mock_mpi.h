@@ -1,4 +1,4 @@
-/* The part of MPI that the matching engine and the rides use, for several ranks in one process.
+/* The part of MPI that the matching engine, rides and executor use, for several ranks in one process.
  * Messages wait in a network that keeps the order of each pair and tag and nothing else; when a
  * rank looks for them, a random number decides whether they have come. Datatypes are bytes.
  *

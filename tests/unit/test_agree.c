@@ -400,7 +400,7 @@ static void test_review_reductions(void **state)
         begin_managed(70);
         for (int r = 0; r < N; r++) {
             pt2pt_of(r)->plans.only_embeds[0] = cases[k].only;
-            pt2pt_of(r)->plans.n_rode = r == N - 1 ? cases[k].rode : 8;
+            pt2pt_of(r)->plans.n_carried = r == N - 1 ? cases[k].rode : 8;
             pt2pt_of(r)->plans.n_walked = r == N - 1 ? cases[k].walked : 8;
         }
         run(4);
@@ -512,7 +512,7 @@ static void disturb(int r, uint64_t *random)
         break;
     default:
         p->line->rides.in_time += random_below(random, 5);
-        p->plans.n_rode += random_below(random, 5);
+        p->plans.n_carried += random_below(random, 5);
         pt2pt.rank[r].pace = 1 + 0.02 * random_below(random, 10);
     }
 }
