@@ -151,7 +151,13 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int code)
 
 static const struct cpl_way carrier = {.name = "carrier"};
 const struct cpl_way cpl_way_reduction = {.name = "reduction"};
-const struct cpl_way cpl_way_packed = {.name = "packed"};
+
+const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
+                                      const struct cpl_exchange *x)
+{
+    (void)state;
+    return x->embedding.on ? &cpl_way_reduction : NULL;
+}
 
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency,
                             int n_extra)
