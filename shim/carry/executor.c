@@ -396,8 +396,8 @@ static void await_payload(struct run *run, int32_t e, int64_t bytes)
     x->in[e].awaits_payload = true;
     note_start(run,
                PMPI_Irecv(x->in[e].buffer + sizeof(struct header), (int)bytes, MPI_BYTE,
-                          x->relay.slice.in_from[e], later_tag(x, x->relay.slice.in_wave[e]), x->comm,
-                          &x->recv_request[e]),
+                          x->relay.slice.in_from[e], later_tag(x, x->relay.slice.in_wave[e]),
+                          x->comm, &x->recv_request[e]),
                &x->recv_request[e]);
 }
 
