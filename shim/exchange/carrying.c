@@ -16,18 +16,31 @@ MPI_Request *cpl_carrying_request(struct cpl_carrying *c)
     return request;
 }
 
+/* A call has returned `code` that was to start a request: MPI does not say what is in a request
+ * that was not started. */
+static void note_start(struct cpl_carrying *c, int code, MPI_Request *request)
+{
+    if (code != MPI_SUCCESS)
+        *request = MPI_REQUEST_NULL;
+    cpl_carrying_note(c, code);
+}
+
 static void receive_span(struct cpl_carrying *c, const struct cpl_span *span, int from)
 {
-    cpl_carrying_note(c, PMPI_Irecv_c(span->address, span->count, span->type.handle, from,
-                                      cpl_neighbor_straight_tag(c->x), c->state->private_comm,
-                                      cpl_carrying_request(c)));
+    MPI_Request *request = cpl_carrying_request(c);
+    note_start(c,
+               PMPI_Irecv_c(span->address, span->count, span->type.handle, from,
+                            cpl_neighbor_straight_tag(c->x), c->state->private_comm, request),
+               request);
 }
 
 static void send_span(struct cpl_carrying *c, const struct cpl_span *span, int to)
 {
-    cpl_carrying_note(c, PMPI_Isend_c(span->address, span->count, span->type.handle, to,
-                                      cpl_neighbor_straight_tag(c->x), c->state->private_comm,
-                                      cpl_carrying_request(c)));
+    MPI_Request *request = cpl_carrying_request(c);
+    note_start(c,
+               PMPI_Isend_c(span->address, span->count, span->type.handle, to,
+                            cpl_neighbor_straight_tag(c->x), c->state->private_comm, request),
+               request);
 }
 
 void cpl_carrying_receive(struct cpl_carrying *c, int m)
