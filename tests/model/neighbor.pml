@@ -13,10 +13,10 @@
  *   start_call()                   neighbor_serve.c: cpl_neighbor_start; neighbor_embed.c: ..._start, ..._started
  *   leave(), board()               neighbor_embed.c: cpl_neighbor_embed_leave, cpl_neighbor_embed_board
  *   deliver(), stash, n_arrived    match.c: segments in order of their numbers; receives in the order of calls
- *   finish()                       neighbor_embed.c: the progress of cpl_way_reduction, in a call that waits
+ *   finish()                       way_reduction.c: progress, in a call that waits
  *   vote(), meet()                 neighbor_embed_agree.c: ..._ballot, ..._settle, vote, review; meeting.c
- *   collective()                   pt2pt.c: cpl_pt2pt_allreduce, cpl_pt2pt_before_open; collective.c: gather_ranks
- *   drain()                        pt2pt_manage.c: cpl_pt2pt_drain; then cpl_neighbor_embed_close
+ *   collective()                   pt2pt.c: cpl_pt2pt_allreduce, cpl_pt2pt_before_open; meeting.c; collective.c: gather_ranks
+ *   drain()                        line.c: cpl_line_drain; then neighbor_embed_agree.c: close_host
  *   mpi_call, mpi_started          a call that is MPI's: MPI matches such calls in their order
  *   reduction.pml                  embed.c
  *

@@ -9,16 +9,16 @@
  *
  * The model                        mirrors
  *   wire, ride()                   rides.c: rides on the private communicator, in order per pair only
- *   take(), POLL                   pt2pt.c: cpl_pt2pt_poll; only a rank in WAIT or a test polls
+ *   take(), POLL                   line.c and rides.c: polling; only a rank in WAIT or a test polls
  *   deliver(), stash, next_in      match.c: segments in order of their numbers, per source
  *   match(), post(), fits          match.c: posted receives and the unexpected queue
- *   hold(), expire, held, left     rides.c: an out-edge of the slice; the hold time ends at any moment
- *   leave_batch()                  pt2pt.c: cpl_pt2pt_leave, or the last send of a planned signature
+ *   hold(), expire, held, left     rides.c, relay.h: an out-edge of the slice; the hold time ends at any moment
+ *   leave_batch()                  pt2pt.c: leave, or the last send of a planned signature
  *   leave_abandoned()              pt2pt_manage.c: cpl_pt2pt_follows, cpl_pt2pt_abandon
- *   gather_ranks(), reduction()    pt2pt.c: cpl_pt2pt_gather_ranks; a reduction, which does not poll
+ *   gather_ranks(), reduction()    collective.c: gather_ranks; a reduction, which does not poll
  *   embedded_reduction(), slot     embed.c: a reduction that carries messages; of which step the vector has come
  *   cargo, put_aboard, expire      embed.c: segments of others' and the batch; the hold time ends at any moment (reduction.pml)
- *   drain()                        pt2pt.c: cpl_pt2pt_before_free, and the end of the process
+ *   drain()                        line.c: cpl_line_drain, before a communicator is freed and at the end of the process
  *
  * A rank that computes is a process that is not scheduled: it does not poll, for as long as spin likes.
  *
