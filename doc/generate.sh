@@ -51,12 +51,14 @@ with_rows() { # markdown|man, document
             if (gsub(/"/, "", values) == 0)
                 sub(/, /, " to ", values)
             n = split(row, string, "\"")
-            if (format == "markdown" && column[3] == "TESTS") # carpool(7) says more
-                sub(/\. .*/, ".", string[n - 1])
             if (format == "man")
                 rows[group] = rows[group] man_setting(column[2], values, string[n - 3], string[n - 1])
-            else
+            else if (column[3] == "TESTS") # carpool(7) says what they do
+                rows[group] = rows[group] "- `CARPOOL_" column[2] "`\n"
+            else {
+                sub(/\. .*/, ".", string[n - 1])
                 rows[group] = rows[group] markdown_setting(column[2], values, string[n - 3], string[n - 1])
+            }
         }
 
         function string_of(row, member) { # ".member = "...", of the row in one line; or nothing
@@ -74,6 +76,7 @@ with_rows() { # markdown|man, document
                 examples = string_of(row, "examples")
                 gsub(/[^, ]+/, "`&`", examples)
                 gsub(/\|/, "\\|", form)
+                sub(/; .*/, "", doc) # carpool(7) says more
                 rows["strategies"] = rows["strategies"] "| `" form "` | " examples " | " doc " |\n"
                 return
             }
@@ -104,9 +107,9 @@ with_rows() { # markdown|man, document
             in_list = 1
             sub(/.* begin /, "")
             sub(/ *-->/, "")
-            if (format == "markdown" && /settings/)
+            if (format == "markdown" && /settings for users/)
                 print "| variable | values | default | meaning |\n|---|---|---|---|"
-            else if (format == "markdown")
+            else if (format == "markdown" && /strategies/)
                 print "| strategy | for example | what it does |\n|---|---|---|"
             printf "%s", rows[$0]
         }
