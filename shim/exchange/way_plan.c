@@ -86,8 +86,8 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     return result;
 }
 
-/* Posts the receives of messages that never ride, sizes every out-message and sends those that do
- * not ride this time. */
+/* Posts the receives of messages that always go straight, sizes every out-message and sends those
+ * that go straight this time. */
 static void start_straight(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;

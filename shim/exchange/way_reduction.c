@@ -1,5 +1,5 @@
-/* Nonblocking calls whose messages are segments that ride in reductions: receiving them.
- * neighbor_embed.c sends them, when a reduction comes or something else that may wait. */
+/* Nonblocking calls whose messages travel in reductions as segments: receiving them.
+ * neighbor_embed.c sends them, when a reduction or another call that may wait comes. */
 #include "shim/carry/line.h"
 #include "shim/exchange/carrying.h"
 

@@ -38,8 +38,8 @@ struct cpl_comm_state {
     MPI_Comm comm; /* the program's; not to be used once it is being freed */
     MPI_Comm
         private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
-    int64_t planned_number; /* the how many-th to get one; of any two the same one is first on all
-                             * ranks that they share. 0: none */
+    int64_t planned_number; /* counts communicators as they get a private one; 0: none yet. Of any
+                             * two the same one is lower on all ranks that they share. */
     int rank, size;
     bool has_topology;
     bool watched;       /* has a topology and several ranks: alike on all its ranks */
