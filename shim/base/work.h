@@ -3,6 +3,7 @@
 #ifndef CARPOOL_WORK_H
 #define CARPOOL_WORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef CPL_SIMULATED
@@ -15,6 +16,15 @@ void cpl_work_managed(void);
 /* A pattern was planned by n_strategies strategies and a search of budget_ms (0: none).
  */
 void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms);
+
+/* A message of so many bytes was written into a lane. Returns when it is there, in seconds. */
+double cpl_work_lane_sent(int64_t bytes);
+
+/* Whether a message of a lane is there, which is then taken. */
+bool cpl_work_lane_came(double there, int64_t bytes);
+
+/* A rank looked at what others write, and found nothing. */
+void cpl_work_looked(void);
 #else
 static inline void cpl_work_combined(int64_t n_segments, int64_t bytes)
 {
@@ -28,6 +38,22 @@ static inline void cpl_work_managed(void)
 static inline void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms)
 {
     (void)n_messages, (void)n_strategies, (void)budget_ms;
+}
+
+static inline double cpl_work_lane_sent(int64_t bytes)
+{
+    (void)bytes;
+    return 0;
+}
+
+static inline bool cpl_work_lane_came(double there, int64_t bytes)
+{
+    (void)there, (void)bytes;
+    return true;
+}
+
+static inline void cpl_work_looked(void)
+{
 }
 #endif
 

@@ -3,9 +3,10 @@
 
 #include "shim/base/log.h"
 #include "shim/base/work.h"
+#include "shim/carry/ends.h"
 #include "shim/state/context.h"
-#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -18,22 +19,14 @@ struct header {
     uint32_t exchange; /* number of the exchange, as a check */
 };
 
+_Static_assert(sizeof(struct header) == CPL_END_HEADER, "ends have room for the header");
+
 enum {
     FLAG_LENGTHS = 1, /* the table of lengths follows the payloads */
     FLAG_LATER = 2    /* the payloads follow in a message of their own */
 };
 
 #define LENGTH_STRAIGHT UINT32_MAX /* in a table of lengths: sent straight by its owner */
-#define SMALLEST_ROOM   64         /* bytes of payload that an edge has room for at least */
-
-/* Either end of an edge. */
-struct end {
-    unsigned char *buffer;
-    int64_t room;        /* bytes of payload that fit; equal at both ends */
-    int64_t bytes;       /* of payload in the present message */
-    bool used;           /* a table of lengths has passed */
-    bool awaits_payload; /* in-edge: the first message came, the payloads are still to come */
-};
 
 /* One run. */
 struct run {
@@ -41,6 +34,22 @@ struct run {
     struct cpl_payloads payloads;
     int32_t n_open; /* in-edges that are not complete */
     int result;     /* first error */
+    int n_receives; /* posted */
+    int n_sends;
+    int n_sent;      /* of these, found complete */
+    int32_t n_lanes; /* in-edges in lanes on which nothing has come */
+    int32_t n_full;  /* out-edges that wait for a slot of their lanes */
+};
+
+/* The requests of a run, and lists of edges that are looked at. */
+struct wires {
+    MPI_Request *receive; /* 2 * n_in */
+    int32_t *received;    /* 2 * n_in: in-edge of each receive */
+    MPI_Request *send;    /* 2 * n_out */
+    int *arrived;         /* for Waitsome */
+    MPI_Status *status;
+    int32_t *lane; /* n_in: in-edges in lanes on which nothing has come */
+    int32_t *full; /* n_out: out-edges that wait for a slot */
 };
 
 /* The segments of the plan. */
@@ -57,99 +66,52 @@ struct cpl_executor {
     int first_tag;
     uint32_t exchange;
     int64_t carried, forwarded;
-    struct end *in, *out;
+    struct cpl_end *in, *out;
     struct segments segments;
-    int32_t *missing;          /* per out-edge (relay.h) */
-    MPI_Request *recv_request; /* n_in */
-    MPI_Request *send_request; /* 2 * n_out */
-    int n_sends;
-    int n_sent;   /* of these, found complete */
-    int *arrived; /* for Waitsome */
-    MPI_Status *status;
+    int32_t *missing; /* per out-edge (relay.h) */
+    struct cpl_lanes lanes;
+    struct wires wires;
     struct run run; /* the present one */
 };
 
-static int64_t padded(int64_t bytes)
+static bool allocate_wires(struct wires *w, struct cpl_arena *arena, const struct cpl_rank_plan *p)
 {
-    return (bytes + 3) / 4 * 4;
-}
-
-/* Room for payloads of about `bytes`, with space to grow. */
-static int64_t room_for(int64_t bytes)
-{
-    return bytes < SMALLEST_ROOM / 2 ? SMALLEST_ROOM : padded(2 * bytes);
-}
-
-static int64_t table_bytes(int32_t n_segments)
-{
-    return (int64_t)sizeof(uint32_t) * n_segments;
-}
-
-/* Bytes of an end's buffer: header, payloads, table. */
-static int64_t buffer_bytes(int64_t room, int32_t n_segments)
-{
-    return (int64_t)sizeof(struct header) + room + table_bytes(n_segments);
-}
-
-static bool set_room(struct end *end, int64_t room, int32_t n_segments)
-{
-    int64_t bytes = buffer_bytes(room, n_segments);
-    unsigned char *buffer = bytes <= INT_MAX ? realloc(end->buffer, (size_t)bytes) : NULL;
-    if (!buffer)
-        return false;
-    end->buffer = buffer;
-    end->room = room;
-    return true;
-}
-
-/* The same where others wait for the message. False: it is larger than MPI can count. */
-static bool insist_on_room(struct end *end, int64_t room, int32_t n_segments)
-{
-    int tries = 0;
-    if (buffer_bytes(room, n_segments) > INT_MAX)
-        return false;
-    while (!set_room(end, room, n_segments))
-        cpl_memory_wait(&tries, "a combined message");
-    return true;
-}
-
-static int32_t n_in_segments(const struct cpl_executor *x, int32_t e)
-{
-    return x->relay.slice.in_first[e + 1] - x->relay.slice.in_first[e];
-}
-
-static int32_t n_out_segments(const struct cpl_executor *x, int32_t e)
-{
-    return x->relay.slice.out_first[e + 1] - x->relay.slice.out_first[e];
+    size_t n_receives = 2 * (size_t)p->n_in, n_sends = 2 * (size_t)p->n_out;
+    w->receive = CPL_ARENA_ARRAY(arena, MPI_Request, n_receives);
+    w->received = CPL_ARENA_ARRAY(arena, int32_t, n_receives);
+    w->send = CPL_ARENA_ARRAY(arena, MPI_Request, n_sends);
+    w->arrived = CPL_ARENA_ARRAY(arena, int, n_receives);
+    w->status = CPL_ARENA_ARRAY(arena, MPI_Status, n_receives);
+    w->lane = CPL_ARENA_ARRAY(arena, int32_t, p->n_in);
+    w->full = CPL_ARENA_ARRAY(arena, int32_t, p->n_out);
+    return w->receive && w->received && w->send && w->arrived && w->status && w->lane && w->full;
 }
 
 static bool allocate(struct cpl_executor *x)
 {
     struct cpl_arena *arena = &x->relay.arena;
     const struct cpl_rank_plan *p = &x->relay.slice;
-    x->in = CPL_ARENA_ARRAY(arena, struct end, p->n_in);
-    x->out = CPL_ARENA_ARRAY(arena, struct end, p->n_out);
+    x->in = CPL_ARENA_ARRAY(arena, struct cpl_end, p->n_in);
+    x->out = CPL_ARENA_ARRAY(arena, struct cpl_end, p->n_out);
     x->segments.in_length = CPL_ARENA_ARRAY(arena, uint32_t, p->n_in_segments);
     x->segments.in_edge = CPL_ARENA_ARRAY(arena, int32_t, p->n_in_segments);
     x->segments.in_offset = CPL_ARENA_ARRAY(arena, int64_t, p->n_in_segments);
     x->segments.out_length = CPL_ARENA_ARRAY(arena, uint32_t, p->n_out_segments);
     x->missing = CPL_ARENA_ARRAY(arena, int32_t, p->n_out);
-    x->recv_request = CPL_ARENA_ARRAY(arena, MPI_Request, p->n_in);
-    x->send_request = CPL_ARENA_ARRAY(arena, MPI_Request, 2 * (size_t)p->n_out);
-    x->arrived = CPL_ARENA_ARRAY(arena, int, p->n_in);
-    x->status = CPL_ARENA_ARRAY(arena, MPI_Status, p->n_in);
     if (!x->in || !x->out || !x->segments.in_length || !x->segments.in_edge ||
-        !x->segments.in_offset || !x->segments.out_length || !x->missing || !x->recv_request ||
-        !x->send_request || !x->arrived || !x->status)
+        !x->segments.in_offset || !x->segments.out_length || !x->missing ||
+        !allocate_wires(&x->wires, arena, p))
         return false;
     for (int32_t e = 0; e < p->n_in; e++)
         for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
             x->segments.in_edge[s] = e;
     bool done = true;
     for (int32_t e = 0; e < p->n_in && done; e++)
-        done = set_room(&x->in[e], room_for(cpl_rank_plan_in_volume(p, e)), n_in_segments(x, e));
+        done = cpl_end_make(&x->in[e], cpl_rank_plan_in_volume(p, e),
+                            p->in_first[e + 1] - p->in_first[e]);
     for (int32_t e = 0; e < p->n_out && done; e++)
-        done = set_room(&x->out[e], room_for(cpl_rank_plan_out_volume(p, e)), n_out_segments(x, e));
+        done = cpl_end_make(&x->out[e], cpl_rank_plan_out_volume(p, e),
+                            p->out_first[e + 1] - p->out_first[e]);
     return done;
 }
 
@@ -175,9 +137,10 @@ void cpl_executor_destroy(struct cpl_executor *executor)
     if (!executor)
         return;
     for (int32_t e = 0; executor->in && e < executor->relay.slice.n_in; e++)
-        free(executor->in[e].buffer);
+        cpl_end_free(&executor->in[e]);
     for (int32_t e = 0; executor->out && e < executor->relay.slice.n_out; e++)
-        free(executor->out[e].buffer);
+        cpl_end_free(&executor->out[e]);
+    cpl_lanes_close(&executor->lanes);
     cpl_relay_free(&executor->relay);
     free(executor);
 }
@@ -217,16 +180,27 @@ static int later_tag(const struct cpl_executor *x, int32_t wave)
     return x->first_tag + CPL_EXECUTOR_TAGS / 2 + wave;
 }
 
+/* Posts a receive on in-edge e. */
+static void receive(struct run *run, int32_t e, unsigned char *to, int64_t bytes, int tag)
+{
+    struct cpl_executor *x = run->x;
+    int k = run->n_receives++;
+    x->wires.received[k] = e;
+    note_start(run,
+               PMPI_Irecv(to, (int)bytes, MPI_BYTE, x->relay.slice.in_from[e], tag, x->comm,
+                          &x->wires.receive[k]),
+               &x->wires.receive[k]);
+}
+
 static void post_receives(struct run *run)
 {
     struct cpl_executor *x = run->x;
-    const struct cpl_rank_plan *p = &x->relay.slice;
-    for (int32_t e = 0; e < p->n_in; e++) {
-        int bytes = (int)buffer_bytes(x->in[e].room, n_in_segments(x, e));
-        note_start(run,
-                   PMPI_Irecv(x->in[e].buffer, bytes, MPI_BYTE, x->relay.slice.in_from[e],
-                              wave_tag(x, x->relay.slice.in_wave[e]), x->comm, &x->recv_request[e]),
-                   &x->recv_request[e]);
+    for (int32_t e = 0; e < x->relay.slice.n_in; e++) {
+        if (x->in[e].lane.shared)
+            x->wires.lane[run->n_lanes++] = e;
+        else
+            receive(run, e, x->in[e].buffer, cpl_end_message_bytes(&x->in[e]),
+                    wave_tag(x, x->relay.slice.in_wave[e]));
     }
 }
 
@@ -265,8 +239,7 @@ static bool update_lengths(struct run *run, int32_t e)
 
 static const unsigned char *forwarded_payload(const struct cpl_executor *x, int32_t segment)
 {
-    return x->in[x->segments.in_edge[segment]].buffer + sizeof(struct header) +
-           x->segments.in_offset[segment];
+    return x->in[x->segments.in_edge[segment]].payload + x->segments.in_offset[segment];
 }
 
 static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
@@ -287,58 +260,66 @@ static void copy_payloads(struct run *run, int32_t e, unsigned char *to)
         }
         to += bytes;
     }
-    cpl_work_combined(n_out_segments(x, e), x->out[e].bytes);
+    cpl_work_combined(x->out[e].n_segments, x->out[e].bytes);
 }
 
-static void send(struct run *run, const void *buffer, int64_t bytes, int32_t to, int tag)
+static void send_by_mpi(struct run *run, const void *buffer, int64_t bytes, int32_t to, int tag)
 {
     struct cpl_executor *x = run->x;
-    MPI_Request *request = &x->send_request[x->n_sends++];
+    MPI_Request *request = &x->wires.send[run->n_sends++];
     note_start(run, PMPI_Isend(buffer, (int)bytes, MPI_BYTE, to, tag, x->comm, request), request);
 }
 
-/* The ordinary message: header, payloads, perhaps the table. */
-static void send_together(struct run *run, int32_t e, bool changed)
+/* Sends the message of out-edge e that was written to where it begins. */
+static void send_first(struct run *run, int32_t e, const unsigned char *message, int64_t bytes)
 {
     struct cpl_executor *x = run->x;
-    struct end *out = &x->out[e];
+    if (x->out[e].lane.shared)
+        cpl_lane_send(&x->out[e].lane, bytes);
+    else
+        send_by_mpi(run, message, bytes, x->relay.slice.out_to[e],
+                    wave_tag(x, x->relay.slice.out_wave[e]));
+}
+
+/* The ordinary message, written to `message`: header, payloads, perhaps the table. */
+static void send_together(struct run *run, int32_t e, unsigned char *message, bool changed)
+{
+    struct cpl_executor *x = run->x;
+    struct cpl_end *out = &x->out[e];
     struct header header = {changed ? FLAG_LENGTHS : 0, x->exchange};
     int64_t bytes = (int64_t)sizeof header + out->bytes;
-    memcpy(out->buffer, &header, sizeof header);
-    copy_payloads(run, e, out->buffer + sizeof header);
+    memcpy(message, &header, sizeof header);
+    copy_payloads(run, e, message + sizeof header);
     if (changed) {
-        int64_t table = table_bytes(n_out_segments(x, e));
-        bytes = (int64_t)sizeof header + padded(out->bytes);
-        memcpy(out->buffer + bytes, x->segments.out_length + x->relay.slice.out_first[e],
+        int64_t table = cpl_end_table_bytes(out);
+        bytes = (int64_t)sizeof header + cpl_end_padded(out->bytes);
+        memcpy(message + bytes, x->segments.out_length + x->relay.slice.out_first[e],
                (size_t)table);
         bytes += table;
     }
-    send(run, out->buffer, bytes, x->relay.slice.out_to[e],
-         wave_tag(x, x->relay.slice.out_wave[e]));
+    send_first(run, e, message, bytes);
 }
 
 /* Payloads beyond the room: first the header and the table, which tell the receiver what comes,
- * then the payloads. */
-static void send_apart(struct run *run, int32_t e)
+ * then the payloads, always by MPI. */
+static void send_apart(struct run *run, int32_t e, unsigned char *slot)
 {
     struct cpl_executor *x = run->x;
     const struct cpl_rank_plan *p = &x->relay.slice;
-    struct end *out = &x->out[e];
-    int32_t n = n_out_segments(x, e);
-    if (!insist_on_room(out, room_for(out->bytes), n)) {
-        cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
-                (long long)out->bytes);
+    struct cpl_end *out = &x->out[e];
+    if (!cpl_end_enlarge(out, out->bytes)) {
         note_error(run, MPI_ERR_NO_MEM);
         return;
     }
+    unsigned char *message = slot ? slot : out->buffer;
     struct header header = {FLAG_LENGTHS | FLAG_LATER, x->exchange};
-    int64_t first = (int64_t)sizeof header + table_bytes(n);
-    memcpy(out->buffer, &header, sizeof header);
-    memcpy(out->buffer + sizeof header, x->segments.out_length + p->out_first[e],
-           (size_t)table_bytes(n));
+    int64_t first = (int64_t)sizeof header + cpl_end_table_bytes(out);
+    memcpy(message, &header, sizeof header);
+    memcpy(message + sizeof header, x->segments.out_length + p->out_first[e],
+           (size_t)cpl_end_table_bytes(out));
     copy_payloads(run, e, out->buffer + first);
-    send(run, out->buffer, first, p->out_to[e], wave_tag(x, p->out_wave[e]));
-    send(run, out->buffer + first, out->bytes, p->out_to[e], later_tag(x, p->out_wave[e]));
+    send_first(run, e, message, first);
+    send_by_mpi(run, out->buffer + first, out->bytes, p->out_to[e], later_tag(x, p->out_wave[e]));
 }
 
 /* The setting for tests: a forwarding rank that is slow. */
@@ -349,15 +330,38 @@ static void delay(double us)
         ;
 }
 
-static void send_edge(struct run *run, int32_t e)
+/* Sends out-edge e; false: its lane has no slot for it yet. */
+static bool try_send(struct run *run, int32_t e)
 {
+    struct cpl_end *out = &run->x->out[e];
+    unsigned char *slot = out->lane.shared ? cpl_lane_next(&out->lane) : NULL;
+    if (out->lane.shared && !slot)
+        return false;
     if (cpl_context.settings.delay > 0 && run->x->relay.slice.out_waits[e] > 0)
         delay((double)cpl_context.settings.delay);
     bool changed = update_lengths(run, e);
-    if (run->x->out[e].bytes <= run->x->out[e].room)
-        send_together(run, e, changed);
+    if (out->bytes <= out->room)
+        send_together(run, e, slot ? slot : out->buffer, changed);
     else
-        send_apart(run, e);
+        send_apart(run, e, slot);
+    return true;
+}
+
+static void send_edge(struct run *run, int32_t e)
+{
+    if (!try_send(run, e))
+        run->x->wires.full[run->n_full++] = e;
+}
+
+/* Sends what waited for slots. Returns whether all is sent. */
+static bool send_full(struct run *run)
+{
+    int32_t *full = run->x->wires.full, n = 0;
+    for (int32_t k = 0; k < run->n_full; k++)
+        if (!try_send(run, full[k]))
+            full[n++] = full[k];
+    run->n_full = n;
+    return n == 0;
 }
 
 static void broken_message(struct run *run, int32_t e, const char *what)
@@ -373,7 +377,7 @@ static int64_t read_lengths(struct run *run, int32_t e, const unsigned char *tab
     struct cpl_executor *x = run->x;
     int32_t first = x->relay.slice.in_first[e], end = x->relay.slice.in_first[e + 1];
     int64_t bytes = 0;
-    memcpy(x->segments.in_length + first, table, (size_t)table_bytes(end - first));
+    memcpy(x->segments.in_length + first, table, (size_t)cpl_end_table_bytes(&x->in[e]));
     for (int32_t s = first; s < end; s++) {
         x->segments.in_offset[s] = bytes;
         bytes += riding_bytes(x->segments.in_length[s]);
@@ -387,43 +391,38 @@ static int64_t read_lengths(struct run *run, int32_t e, const unsigned char *tab
 static void await_payload(struct run *run, int32_t e, int64_t bytes)
 {
     struct cpl_executor *x = run->x;
-    if (!insist_on_room(&x->in[e], room_for(bytes), n_in_segments(x, e))) {
-        cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
-                (long long)bytes);
+    if (!cpl_end_enlarge(&x->in[e], bytes)) {
         note_error(run, MPI_ERR_NO_MEM);
         return;
     }
     x->in[e].awaits_payload = true;
-    note_start(run,
-               PMPI_Irecv(x->in[e].buffer + sizeof(struct header), (int)bytes, MPI_BYTE,
-                          x->relay.slice.in_from[e], later_tag(x, x->relay.slice.in_wave[e]),
-                          x->comm, &x->recv_request[e]),
-               &x->recv_request[e]);
+    receive(run, e, x->in[e].buffer + sizeof(struct header), bytes,
+            later_tag(x, x->relay.slice.in_wave[e]));
 }
 
-/* Reads the first (mostly the only) message of in-edge e. Returns whether its payloads are there.
- */
-static bool read_message(struct run *run, int32_t e, const MPI_Status *status)
+/* Reads the first (mostly the only) message of in-edge e, which lies at `message`. Returns whether
+ * its payloads are there. */
+static bool read_message(struct run *run, int32_t e, const unsigned char *message, int64_t received)
 {
     struct cpl_executor *x = run->x;
-    struct end *in = &x->in[e];
+    struct cpl_end *in = &x->in[e];
     struct header header;
-    int received = 0;
-    PMPI_Get_count(status, MPI_BYTE, &received);
-    memcpy(&header, in->buffer, sizeof header);
-    int64_t table = header.flags & FLAG_LENGTHS ? table_bytes(n_in_segments(x, e)) : 0;
+    memcpy(&header, message, sizeof header);
+    int64_t table = header.flags & FLAG_LENGTHS ? cpl_end_table_bytes(in) : 0;
     if (received < (int64_t)sizeof header + table || header.exchange != x->exchange ||
         (!table && !in->used)) {
         broken_message(run, e, "wrong length or exchange");
         return false;
     }
     if (header.flags & FLAG_LATER) {
-        await_payload(run, e, read_lengths(run, e, in->buffer + sizeof header));
+        await_payload(run, e, read_lengths(run, e, message + sizeof header));
         return false;
     }
+    in->payload = message + sizeof header;
     if (table)
-        read_lengths(run, e, in->buffer + received - table);
-    int64_t expected = (int64_t)sizeof header + (table ? padded(in->bytes) + table : in->bytes);
+        read_lengths(run, e, message + received - table);
+    int64_t expected =
+        (int64_t)sizeof header + (table ? cpl_end_padded(in->bytes) + table : in->bytes);
     if (received != expected)
         broken_message(run, e, "its lengths do not add up");
     return received == expected;
@@ -433,7 +432,7 @@ static void deliver(struct run *run, int32_t e)
 {
     struct cpl_executor *x = run->x;
     const struct cpl_rank_plan *p = &x->relay.slice;
-    const unsigned char *payload = x->in[e].buffer + sizeof(struct header);
+    const unsigned char *payload = x->in[e].payload;
     int64_t n_delivered = 0, delivered = 0;
     for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++) {
         if (p->in_owner[s] < 0)
@@ -458,6 +457,25 @@ static void complete_edge(struct run *run, int32_t e)
         if (--x->missing[waiting[k]] == 0)
             send_edge(run, waiting[k]);
     deliver(run, e);
+    run->n_open--;
+}
+
+/* Takes what has come in lanes. Returns whether anything has. The slots are kept until the exchange
+ * is over: what goes on may still be read there. */
+static bool look_at_lanes(struct run *run)
+{
+    struct cpl_executor *x = run->x;
+    int32_t *open = x->wires.lane, n = 0, n_before = run->n_lanes;
+    for (int32_t k = 0; k < n_before; k++) {
+        int64_t bytes = 0;
+        const unsigned char *message = cpl_lane_look(&x->in[open[k]].lane, &bytes);
+        if (!message)
+            open[n++] = open[k];
+        else if (read_message(run, open[k], message, bytes))
+            complete_edge(run, open[k]);
+    }
+    run->n_lanes = n;
+    return n < n_before;
 }
 
 /* Deals with n in-edges that something has arrived on; `code` is what the completion call returned.
@@ -471,25 +489,28 @@ static void take_arrivals(struct run *run, int n, int code)
         return;
     }
     for (int k = 0; k < n; k++) {
-        int32_t e = x->arrived[k];
-        if (code == MPI_ERR_IN_STATUS && x->status[k].MPI_ERROR != MPI_SUCCESS) {
-            note_error(run, x->status[k].MPI_ERROR);
+        int32_t e = x->wires.received[x->wires.arrived[k]];
+        struct cpl_end *in = &x->in[e];
+        int received = 0;
+        if (code == MPI_ERR_IN_STATUS && x->wires.status[k].MPI_ERROR != MPI_SUCCESS) {
+            note_error(run, x->wires.status[k].MPI_ERROR);
             continue;
         }
-        bool whole = x->in[e].awaits_payload || read_message(run, e, &x->status[k]);
-        if (!whole)
+        PMPI_Get_count(&x->wires.status[k], MPI_BYTE, &received);
+        if (in->awaits_payload)
+            in->payload = in->buffer + sizeof(struct header);
+        else if (!read_message(run, e, in->buffer, received))
             continue;
-        x->in[e].awaits_payload = false;
+        in->awaits_payload = false;
         complete_edge(run, e);
-        run->n_open--;
     }
 }
 
 void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads *payloads)
 {
     struct cpl_executor *x = executor;
-    x->run = (struct run){x, *payloads, x->relay.slice.n_in, MPI_SUCCESS};
-    x->n_sends = x->n_sent = 0;
+    x->run = (struct run){
+        .x = x, .payloads = *payloads, .n_open = x->relay.slice.n_in, .result = MPI_SUCCESS};
     x->exchange++;
     post_receives(&x->run);
     cpl_relay_begin(&x->relay, x->missing);
@@ -500,24 +521,52 @@ void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads
             send_edge(&x->run, own[k]);
 }
 
+/* All has come and is sent: the lanes' slots are the writers' again. */
+static void give_back_slots(struct cpl_executor *x)
+{
+    for (int32_t e = 0; x->lanes.memory && e < x->relay.slice.n_in; e++)
+        if (x->in[e].lane.shared)
+            cpl_lane_take(&x->in[e].lane);
+}
+
+/* Takes what MPI has received. Returns whether anything has come. */
+static bool look_at_mpi(struct run *run)
+{
+    const struct wires *w = &run->x->wires;
+    int n = 0;
+    int code = PMPI_Testsome(run->n_receives, w->receive, &n, w->arrived, w->status);
+    if (n == 0 || (n == MPI_UNDEFINED && run->n_lanes > 0))
+        return false;
+    take_arrivals(run, n, code);
+    return true;
+}
+
+/* Whether anything is still to come. Takes what has. */
+static bool is_receiving(struct run *run)
+{
+    bool any = true;
+    while (run->n_open > 0 && any) {
+        any = run->n_lanes > 0 && look_at_lanes(run);
+        if (run->n_open > 0 && (run->n_receives > 0 || run->n_lanes == 0))
+            any |= look_at_mpi(run);
+    }
+    return run->n_open > 0;
+}
+
 bool cpl_executor_progress(struct cpl_executor *executor, int *result)
 {
     struct cpl_executor *x = executor;
     struct run *run = &x->run;
-    while (run->n_open > 0) {
-        int n = 0;
-        int code = PMPI_Testsome(x->relay.slice.n_in, x->recv_request, &n, x->arrived, x->status);
-        if (n == 0)
-            return false;
-        take_arrivals(run, n, code);
-    }
-    for (; x->n_sent < x->n_sends; x->n_sent++) {
+    if (is_receiving(run) | !send_full(run))
+        return false;
+    for (; run->n_sent < run->n_sends; run->n_sent++) {
         int done = 1;
-        int code = PMPI_Test(&x->send_request[x->n_sent], &done, MPI_STATUS_IGNORE);
+        int code = PMPI_Test(&x->wires.send[run->n_sent], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
             return false;
         note_error(run, code);
     }
+    give_back_slots(x);
     *result = run->result;
     return true;
 }
@@ -526,12 +575,28 @@ int cpl_executor_wait(struct cpl_executor *executor)
 {
     struct cpl_executor *x = executor;
     struct run *run = &x->run;
+    int result = MPI_SUCCESS;
+    if (x->lanes.memory) {
+        int n_idle = 0;
+        while (!cpl_executor_progress(x, &result))
+            cpl_progress_pause(&n_idle);
+        return result;
+    }
     while (run->n_open > 0) {
         int n = 0;
-        int code = cpl_collective_waitsome(x->relay.slice.n_in, x->recv_request, &n, x->arrived,
-                                           x->status);
+        int code = cpl_collective_waitsome(run->n_receives, x->wires.receive, &n, x->wires.arrived,
+                                           x->wires.status);
         take_arrivals(run, n, code);
     }
-    note_error(run, cpl_collective_waitall(x->n_sends, x->send_request, MPI_STATUSES_IGNORE));
+    note_error(run, cpl_collective_waitall(run->n_sends, x->wires.send, MPI_STATUSES_IGNORE));
     return run->result;
+}
+
+void cpl_executor_open_lanes(struct cpl_executor *executor, MPI_Comm comm)
+{
+    struct cpl_executor *x = executor;
+    if (x)
+        cpl_ends_open_lanes(&x->relay.slice, x->out, x->in, comm, &x->lanes);
+    else
+        cpl_ends_open_lanes(NULL, NULL, NULL, comm, NULL);
 }

@@ -52,6 +52,11 @@ struct cpl_executor *cpl_executor_create(int32_t *words, int32_t n_words, MPI_Co
 
 #define CPL_EXECUTOR_TAGS 64
 
+/* Gives the edges between ranks of a node lanes (lanes.h); where that fails MPI carries them all.
+ * Collective over comm, the communicator of cpl_executor_create; executor NULL: the caller has
+ * none, and no other rank will get lanes. */
+void cpl_executor_open_lanes(struct cpl_executor *executor, MPI_Comm comm);
+
 /* Carries one exchange: start, then wait, or, never waiting, progress until it returns true. The
  * exchange's MPI_SUCCESS or first error is returned, or in *result. What *payloads points to is
  * copied, its context must live until then. */

@@ -74,17 +74,35 @@ bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
     return true;
 }
 
+/* Which ranks share a node, by the user's setting; -1: MPI knows. */
+static int node_by_setting(void)
+{
+    int64_t n = cpl_context.settings.ranks_per_node;
+    return n > 0 ? (int)(cpl_context.rank / n) : -1;
+}
+
+bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
+{
+    int rank, set = node_by_setting();
+    PMPI_Comm_rank(comm, &rank);
+    int result = set >= 0 ? cpl_collective_Comm_split(comm, set, rank, node)
+                          : cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank,
+                                                           MPI_INFO_NULL, node);
+    if (result != MPI_SUCCESS)
+        return false;
+    PMPI_Comm_set_errhandler(*node, MPI_ERRORS_RETURN);
+    return true;
+}
+
 int64_t cpl_agree_node(MPI_Comm comm)
 {
-    int rank, first;
+    int first, set = node_by_setting();
     MPI_Comm node;
-    if (cpl_context.settings.ranks_per_node > 0)
-        return cpl_context.rank / cpl_context.settings.ranks_per_node;
-    PMPI_Comm_rank(comm, &rank);
-    first = rank;
-    if (cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) !=
-        MPI_SUCCESS)
-        return rank;
+    if (set >= 0)
+        return set;
+    PMPI_Comm_rank(comm, &first);
+    if (!cpl_agree_split_node(comm, &node))
+        return first;
     cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
     PMPI_Comm_free(&node);
     return first;

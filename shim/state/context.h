@@ -167,6 +167,7 @@ struct cpl_context {
     int size;
     int tag_ub;           /* MPI's highest tag */
     bool waits_elsewhere; /* a window or file was opened, whose calls wait without polling */
+    bool shares_cores;    /* the node has fewer processors than ranks */
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
     struct cpl_thread_level thread;
     struct cpl_settings settings;

@@ -1,12 +1,15 @@
 /* Polling and waiting (progress.h). */
 #include "shim/wait/progress.h"
 
+#include "shim/base/work.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
 
 #include <sched.h>
 
-#define IDLE_POLLS 64 /* in a row before the processor is given to others */
+#define IDLE_POLLS   64 /* in a row before the processor is given to others */
+#define IDLE_LOOKS   64 /* the same of looks at shared memory, by a rank with a core of its own */
+#define LOOKS_AN_MPI 16 /* looks at shared memory for one at MPI */
 
 static bool poll_once(void)
 {
@@ -39,6 +42,27 @@ void cpl_progress_poll(void)
         n_idle = 0;
         sched_yield();
     }
+}
+
+/* A look at whether anything has come for MPI makes all of MPI go on. */
+static void poll_mpi(void)
+{
+    int flag;
+    PMPI_Iprobe(0, 0, cpl_context.comms.self, &flag, MPI_STATUS_IGNORE);
+}
+
+void cpl_progress_pause(int *n_idle)
+{
+    int n = ++*n_idle;
+    cpl_work_looked();
+    if (cpl_progress_needed()) {
+        cpl_progress_poll();
+        return;
+    }
+    if (n % LOOKS_AN_MPI == 0)
+        poll_mpi();
+    else if (cpl_context.shares_cores || n % IDLE_LOOKS == 0)
+        sched_yield();
 }
 
 bool cpl_progress_serve(void)

@@ -6,11 +6,13 @@
 
 #include "../failing_heap.h"
 #include "fibers.h"
+#include "mock_lanes.h"
 #include "mock_mpi.h"
 #include "planner/rank_plan.h"
 #include "plans.h"
 #include "random_pattern.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,6 +69,12 @@ int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
         result = code != MPI_SUCCESS ? code : result;
     }
     return result;
+}
+
+void cpl_progress_pause(int *n_idle)
+{
+    ++*n_idle;
+    fibers_yield();
 }
 
 /* ---- payloads ---- */
@@ -213,6 +221,15 @@ static void begin_with(struct cpl_pattern pattern, struct cpl_plan plan, uint64_
         assert_non_null(world.executor[r]);
     }
     cpl_slicer_free(&slicer);
+    mock_lanes_begin(0);
+}
+
+/* Lanes for edges between ranks of a node: as many ranks as the seed says. */
+static void open_lanes(uint64_t seed)
+{
+    mock_lanes_begin((int)(seed % 5));
+    for (int r = 0; r < world.pattern.n_ranks; r++)
+        cpl_executor_open_lanes(world.executor[r], mock_comm(r));
 }
 
 static void begin(uint64_t seed)
@@ -226,13 +243,15 @@ static void begin(uint64_t seed)
     begin_with(pattern, make_random_plan(&pattern, 1 + random_below(&random, 3), seed), seed);
 }
 
-static void end(void)
+/* Returns how many lanes there were. */
+static int end(void)
 {
     for (int r = 0; r < world.pattern.n_ranks; r++)
         cpl_executor_destroy(world.executor[r]);
     mock_end();
     cpl_plan_free(&world.plan);
     cpl_pattern_free(&world.pattern);
+    return mock_lanes_end();
 }
 
 /* ---- tests ---- */
@@ -240,9 +259,10 @@ static void end(void)
 static void test_random_plans(void **state)
 {
     (void)state;
-    int64_t n_forwarded = 0, n_messages = 0;
+    int64_t n_forwarded = 0, n_messages = 0, n_lanes = 0, n_sent = 0, n_edges = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
         begin(seed);
+        open_lanes(seed);
         fibers_run(program);
         for (int r = 0; r < world.pattern.n_ranks; r++) {
             struct cpl_executor_work work = cpl_executor_work(world.executor[r]);
@@ -250,9 +270,12 @@ static void test_random_plans(void **state)
             n_forwarded += work.forwarded;
         }
         n_messages += world.pattern.n_messages;
-        end();
+        n_edges += world.plan.n_edges;
+        n_sent += mock_n_sent();
+        n_lanes += end();
     }
     assert_true(n_forwarded > 100000 && n_messages > 1000);
+    assert_true(n_lanes > 500 && n_sent < (n_edges - n_lanes / 2) * EXCHANGES);
 }
 
 /* The same number of messages in any order of the first ones, which need not be told to others. */
@@ -262,6 +285,7 @@ static void test_orders(void **state)
     int n_ordered = 0;
     for (uint64_t seed = 300; seed < 400; seed++) {
         begin(seed);
+        open_lanes(seed);
         int32_t to[MOST_ROW * MOST_RANKS], given[MOST_ROW * MOST_RANKS];
         int32_t weight[MOST_ROW * MOST_RANKS];
         int64_t order[MOST_ROW * MOST_RANKS], n_sends = 0;
@@ -293,6 +317,7 @@ static void test_faulty_callbacks(void **state)
     for (uint64_t seed = 400; seed < 600; seed++) {
         uint64_t random = seed;
         begin(seed);
+        open_lanes(seed);
         int who = random_below(&random, world.pattern.n_ranks), n_errors = 0;
         int32_t n = (int32_t)(world.pattern.first[who + 1] - world.pattern.first[who]);
         world.fault = (struct fault){who, EXCHANGES / 2, NONE, NONE};
@@ -500,8 +525,9 @@ static void test_run_without_memory(void **state)
 {
     (void)state;
     int64_t n_failed = 0;
-    for (uint64_t seed = 900; seed < 940; seed++) {
+    for (uint64_t seed = 900; seed < 1000; seed++) {
         begin(seed);
+        open_lanes(seed);
         heap = (struct failing_heap){
             .counts = true, .fail_at = 1 + (int64_t)(seed % 16), .n_live = heap.n_live};
         fibers_run(program);

@@ -1,0 +1,168 @@
+/*
+ * neighbors: what an exchange takes with a preloaded library, beside the MPI library's own.
+ *
+ * An ordinary MPI program. Each rank exchanges messages of one size with its nearest ranks in a
+ * ring, by MPI_Neighbor_alltoallv, which a preload may have wrapped, and by
+ * PMPI_Neighbor_alltoallv, which goes straight to MPI, in alternating blocks of calls. A block
+ * takes as long as its slowest rank; the gain is the median over the pairs of blocks of the time by
+ * PMPI's name divided by that by MPI's. Both must have received the same bytes.
+ *
+ *     neighbors [--neighbors N] [--bytes N] [--calls N] [--blocks N] [--json]
+ *
+ * The first blocks are not timed: the library learns, plans and tries in them.
+ * Exit status: 0, 1 when bytes differ, 2 for bad arguments.
+ */
+#include "main.h"
+#include "report.h"
+#include "together.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CALLS = 1000000, MOST_BLOCKS = 100000, MOST_BYTES = 1 << 24, LEARNING = 100 };
+
+static const char usage[] =
+    "usage: neighbors [options]\n"
+    "  times MPI_Neighbor_alltoallv with the nearest ranks of a ring against its PMPI_ form\n"
+    "  --neighbors N  of each rank (default: all others)\n"
+    "  --bytes N      of a message (default 64)\n"
+    "  --calls N      calls in a block (default 20)\n"
+    "  --blocks N     pairs of blocks (default 101)\n"
+    "  --json         print one JSON object on one line\n"
+    "  --help         print this\n";
+
+static int64_t n_neighbors, n_bytes = 64, n_calls = 20, n_blocks = 101;
+
+static const struct bench_option table[] = {
+    {"neighbors", .number = &n_neighbors, .least = 1, .most = MOST_BLOCKS},
+    {"bytes", .number = &n_bytes, .least = 1, .most = MOST_BYTES},
+    {"calls", .number = &n_calls, .least = 1, .most = MOST_CALLS},
+    {"blocks", .number = &n_blocks, .least = 1, .most = MOST_BLOCKS},
+    {NULL},
+};
+
+typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datatype, void *,
+                               const int *, const int *, MPI_Datatype, MPI_Comm);
+
+/* One rank's messages. */
+struct messages {
+    MPI_Comm graph;
+    int n;
+    int *rank, *count, *displ;
+    unsigned char *out, *in, *in_too;
+};
+
+/* The k-th nearest rank: right, left, second to the right, and so on. */
+static int nearest(const struct bench *bench, int k)
+{
+    int distance = k / 2 + 1, n = bench->n_ranks;
+    return (bench->rank + (k % 2 ? n - distance : distance)) % n;
+}
+
+static struct messages messages_make(const struct bench *bench)
+{
+    struct messages m = {.n = (int)n_neighbors};
+    size_t n = (size_t)m.n, bytes = (size_t)n_bytes;
+
+    m.rank = bench_need(n, sizeof *m.rank);
+    m.count = bench_need(n, sizeof *m.count);
+    m.displ = bench_need(n, sizeof *m.displ);
+    m.out = bench_need(n, bytes);
+    m.in = bench_need(n, bytes);
+    m.in_too = bench_need(n, bytes);
+    for (int k = 0; k < m.n; k++) {
+        m.rank[k] = nearest(bench, k);
+        m.count[k] = (int)n_bytes;
+        m.displ[k] = k * (int)n_bytes;
+    }
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, m.n, m.rank, MPI_UNWEIGHTED, m.n, m.rank,
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &m.graph);
+    return m;
+}
+
+static void messages_free(struct messages *m)
+{
+    MPI_Comm_free(&m->graph);
+    free(m->rank);
+    free(m->count);
+    free(m->displ);
+    free(m->out);
+    free(m->in);
+    free(m->in_too);
+}
+
+/* New bytes, so that a call that moved nothing is found out. */
+static void fill(struct messages *m, const struct bench *bench, int64_t block)
+{
+    for (size_t b = 0; b < (size_t)m->n * (size_t)n_bytes; b++)
+        m->out[b] = (unsigned char)bench_hash((uint64_t)block, (uint64_t)bench->rank, b);
+}
+
+static double time_block(const struct messages *m, alltoallv_function *call, void *in)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = MPI_Wtime();
+    for (int64_t i = 0; i < n_calls; i++)
+        call(m->out, m->count, m->displ, MPI_CHAR, in, m->count, m->displ, MPI_CHAR, m->graph);
+    return MPI_Wtime() - begin;
+}
+
+static void print_results(const struct bench *bench, double *wrapped, double *plain, int differ)
+{
+    struct report report = report_begin(stdout, bench->arguments.is_json);
+    size_t n = (size_t)n_blocks;
+    double *gain = bench_need(n, sizeof *gain);
+
+    for (size_t b = 0; b < n; b++)
+        gain[b] = plain[b] / wrapped[b];
+    report_integer(&report, "ranks", bench->n_ranks, "");
+    report_integer(&report, "neighbors", n_neighbors, "");
+    report_integer(&report, "bytes", n_bytes, "");
+    report_real(&report, "MPI call", 1e6 / (double)n_calls * bench_median(wrapped, n), 2, "us");
+    report_real(&report, "PMPI call", 1e6 / (double)n_calls * bench_median(plain, n), 2, "us");
+    report_quartiles(&report, "gain", gain, n, 2, "");
+    report_text(&report, "results", differ ? "differ" : "same");
+    report_end(&report);
+    free(gain);
+}
+
+static int check(const struct bench *bench, struct bench_error *error)
+{
+    if (n_neighbors == 0)
+        n_neighbors = bench->n_ranks - 1;
+    if (n_neighbors < bench->n_ranks && bench->n_ranks > 1)
+        return 0;
+    return bench_fail(error, "%d ranks have no %lld neighbors; ask for fewer --neighbors",
+                      bench->n_ranks, (long long)n_neighbors);
+}
+
+static int run(const struct bench *bench, struct bench_error *error)
+{
+    size_t n = (size_t)n_blocks;
+    double *wrapped = bench_need(n, sizeof *wrapped), *plain = bench_need(n, sizeof *plain);
+    struct messages m = messages_make(bench);
+    int differ = 0, any = 0;
+
+    (void)error;
+    for (int64_t call = 0; call < LEARNING; call += n_calls)
+        (void)time_block(&m, MPI_Neighbor_alltoallv, m.in);
+    for (int64_t b = 0; b < n_blocks; b++) {
+        fill(&m, bench, b);
+        wrapped[b] = time_block(&m, MPI_Neighbor_alltoallv, m.in);
+        plain[b] = time_block(&m, PMPI_Neighbor_alltoallv, m.in_too);
+        differ |= memcmp(m.in, m.in_too, (size_t)m.n * (size_t)n_bytes) != 0;
+    }
+    MPI_Allreduce(&differ, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    bench_slowest(wrapped, n, MPI_COMM_WORLD);
+    bench_slowest(plain, n, MPI_COMM_WORLD);
+    if (bench->rank == 0)
+        print_results(bench, wrapped, plain, any);
+    messages_free(&m);
+    free(wrapped);
+    free(plain);
+    return any;
+}
+
+const struct bench_program bench_program = {
+    "neighbors", usage, "ask for fewer --bytes or --blocks", table, .check = check, .run = run};

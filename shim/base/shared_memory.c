@@ -1,0 +1,85 @@
+/* Shared memory (shared_memory.h). */
+#include "shim/base/shared_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct cpl_shared_name) <= CPL_SHARED_HEAD, "the head has room for the name");
+
+static void *fail(char why[CPL_SHARED_WHY], const char *what)
+{
+    snprintf(why, CPL_SHARED_WHY, "%s: %s", what, strerror(errno));
+    return NULL;
+}
+
+static void *map(int file, int64_t bytes, char why[CPL_SHARED_WHY])
+{
+    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return memory == MAP_FAILED ? fail(why, "cannot map shared memory") : memory;
+}
+
+static void *fill(int file, int64_t bytes, char why[CPL_SHARED_WHY])
+{
+    while ((errno = posix_fallocate(file, 0, bytes)) == EINTR)
+        ;
+    return errno ? fail(why, "no room for shared memory") : map(file, bytes, why);
+}
+
+void *cpl_shared_make(int64_t bytes, struct cpl_shared_name *name, char why[CPL_SHARED_WHY])
+{
+    static unsigned n_made;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *name = (struct cpl_shared_name){.bytes = bytes,
+                                     .nonce = now.tv_sec * INT64_C(1000000000) + now.tv_nsec};
+    snprintf(name->name, sizeof name->name, "/carpool-%ld-%u-%llx", (long)getpid(), n_made++,
+             (unsigned long long)name->nonce);
+    int file = shm_open(name->name, O_RDWR | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
+    void *memory = file < 0 ? fail(why, "cannot make shared memory") : fill(file, bytes, why);
+    if (memory) {
+        memcpy(memory, name, sizeof *name);
+    } else {
+        if (file >= 0)
+            cpl_shared_unname(name);
+        name->name[0] = '\0';
+    }
+    if (file >= 0)
+        close(file);
+    return memory;
+}
+
+void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_WHY])
+{
+    struct stat info;
+    int file = shm_open(name->name, O_RDWR, 0);
+    if (file < 0)
+        return fail(why, "cannot open the node's shared memory");
+    bool fits = fstat(file, &info) == 0 && info.st_size == name->bytes;
+    void *memory = fits ? map(file, name->bytes, why) : NULL;
+    close(file);
+    if (fits && !memory)
+        return NULL;
+    if (memory && memcmp(memory, name, sizeof *name) == 0)
+        return memory;
+    snprintf(why, CPL_SHARED_WHY, "the shared memory of one process is not that of another");
+    if (memory)
+        cpl_shared_free(memory, name->bytes);
+    return NULL;
+}
+
+void cpl_shared_unname(const struct cpl_shared_name *name)
+{
+    shm_unlink(name->name);
+}
+
+void cpl_shared_free(void *memory, int64_t bytes)
+{
+    munmap(memory, (size_t)bytes);
+}

@@ -1,0 +1,237 @@
+/* Opening lanes (lanes.h).
+ *
+ * The memory begins with a head, which tells that two ranks have the same piece, and a table:
+ * where the first lane from rank w to rank r of the node lies. The lanes of a writer follow each
+ * other in its own part. Those to the same reader are linked by their first cache lines, where the
+ * reader looks for the key that it expects. */
+#include "shim/carry/lanes.h"
+
+#include "shim/base/log.h"
+#include "shim/base/shared_memory.h"
+#include "shim/meet/agree.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_BYTES (INT64_C(1) << 30) /* of the lanes of a node that are opened together */
+
+/* The first cache line of a lane. */
+struct lane_line {
+    _Atomic uint32_t n_taken;
+    int32_t key;
+    int64_t next; /* lane from the same rank to the same one, from the beginning; 0: none */
+};
+
+_Static_assert(sizeof(struct lane_line) <= CPL_LANE_LINE, "a lane begins with one line");
+
+/* While lanes are being opened. */
+struct opening {
+    MPI_Comm comm, node; /* node: the ranks of the caller's */
+    int rank, n;         /* in node */
+    unsigned char *memory;
+    int64_t bytes, own;       /* of all; where this rank's part begins */
+    char why[CPL_SHARED_WHY]; /* it failed; "": it has not */
+};
+
+static int64_t in_lines(int64_t bytes)
+{
+    return (bytes + CPL_LANE_LINE - 1) / CPL_LANE_LINE * CPL_LANE_LINE;
+}
+
+static int64_t *first_lane(const struct opening *o, int from, int to)
+{
+    return (int64_t *)(void *)(o->memory + CPL_SHARED_HEAD) + (int64_t)from * o->n + to;
+}
+
+static struct lane_line *line_at(const struct opening *o, int64_t at)
+{
+    return (struct lane_line *)(void *)(o->memory + at);
+}
+
+/* The ranks of the node at the other ends; MPI_UNDEFINED on other nodes, or too large for lanes. */
+static int *find_peers(const struct opening *o, const struct cpl_lane_ends *ends)
+{
+    MPI_Group all, node;
+    int *peer = calloc((size_t)ends->n + 1, sizeof *peer);
+    if (!peer)
+        return NULL;
+    PMPI_Comm_group(o->comm, &all);
+    PMPI_Comm_group(o->node, &node);
+    PMPI_Group_translate_ranks(all, ends->n, ends->rank, node, peer);
+    PMPI_Group_free(&all);
+    PMPI_Group_free(&node);
+    for (int32_t e = 0; e < ends->n; e++)
+        if (ends->room[e] > CPL_LANE_MOST)
+            peer[e] = MPI_UNDEFINED;
+    return peer;
+}
+
+/* Where this rank's part begins, and the bytes of all. False: there are too many, or MPI failed. */
+static bool find_sizes(struct opening *o, int64_t mine)
+{
+    int64_t before = 0, all = 0;
+    if (cpl_collective_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS ||
+        cpl_collective_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS)
+        return false;
+    int64_t parts = in_lines(CPL_SHARED_HEAD + (int64_t)sizeof(int64_t) * o->n * o->n);
+    o->own = parts + (o->rank > 0 ? before : 0);
+    o->bytes = all > 0 ? parts + all : 0;
+    if (o->bytes <= MOST_BYTES)
+        return true;
+    snprintf(o->why, sizeof o->why, "%lld bytes on a node, more than %lld", (long long)o->bytes,
+             (long long)MOST_BYTES);
+    return false;
+}
+
+/* All ranks of the node open the memory; then its name goes. */
+static void share(struct opening *o)
+{
+    struct cpl_shared_name name = {.name = ""};
+    if (o->rank == 0)
+        o->memory = cpl_shared_make(o->bytes, &name, o->why);
+    if (cpl_collective_Bcast(&name, sizeof name, MPI_BYTE, 0, o->node) != MPI_SUCCESS)
+        snprintf(o->why, sizeof o->why, "MPI failed");
+    else if (o->rank > 0 && name.name[0])
+        o->memory = cpl_shared_attach(&name, o->why);
+    bool all = cpl_agree_all(o->node, o->memory && !o->why[0]);
+    if (o->rank == 0 && name.name[0])
+        cpl_shared_unname(&name);
+    if (!all && o->memory) {
+        cpl_shared_free(o->memory, o->bytes);
+        o->memory = NULL;
+    }
+}
+
+/* Makes this rank's lanes in its part. */
+static void lay_out(struct opening *o, const struct cpl_lane_ends *out, const int *peer)
+{
+    int64_t at = o->own;
+    for (int32_t e = 0; e < out->n; e++) {
+        if (peer[e] == MPI_UNDEFINED)
+            continue;
+        int64_t *first = first_lane(o, o->rank, peer[e]);
+        struct lane_line *line = line_at(o, at);
+        line->key = out->key[e];
+        line->next = *first;
+        *first = at;
+        out->lane[e] = (struct cpl_lane){.shared = o->memory + at, .room = out->room[e]};
+        at += cpl_lane_bytes(out->room[e]);
+    }
+}
+
+/* Finds the lanes that other ranks have made for this one. */
+static void find(struct opening *o, const struct cpl_lane_ends *in, const int *peer)
+{
+    for (int32_t e = 0; e < in->n; e++) {
+        if (peer[e] == MPI_UNDEFINED)
+            continue;
+        int64_t at = *first_lane(o, peer[e], o->rank);
+        while (at && line_at(o, at)->key != in->key[e])
+            at = line_at(o, at)->next;
+        if (at)
+            in->lane[e] = (struct cpl_lane){.shared = o->memory + at, .room = in->room[e]};
+        else
+            snprintf(o->why, sizeof o->why, "rank %d has no lane to this one", in->rank[e]);
+    }
+}
+
+static int64_t bytes_of(const struct cpl_lane_ends *out, const int *peer)
+{
+    int64_t bytes = 0;
+    for (int32_t e = 0; e < out->n; e++)
+        bytes += peer[e] == MPI_UNDEFINED ? 0 : cpl_lane_bytes(out->room[e]);
+    return bytes;
+}
+
+static void forget(const struct cpl_lane_ends *ends)
+{
+    for (int32_t e = 0; e < ends->n; e++)
+        ends->lane[e] = (struct cpl_lane){.shared = NULL};
+}
+
+/* Ranks that are dealt to nodes by a setting (for tests) may all be on one. */
+static void note_cores(const struct opening *o)
+{
+    int n = o->n;
+    if (cpl_context.settings.ranks_per_node > 0)
+        PMPI_Comm_size(o->comm, &n);
+    cpl_context.shares_cores |= n > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* On the ranks of one node. */
+static void open_on_node(struct opening *o, bool able, const struct cpl_lane_ends *out,
+                         const struct cpl_lane_ends *in)
+{
+    int *to = able ? find_peers(o, out) : NULL, *from = able ? find_peers(o, in) : NULL;
+    bool ready = cpl_agree_all(o->node, to && from);
+    if (able && !(to && from))
+        snprintf(o->why, sizeof o->why, "no memory");
+    if (ready && find_sizes(o, bytes_of(out, to)) && o->bytes > 0) {
+        share(o);
+        if (o->memory) {
+            lay_out(o, out, to);
+            cpl_collective_Barrier(o->node);
+            find(o, in, from);
+        }
+    }
+    free(to);
+    free(from);
+}
+
+/* Whether it has failed on no rank. The first rank on which it has says why, once in a run. */
+static bool settle(const struct opening *o, bool able)
+{
+    static bool told;
+    int rank, size;
+    PMPI_Comm_rank(o->comm, &rank);
+    PMPI_Comm_size(o->comm, &size);
+    int mine = o->why[0] ? rank : able ? size + 1 : size, first = -1;
+    if (cpl_collective_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, o->comm) != MPI_SUCCESS)
+        return false;
+    if (first == rank && !told) {
+        told = true;
+        cpl_log(CPL_LOG_WARN, "lanes",
+                "ranks of a node cannot share memory (%s); their messages go by MPI; "
+                "CARPOOL_LANES=off says so without this line",
+                o->why);
+    }
+    return first > size;
+}
+
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
+                    const struct cpl_lane_ends *out, const struct cpl_lane_ends *in)
+{
+    struct opening o = {.comm = comm, .node = MPI_COMM_NULL};
+    *lanes = (struct cpl_lanes){.memory = NULL};
+    forget(out);
+    forget(in);
+    if (!cpl_context.settings.lanes)
+        return true;
+    if (cpl_agree_split_node(comm, &o.node)) {
+        PMPI_Comm_rank(o.node, &o.rank);
+        PMPI_Comm_size(o.node, &o.n);
+        note_cores(&o);
+        open_on_node(&o, able, out, in);
+        PMPI_Comm_free(&o.node);
+    } else {
+        snprintf(o.why, sizeof o.why, "MPI has no communicator for them");
+    }
+    *lanes = (struct cpl_lanes){o.memory, o.bytes};
+    if (settle(&o, able))
+        return true;
+    cpl_lanes_close(lanes);
+    forget(out);
+    forget(in);
+    return false;
+}
+
+void cpl_lanes_close(struct cpl_lanes *lanes)
+{
+    if (lanes->memory)
+        cpl_shared_free(lanes->memory, lanes->bytes);
+    *lanes = (struct cpl_lanes){.memory = NULL};
+}

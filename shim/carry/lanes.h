@@ -1,0 +1,41 @@
+/* Opening lanes (lane.h): memory that the ranks of a node share, one piece for all lanes of a node
+ * that are opened together. It has no name any more once all have opened it, so nothing stays when
+ * a process dies. Whether ranks share memory is tried, not believed: where one of them cannot open
+ * the lanes, nobody has any, all go on by MPI, and one line says why. */
+#ifndef CARPOOL_LANES_H
+#define CARPOOL_LANES_H
+
+#include "shim/carry/lane.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The most bytes that a message in a lane may have: above, MPI's single copy is as fast. */
+#define CPL_LANE_MOST (32 << 10)
+
+/* One side's ends of lanes, those that a rank writes or those that it reads. */
+struct cpl_lane_ends {
+    int32_t n;
+    const int32_t *rank; /* at the other end */
+    const int32_t *key;  /* tells lanes from the same rank to the same one apart */
+    const int64_t *room; /* bytes of the longest message; alike at both ends */
+    struct cpl_lane *lane;
+};
+
+struct cpl_lanes {
+    void *memory; /* NULL: none is open */
+    int64_t bytes;
+};
+
+/* Opens a lane for each end whose other end is on the same node, and whose room is at most
+ * CPL_LANE_MOST; the others' `shared` becomes NULL. able: false when this rank cannot take part.
+ * Returns false on all ranks when one failed: no lane is open then. Where CARPOOL_LANES says so
+ * none is opened, which is no failure. Collective over comm, whose errors return. */
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
+                    const struct cpl_lane_ends *out, const struct cpl_lane_ends *in);
+
+/* Local: what has been sent may be read at the other end for as long as that has its lanes open. */
+void cpl_lanes_close(struct cpl_lanes *lanes);
+
+#endif
