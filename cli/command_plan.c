@@ -31,6 +31,7 @@ struct options {
     double budget_ms;
     enum format format;
     bool dump;
+    bool no_lanes;
 };
 
 struct result {
@@ -69,6 +70,7 @@ static void usage(FILE *out)
     fputs("  --unit BYTES                    bytes of a unit of volume; default 8\n"
           "  --budget MS                     effort of strategies that search; default 500\n"
           "  --format table|tsv|json         default table\n"
+          "  --no-lanes                      plan as if MPI carried messages inside nodes, too\n"
           "  --dump                          print the plans themselves instead\n",
           out);
 }
@@ -116,6 +118,9 @@ static bool set_option(struct options *options, int option, const char *value)
     case 'd':
         options->dump = true;
         return true;
+    case 'l':
+        options->no_lanes = true;
+        return true;
     default:
         return false;
     }
@@ -135,6 +140,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"budget", required_argument, NULL, 'b'},
                                           {"format", required_argument, NULL, 'f'},
                                           {"dump", no_argument, NULL, 'd'},
+                                          {"no-lanes", no_argument, NULL, 'l'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int option;
@@ -193,6 +199,7 @@ static enum cpl_status describe_machine(const struct options *options, int32_t n
     if (status)
         return status;
     machine->costs = file.costs;
+    machine->lanes = !options->no_lanes;
     if (options->topology)
         cpl_machine_apply_shape(machine, &shape);
     if (file.distances[0])
@@ -245,20 +252,23 @@ static enum cpl_status try_choice(const struct options *options,
                                   struct cpl_error *error)
 {
     struct cpl_plan plan;
-    cpl_strategy_format(&choice, result->name);
+    cpl_strategy_label(&choice, input->machine, result->name);
     double start = now_ms();
     enum cpl_status status = choice.strategy ? cpl_strategy_plan(input, &choice, &plan, error)
                                              : cpl_strategy_plan_auto(input, &choice, &plan, error);
     if (status)
         return status;
     result->plan_ms = now_ms() - start;
-    cpl_strategy_format(&choice, result->chosen);
+    cpl_strategy_label(&choice, input->machine, result->chosen);
     status = cpl_plan_check(&plan, input->pattern, error);
     if (!status)
         status =
             cpl_plan_measure(&plan, input->machine, input->unit_bytes, &result->metrics, error);
     if (!status && options->dump) {
         printf("# strategy %s\n", result->chosen);
+        if (input->machine->lanes)
+            printf("# edges by lanes: %.0f of %lld\n", result->metrics.lanes_avg * plan.n_ranks,
+                   (long long)plan.n_edges);
         status = cpl_plan_dump(&plan, stdout, error);
     }
     cpl_plan_free(&plan);
@@ -285,18 +295,21 @@ static void print_table(const struct options *options, const struct cpl_pattern 
     if (pattern->pairs)
         printf(" in %lld parts", (long long)pattern->n_messages);
     printf(", %d nodes, %g bytes a unit\n", machine->n_nodes, options->unit_bytes);
-    printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "", "", "sends",
-           "", "recvs", "", "hops", "", "volume", "modelled", "barriers", "plan", "set", "");
-    printf("%-*s %5s %9s %9s %9s %9s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "strategy",
-           "waves", "max", "avg", "max", "avg", "max", "avg", "factor", "us", "us", "ms", "max",
-           "avg");
+    printf("%-*s %5s %9s %9s %9s %9s %9s %7s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "", "",
+           "sends", "", "recvs", "", "by lanes", "by MPI", "hops", "", "volume", "modelled",
+           "barriers", "plan", "set", "");
+    printf("%-*s %5s %9s %9s %9s %9s %9s %7s %5s %5s %7s %11s %11s %9s %7s %8s\n", width,
+           "strategy", "waves", "max", "avg", "max", "avg", "avg", "max", "max", "avg", "factor",
+           "us", "us", "ms", "max", "avg");
     for (size_t k = 0; k < n; k++) {
         const struct result *r = &results[k];
         const struct cpl_metrics *m = &r->metrics;
-        printf("%-*s %5d %9lld %9.2f %9lld %9.2f %5d %5.2f %7.2f %11.2f %11.2f %9.2f %7lld %8.2f\n",
+        printf("%-*s %5d %9lld %9.2f %9lld %9.2f %9.2f %7lld %5d %5.2f %7.2f %11.2f %11.2f %9.2f "
+               "%7lld %8.2f\n",
                width, r->name, m->n_waves, (long long)m->sends_max, m->sends_avg,
-               (long long)m->recvs_max, m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor,
-               m->modelled_us, m->waves_us, r->plan_ms, (long long)m->set_max, m->set_avg);
+               (long long)m->recvs_max, m->recvs_avg, m->lanes_avg, (long long)m->mpi_max,
+               m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us, m->waves_us, r->plan_ms,
+               (long long)m->set_max, m->set_avg);
         if (strcmp(r->name, r->chosen) != 0)
             printf("(auto chose %s)\n", r->chosen);
     }
@@ -308,26 +321,29 @@ static void print_table(const struct options *options, const struct cpl_pattern 
 static void print_tsv(const struct result *results, size_t n)
 {
     printf("strategy\twaves\tsends_max\tsends_avg\trecvs_max\trecvs_avg\thops_max\thops_avg\t"
-           "volume_factor\tmodelled_us\tplan_ms\tset_max\tset_avg\n");
+           "volume_factor\tmodelled_us\tplan_ms\tset_max\tset_avg\tlanes_avg\tmpi_max\n");
     for (size_t k = 0; k < n; k++) {
         const struct cpl_metrics *m = &results[k].metrics;
-        printf("%s\t%d\t%lld\t%.4f\t%lld\t%.4f\t%d\t%.4f\t%.4f\t%.4f\t%.3f\t%lld\t%.4f\n",
+        printf("%s\t%d\t%lld\t%.4f\t%lld\t%.4f\t%d\t%.4f\t%.4f\t%.4f\t%.3f\t%lld\t%.4f\t%.4f\t"
+               "%lld\n",
                results[k].name, m->n_waves, (long long)m->sends_max, m->sends_avg,
                (long long)m->recvs_max, m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor,
-               m->modelled_us, results[k].plan_ms, (long long)m->set_max, m->set_avg);
+               m->modelled_us, results[k].plan_ms, (long long)m->set_max, m->set_avg, m->lanes_avg,
+               (long long)m->mpi_max);
     }
 }
 
 static json_t *result_json(const struct result *r)
 {
     const struct cpl_metrics *m = &r->metrics;
-    return json_pack("{s:s s:s s:i s:I s:f s:I s:f s:i s:f s:f s:f s:f s:f s:I s:f}", "strategy",
-                     r->name, "chosen", r->chosen, "waves", m->n_waves, "sends_max",
+    return json_pack("{s:s s:s s:i s:I s:f s:I s:f s:i s:f s:f s:f s:f s:f s:I s:f s:f s:I}",
+                     "strategy", r->name, "chosen", r->chosen, "waves", m->n_waves, "sends_max",
                      (json_int_t)m->sends_max, "sends_avg", m->sends_avg, "recvs_max",
                      (json_int_t)m->recvs_max, "recvs_avg", m->recvs_avg, "hops_max", m->hops_max,
                      "hops_avg", m->hops_avg, "volume_factor", m->volume_factor, "modelled_us",
                      m->modelled_us, "waves_us", m->waves_us, "plan_ms", r->plan_ms, "set_max",
-                     (json_int_t)m->set_max, "set_avg", m->set_avg);
+                     (json_int_t)m->set_max, "set_avg", m->set_avg, "lanes_avg", m->lanes_avg,
+                     "mpi_max", (json_int_t)m->mpi_max);
 }
 
 static bool print_json(const struct options *options, const struct cpl_pattern *pattern,
@@ -369,26 +385,47 @@ static int show(const struct options *options, const struct cpl_strategy_input *
     return 0;
 }
 
+/* Plans by all choices. direct on a machine with lanes has two rows: what MPI does, and direct by
+ * lanes. Returns the number of rows, 0 after saying what is wrong. */
+static size_t try_all(const struct options *options, const struct cpl_strategy_input *input,
+                      const struct cpl_strategy_list *list, struct result *results)
+{
+    const struct cpl_machine without = cpl_machine_without_lanes(input->machine);
+    struct cpl_strategy_input by_mpi = *input;
+    struct cpl_error error;
+    enum cpl_status status = CPL_OK;
+    size_t n = 0;
+    by_mpi.machine = &without;
+    for (size_t k = 0; k < list->n && !status; k++) {
+        const struct cpl_strategy_choice *choice = &list->choice[k];
+        if (choice->strategy == &cpl_strategy_direct && input->machine->lanes && !options->dump)
+            status = try_choice(options, &by_mpi, *choice, &results[n++], &error);
+        if (!status)
+            status = try_choice(options, input, *choice, &results[n++], &error);
+    }
+    if (status)
+        fprintf(stderr, "carpool plan: %s: strategy %s: %s\n", options->file, results[n - 1].name,
+                error.text);
+    return status ? 0 : n;
+}
+
 static int plan_all(const struct options *options, const struct cpl_strategy_input *input)
 {
     struct cpl_strategy_list list;
-    struct result results[CPL_MAX_CANDIDATES];
+    struct result results[2 * CPL_MAX_CANDIDATES];
     struct cpl_error error;
     if (!list_choices(options->strategies, input, &list))
         return CPL_EXIT_USAGE;
-    for (size_t k = 0; k < list.n; k++)
-        if (try_choice(options, input, list.choice[k], &results[k], &error)) {
-            fprintf(stderr, "carpool plan: %s: strategy %s: %s\n", options->file, results[k].name,
-                    error.text);
-            return CPL_EXIT_FAILED;
-        }
+    size_t n = try_all(options, input, &list, results);
+    if (n == 0)
+        return CPL_EXIT_FAILED;
     struct lower_bounds bounds;
     if (cpl_bound_two_waves(input->pattern, &bounds.messages, &error) ||
         cpl_bound_time(input->pattern, input->machine, input->unit_bytes, &bounds.us, &error)) {
         fprintf(stderr, "carpool plan: %s\n", error.text);
         return CPL_EXIT_FAILED;
     }
-    return show(options, input, &bounds, results, list.n);
+    return show(options, input, &bounds, results, n);
 }
 
 int cpl_command_plan(int argc, char **argv)

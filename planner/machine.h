@@ -33,7 +33,8 @@ struct cpl_link_cost {
 
 /* All costs of the model. Defaults: cpl_costs_default. */
 struct cpl_costs {
-    struct cpl_link_cost link[CPL_N_LINKS];
+    struct cpl_link_cost link[CPL_N_LINKS];      /* of messages by MPI */
+    struct cpl_link_cost lane[CPL_LINK_NETWORK]; /* inside a node: of a plan's edges by lanes */
     double node_ns_per_byte; /* time per byte on the port of a node, which the messages of its ranks
                                 to and from other nodes share */
     double combined_ns;      /* time to pack or unpack a combined message, at each end */
@@ -46,6 +47,8 @@ struct cpl_costs {
 };
 
 struct cpl_machine {
+    bool lanes; /* plans' edges inside a node go by lanes, through memory that ranks share, not by
+                   MPI */
     int32_t n_ranks;
     int32_t n_nodes;
     int32_t *node;   /* n_ranks entries, 0 .. n_nodes-1, nodes numbered by their first rank */
@@ -96,14 +99,15 @@ const struct cpl_builtin_machine *cpl_builtin_machines(size_t *n);
 struct cpl_costs cpl_costs_default(void);
 
 /* A machine of n_ranks ranks, ranks_per_node consecutive ones on each node (the last may have
- * fewer), one socket and one NUMA domain a node, default costs. Returns CPL_OK, CPL_ERR_ARG
- * (n_ranks < 1 or ranks_per_node < 1), CPL_ERR_NOMEM. */
+ * fewer), one socket and one NUMA domain a node, default costs, no lanes. Returns CPL_OK,
+ * CPL_ERR_ARG (n_ranks < 1 or ranks_per_node < 1), CPL_ERR_NOMEM. */
 enum cpl_status cpl_machine_init(int32_t n_ranks, int32_t ranks_per_node,
                                  struct cpl_machine *machine, struct cpl_error *error);
 
 /* A machine from explicit places: node_key[i] names rank i's node by any integer (equal key, same
  * node), socket[i] and numa[i] count inside the node (NULL: all 0). Arrays have n_ranks entries and
- * are copied. cores_per_node as in the struct. Returns CPL_OK, CPL_ERR_ARG, CPL_ERR_NOMEM. */
+ * are copied. cores_per_node as in the struct; no lanes. Returns CPL_OK, CPL_ERR_ARG,
+ * CPL_ERR_NOMEM. */
 enum cpl_status cpl_machine_from_places(int32_t n_ranks, const int64_t *node_key,
                                         const int32_t *socket, const int32_t *numa,
                                         int32_t cores_per_node, struct cpl_machine *machine,
@@ -157,9 +161,10 @@ struct cpl_machine_file cpl_machine_file_default(void);
 
 /* Reads a machine file: lines "KEY VALUE", `#` starts a comment; what it does not name keeps its
  * value in *file. Keys: {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte},
- * network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, item_ns, switch_us, finite
- * and >= 0; ranks_per_node; and distances, the path of a file of distances, relative to the machine
- * file's folder. That file is not opened. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE:
+ * {socket,node}.lane.{send_us,recv_us,latency_us,ns_per_byte}, network.node_ns_per_byte,
+ * combined_ns, segment_ns, packed_ns_per_byte, item_ns, switch_us, finite and >= 0; ranks_per_node;
+ * and distances, the path of a file of distances, relative to the machine file's folder. That file
+ * is not opened. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE:
  * ..."; *file is then unchanged). */
 enum cpl_status cpl_machine_file_read(const char *name, struct cpl_machine_file *file,
                                       struct cpl_error *error);
@@ -200,6 +205,31 @@ static inline enum cpl_link_class cpl_machine_link(const struct cpl_machine *mac
     if (machine->node[a] != machine->node[b])
         return CPL_LINK_NETWORK;
     return machine->socket[a] == machine->socket[b] ? CPL_LINK_SOCKET : CPL_LINK_NODE;
+}
+
+/* Whether a plan's edge between two ranks goes by a lane. */
+static inline bool cpl_machine_has_lane(const struct cpl_machine *machine, int32_t a, int32_t b)
+{
+    return machine->lanes && machine->node[a] == machine->node[b];
+}
+
+/* What an edge of a plan costs between two ranks that are joined by a class of link. What MPI
+ * carries by itself costs costs.link[class_], whether there are lanes or not. */
+static inline const struct cpl_link_cost *cpl_machine_edge_cost(const struct cpl_machine *machine,
+                                                                enum cpl_link_class class_)
+{
+    bool by_lane = machine->lanes && class_ < CPL_LINK_NETWORK;
+    return by_lane ? &machine->costs.lane[class_] : &machine->costs.link[class_];
+}
+
+/* The same machine, where MPI carries all edges of plans. It shares the machine's arrays and must
+ * not be freed. */
+static inline struct cpl_machine cpl_machine_without_lanes(const struct cpl_machine *machine)
+{
+    struct cpl_machine without = *machine;
+    without.lanes = false;
+    without.arena = CPL_ARENA_EMPTY;
+    return without;
 }
 
 /* Releases the machine's memory. */

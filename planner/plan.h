@@ -95,6 +95,9 @@ struct cpl_metrics {
     double waves_us;      /* time by cpl_plan_cost */
     int64_t set_max;
     double set_avg;
+    double lanes_avg; /* of sends_avg those by lanes; the others are messages by MPI */
+    int64_t mpi_max;  /* messages by MPI that a rank sends or receives, whichever are more: of the
+                         busiest rank */
 };
 
 /* Measures a plan on a machine of the same number of ranks; a unit of volume is unit_bytes bytes.

@@ -97,6 +97,12 @@ enum cpl_status cpl_strategy_parse(const char *text, struct cpl_strategy_choice 
 /* The canonical text of a choice ("share:1"; a parameter equal to the default is left out). */
 void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL_STRATEGY_TEXT]);
 
+/* What a plan by the choice is called in tables and reports: its canonical text, or "direct by
+ * lanes" where the machine's lanes carry what direct sends inside nodes. "direct" is then what MPI
+ * does. */
+void cpl_strategy_label(const struct cpl_strategy_choice *choice, const struct cpl_machine *machine,
+                        char text[CPL_STRATEGY_TEXT]);
+
 /* All choices worth trying for the input's number of ranks and machine, in the order of the table:
  * what `all` and `auto` try. Ignores the pattern's messages. */
 void cpl_strategy_candidates(const struct cpl_strategy_input *input,
@@ -134,13 +140,19 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
 
 /* Plans as cpl_strategy_plan_auto does, and keeps up to `most` plans (>= 1) to be tried against
  * each other: the fastest by the model, then the fastest of each other number of waves, if it is
- * faster than direct. *n becomes the number of plans; choice and plan have room for `most`. */
+ * faster than what MPI does. Where all ranks share a node that has lanes, direct is one of these:
+ * which of several plans waits the least there, a model hardly tells. *n becomes the number of
+ * plans; choice and plan have room for `most`. */
 enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
                                           struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                           int32_t *n, struct cpl_error *error);
 
-/* The row of direct, the strategy that all others are compared with: every message travels
- * alone. */
+/* Measures what MPI does with the input's pattern, which all plans are compared with: direct, and
+ * nothing goes by lanes. Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_strategy_measure_mpi(const struct cpl_strategy_input *input,
+                                         struct cpl_metrics *metrics, struct cpl_error *error);
+
+/* The row of direct: every message travels alone. */
 extern const struct cpl_strategy cpl_strategy_direct;
 
 /* Candidates of a row without a parameter that is worth trying for every input: adds it. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC           "CPLPLAN"
-#define FORMAT          1
+#define FORMAT          2
 #define BYTE_ORDER_MARK 0x01020304
 
 struct header {
@@ -52,6 +52,16 @@ static void put_pattern(const struct cpl_pattern *pattern, struct cpl_bytes *byt
         cpl_bytes_put(bytes, pattern->payload_class, n, sizeof *pattern->payload_class);
 }
 
+static void put_links(const struct cpl_link_cost *costs, int n, struct cpl_bytes *bytes)
+{
+    for (int k = 0; k < n; k++) {
+        cpl_bytes_put_real(bytes, costs[k].send_us);
+        cpl_bytes_put_real(bytes, costs[k].recv_us);
+        cpl_bytes_put_real(bytes, costs[k].latency_us);
+        cpl_bytes_put_real(bytes, costs[k].ns_per_byte);
+    }
+}
+
 static void put_machine(const struct cpl_machine *machine, struct cpl_bytes *bytes)
 {
     size_t n = (size_t)machine->n_ranks;
@@ -60,12 +70,10 @@ static void put_machine(const struct cpl_machine *machine, struct cpl_bytes *byt
     cpl_bytes_put(bytes, machine->node, n, sizeof *machine->node);
     cpl_bytes_put(bytes, machine->socket, n, sizeof *machine->socket);
     cpl_bytes_put(bytes, machine->numa, n, sizeof *machine->numa);
-    for (int k = 0; k < CPL_N_LINKS; k++) {
-        cpl_bytes_put_real(bytes, costs->link[k].send_us);
-        cpl_bytes_put_real(bytes, costs->link[k].recv_us);
-        cpl_bytes_put_real(bytes, costs->link[k].latency_us);
-        cpl_bytes_put_real(bytes, costs->link[k].ns_per_byte);
-    }
+    put_links(costs->link, CPL_N_LINKS, bytes);
+    cpl_bytes_put_integer(bytes, machine->lanes);
+    if (machine->lanes)
+        put_links(costs->lane, CPL_LINK_NETWORK, bytes);
     cpl_bytes_put_real(bytes, costs->node_ns_per_byte);
     cpl_bytes_put_real(bytes, costs->combined_ns);
     cpl_bytes_put_real(bytes, costs->segment_ns);

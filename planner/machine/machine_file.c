@@ -21,6 +21,7 @@ struct machine_key {
         name, VALUE_COST, offsetof(struct cpl_costs, member)                                       \
     }
 #define LINK(name, class, cost) COST(name, link[class].cost)
+#define LANE(name, class, cost) COST(name, lane[class].cost)
 
 static const struct machine_key keys[] = {
     LINK("socket.send_us", CPL_LINK_SOCKET, send_us),
@@ -36,6 +37,14 @@ static const struct machine_key keys[] = {
     LINK("network.latency_us", CPL_LINK_NETWORK, latency_us),
     LINK("network.ns_per_byte", CPL_LINK_NETWORK, ns_per_byte),
     COST("network.node_ns_per_byte", node_ns_per_byte),
+    LANE("socket.lane.send_us", CPL_LINK_SOCKET, send_us),
+    LANE("socket.lane.recv_us", CPL_LINK_SOCKET, recv_us),
+    LANE("socket.lane.latency_us", CPL_LINK_SOCKET, latency_us),
+    LANE("socket.lane.ns_per_byte", CPL_LINK_SOCKET, ns_per_byte),
+    LANE("node.lane.send_us", CPL_LINK_NODE, send_us),
+    LANE("node.lane.recv_us", CPL_LINK_NODE, recv_us),
+    LANE("node.lane.latency_us", CPL_LINK_NODE, latency_us),
+    LANE("node.lane.ns_per_byte", CPL_LINK_NODE, ns_per_byte),
     COST("combined_ns", combined_ns),
     COST("segment_ns", segment_ns),
     COST("packed_ns_per_byte", packed_ns_per_byte),
@@ -66,8 +75,9 @@ static enum cpl_status find_key(struct cpl_text_reader *reader, struct cpl_text_
     return cpl_text_fail(
         reader, error,
         "unknown key \"%s\"; expected {socket,node,network}.{send_us,recv_us,latency_us,"
-        "ns_per_byte}, network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, "
-        "item_ns, switch_us, ranks_per_node or distances",
+        "ns_per_byte}, {socket,node}.lane.{send_us,recv_us,latency_us,ns_per_byte}, "
+        "network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, item_ns, "
+        "switch_us, ranks_per_node or distances",
         cpl_text_quote(word, quote));
 }
 

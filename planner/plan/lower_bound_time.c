@@ -89,7 +89,7 @@ static double smaller(double a, double b)
 static struct prices prices_of(const struct bounds *b, enum cpl_link_class class_)
 {
     const struct cpl_machine *machine = b->machine;
-    const struct cpl_link_cost *link = &machine->costs.link[class_];
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, class_);
     double segment_us = b->pattern->pairs ? 0 : machine->costs.segment_ns * 1e-3;
     return (struct prices){.latency_us = link->latency_us,
                            .send_us = link->send_us + segment_us,
@@ -112,8 +112,8 @@ static void find_prices(struct bounds *b)
     const struct cpl_machine *machine = b->machine;
     b->network = prices_of(b, CPL_LINK_NETWORK);
     b->any = cheapest(prices_of(b, CPL_LINK_SOCKET), prices_of(b, CPL_LINK_NODE));
-    b->inside_us_per_byte = smaller(machine->costs.link[CPL_LINK_SOCKET].ns_per_byte,
-                                    machine->costs.link[CPL_LINK_NODE].ns_per_byte) *
+    b->inside_us_per_byte = smaller(cpl_machine_edge_cost(machine, CPL_LINK_SOCKET)->ns_per_byte,
+                                    cpl_machine_edge_cost(machine, CPL_LINK_NODE)->ns_per_byte) *
                             1e-3;
     b->network_us_per_byte =
         machine->n_nodes > 1 ? machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3 : INFINITY;

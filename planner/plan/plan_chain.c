@@ -202,7 +202,7 @@ static double packing_us(const struct chain *c, const struct cpl_edge *edge, boo
 static double end_us(const struct chain *c, const struct cpl_edge *edge, bool sends)
 {
     enum cpl_link_class class_ = link_class(c, edge);
-    const struct cpl_link_cost *link = &c->machine->costs.link[class_];
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(c->machine, class_);
     double ns_per_byte = class_ == CPL_LINK_NETWORK ? 0 : link->ns_per_byte;
     return (sends ? link->send_us : link->recv_us) + edge_bytes(c, edge) * ns_per_byte * 1e-3;
 }
@@ -223,7 +223,7 @@ static void send(struct chain *c, int64_t e)
     const struct cpl_edge *edge = &c->plan->edges[e];
     struct rank_state *rank = &c->rank[edge->from];
     enum cpl_link_class class_ = link_class(c, edge);
-    const struct cpl_link_cost *link = &c->machine->costs.link[class_];
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(c->machine, class_);
     work(rank, packing_us(c, edge, true) + end_us(c, edge, true));
     push(&c->heap, (struct event){rank->clock_us + link->latency_us, e,
                                   class_ == CPL_LINK_NETWORK ? STARTS : IS_THERE, 0});

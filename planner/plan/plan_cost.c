@@ -55,7 +55,7 @@ static void add_edge(struct wave_loads *loads, const struct cpl_plan *plan,
 {
     const struct cpl_machine *machine = loads->machine;
     enum cpl_link_class class_ = cpl_machine_link(machine, edge->from, edge->to);
-    const struct cpl_link_cost *link = &machine->costs.link[class_];
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, class_);
     double bytes = (double)edge->volume * unit_bytes;
     double ends_us = segments_us(plan, edge, &machine->costs);
     struct rank_load *from = &loads->rank[edge->from], *to = &loads->rank[edge->to];

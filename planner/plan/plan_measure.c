@@ -31,6 +31,28 @@ static enum cpl_status count_messages(const struct cpl_plan *plan, struct cpl_ar
     return CPL_OK;
 }
 
+/* Counts edges by lanes, and messages by MPI. */
+static enum cpl_status count_lanes(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                                   struct cpl_arena *scratch, struct cpl_metrics *metrics)
+{
+    int64_t *sends = CPL_ARENA_ARRAY(scratch, int64_t, plan->n_ranks);
+    int64_t *recvs = CPL_ARENA_ARRAY(scratch, int64_t, plan->n_ranks);
+    int64_t n_lanes = 0;
+    if (!sends || !recvs)
+        return CPL_ERR_NOMEM;
+    for (int64_t e = 0; e < plan->n_edges; e++) {
+        const struct cpl_edge *edge = &plan->edges[e];
+        bool by_lane = cpl_machine_has_lane(machine, edge->from, edge->to);
+        n_lanes += by_lane;
+        sends[edge->from] += !by_lane;
+        recvs[edge->to] += !by_lane;
+    }
+    int64_t sent = largest(sends, plan->n_ranks), received = largest(recvs, plan->n_ranks);
+    metrics->lanes_avg = (double)n_lanes / plan->n_ranks;
+    metrics->mpi_max = sent > received ? sent : received;
+    return CPL_OK;
+}
+
 /* Counts the different ranks that each rank sends to: edges are grouped by sender, destinations
  * marked with the sender's number. */
 static enum cpl_status count_sets(const struct cpl_plan *plan, struct cpl_arena *scratch,
@@ -110,8 +132,9 @@ enum cpl_status cpl_plan_measure(const struct cpl_plan *plan, const struct cpl_m
         cpl_plan_chain_cost(plan, machine, unit_bytes, &result.modelled_us, error);
     if (!status)
         status = cpl_plan_cost(plan, machine, unit_bytes, &result.waves_us, error);
-    if (!status && (count_messages(plan, &scratch, &result) ||
-                    count_sets(plan, &scratch, &result) || count_hops(plan, &scratch, &result)))
+    if (!status &&
+        (count_messages(plan, &scratch, &result) || count_lanes(plan, machine, &scratch, &result) ||
+         count_sets(plan, &scratch, &result) || count_hops(plan, &scratch, &result)))
         status = cpl_fail_memory(error, "measuring the plan");
     cpl_arena_free(&scratch);
     if (!status)

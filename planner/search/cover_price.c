@@ -10,11 +10,12 @@ static int32_t units(double us, double unit_us)
 }
 
 /* Overheads differ by link class; a unit is a tenth of the smallest that is not zero. */
-static double choose_unit(const struct cpl_costs *costs)
+static double choose_unit(const struct cpl_machine *machine)
 {
     double smallest = 0;
     for (int32_t k = 0; k < CPL_N_LINKS; k++) {
-        double us = costs->link[k].send_us + costs->link[k].recv_us;
+        const struct cpl_link_cost *edge = cpl_machine_edge_cost(machine, k);
+        double us = edge->send_us + edge->recv_us;
         if (us > 0 && (smallest <= 0 || us < smallest))
             smallest = us;
     }
@@ -29,10 +30,10 @@ enum cpl_status cpl_cover_price_init(struct cpl_cover_price *price, enum cpl_cov
                                       .machine = machine,
                                       .n_ranks = machine->n_ranks,
                                       .n_groups = goal == CPL_COVER_TIME ? CPL_COVER_STAGES : 1,
-                                      .unit_us = choose_unit(&machine->costs),
+                                      .unit_us = choose_unit(machine),
                                       .arena = arena};
     for (int32_t k = 0; k < CPL_N_LINKS; k++) {
-        const struct cpl_link_cost *link = &machine->costs.link[k];
+        const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, k);
         bool time = goal == CPL_COVER_TIME;
         price->send_units[k] = time ? units(link->send_us, price->unit_us) : 1;
         price->recv_units[k] = time ? units(link->recv_us, price->unit_us) : 1;

@@ -62,7 +62,7 @@ static double latency_us(const struct cpl_time_loads *loads, uint32_t classes)
     double us = 0;
     for (int32_t k = 0; k < CPL_N_LINKS; k++)
         if (classes >> k & 1)
-            us = larger(us, loads->machine->costs.link[k].latency_us);
+            us = larger(us, cpl_machine_edge_cost(loads->machine, k)->latency_us);
     return us;
 }
 
@@ -162,7 +162,7 @@ static void make_open_factors(struct cpl_time_loads *loads)
 {
     for (uint32_t classes = 0; classes < 1 << CPL_N_LINKS; classes++)
         for (uint32_t k = 0; k < CPL_N_LINKS; k++) {
-            const struct cpl_link_cost *link = &loads->machine->costs.link[k];
+            const struct cpl_link_cost *link = cpl_machine_edge_cost(loads->machine, k);
             double latency = latency_us(loads, classes | 1U << k) - latency_us(loads, classes);
             double *factor = loads->open_factor[classes][k];
             factor[false] = cpl_exponential(loads->sharpness * (latency + link->recv_us));
@@ -214,7 +214,7 @@ void cpl_time_loads_edge(struct cpl_time_loads *loads, int32_t wave, int32_t fro
                          int32_t by)
 {
     enum cpl_link_class class_ = cpl_machine_link(loads->machine, from, to);
-    const struct cpl_link_cost *link = &loads->machine->costs.link[class_];
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(loads->machine, class_);
     struct cpl_rank_load *sender = rank_of(loads, wave, from), *receiver = rank_of(loads, wave, to);
     sender->busy_us += by * link->send_us;
     count_edge(sender, class_, by);
@@ -231,7 +231,7 @@ void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t 
     struct cpl_rank_load *sender = rank_of(loads, wave, from), *receiver = rank_of(loads, wave, to);
     double ends_us = segment_us(loads, bytes);
     if (class_ != CPL_LINK_NETWORK)
-        ends_us += bytes * loads->machine->costs.link[class_].ns_per_byte * 1e-3;
+        ends_us += bytes * cpl_machine_edge_cost(loads->machine, class_)->ns_per_byte * 1e-3;
     sender->busy_us += by * ends_us;
     receiver->busy_us += by * ends_us;
     refresh(loads, wave, sender);
@@ -254,7 +254,7 @@ struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double
     struct cpl_cargo cargo = {.net_us = bytes * loads->net_us_per_byte,
                               .node_us = bytes * loads->node_us_per_byte};
     for (int32_t k = 0; k < CPL_N_LINKS; k++) {
-        double us_per_byte = loads->machine->costs.link[k].ns_per_byte * 1e-3;
+        double us_per_byte = cpl_machine_edge_cost(loads->machine, k)->ns_per_byte * 1e-3;
         cargo.end_us[k] =
             segment_us(loads, bytes) + (k == CPL_LINK_NETWORK ? 0 : bytes * us_per_byte);
     }

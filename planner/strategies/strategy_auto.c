@@ -64,6 +64,16 @@ static bool is_among(const struct cpl_plan *plan, int32_t n, int32_t n_waves)
     return false;
 }
 
+/* Whether one more of `most` plans may be this one: on a node with lanes the last one is direct,
+ * unless that is among them. */
+static bool has_room(const struct cpl_strategy_input *input, const struct cpl_ranked_choice *ranked,
+                     const struct cpl_plan *plan, int32_t n, int32_t most)
+{
+    bool wants_direct =
+        input->machine->lanes && input->machine->n_nodes == 1 && !is_among(plan, n, 1);
+    return !wants_direct || n < most - 1 || ranked->choice.strategy == &cpl_strategy_direct;
+}
+
 enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
                                           struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                           int32_t *n, struct cpl_error *error)
@@ -77,16 +87,18 @@ enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input,
                                          int32_t *n, struct cpl_ranking *ranking,
                                          struct cpl_error *error)
 {
+    struct cpl_metrics mpi;
     *n = 0;
     enum cpl_status status = plan_fastest(input, ranking, choice, plan, error);
     if (status)
         return status;
     *n = 1;
+    status = cpl_strategy_measure_mpi(input, &mpi, error);
     for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
         const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
-        if (ranked->choice.strategy == &cpl_strategy_direct)
+        if (ranked->us >= mpi.modelled_us)
             break;
-        if (is_among(plan, *n, ranked->n_waves))
+        if (is_among(plan, *n, ranked->n_waves) || !has_room(input, ranked, plan, *n, most))
             continue;
         choice[*n] = ranked->choice;
         status = cpl_strategy_plan(input, &ranked->choice, &plan[*n], error);

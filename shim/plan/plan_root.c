@@ -229,20 +229,6 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
     return find_or_plan(input, most, &choice, set, was_kept, error);
 }
 
-static enum cpl_status measure_direct(const struct cpl_strategy_input *input,
-                                      struct cpl_metrics *metrics, struct cpl_error *error)
-{
-    struct cpl_strategy_choice direct;
-    struct cpl_plan plan;
-    cpl_strategy_parse("direct", &direct, NULL);
-    enum cpl_status status = cpl_strategy_plan(input, &direct, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_measure(&plan, input->machine, input->unit_bytes, metrics, error);
-    cpl_plan_free(&plan);
-    return status;
-}
-
 /* The most time that a plan may take by the model, as a part of direct's time: a plan that will not
  * be measured, and one that will. The model leaves out packing. */
 #define MOST_OF_DIRECT 0.9
@@ -310,7 +296,7 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
         status = cpl_plan_measure(plan, input->machine, 1, &summary->planned, error);
     if (status)
         return status;
-    cpl_strategy_format(choice, summary->strategy);
+    cpl_strategy_label(choice, input->machine, summary->strategy);
     summary->known = 1;
     summary->pattern_fingerprint = plan->pattern_fingerprint;
     summary->plan_fingerprint = plan->fingerprint;
@@ -366,7 +352,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         note_work(input, &set);
     double ms = now_ms() - start;
     double embedded_us = 0;
-    status = measure_direct(input, &direct, error);
+    status = cpl_strategy_measure_mpi(input, &direct, error);
     if (!status)
         status = embedded_cost(input, request->reduced, &embedded_us, error);
     for (int k = 0; k < set.n && !status; k++) {
@@ -443,6 +429,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
         status = cpl_plan_root_machine(request->n_ranks, request->headers, request->header_bytes,
                                        &machine, &error);
         if (!status) {
+            machine.lanes = request->lanes;
             struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
             status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);

@@ -28,6 +28,7 @@ struct cpl_plan_request {
     enum cpl_embed_verdict reduced; /* the lowest verdict among ranks that send */
     bool needed;                    /* as in struct cpl_agree_input, like most_plans */
     int most_plans;
+    bool lanes; /* edges of plans inside a node are carried by lanes */
 };
 
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_PLAN_CACHE. If it

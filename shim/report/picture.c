@@ -105,20 +105,25 @@ static void draw(struct cpl_picture *picture, const struct cpl_pattern *pattern,
     bin(picture, CPL_PLANNED_SENDS, CPL_PLANNED_RECVS, loads);
 }
 
-/* The fastest that were tried, and direct. */
-static void list_tried(struct cpl_picture *picture, const struct cpl_ranking *ranking)
+/* The fastest that were tried, and direct, which is what MPI does: mpi_us. */
+static void list_tried(struct cpl_picture *picture, const struct cpl_ranking *ranking,
+                       const struct cpl_machine *machine, double mpi_us)
 {
-    for (size_t k = 0; k < ranking->n; k++) {
-        const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
-        bool is_direct = strcmp(ranked->choice.strategy->name, "direct") == 0;
-        if (picture->n_tried >= CPL_MOST_TRIED - 1 && !is_direct)
-            continue;
-        if (picture->n_tried == CPL_MOST_TRIED)
-            break;
-        struct cpl_tried *tried = &picture->tried[picture->n_tried++];
-        cpl_strategy_format(&ranked->choice, tried->strategy);
-        tried->us = ranked->us;
+    bool has_direct = false;
+    for (size_t k = 0; k < ranking->n && picture->n_tried < CPL_MOST_TRIED; k++) {
+        struct cpl_tried tried = {.us = ranking->ranked[k].us};
+        cpl_strategy_label(&ranking->ranked[k].choice, machine, tried.strategy);
+        bool is_direct = strcmp(tried.strategy, "direct") == 0;
+        has_direct |= is_direct;
+        if (picture->n_tried < CPL_MOST_TRIED - !has_direct)
+            picture->tried[picture->n_tried++] = tried;
     }
+    if (ranking->n == 0 || has_direct)
+        return;
+    int32_t at = picture->n_tried++;
+    for (; at > 0 && picture->tried[at - 1].us > mpi_us; at--)
+        picture->tried[at] = picture->tried[at - 1];
+    picture->tried[at] = (struct cpl_tried){"direct", mpi_us};
 }
 
 /* One file for a pattern, whichever communicators have it. */
@@ -174,7 +179,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
         picture->is_written = is_written;
         draw(picture, pattern, plan, loads);
         if (ranking)
-            list_tried(picture, ranking);
+            list_tried(picture, ranking, machine, summary->direct.modelled_us);
         all->picture[all->n++] = picture;
     }
     free(loads);
