@@ -398,7 +398,8 @@ static size_t try_all(const struct options *options, const struct cpl_strategy_i
     by_mpi.machine = &without;
     for (size_t k = 0; k < list->n && !status; k++) {
         const struct cpl_strategy_choice *choice = &list->choice[k];
-        if (choice->strategy == &cpl_strategy_direct && input->machine->lanes && !options->dump)
+        if (choice->strategy == &cpl_strategy_direct && cpl_machine_has_lanes(input->machine) &&
+            !options->dump)
             status = try_choice(options, &by_mpi, *choice, &results[n++], &error);
         if (!status)
             status = try_choice(options, input, *choice, &results[n++], &error);

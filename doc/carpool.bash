@@ -62,7 +62,7 @@ _carpool() {
     elif [[ $command != run && ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
         option=${COMP_WORDS[COMP_CWORD - 1]}
     fi
-    if [[ -n $option && $option != --dump ]]; then
+    if [[ -n $option && $option != --dump && $option != --no-lanes ]]; then
         COMPREPLY=($(compgen -W "$(_carpool_values "$carpool" "$option")" -- "$cur"))
     elif [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$(_carpool_options "$carpool" "$command")" -- "$cur"))

@@ -207,8 +207,14 @@ static inline enum cpl_link_class cpl_machine_link(const struct cpl_machine *mac
     return machine->socket[a] == machine->socket[b] ? CPL_LINK_SOCKET : CPL_LINK_NODE;
 }
 
+/* Whether there are lanes that some two ranks can use. */
+static inline bool cpl_machine_has_lanes(const struct cpl_machine *machine)
+{
+    return machine->lanes && machine->n_nodes < machine->n_ranks;
+}
+
 /* Whether a plan's edge between two ranks goes by a lane. */
-static inline bool cpl_machine_has_lane(const struct cpl_machine *machine, int32_t a, int32_t b)
+static inline bool cpl_machine_is_lane(const struct cpl_machine *machine, int32_t a, int32_t b)
 {
     return machine->lanes && machine->node[a] == machine->node[b];
 }

@@ -112,23 +112,35 @@ expect "plan: table" 0 out "8 ranks, 14 messages" plan "$hub"
 expect "plan: lower bounds" 0 out "in two waves some rank sends or receives 3" plan "$hub"
 run plan --format tsv "$hub"
 printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max hops_avg \
-    volume_factor modelled_us plan_ms set_max set_avg | sed 's/\t$//' >"$tmp/header"
+    volume_factor modelled_us plan_ms set_max set_avg lanes_avg mpi_max | sed 's/\t$//' >"$tmp/header"
 check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
 strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
 n_strategies=$(sed 1d "$tmp/out" | wc -l)
 check "plan: a tsv line for each strategy" \
-    test "${strategies#direct share:1 share vpt:2 vpt:3 vpt:2+klr }" != "$strategies"
+    test "${strategies#direct direct by lanes share:1 share vpt:2 vpt:3 vpt:2+klr }" != "$strategies"
 check "plan: auto comes last" test "${strategies% auto}" != "$strategies"
-none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 13' "$tmp/out")"
+none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 15' "$tmp/out")"
 none "plan: tsv holds numbers only" \
     "$(sed 1d "$tmp/out" | cut -f 2- | grep -Ev '^[0-9.]+(	[0-9.]+)*$')"
-run plan --format tsv --strategy direct "$hub"
-check "plan: figures of the direct plan" \
-    test "$(sed 1d "$tmp/out" | cut -f 1-9,12,13)" = \
-    "$(printf 'direct\t1\t7\t1.7500\t7\t1.7500\t1\t1.0000\t1.0000\t7\t1.7500')"
+run plan --format tsv --strategy direct --ranks-per-node 4 "$hub"
+figures='1\t7\t1.7500\t7\t1.7500\t1\t1.0000\t1.0000\t7\t1.7500'
+check "plan: figures of the direct plan, by MPI and by lanes" \
+    test "$(sed 1d "$tmp/out" | cut -f 1-9,12-15)" = \
+    "$(printf "direct\t$figures\t0.0000\t7\ndirect by lanes\t$figures\t0.7500\t4")"
+check "plan: lanes take less time" \
+    awk -F '\t' 'NR == 2 { mpi = $10 } NR == 3 { less = $10 < mpi } END { exit !less }' "$tmp/out"
+direct=$(sed -n 2p "$tmp/out" | cut -f 1-10,12-15)
+run plan --format tsv --strategy direct --ranks-per-node 4 --no-lanes "$hub"
+check "plan: --no-lanes: MPI's direct plan alone" \
+    test "$(sed 1d "$tmp/out" | cut -f 1-10,12-15)" = "$direct"
+run plan --format tsv --strategy direct --ranks-per-node 1 "$hub"
+check "plan: no lanes between ranks on nodes of their own" \
+    test "$(sed 1d "$tmp/out" | cut -f 1,14,15)" = "$(printf 'direct\t0.0000\t7')"
 run plan --format tsv --strategy vpt:3,direct "$hub"
 check "plan: strategies in the order asked for" \
-    test "$(cut -f 1 "$tmp/out" | paste -s -d ' ' -)" = "strategy vpt:3 direct"
+    test "$(cut -f 1 "$tmp/out" | paste -s -d ' ' -)" = "strategy vpt:3 direct direct by lanes"
+expect "plan: a dump tells what goes by lanes" 0 out "# edges by lanes: 14 of 14" \
+    plan --dump --strategy direct "$hub"
 
 json_is_valid() { # file; 77 when nothing is there to tell
     if command -v python3 >/dev/null 2>&1 && python3 -c '' 2>/dev/null; then
@@ -204,7 +216,7 @@ golden_plan() { # pattern, strategy, option...
     plan=$golden/$1.$(echo "$2" | tr : -).plan
     pattern=$1 strategy=$2
     shift 2
-    run plan --dump --strategy "$strategy" "$@" "$golden/$pattern.txt"
+    run plan --dump --no-lanes --strategy "$strategy" "$@" "$golden/$pattern.txt"
     if [ -n "${UPDATE_GOLDEN:-}" ]; then
         cp "$tmp/out" "$plan"
     fi
@@ -278,7 +290,7 @@ grep -v '^#' "$golden/mixed-15.txt" | awk '
     END { print ranks, ranks, NR - 1; for (k = 2; k <= NR; k++) print line[k] }' >"$tmp/whole.mtx"
 printf '%s\n' 'ranks_per_node 4 # small' 'network.latency_us 1.5' 'network.send_us 0.3' \
     'socket.ns_per_byte 0.1' 'network.node_ns_per_byte 0.04' 'segment_ns 20' \
-    'switch_us 1e0' >"$tmp/whole.machine"
+    'node.lane.latency_us 0.2' 'switch_us 1e0' >"$tmp/whole.machine"
 printf 'pack:2 numa:1 core:3 pu:2\n' >"$tmp/whole.topology"
 damaged() { # file of $tmp, number of runs, argument...; the damaged file's name comes last
     what=$1 n=$2 seed=0 n_read=0 wrong=

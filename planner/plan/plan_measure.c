@@ -42,7 +42,7 @@ static enum cpl_status count_lanes(const struct cpl_plan *plan, const struct cpl
         return CPL_ERR_NOMEM;
     for (int64_t e = 0; e < plan->n_edges; e++) {
         const struct cpl_edge *edge = &plan->edges[e];
-        bool by_lane = cpl_machine_has_lane(machine, edge->from, edge->to);
+        bool by_lane = cpl_machine_is_lane(machine, edge->from, edge->to);
         n_lanes += by_lane;
         sends[edge->from] += !by_lane;
         recvs[edge->to] += !by_lane;

@@ -41,9 +41,8 @@ void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL
 void cpl_strategy_label(const struct cpl_strategy_choice *choice, const struct cpl_machine *machine,
                         char text[CPL_STRATEGY_TEXT])
 {
-    bool by_lanes = machine->lanes && machine->n_nodes < machine->n_ranks;
     cpl_strategy_format(choice, text);
-    if (by_lanes && choice->strategy == &cpl_strategy_direct)
+    if (choice->strategy == &cpl_strategy_direct && cpl_machine_has_lanes(machine))
         snprintf(text, CPL_STRATEGY_TEXT, "%s by lanes", cpl_strategy_direct.name);
 }
 
