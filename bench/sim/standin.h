@@ -58,6 +58,10 @@ struct cpl_sim_count {
 };
 struct cpl_sim_count cpl_sim_counted(void);
 
+/* For standin_lanes.c: a rank looks at memory that others write, so that a look at requests that
+ * finds nothing must not wait for a message. */
+void cpl_sim_looked(void);
+
 /* For standin_wait.c: whether a request is of PMPI_Ineighbor_alltoallv; tests it, or without flag
  * waits for it. */
 int cpl_sim_is_neighbor(MPI_Request request);

@@ -3,14 +3,16 @@
 
 #include "shim/base/log.h"
 #include "shim/base/work.h"
+#include "shim/state/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDE_TAG    1000
-#define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
-#define N_RECEIVES  8
-#define N_INSTANCES 8 /* of a plan that can be under way at once, a power of two */
+#define RIDE_TAG     1000
+#define REDUCTION    (-2) /* plan of a reduction's message: number and step are instance and wave */
+#define N_RECEIVES   8
+#define LOOKS_AN_MPI 4 /* at lanes, for one at MPI */
+#define N_INSTANCES  8 /* of a plan that can be under way at once, a power of two */
 
 struct header {
     int32_t plan;
@@ -41,13 +43,18 @@ static struct cpl_flight *take_flight(struct cpl_rides *rides, size_t bytes)
     return cpl_flights_take(&rides->flights, sizeof(struct header), bytes);
 }
 
-/* Gives a ride to MPI. */
+/* Sends a ride: by its lane, else by MPI. */
 static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
                      struct header header)
 {
     header.n_segments = flight->n_segments;
     cpl_work_combined(flight->n_segments, (int64_t)flight->used);
     memcpy(flight->bytes, &header, sizeof header);
+    if (cpl_ride_lanes_send(&rides->lanes, dest, flight->bytes, flight->used)) {
+        rides->sent++;
+        cpl_flights_spare(&rides->flights, flight);
+        return;
+    }
     if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
         rides->sent++;
 }
@@ -357,16 +364,31 @@ static void release_old(struct cpl_rides *rides)
         }
 }
 
-/* All that have come, beginning with the receive that was posted first. */
-bool cpl_rides_poll(struct cpl_rides *rides)
+/* Takes what has come in lanes, from each rank one ride at a time. Returns whether any has. */
+static bool poll_lanes(struct cpl_rides *rides)
+{
+    const struct cpl_ride_side *in = &rides->lanes.in;
+    bool any = false;
+    for (int32_t k = 0; k < in->n; k++) {
+        int64_t bytes = 0;
+        const unsigned char *ride = cpl_lane_look(&in->lane[k], &bytes);
+        if (!ride)
+            continue;
+        any = true;
+        rides->received++;
+        handle_ride(rides, in->rank[k], ride, (size_t)bytes);
+        cpl_lane_take(&in->lane[k]);
+    }
+    return any;
+}
+
+/* Takes what MPI has received, beginning with the receive that was posted first. */
+static bool poll_mpi(struct cpl_rides *rides)
 {
     MPI_Status status[N_RECEIVES];
     int n = 0, index[N_RECEIVES], first = 0;
-    if (PMPI_Testsome(N_RECEIVES, rides->receive, &n, index, status) != MPI_SUCCESS || n <= 0) {
-        if (rides->n_holding > 0)
-            release_old(rides);
+    if (PMPI_Testsome(N_RECEIVES, rides->receive, &n, index, status) != MPI_SUCCESS || n <= 0)
         return false;
-    }
     while (first < n && index[first] < rides->next_receive)
         first++;
     for (int k = 0; k < n; k++) {
@@ -379,6 +401,23 @@ bool cpl_rides_poll(struct cpl_rides *rides)
         post_receive(rides, r);
     }
     return true;
+}
+
+/* Looking at MPI may give the core away: where ranks share cores, their lanes come first. */
+static bool is_turn_of_mpi(struct cpl_rides *rides)
+{
+    return rides->lanes.in.n == 0 || !cpl_context.shares_cores ||
+           ++rides->looks % LOOKS_AN_MPI == 0;
+}
+
+bool cpl_rides_poll(struct cpl_rides *rides)
+{
+    bool any = poll_lanes(rides);
+    if (is_turn_of_mpi(rides))
+        any |= poll_mpi(rides);
+    if (!any && rides->n_holding > 0)
+        release_old(rides);
+    return any;
 }
 
 void cpl_rides_release(struct cpl_rides *rides)
@@ -456,6 +495,14 @@ int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
     return rides->n_plans++;
 }
 
+void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
+{
+    const struct cpl_rank_plan *slices[CPL_MAX_RIDE_PLANS];
+    for (int p = 0; p < rides->n_plans; p++)
+        slices[p] = &rides->plan[p]->relay.slice;
+    cpl_ride_lanes_open(&rides->lanes, comm, able, slices, rides->n_plans);
+}
+
 void cpl_rides_free(struct cpl_rides *rides)
 {
     for (int k = 0; rides->receive && k < N_RECEIVES; k++) {
@@ -465,6 +512,7 @@ void cpl_rides_free(struct cpl_rides *rides)
     for (int p = 0; p < rides->n_plans; p++)
         free_plan(rides, rides->plan[p]);
     cpl_flights_free(&rides->flights);
+    cpl_ride_lanes_free(&rides->lanes);
     free(rides->receive);
     free(rides->buffer);
     *rides = (struct cpl_rides){.receive = NULL};

@@ -1,9 +1,9 @@
 /* Rides: segments on their way on a managed communicator's private communicator, combined and
  * forwarded by plans (doc/point-to-point.md).
  *
- * A ride is one MPI message: a header (plan, instance, wave), then segments. A plan is only policy:
- * an intermediate holds segments while the plan says that more are coming, and for a bounded time;
- * what is unexpected goes straight to its destination.
+ * A ride is one message, by a lane (ride_lanes.h) or by MPI: a header (plan, instance, wave), then
+ * segments. A plan is only policy: an intermediate holds segments while the plan says that more are
+ * coming, and for a bounded time; what is unexpected goes straight to its destination.
  *
  * Cost: buffers of rides that have been sent are used again, so that nothing is allocated once
  * there are as many as are under way at a time; a poll is one look at all posted receives; a
@@ -15,6 +15,7 @@
 #include "shim/carry/flights.h"
 #include "shim/carry/match.h"
 #include "shim/carry/relay.h"
+#include "shim/carry/ride_lanes.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -35,6 +36,8 @@ struct cpl_rides {
     int n_plans;
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
     struct cpl_flights flights;
+    struct cpl_ride_lanes lanes;
+    uint32_t looks;         /* at lanes */
     int64_t sent, received; /* rides, for draining */
     int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
@@ -60,6 +63,10 @@ int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
 
 /* What a plan's rides wait for, and the order in which they leave. */
 struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan);
+
+/* Opens lanes for the rides of all plans inside the node, once all are added; able: false when this
+ * rank has not got all. Collective over the private communicator. */
+void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able);
 
 /* Begins the plan's next instance; then put each segment of payload k (that for the k-th
  * destination of this rank), then end. */

@@ -120,7 +120,7 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
                                        .needed = input->needed,
                                        .reduced = all_reduced(desk),
                                        .most_plans = input->most_plans,
-                                       .lanes = false};
+                                       .lanes = cpl_context.settings.lanes};
     plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan);
     for (int k = 0; k < plans->n; k++)
         for (int i = 0; i < desk->n_ranks; i++) {

@@ -304,6 +304,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->learned.signature[exchanges->signature[k]].planned = true;
     ready = ready && cpl_exchanges_keep_cycle(p, exchanges, slices->plan);
+    cpl_rides_open_lanes(&p->line->rides, state->private_comm, ready);
     cpl_notes_free(&p->learned.notes);
     map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {

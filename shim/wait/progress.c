@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #define IDLE_POLLS   64 /* in a row before the processor is given to others */
+#define SHARED_POLLS 4  /* the same where ranks share processors */
 #define IDLE_LOOKS   64 /* the same of looks at shared memory, by a rank with a core of its own */
 #define LOOKS_AN_MPI 16 /* looks at shared memory for one at MPI */
 
@@ -38,7 +39,7 @@ void cpl_progress_poll(void)
     n_idle = poll_once() ? 0 : n_idle + 1;
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
-    if (n_idle >= IDLE_POLLS) {
+    if (n_idle >= (cpl_context.shares_cores ? SHARED_POLLS : IDLE_POLLS)) {
         n_idle = 0;
         sched_yield();
     }

@@ -1,0 +1,41 @@
+/* Lanes of rides (rides.h): one to each rank of the node that an edge of a plan leads to, one from
+ * each that an edge comes from, whatever the plan. A ride that finds its lane full, or is too long
+ * for it, goes by MPI like those between nodes: segments are numbered, so rides need no order.
+ * Thread rule: one thread. */
+#ifndef CARPOOL_RIDE_LANES_H
+#define CARPOOL_RIDE_LANES_H
+
+#include "planner/rank_plan.h"
+#include "shim/carry/lanes.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One side's lanes; ranks ascend. */
+struct cpl_ride_side {
+    int32_t n;
+    int32_t *rank;
+    struct cpl_lane *lane;
+};
+
+/* Zeroed: there are none. */
+struct cpl_ride_lanes {
+    struct cpl_lanes lanes;
+    struct cpl_ride_side out, in;
+};
+
+/* Opens them for the edges of n slices, alike on all ranks. able: false when this rank cannot take
+ * part. Where it fails there are none. Collective, as cpl_lanes_open. */
+void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
+                         const struct cpl_rank_plan *const *slices, int n);
+
+/* Sends a ride by its lane. False: it has none, or the lane has no room. */
+bool cpl_ride_lanes_send(struct cpl_ride_lanes *lanes, int32_t dest, const unsigned char *bytes,
+                         size_t n);
+
+/* Frees all; nothing may be under way. */
+void cpl_ride_lanes_free(struct cpl_ride_lanes *lanes);
+
+#endif
