@@ -71,9 +71,8 @@ static void put_machine(const struct cpl_machine *machine, struct cpl_bytes *byt
     cpl_bytes_put(bytes, machine->socket, n, sizeof *machine->socket);
     cpl_bytes_put(bytes, machine->numa, n, sizeof *machine->numa);
     put_links(costs->link, CPL_N_LINKS, bytes);
+    put_links(costs->lane, CPL_LINK_NETWORK, bytes);
     cpl_bytes_put_integer(bytes, machine->lanes);
-    if (machine->lanes)
-        put_links(costs->lane, CPL_LINK_NETWORK, bytes);
     cpl_bytes_put_real(bytes, costs->node_ns_per_byte);
     cpl_bytes_put_real(bytes, costs->combined_ns);
     cpl_bytes_put_real(bytes, costs->segment_ns);

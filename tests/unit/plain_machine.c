@@ -11,11 +11,13 @@
 #include <cmocka.h>
 
 /* Microseconds: a message inside a socket is 1 to send, 2 to receive, 16 on the way, 1 a byte, and
- * so on outwards; a segment is half a microsecond at each end; switching ranks is free. */
+ * so on outwards; by a lane the first two classes are a quarter of that; a segment is half a
+ * microsecond at each end; switching ranks is free. */
 const struct cpl_costs plain_costs = {
     .link = {[CPL_LINK_SOCKET] = {1, 2, 16, 1000},
              [CPL_LINK_NODE] = {4, 8, 32, 2000},
              [CPL_LINK_NETWORK] = {64, 128, 256, 4000}},
+    .lane = {[CPL_LINK_SOCKET] = {0.25, 0.5, 4, 250}, [CPL_LINK_NODE] = {1, 2, 8, 500}},
     .node_ns_per_byte = 1000,
     .segment_ns = 500,
 };

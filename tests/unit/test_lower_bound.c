@@ -189,6 +189,7 @@ static struct cpl_machine draw_machine(int32_t n_ranks, uint64_t *random)
                                    random_below(random, 30) * 0.1, random_below(random, 20) * 0.01};
     machine.costs.node_ns_per_byte = random_below(random, 10) * 0.01;
     machine.costs.segment_ns = random_below(random, 20);
+    machine.lanes = random_below(random, 2);
     return machine;
 }
 

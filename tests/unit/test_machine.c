@@ -288,6 +288,8 @@ static void test_costs_file(void **state)
                                      "  socket.send_us\t1e-1\n"
                                      "node.recv_us 12345.678\n"
                                      "network.node_ns_per_byte 0\n"
+                                     "socket.lane.recv_us 0.5\n"
+                                     "node.lane.ns_per_byte 0.25\n"
                                      "ranks_per_node 48\n"
                                      "segment_ns 0.0000000000000000000000000000001e31");
     struct cpl_machine_file said = {.costs = cpl_costs_default(), .ranks_per_node = 5};
@@ -297,6 +299,8 @@ static void test_costs_file(void **state)
     assert_true(said.costs.link[CPL_LINK_SOCKET].send_us == 0.1);
     assert_true(said.costs.link[CPL_LINK_NODE].recv_us == 12345.678);
     assert_true(said.costs.node_ns_per_byte == 0);
+    assert_true(said.costs.lane[CPL_LINK_SOCKET].recv_us == 0.5);
+    assert_true(said.costs.lane[CPL_LINK_NODE].ns_per_byte == 0.25);
     assert_true(said.costs.segment_ns > 0.999999999 && said.costs.segment_ns < 1.000000001);
     assert_true(said.costs.link[CPL_LINK_NODE].send_us == untouched.link[CPL_LINK_NODE].send_us);
     assert_int_equal(said.ranks_per_node, 48);
@@ -496,6 +500,13 @@ static void test_builtin_machines(void **state)
         for (int link = 0; link < CPL_N_LINKS; link++) {
             assert_true(costs.link[link].send_us > 0 && costs.link[link].recv_us > 0);
             assert_true(costs.link[link].latency_us > 0 && costs.link[link].ns_per_byte > 0);
+        }
+        for (int link = 0; link < CPL_LINK_NETWORK; link++) { /* lanes take less than MPI */
+            const struct cpl_link_cost *lane = &costs.lane[link], *mpi = &costs.link[link];
+            assert_true(lane->send_us > 0 && lane->send_us < mpi->send_us);
+            assert_true(lane->recv_us > 0 && lane->recv_us < mpi->recv_us);
+            assert_true(lane->latency_us > 0 && lane->latency_us < mpi->latency_us);
+            assert_true(lane->ns_per_byte > 0 && lane->ns_per_byte < mpi->ns_per_byte);
         }
     }
     const struct cpl_costs usual = cpl_costs_default();

@@ -48,6 +48,25 @@ static void test_chain_links(void **state)
     cpl_plan_free(&plan);
 }
 
+/* The same by lanes, where there are any: inside the node. */
+static void test_chain_lanes(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 6)};
+    struct cpl_plan plan = plan_direct(2, entries, 1);
+    struct cpl_machine machine = make_machine(2, 2);
+    machine.lanes = true;
+    check_chain(&plan, &machine, (0.25 + 1.5) + 4 + (0.5 + 1.5));
+    machine.socket[1] = 1;
+    check_chain(&plan, &machine, (1 + 3) + 8 + (2 + 3));
+    cpl_machine_free(&machine);
+    machine = make_machine(2, 1);
+    machine.lanes = true;
+    check_chain(&plan, &machine, 64 + 24 + 256 + 128);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
 /* 0 -> 2 with 2 segments of 8 bytes, then 2 -> 1 with 2 segments of 10 bytes, before 2 unpacks what
  * is its own. Then packing has a price for a message and for its bytes. */
 static void test_chain_of_two(void **state)
@@ -426,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chain_links),
+        cmocka_unit_test(test_chain_lanes),
         cmocka_unit_test(test_chain_of_two),
         cmocka_unit_test(test_chain_without_barrier),
         cmocka_unit_test(test_chain_sends_what_is_ready),

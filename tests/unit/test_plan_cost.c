@@ -70,6 +70,55 @@ static void test_link_classes(void **state)
     cpl_plan_free(&plan);
 }
 
+/* With lanes the same inside a node, by their costs; between nodes nothing changes. */
+static void test_lanes(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 6)};
+    const int64_t one_node[] = {0, 0};
+    const int32_t sockets[] = {0, 1};
+    struct cpl_plan plan = plan_direct(2, entries, 1);
+    struct cpl_machine machine = make_machine(2, 2);
+    machine.lanes = true;
+    check_cost(&plan, &machine, 4 + 0.5 + 0.5 + 1.5);
+    struct cpl_machine without = cpl_machine_without_lanes(&machine);
+    check_cost(&plan, &without, 16 + 2 + 0.5 + 6);
+    cpl_machine_free(&machine);
+    assert_int_equal(cpl_machine_from_places(2, one_node, sockets, NULL, 0, &machine, NULL),
+                     CPL_OK);
+    machine.costs = plain_costs;
+    machine.lanes = true;
+    check_cost(&plan, &machine, 8 + 2 + 0.5 + 3);
+    cpl_machine_free(&machine);
+    machine = make_machine(2, 1);
+    machine.lanes = true;
+    check_cost(&plan, &machine, 256 + 128 + 0.5);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
+/* Ranks 0, 1 and 2 share a node, 3 is on another: 2 sends 2 messages by lanes and 1 by MPI, and
+ * receives 1 by MPI. */
+static void test_metrics_of_lanes(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(2, 0, 1), MESSAGE(2, 1, 1),
+                                                MESSAGE(2, 3, 1), MESSAGE(3, 2, 1)};
+    struct cpl_plan plan = plan_direct(4, entries, N_OF(entries));
+    struct cpl_machine machine = make_machine(4, 3);
+    struct cpl_metrics metrics;
+    assert_int_equal(cpl_plan_measure(&plan, &machine, 1, &metrics, NULL), CPL_OK);
+    assert_int_equal(metrics.mpi_max, 3);
+    assert_true(metrics.lanes_avg == 0);
+    machine.lanes = true;
+    assert_int_equal(cpl_plan_measure(&plan, &machine, 1, &metrics, NULL), CPL_OK);
+    assert_int_equal(metrics.mpi_max, 1);
+    assert_int_equal(metrics.sends_max, 3);
+    assert_true(metrics.lanes_avg == 2.0 / 4);
+    cpl_machine_free(&machine);
+    cpl_plan_free(&plan);
+}
+
 static void test_unit_bytes(void **state)
 {
     (void)state;
@@ -280,6 +329,8 @@ int main(void)
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_no_edges),
         cmocka_unit_test(test_link_classes),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_metrics_of_lanes),
         cmocka_unit_test(test_unit_bytes),
         cmocka_unit_test(test_waves_add_up),
         cmocka_unit_test(test_busiest_rank),

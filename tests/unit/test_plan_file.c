@@ -340,6 +340,7 @@ static void test_other_keys(void **state)
     EXPECT_OTHER_KEY(&t, "socket", m->socket[last]++, m->socket[last]--);
     EXPECT_OTHER_KEY(&t, "NUMA domain", m->numa[last]++, m->numa[last]--);
     EXPECT_OTHER_KEY(&t, "cores", m->cores_per_node++, m->cores_per_node--);
+    EXPECT_OTHER_KEY(&t, "lanes", m->lanes = !m->lanes, m->lanes = !m->lanes);
     EXPECT_OTHER_KEY(&t, "distance", us[1] += 1, us[1] -= 1);
     EXPECT_OTHER_KEY(&t, "no distances", m->distance_us = NULL, m->distance_us = us);
     for (size_t k = 0; k < sizeof m->costs / sizeof(double); k++) {

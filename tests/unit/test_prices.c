@@ -66,13 +66,12 @@ struct priced {
 static int32_t naive_load(const struct priced *p, int32_t stage, int32_t rank, bool sends)
 {
     const struct cpl_cover_price *price = &p->price;
-    const struct cpl_costs *costs = &price->machine->costs;
     bool time = price->goal == CPL_COVER_TIME;
     int32_t load = 0, latency = 0;
     for (int32_t k = 0; k < CPL_COVER_STAGES; k++)
         for (int32_t peer = 0; peer < price->n_ranks && (!time || k == stage); peer++) {
             const struct cpl_link_cost *link =
-                &costs->link[cpl_machine_link(price->machine, rank, peer)];
+                cpl_machine_edge_cost(price->machine, cpl_machine_link(price->machine, rank, peer));
             bool out = p->edge[k][rank][peer], in = p->edge[k][peer][rank];
             if (!time) {
                 load += sends ? out : in;

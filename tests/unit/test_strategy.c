@@ -185,6 +185,38 @@ static void test_candidates(void **state)
                      "grid:far:equal:3 balance:hops=2 balance:hops=3 balance");
 }
 
+/* Plans by direct are named apart where lanes carry a part of them; MPI has no lanes. */
+static void test_lanes(void **state)
+{
+    (void)state;
+    const struct cpl_pattern_entry entries[] = {MESSAGE(0, 1, 1), MESSAGE(0, 2, 1)};
+    const struct cpl_strategy_choice direct = parse("direct"), node = parse("node");
+    struct cpl_pattern pattern = make_pattern(4, entries, N_OF(entries));
+    struct cpl_machine machine;
+    struct cpl_metrics before, mpi;
+    char text[CPL_STRATEGY_TEXT];
+    assert_int_equal(cpl_machine_init(4, 2, &machine, NULL), CPL_OK);
+    struct cpl_strategy_input input = {&pattern, &machine, 8, 1};
+    assert_int_equal(cpl_strategy_measure_mpi(&input, &before, NULL), CPL_OK);
+    assert_int_equal(before.mpi_max, 2);
+    cpl_strategy_label(&direct, &machine, text);
+    assert_string_equal(text, "direct");
+    machine.lanes = true;
+    assert_int_equal(cpl_strategy_measure_mpi(&input, &mpi, NULL), CPL_OK);
+    assert_memory_equal(&mpi, &before, sizeof mpi);
+    cpl_strategy_label(&direct, &machine, text);
+    assert_string_equal(text, "direct by lanes");
+    cpl_strategy_label(&node, &machine, text);
+    assert_string_equal(text, "node");
+    cpl_machine_free(&machine);
+    cpl_pattern_free(&pattern);
+    assert_int_equal(cpl_machine_init(4, 1, &machine, NULL), CPL_OK);
+    machine.lanes = true;
+    cpl_strategy_label(&direct, &machine, text);
+    assert_string_equal(text, "direct"); /* no two ranks share a node */
+    cpl_machine_free(&machine);
+}
+
 /* The whole list has room for the largest inputs. */
 static void test_candidates_fit(void **state)
 {
@@ -278,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_names),      cmocka_unit_test(test_wrong_names),
         cmocka_unit_test(test_candidates), cmocka_unit_test(test_candidates_fit),
         cmocka_unit_test(test_items),      cmocka_unit_test(test_unfit),
+        cmocka_unit_test(test_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
