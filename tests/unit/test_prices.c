@@ -358,7 +358,7 @@ static double naive_wave_sum(const struct loaded *l, int32_t wave)
         double latency_us = 0;
         for (int32_t k = 0; k < CPL_N_LINKS; k++)
             if (load->n_edges[k] > 0)
-                latency_us = fmax(latency_us, l->machine.costs.link[k].latency_us);
+                latency_us = fmax(latency_us, cpl_machine_edge_cost(&l->machine, k)->latency_us);
         sum += exp(loads->sharpness * (load->busy_us + latency_us - loads->wave[wave].peak_us));
         sum += naive_wire(l, wave, &load->wire, loads->net_us_per_byte);
     }
