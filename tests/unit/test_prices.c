@@ -340,12 +340,18 @@ static void check_anew(const struct loaded *l)
     cpl_arena_free(&fresh.arena);
 }
 
+/* With lanes a load may be a thousand times as long as the wave was when it was sharpened. */
+static double naive_power(const struct loaded *l, int32_t wave, double us)
+{
+    return exp(fmin(700, l->loads.sharpness * (us - l->loads.wave[wave].peak_us)));
+}
+
 static double naive_wire(const struct loaded *l, int32_t wave, const struct cpl_wire_load *wire,
                          double us_per_byte)
 {
     double bytes = fmax(wire->out, wire->in);
     double us = l->machine.costs.link[CPL_LINK_NETWORK].latency_us + bytes * us_per_byte;
-    return bytes > 0 ? exp(l->loads.sharpness * (us - l->loads.wave[wave].peak_us)) : 0;
+    return bytes > 0 ? naive_power(l, wave, us) : 0;
 }
 
 /* The sums from the ranks' and nodes' loads. */
@@ -359,7 +365,7 @@ static double naive_wave_sum(const struct loaded *l, int32_t wave)
         for (int32_t k = 0; k < CPL_N_LINKS; k++)
             if (load->n_edges[k] > 0)
                 latency_us = fmax(latency_us, cpl_machine_edge_cost(&l->machine, k)->latency_us);
-        sum += exp(loads->sharpness * (load->busy_us + latency_us - loads->wave[wave].peak_us));
+        sum += naive_power(l, wave, load->busy_us + latency_us);
         sum += naive_wire(l, wave, &load->wire, loads->net_us_per_byte);
     }
     for (int32_t k = 0; k < l->machine.n_nodes; k++)
