@@ -400,7 +400,10 @@ static void test_loads_under_changes(void **state)
             }
             for (int32_t w = 0; w < l.loads.n_waves; w++)
                 product *= sum_of(&l, w) / before[w];
-            assert_near(cpl_time_loads_rise(&l.loads), product - 1, 1e-9, product + 1, seed);
+            if (isinf(product))
+                assert_true(isinf(cpl_time_loads_rise(&l.loads)));
+            else
+                assert_near(cpl_time_loads_rise(&l.loads), product - 1, 1e-9, product + 1, seed);
         }
         tear_down(&l);
     }
