@@ -2,6 +2,7 @@
  * the others serve it, and rank 0 gets the figures. */
 #include "links.h"
 
+#include "lanes.h"
 #include "robust.h"
 
 #include <stdlib.h>
@@ -123,18 +124,16 @@ static double median_of(double figures[MOST_LEADS][N_FIGURES], int n, int which)
     return cpl_robust_median(values, n);
 }
 
-static void measure_class(const struct cpl_probe *probe, const struct turns *turns,
-                          struct cpl_link_result *result)
+/* The medians of all turns, if there were any. */
+static void conclude(const struct turns *turns, double figures[MOST_LEADS][N_FIGURES],
+                     struct cpl_link_result *result)
 {
-    double figures[MOST_LEADS][N_FIGURES] = {{0}};
     *result = (struct cpl_link_result){.n_leads = turns->n};
-    for (int t = 0; t < turns->n; t++) {
-        take_turn(probe, &turns->turn[t], figures[t]);
-        if (turns->turn[t].n_peers > result->n_peers)
-            result->n_peers = turns->turn[t].n_peers;
-    }
     if (!turns->n)
         return;
+    for (int t = 0; t < turns->n; t++)
+        if (turns->turn[t].n_peers > result->n_peers)
+            result->n_peers = turns->turn[t].n_peers;
     result->cost = (struct cpl_link_cost){.send_us = median_of(figures, turns->n, FIGURE_SEND),
                                           .recv_us = median_of(figures, turns->n, FIGURE_RECV),
                                           .ns_per_byte = median_of(figures, turns->n, FIGURE_BYTE)};
@@ -142,6 +141,69 @@ static void measure_class(const struct cpl_probe *probe, const struct turns *tur
     double way_us =
         median_of(figures, turns->n, FIGURE_HALF) - result->cost.send_us - result->cost.recv_us;
     result->cost.latency_us = way_us > 0 ? way_us : 0;
+}
+
+static void measure_class(const struct cpl_probe *probe, const struct turns *turns,
+                          struct cpl_link_result *result)
+{
+    double figures[MOST_LEADS][N_FIGURES] = {{0}};
+    for (int t = 0; t < turns->n; t++)
+        take_turn(probe, &turns->turn[t], figures[t]);
+    conclude(turns, figures, result);
+}
+
+/* The turns with those peers that share memory with their leads. */
+static struct turns share_memory(const struct turns *turns, const int *group)
+{
+    struct turns sharing = {0};
+    for (int t = 0; t < turns->n; t++) {
+        const struct turn *all = &turns->turn[t];
+        struct turn *turn = &sharing.turn[sharing.n];
+        *turn = (struct turn){.lead = all->lead};
+        for (int k = 0; k < all->n_peers; k++)
+            if (group[all->peers[k]] == group[all->lead])
+                turn->peers[turn->n_peers++] = all->peers[k];
+        sharing.n += turn->n_peers > 0;
+    }
+    return sharing;
+}
+
+/* The lanes of a class, by the turns of its link; the ranks that are not needed sleep. */
+static void measure_lanes(const struct cpl_probe *probe, const struct cpl_lanes *lanes,
+                          const struct turns *of_link, struct cpl_link_result *result)
+{
+    const struct turns turns = share_memory(of_link, lanes->group);
+    double figures[MOST_LEADS][N_FIGURES] = {{0}};
+    for (int t = 0; t < turns.n; t++) {
+        const struct turn *turn = &turns.turn[t];
+        cpl_probe_barrier(probe);
+        if (probe->rank == turn->lead) {
+            struct cpl_lane_figures lane =
+                cpl_lanes_lead(lanes, turn->n_peers, LINK_STEPS * probe->slice_s);
+            figures[t][FIGURE_HALF] = lane.half_us;
+            figures[t][FIGURE_SEND] = lane.send_us;
+            figures[t][FIGURE_RECV] = lane.recv_us;
+            figures[t][FIGURE_BYTE] = lane.ns_per_byte;
+        }
+        for (int k = 0; k < turn->n_peers; k++)
+            if (probe->rank == turn->peers[k])
+                cpl_lanes_follow(lanes, turn->lead, k, turn->n_peers);
+        cpl_probe_barrier(probe);
+        hand_in(probe, turn->lead, figures[t], N_FIGURES);
+    }
+    conclude(&turns, figures, result);
+}
+
+/* Where no memory can be shared, no lanes are measured. */
+static void measure_all_lanes(const struct cpl_probe *probe, const struct turns *turns,
+                              struct cpl_links_result *result)
+{
+    struct cpl_lanes lanes;
+    if (cpl_lanes_open(probe, &lanes))
+        return;
+    for (int c = 0; c < CPL_LINK_NETWORK; c++)
+        measure_lanes(probe, &lanes, &turns[c], &result->lane[c]);
+    cpl_lanes_close(&lanes);
 }
 
 /* Flows from all ranks of a node to the ranks of another one, one for each as long as there are
@@ -199,13 +261,14 @@ int cpl_links_measure(struct cpl_probe *probe, const struct cpl_machine *machine
         int n_steps = 2; /* the interfaces */
         for (int c = 0; c < CPL_N_LINKS; c++) {
             choose_turns(machine, (enum cpl_link_class)c, most_peers, scratch, &turns[c]);
-            n_steps += LINK_STEPS * turns[c].n;
+            n_steps += LINK_STEPS * turns[c].n * (c < CPL_LINK_NETWORK ? 2 : 1); /* and its lanes */
         }
         probe->slice_s = seconds / n_steps < MOST_SLICE_S ? seconds / n_steps : MOST_SLICE_S;
         *result = (struct cpl_links_result){0};
         for (int c = 0; c < CPL_N_LINKS; c++)
             measure_class(probe, &turns[c], &result->link[c]);
         measure_interfaces(probe, machine, flows, result);
+        measure_all_lanes(probe, turns, result);
     }
     free(scratch);
     free(flows);

@@ -84,6 +84,15 @@ void cpl_write_machine(FILE *out, const struct cpl_run_facts *facts,
     write_link(out, "network", &links->link[CPL_LINK_NETWORK], "different nodes",
                "all ranks were on one node");
     write_interface(out, links);
+    fprintf(out,
+            "\n# Lanes: slots in memory that two ranks share, with one writer and one reader each; "
+            "bursts "
+            "of %d slots.\n# ns_per_byte: slope of a quarter of the round trips.\n",
+            CPL_PROBE_BURST);
+    write_link(out, "socket.lane", &links->lane[CPL_LINK_SOCKET], "same socket, by lanes",
+               "no two ranks of one socket shared memory");
+    write_link(out, "node.lane", &links->lane[CPL_LINK_NODE], "same node, by lanes",
+               "no two ranks on different sockets of one node shared memory");
     fprintf(out, "\n# copied by rank 0: segments of 8 to 64 bytes, items of 8\n");
     fprintf(out, "segment_ns %.4g\nitem_ns %.4g\n", memory->segment_ns, memory->item_ns);
     fprintf(out, "\n# switch_us is not measured; the figure of edr holds\n");
