@@ -21,9 +21,10 @@ static void usage(FILE *out)
 
 static void print_side(const char *name, const json_t *side)
 {
-    printf("    %-8s %9lld %9.2f %9lld %5lld %11.2f", name,
+    printf("    %-8s %9lld %9.2f %9lld %9.2f %7lld %5lld %11.2f", name,
            (long long)cpl_report_integer(side, "sends_max"), cpl_report_number(side, "sends_avg"),
-           (long long)cpl_report_integer(side, "recvs_max"),
+           (long long)cpl_report_integer(side, "recvs_max"), cpl_report_number(side, "lanes_avg"),
+           (long long)cpl_report_integer(side, "mpi_max"),
            (long long)cpl_report_integer(side, "hops_max"), cpl_report_number(side, "modelled_us"));
     if (cpl_report_has_number(side, "us_per_call"))
         printf(" %11.2f\n", cpl_report_number(side, "us_per_call"));
@@ -94,8 +95,8 @@ static void print_pattern(const json_t *p)
                "go straight\n",
                (long long)cpl_report_integer(p, "straight_messages"),
                (long long)cpl_report_integer(p, "straight_bytes"));
-    printf("    %-8s %9s %9s %9s %5s %11s %11s\n", "", "sends max", "sends avg", "recvs max",
-           "hops", "modelled us", "measured us");
+    printf("    %-8s %9s %9s %9s %9s %7s %5s %11s %11s\n", "", "sends max", "sends avg",
+           "recvs max", "lanes avg", "MPI max", "hops", "modelled us", "measured us");
     print_side("direct", json_object_get(p, "direct"));
     print_side("planned", json_object_get(p, "planned"));
     if (json_object_get(p, "file"))

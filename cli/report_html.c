@@ -299,6 +299,10 @@ static void facts(FILE *out, const json_t *p)
          cpl_report_number(p, "forwarded_bytes"));
     fact(out, "bytes carried, planned over direct", "%.2f",
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
+    fact(out, "combined messages by lanes, through shared memory, of a rank on average", "%.1f",
+         cpl_report_number(json_object_get(p, "planned"), "lanes_avg"));
+    fact(out, "messages by MPI of the busiest rank", "%.0f",
+         cpl_report_number(json_object_get(p, "planned"), "mpi_max"));
     fact(out, "combined messages that carry one message, at most", "%.0f",
          cpl_report_number(json_object_get(p, "planned"), "hops_max"));
     bool was_kept = cpl_report_has_number(p, "made_ms");

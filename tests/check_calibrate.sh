@@ -40,6 +40,7 @@ keys() { # file: the keys that are set
 
 calibrate 2 - - --seconds 0.5
 said "two ranks: the machine file on standard output" 0 out "socket.latency_us "
+said "two ranks: lanes" 0 out "socket.lane.ns_per_byte "
 check "two ranks: no other class" test "$(keys "$tmp/out")" = "item_ns segment_ns socket"
 said "two ranks: why classes are not there" 0 out "# network.*: all ranks were on one node"
 none "two ranks: costs are numbers" "$(grep -Ev '^(#.*|[a-z_.]+ [0-9.e+-]+|)$' "$tmp/out")"

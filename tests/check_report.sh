@@ -32,7 +32,7 @@ awk 'BEGIN {
         loads = loads (k ? "," : "") (k % 60 == 7 ? 490 : 60 + k % 9)
         few = few (k ? "," : "") (12 + k % 3)
     }
-    figures = "\"sends_avg\": 62.5, \"recvs_max\": 480, \"hops_max\": 3, \"volume_factor\": 2.12,"
+    figures = "\"sends_avg\": 62.5, \"lanes_avg\": 31.25, \"mpi_max\": 11, \"recvs_max\": 480, \"hops_max\": 3, \"volume_factor\": 2.12,"
     printf "{\"version\": \"9.9\", \"ranks\": 6400, \"mode\": \"auto\", \"seconds\": 812.4, \"left_out\": 3,\n"
     printf "\"settings\": {\"CARPOOL_MODE\": \"auto\"}, \"patterns\": [\n"
     printf "{\"kind\": \"pt2pt\", \"tag\": 77, \"ordinal\": 1, \"ranks\": 6400, \"communicators\": 1,"
@@ -81,6 +81,7 @@ check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc,
     "$tmp/text"
 check "text: the order, without a plan" grep -Fq "order: before <i> with tag 4, not in use; both" "$tmp/text"
 check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
+check "text: lanes" grep -Eq "^ +planned +14 +62.50 +480 +31.25 +11 +3 " "$tmp/text"
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
 check "page: the same report gives the same page" cmp "$tmp/page.html" "$tmp/again.html"
@@ -103,6 +104,8 @@ has "a measured trial" ">171.3</text>"
 has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
+has "lanes" 'of a rank on average</td><td>31.2<'
+has "messages by MPI" 'messages by MPI of the busiest rank</td><td>11<'
 has "how often it was planned" '>times it was planned, within that time</td><td>2<'
 has "the order, with a link to what follows" 'What always follows is <a href="#e3">3. Neighbor_alltoall</a>: messages leave first to the ranks that send most then.'
 has "sends in the order of before" 'done both, in the original order</td><td>61</td>'

@@ -38,14 +38,6 @@ void cpl_strategy_format(const struct cpl_strategy_choice *choice, char text[CPL
              CPL_STRATEGY_TEXT - 12, parameter);
 }
 
-void cpl_strategy_label(const struct cpl_strategy_choice *choice, const struct cpl_machine *machine,
-                        char text[CPL_STRATEGY_TEXT])
-{
-    cpl_strategy_format(choice, text);
-    if (choice->strategy == &cpl_strategy_direct && cpl_machine_has_lanes(machine))
-        snprintf(text, CPL_STRATEGY_TEXT, "%s by lanes", cpl_strategy_direct.name);
-}
-
 void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy *strategy,
                       const struct cpl_strategy_numbers *numbers)
 {
@@ -94,19 +86,5 @@ enum cpl_status cpl_strategy_plan(const struct cpl_strategy_input *input,
         return status;
     status = cpl_plan_build(input->pattern, &routes, plan, error);
     cpl_routes_free(&routes);
-    return status;
-}
-
-enum cpl_status cpl_strategy_measure_mpi(const struct cpl_strategy_input *input,
-                                         struct cpl_metrics *metrics, struct cpl_error *error)
-{
-    const struct cpl_machine without = cpl_machine_without_lanes(input->machine);
-    const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
-    struct cpl_plan plan;
-    enum cpl_status status = cpl_strategy_plan(input, &direct, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_measure(&plan, &without, input->unit_bytes, metrics, error);
-    cpl_plan_free(&plan);
     return status;
 }

@@ -1,6 +1,8 @@
-/* direct: every message travels alone, in one wave. The plan that all others are measured against.
- */
+/* direct: every message travels alone, in one wave. What MPI does, where no lanes carry messages
+ * inside nodes; all plans are measured against that. */
 #include "planner/strategy.h"
+
+#include <stdio.h>
 
 static enum cpl_status route(const struct cpl_strategy_input *input,
                              const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
@@ -18,9 +20,30 @@ static int32_t most_hops(const struct cpl_strategy_input *input,
     return 1;
 }
 
-const struct cpl_strategy cpl_strategy_direct = {
-    .name = "direct",
-    .doc = "every message travels alone, as MPI would send it",
-    .most_hops = most_hops,
-    .candidates = cpl_strategy_add_itself,
-    .route = route};
+const struct cpl_strategy cpl_strategy_direct = {.name = "direct",
+                                                 .doc = "every message travels alone",
+                                                 .most_hops = most_hops,
+                                                 .candidates = cpl_strategy_add_itself,
+                                                 .route = route};
+
+void cpl_strategy_label(const struct cpl_strategy_choice *choice, const struct cpl_machine *machine,
+                        char text[CPL_STRATEGY_TEXT])
+{
+    cpl_strategy_format(choice, text);
+    if (choice->strategy == &cpl_strategy_direct && cpl_machine_has_lanes(machine))
+        snprintf(text, CPL_STRATEGY_TEXT, "%s by lanes", cpl_strategy_direct.name);
+}
+
+enum cpl_status cpl_strategy_measure_mpi(const struct cpl_strategy_input *input,
+                                         struct cpl_metrics *metrics, struct cpl_error *error)
+{
+    const struct cpl_machine without = cpl_machine_without_lanes(input->machine);
+    const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
+    struct cpl_plan plan;
+    enum cpl_status status = cpl_strategy_plan(input, &direct, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_measure(&plan, &without, input->unit_bytes, metrics, error);
+    cpl_plan_free(&plan);
+    return status;
+}

@@ -382,6 +382,7 @@ static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks
                                 .sends_avg = steps,
                                 .recvs_max = steps,
                                 .hops_max = steps,
+                                .mpi_max = steps,
                                 .modelled_us = us};
 }
 

@@ -23,8 +23,9 @@ static json_t *per_call_us(double seconds, int64_t calls)
 
 static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t calls)
 {
-    return json_pack("{s:I s:f s:I s:i s:f s:f s:o}", "sends_max", (json_int_t)m->sends_max,
-                     "sends_avg", m->sends_avg, "recvs_max", (json_int_t)m->recvs_max, "hops_max",
+    return json_pack("{s:I s:f s:f s:I s:I s:i s:f s:f s:o}", "sends_max", (json_int_t)m->sends_max,
+                     "sends_avg", m->sends_avg, "lanes_avg", m->lanes_avg, "mpi_max",
+                     (json_int_t)m->mpi_max, "recvs_max", (json_int_t)m->recvs_max, "hops_max",
                      m->hops_max, "volume_factor", m->volume_factor, "modelled_us", m->modelled_us,
                      "us_per_call", per_call_us(seconds, calls));
 }

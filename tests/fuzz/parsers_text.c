@@ -152,7 +152,8 @@ const struct parser parser_pattern_file = {"pattern files",  8,    false, patter
 /* --- machine files */
 static const char *const machine_seeds[] = {
     "# a machine\nsocket.send_us 0.25\nsocket.recv_us 0.3\nsocket.latency_us 0.5\n"
-    "socket.ns_per_byte 0.1\nnode.send_us 0.4\nnode.latency_us 1e-1\nnetwork.send_us 1\n"
+    "socket.ns_per_byte 0.1\nsocket.lane.send_us 0.03\nnode.send_us 0.4\nnode.latency_us "
+    "1e-1\nnetwork.send_us 1\n"
     "network.recv_us 2\nnetwork.ns_per_byte 0.08\nnetwork.node_ns_per_byte 0.09\n",
     "combined_ns 100\nsegment_ns 20 # a piece\npacked_ns_per_byte 0.05\nitem_ns 3\nswitch_us 2\n"
     "ranks_per_node 4\ndistances my distances.mtx\n",
