@@ -8,8 +8,9 @@
  * --corners those at its edges and corners, too, to the neighbours there (MPI_Irecv, MPI_Isend,
  * MPI_Waitall), and replaces each cell by the sum over itself and its neighbours modulo a small
  * prime: exact, so that the checksum depends on the whole grid only. With --compare the same halos
- * are exchanged by PMPI_ names on a duplicate of the communicator, too, in turns.
- * Exit status: 0, 1 when memory runs out, 2 for bad arguments.
+ * are exchanged by PMPI_ names on a duplicate of the communicator, too, in turns. With --loop N an
+ * iteration is N exchanges in a row, each with an MPI_Allreduce, as solvers have it, and is timed
+ * as a whole. Exit status: 0, 1 when memory runs out, 2 for bad arguments.
  */
 #include "main.h"
 #include "report.h"
@@ -40,12 +41,13 @@ static const char usage[] =
     "  --iterations N   timed iterations (default 50)\n"
     "  --warmup N       iterations before those (default 20)\n"
     "  --compare        exchange twice an iteration, also by the library's PMPI names\n"
+    "  --loop N         time N exchanges in a row, each with a reduction, and without barriers\n"
     "  --json           print one JSON object on one line\n"
     "  --help           print this\n";
 
 struct options {
     int n_dims, grid[DIMS], n_cells, has_corners, is_open, reorders;
-    int n_iterations, n_warmup, compares;
+    int n_iterations, n_warmup, compares, n_loop;
 };
 
 static struct options given = {.n_dims = DIMS, .n_cells = 8, .n_iterations = 50, .n_warmup = 20};
@@ -100,6 +102,7 @@ static const struct bench_option table[] = {
     {"iterations", .count = &given.n_iterations, .least = 1, .most = MOST_ITERATIONS},
     {"warmup", .count = &given.n_warmup, .most = MOST_ITERATIONS},
     {"compare", .flag = &given.compares},
+    {"loop", .count = &given.n_loop, .least = 1, .most = MOST_ITERATIONS},
     {NULL},
 };
 
@@ -253,38 +256,56 @@ static void copy_halo(struct block *block, const struct neighbour *n, const int 
         }
 }
 
-typedef int receive_function(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-typedef int send_function(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-typedef int wait_function(int, MPI_Request *, MPI_Status *);
+/* MPI's functions by one of their names. */
+struct names {
+    int (*receive)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    int (*wait)(int, MPI_Request *, MPI_Status *);
+    int (*reduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+};
 
-/* Microseconds on this rank, from a common start. */
-static double exchange(struct block *block, MPI_Comm comm, receive_function *receive,
-                       send_function *send, wait_function *wait)
+static const struct names called = {MPI_Irecv, MPI_Isend, MPI_Waitall, MPI_Allreduce};
+static const struct names library = {PMPI_Irecv, PMPI_Isend, PMPI_Waitall, PMPI_Allreduce};
+
+static void exchange(struct block *block, MPI_Comm comm, const struct names *by)
 {
     MPI_Request requests[2 * MOST_NEIGHBOURS];
     int n = 0;
 
-    bench_start_together(block->comm);
-    double begin = MPI_Wtime();
     for (int k = 0; k < block->n_neighbours; k++) {
         struct neighbour *from = &block->neighbour[k];
-        receive(from->in, from->n, MPI_DOUBLE, from->rank, from->tag_there, comm, &requests[n++]);
+        by->receive(from->in, from->n, MPI_DOUBLE, from->rank, from->tag_there, comm,
+                    &requests[n++]);
     }
     for (int k = 0; k < block->n_neighbours; k++) {
         struct neighbour *to = &block->neighbour[k];
         copy_halo(block, to, to->sent, to->out, 1);
-        send(to->out, to->n, MPI_DOUBLE, to->rank, to->tag, comm, &requests[n++]);
+        by->send(to->out, to->n, MPI_DOUBLE, to->rank, to->tag, comm, &requests[n++]);
     }
-    wait(n, requests, MPI_STATUSES_IGNORE);
+    by->wait(n, requests, MPI_STATUSES_IGNORE);
     for (int k = 0; k < block->n_neighbours; k++) {
         const struct neighbour *from = &block->neighbour[k];
         if (from->rank != MPI_PROC_NULL)
             copy_halo(block, from, from->received, from->in, 0);
     }
+}
+
+/* Microseconds of an exchange on this rank, from a common start. */
+static double time_exchange(struct block *block, MPI_Comm comm, const struct names *by, int n_loop)
+{
+    double mine = 1, sum;
+
+    bench_start_together(block->comm);
+    double begin = MPI_Wtime();
+    exchange(block, comm, by);
+    for (int i = 1; i < n_loop; i++) {
+        by->reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+        exchange(block, comm, by);
+    }
     double us = (MPI_Wtime() - begin) * 1e6;
     /* With more ranks than cores, one that computed already would keep others from exchanging. */
     MPI_Barrier(block->comm);
-    return us;
+    return us / (n_loop > 0 ? n_loop : 1);
 }
 
 static void step(struct block *block, int has_corners)
@@ -311,10 +332,10 @@ static struct timing iterate(struct block *block, const struct options *options,
     struct timing timing = {0};
 
     if (options->compares && number % 2)
-        timing.library = exchange(block, block->library, PMPI_Irecv, PMPI_Isend, PMPI_Waitall);
-    timing.called = exchange(block, block->comm, MPI_Irecv, MPI_Isend, MPI_Waitall);
+        timing.library = time_exchange(block, block->library, &library, options->n_loop);
+    timing.called = time_exchange(block, block->comm, &called, options->n_loop);
     if (options->compares && number % 2 == 0)
-        timing.library = exchange(block, block->library, PMPI_Irecv, PMPI_Isend, PMPI_Waitall);
+        timing.library = time_exchange(block, block->library, &library, options->n_loop);
     step(block, options->has_corners);
     return timing;
 }
@@ -347,8 +368,8 @@ static double print_times(struct report *report, const char *what, double *us, s
     return median;
 }
 
-static void print_results(const struct block *block, int is_json, double *called, double *library,
-                          uint64_t sum)
+static void print_results(const struct block *block, int is_json, double *by_name,
+                          double *by_library, uint64_t sum)
 {
     struct report report = report_begin(stdout, is_json);
     size_t n = (size_t)given.n_iterations;
@@ -364,9 +385,9 @@ static void print_results(const struct block *block, int is_json, double *called
     report_integer(&report, "neighbours", block->n_neighbours, "");
     report_integer(&report, "exchange", bytes, "bytes");
     report_integer(&report, "iterations", given.n_iterations, "");
-    double median = print_times(&report, "time", called, n);
+    double median = print_times(&report, "time", by_name, n);
     if (given.compares)
-        report_real(&report, "speedup", print_times(&report, "library", library, n) / median, 3,
+        report_real(&report, "speedup", print_times(&report, "library", by_library, n) / median, 3,
                     "");
     report_checksum(&report, sum);
     report_end(&report);
@@ -376,23 +397,24 @@ static int run(const struct bench *bench, struct bench_error *error)
 {
     struct block block = block_create(&given);
     size_t n = (size_t)given.n_iterations;
-    double *called = bench_need(n, sizeof *called), *library = bench_need(n, sizeof *library);
+    double *by_name = bench_need(n, sizeof *by_name),
+           *by_library = bench_need(n, sizeof *by_library);
 
     (void)error;
     for (int i = 0; i < given.n_warmup; i++)
         (void)iterate(&block, &given, i);
     for (int i = 0; i < given.n_iterations; i++) {
         struct timing timing = iterate(&block, &given, i);
-        called[i] = timing.called;
-        library[i] = timing.library;
+        by_name[i] = timing.called;
+        by_library[i] = timing.library;
     }
-    bench_slowest(called, n, block.comm);
-    bench_slowest(library, n, block.comm);
+    bench_slowest(by_name, n, block.comm);
+    bench_slowest(by_library, n, block.comm);
     uint64_t sum = checksum(&block);
     if (block.rank == 0)
-        print_results(&block, bench->arguments.is_json, called, library, sum);
-    free(called);
-    free(library);
+        print_results(&block, bench->arguments.is_json, by_name, by_library, sum);
+    free(by_name);
+    free(by_library);
     block_free(&block);
     return 0;
 }

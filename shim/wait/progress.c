@@ -7,10 +7,10 @@
 
 #include <sched.h>
 
-#define IDLE_POLLS   64 /* in a row before the processor is given to others */
-#define SHARED_POLLS 4  /* the same where ranks share processors */
-#define IDLE_LOOKS   64 /* the same of looks at shared memory, by a rank with a core of its own */
-#define LOOKS_AN_MPI 16 /* looks at shared memory for one at MPI */
+#define IDLE_LOOKS   64   /* in a row before a rank with a core of its own gives it to others */
+#define MPI_LOOKS    4    /* in a row before a rank that shares its core gives it to others */
+#define LOOKS_AN_MPI 16   /* looks at shared memory for one at MPI */
+#define SECONDS_AWAY 2e-6 /* since the last look: others have had the core */
 
 static bool poll_once(void)
 {
@@ -33,16 +33,40 @@ void cpl_progress_update(void)
     cpl_service_switch(on);
 }
 
-void cpl_progress_poll(void)
+/* After a look that found nothing, the n-th in a row. Where ranks share cores a rank that looks on
+ * keeps others from what it waits for, so it gives its core away: after each look at shared memory,
+ * which sees all that has come, and after some at MPI, which goes on by steps. MPI's look may give
+ * the core away as well; that it has is seen by the time that has passed. */
+static void give_way(int n, int patience)
+{
+    static double last;
+    static int n_looks;
+    if (!cpl_context.shares_cores) {
+        if (n % IDLE_LOOKS == 0)
+            sched_yield();
+        return;
+    }
+    n_looks = PMPI_Wtime() - last < SECONDS_AWAY ? n_looks + 1 : 0;
+    if (n_looks >= patience) {
+        sched_yield();
+        n_looks = 0;
+    }
+    last = PMPI_Wtime();
+}
+
+static void poll(int patience)
 {
     static int n_idle;
     n_idle = poll_once() ? 0 : n_idle + 1;
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
-    if (n_idle >= (cpl_context.shares_cores ? SHARED_POLLS : IDLE_POLLS)) {
-        n_idle = 0;
-        sched_yield();
-    }
+    if (n_idle > 0)
+        give_way(n_idle, patience);
+}
+
+void cpl_progress_poll(void)
+{
+    poll(1);
 }
 
 /* A look at whether anything has come for MPI makes all of MPI go on. */
@@ -62,8 +86,7 @@ void cpl_progress_pause(int *n_idle)
     }
     if (n % LOOKS_AN_MPI == 0)
         poll_mpi();
-    else if (cpl_context.shares_cores || n % IDLE_LOOKS == 0)
-        sched_yield();
+    give_way(n, 1);
 }
 
 bool cpl_progress_serve(void)
@@ -102,7 +125,7 @@ int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
         int result = PMPI_Test(request, &flag, status);
         if (result != MPI_SUCCESS || flag)
             return result;
-        cpl_progress_poll();
+        poll(MPI_LOOKS);
     }
 }
 
