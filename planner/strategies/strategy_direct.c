@@ -20,12 +20,6 @@ static int32_t most_hops(const struct cpl_strategy_input *input,
     return 1;
 }
 
-const struct cpl_strategy cpl_strategy_direct = {.name = "direct",
-                                                 .doc = "every message travels alone",
-                                                 .most_hops = most_hops,
-                                                 .candidates = cpl_strategy_add_itself,
-                                                 .route = route};
-
 void cpl_strategy_label(const struct cpl_strategy_choice *choice, const struct cpl_machine *machine,
                         char text[CPL_STRATEGY_TEXT])
 {
@@ -47,3 +41,10 @@ enum cpl_status cpl_strategy_measure_mpi(const struct cpl_strategy_input *input,
     cpl_plan_free(&plan);
     return status;
 }
+
+const struct cpl_strategy cpl_strategy_direct = {
+    .name = "direct",
+    .doc = "every message travels alone, inside nodes by lanes if there are any",
+    .most_hops = most_hops,
+    .candidates = cpl_strategy_add_itself,
+    .route = route};
