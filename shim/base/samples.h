@@ -17,4 +17,8 @@ void cpl_samples_add(struct cpl_samples *samples, double seconds);
 /* Median of the kept durations, in seconds; 0 when there are none. */
 double cpl_samples_median(const struct cpl_samples *samples);
 
+/* A quarter of them are not longer: what a call takes when nothing disturbs it, if there are few
+ * durations and the first ones set things up. Seconds; 0 when there are none. */
+double cpl_samples_quartile(const struct cpl_samples *samples);
+
 #endif

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDE_TAG     1000
-#define REDUCTION    (-2) /* plan of a reduction's message: number and step are instance and wave */
-#define N_RECEIVES   8
-#define LOOKS_AN_MPI 4 /* at lanes, for one at MPI */
-#define N_INSTANCES  8 /* of a plan that can be under way at once, a power of two */
+#define RIDE_TAG    1000
+#define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
+#define N_RECEIVES  8
+#define MOST_PAUSE  31 /* looks at lanes between two at MPI */
+#define N_INSTANCES 8  /* of a plan that can be under way at once, a power of two */
 
 struct header {
     int32_t plan;
@@ -403,18 +403,28 @@ static bool poll_mpi(struct cpl_rides *rides)
     return true;
 }
 
-/* Looking at MPI may give the core away: where ranks share cores, their lanes come first. */
+/* Whether MPI is to be looked at. That may give the core away: ranks that share cores look at their
+ * lanes alone as long as MPI has had nothing, and at MPI ever more rarely. */
 static bool is_turn_of_mpi(struct cpl_rides *rides)
 {
-    return rides->lanes.in.n == 0 || !cpl_context.shares_cores ||
-           ++rides->looks % LOOKS_AN_MPI == 0;
+    return rides->lanes.in.n == 0 || !cpl_context.shares_cores || rides->looks == 0 ||
+           --rides->looks == 0;
+}
+
+static void note_mpi(struct cpl_rides *rides, bool any)
+{
+    rides->pause = any ? 0 : rides->pause < MOST_PAUSE ? 2 * rides->pause + 1 : MOST_PAUSE;
+    rides->looks = rides->pause;
 }
 
 bool cpl_rides_poll(struct cpl_rides *rides)
 {
     bool any = poll_lanes(rides);
-    if (is_turn_of_mpi(rides))
-        any |= poll_mpi(rides);
+    if (is_turn_of_mpi(rides)) {
+        bool came = poll_mpi(rides);
+        note_mpi(rides, came);
+        any |= came;
+    }
     if (!any && rides->n_holding > 0)
         release_old(rides);
     return any;

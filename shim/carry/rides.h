@@ -37,7 +37,7 @@ struct cpl_rides {
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
     struct cpl_flights flights;
     struct cpl_ride_lanes lanes;
-    uint32_t looks;         /* at lanes */
+    int looks, pause;       /* at lanes, before the next at MPI: still, and in all */
     int64_t sent, received; /* rides, for draining */
     int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */

@@ -326,7 +326,7 @@ struct ballot {
 
 #define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
 
-/* Words behind the ballot, which are summed up: medians of the program's pace. */
+/* Words behind the ballot, which are summed up: the program's pace. */
 enum { NS_BEFORE, NS_SINCE, N_SUMS };
 
 static struct ballot fill_ballot(const struct cpl_comm_state *host,
@@ -457,7 +457,7 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
     memcpy(words, &mine, sizeof mine);
     if (cpl_context.busy.n_served + cpl_context.busy.n_hosts == 0)
         return;
-    words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_samples_median(&pace->before));
+    words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_samples_quartile(&pace->before));
     words[BALLOT_WORDS + NS_SINCE] = cpl_agree_ns(cpl_samples_median(&pace->since));
 }
 

@@ -21,8 +21,8 @@ struct cpl_pace {
  * later. */
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted, double now);
 
-/* Whether a program has become slower, by the medians of `since` and `before`, each summed up over
- * all ranks. */
+/* Whether a program has become slower, by the median of `since` and the lower quartile of `before`,
+ * each summed up over all ranks: `before` has few times, the first of them long. */
 bool cpl_pace_is_slower(double since, double before);
 
 #endif

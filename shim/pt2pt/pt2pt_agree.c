@@ -77,7 +77,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
         words[IN_TIME] = p->line->rides.in_time;
         words[RODE] = p->plans.n_carried;
         words[WALKED] = p->plans.n_walked;
-        words[NS_BEFORE] = cpl_agree_ns(cpl_samples_median(&p->pace.before));
+        words[NS_BEFORE] = cpl_agree_ns(cpl_samples_quartile(&p->pace.before));
         words[NS_SINCE] = cpl_agree_ns(cpl_samples_median(&p->pace.since));
         return;
     }

@@ -35,22 +35,26 @@ void cpl_progress_update(void)
 
 /* After a look that found nothing, the n-th in a row. Where ranks share cores a rank that looks on
  * keeps others from what it waits for, so it gives its core away: after each look at shared memory,
- * which sees all that has come, and after some at MPI, which goes on by steps. MPI's look may give
- * the core away as well; that it has is seen by the time that has passed. */
+ * which sees all that has come, and after some at MPI, which goes on by steps. */
 static void give_way(int n, int patience)
+{
+    if (n % (cpl_context.shares_cores ? patience : IDLE_LOOKS) == 0)
+        sched_yield();
+}
+
+/* The same where MPI was looked at, which may give the core away as well: that it has is seen by
+ * the time that has passed. */
+static void give_way_unless_given(int n, int patience)
 {
     static double last;
     static int n_looks;
     if (!cpl_context.shares_cores) {
-        if (n % IDLE_LOOKS == 0)
-            sched_yield();
+        give_way(n, patience);
         return;
     }
     n_looks = PMPI_Wtime() - last < SECONDS_AWAY ? n_looks + 1 : 0;
-    if (n_looks >= patience) {
-        sched_yield();
-        n_looks = 0;
-    }
+    if (n_looks > 0)
+        give_way(n_looks, patience);
     last = PMPI_Wtime();
 }
 
@@ -61,7 +65,7 @@ static void poll(int patience)
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
     if (n_idle > 0)
-        give_way(n_idle, patience);
+        give_way_unless_given(n_idle, patience);
 }
 
 void cpl_progress_poll(void)
@@ -73,7 +77,7 @@ void cpl_progress_poll(void)
 static void poll_mpi(void)
 {
     int flag;
-    PMPI_Iprobe(0, 0, cpl_context.comms.self, &flag, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(MPI_ANY_SOURCE, cpl_context.tag_ub, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
 void cpl_progress_pause(int *n_idle)
@@ -86,7 +90,8 @@ void cpl_progress_pause(int *n_idle)
     }
     if (n % LOOKS_AN_MPI == 0)
         poll_mpi();
-    give_way(n, 1);
+    else
+        give_way(n, 1);
 }
 
 bool cpl_progress_serve(void)
