@@ -152,6 +152,10 @@ enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input
 enum cpl_status cpl_strategy_measure_mpi(const struct cpl_strategy_input *input,
                                          struct cpl_metrics *metrics, struct cpl_error *error);
 
+/* The same of the plan `direct`, which goes by lanes inside nodes if the machine has any. */
+enum cpl_status cpl_strategy_measure_direct(const struct cpl_strategy_input *input,
+                                            struct cpl_metrics *metrics, struct cpl_error *error);
+
 /* The row of direct: every message travels alone. */
 extern const struct cpl_strategy cpl_strategy_direct;
 

@@ -32,12 +32,20 @@ enum cpl_status cpl_strategy_measure_mpi(const struct cpl_strategy_input *input,
                                          struct cpl_metrics *metrics, struct cpl_error *error)
 {
     const struct cpl_machine without = cpl_machine_without_lanes(input->machine);
+    const struct cpl_strategy_input by_mpi = {input->pattern, &without, input->unit_bytes,
+                                              input->budget_ms};
+    return cpl_strategy_measure_direct(&by_mpi, metrics, error);
+}
+
+enum cpl_status cpl_strategy_measure_direct(const struct cpl_strategy_input *input,
+                                            struct cpl_metrics *metrics, struct cpl_error *error)
+{
     const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
     struct cpl_plan plan;
     enum cpl_status status = cpl_strategy_plan(input, &direct, &plan, error);
     if (status)
         return status;
-    status = cpl_plan_measure(&plan, &without, input->unit_bytes, metrics, error);
+    status = cpl_plan_measure(&plan, input->machine, input->unit_bytes, metrics, error);
     cpl_plan_free(&plan);
     return status;
 }

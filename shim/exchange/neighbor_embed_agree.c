@@ -107,7 +107,7 @@ static bool pays(const struct cpl_exchange *x)
     const struct cpl_plan_summary *s = &x->plans.summary[0];
     if (cpl_context.settings.mode == CPL_MODE_FORCE)
         return true;
-    return s->known && cpl_plan_managed_promises(s, s->embedded_us) &&
+    return s->known && cpl_plan_managed_promises(s, s->embedded_us, s->direct.modelled_us) &&
            (!x->nonblocking.served || s->embedded_us < s->planned.modelled_us);
 }
 

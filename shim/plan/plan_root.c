@@ -239,17 +239,23 @@ bool cpl_plan_promises(const struct cpl_plan_summary *summary)
     return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
 }
 
-bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
+bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us,
+                               double direct_us)
 {
     const struct cpl_metrics *direct = &summary->direct;
     int64_t most = direct->sends_max > direct->recvs_max ? direct->sends_max : direct->recvs_max;
-    return modelled_us + CPL_MANAGED_US * (double)most < MOST_OF_DIRECT * direct->modelled_us;
+    return modelled_us + CPL_MANAGED_US * (double)most < MOST_OF_DIRECT * direct_us;
+}
+
+bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)
+{
+    return cpl_plan_managed_promises(summary, summary->planned.modelled_us, summary->direct_us);
 }
 
 bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
 {
     return summary->reduced != CPL_EMBED_REFUSED &&
-           cpl_plan_managed_promises(summary, summary->embedded_us);
+           cpl_plan_managed_promises(summary, summary->embedded_us, summary->direct.modelled_us);
 }
 
 /* The reason that a profile run gives for not using a plan that other modes would use or try. */
@@ -342,7 +348,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     struct cpl_error *error)
 {
     struct cpl_plan_set set;
-    struct cpl_metrics direct;
+    struct cpl_metrics direct, by_lanes;
     bool fits, was_kept;
     double start = now_ms();
     enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &was_kept, error);
@@ -354,12 +360,15 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
     if (!status)
+        status = cpl_strategy_measure_direct(input, &by_lanes, error);
+    if (!status)
         status = embedded_cost(input, request->reduced, &embedded_us, error);
     for (int k = 0; k < set.n && !status; k++) {
         summary[k].cost.ms = ms;
         summary[k].cost.was_kept = was_kept;
         summary[k].cost.made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
+        summary[k].direct_us = by_lanes.modelled_us;
         summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
         status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);

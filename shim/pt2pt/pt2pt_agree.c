@@ -142,8 +142,7 @@ struct slices {
  * same answer on all ranks. */
 static bool pays_alone(const struct cpl_plan_summary *summary)
 {
-    return cpl_context.settings.mode == CPL_MODE_FORCE ||
-           cpl_plan_managed_promises(summary, summary->planned.modelled_us);
+    return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary);
 }
 
 static bool pays(const struct cpl_plan_summary *summary)

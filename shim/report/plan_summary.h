@@ -33,7 +33,8 @@ struct cpl_plan_summary {
     int32_t reason;       /* why the plan is not used: enum cpl_left_alone (names.h) */
     struct cpl_metrics direct;
     struct cpl_metrics planned;
-    int32_t reduced;    /* enum cpl_embed_verdict: the lowest among the ranks that send */
+    double direct_us; /* modelled time of direct if messages inside nodes cost no more than lanes */
+    int32_t reduced;  /* enum cpl_embed_verdict: the lowest among the ranks that send */
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
     struct cpl_plan_cost cost;
 };

@@ -69,9 +69,9 @@ void cpl_agree_output_free(struct cpl_agree_output *output)
     output->words[0] = NULL;
 }
 
-bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us)
+bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)
 {
-    return modelled_us < summary->direct.modelled_us;
+    return summary->planned.modelled_us < summary->direct.modelled_us;
 }
 
 bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
