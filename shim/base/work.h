@@ -23,8 +23,8 @@ double cpl_work_lane_sent(int64_t bytes);
 /* Whether a message of a lane is there, which is then taken. */
 bool cpl_work_lane_came(double there, int64_t bytes);
 
-/* A rank looked at what others write, and found nothing. */
-void cpl_work_looked(void);
+/* A rank looked at what others write and found nothing, so many times in a row. */
+void cpl_work_looked(int n_idle);
 #else
 static inline void cpl_work_combined(int64_t n_segments, int64_t bytes)
 {
@@ -52,8 +52,9 @@ static inline bool cpl_work_lane_came(double there, int64_t bytes)
     return true;
 }
 
-static inline void cpl_work_looked(void)
+static inline void cpl_work_looked(int n_idle)
 {
+    (void)n_idle;
 }
 #endif
 

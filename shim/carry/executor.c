@@ -353,15 +353,15 @@ static void send_edge(struct run *run, int32_t e)
         run->x->wires.full[run->n_full++] = e;
 }
 
-/* Sends what waited for slots. Returns whether all is sent. */
+/* Sends what waited for slots and has one now. Returns whether there was anything. */
 static bool send_full(struct run *run)
 {
-    int32_t *full = run->x->wires.full, n = 0;
-    for (int32_t k = 0; k < run->n_full; k++)
+    int32_t *full = run->x->wires.full, n = 0, n_before = run->n_full;
+    for (int32_t k = 0; k < n_before; k++)
         if (!try_send(run, full[k]))
             full[n++] = full[k];
     run->n_full = n;
-    return n == 0;
+    return n < n_before;
 }
 
 static void broken_message(struct run *run, int32_t e, const char *what)
@@ -541,24 +541,23 @@ static bool look_at_mpi(struct run *run)
     return true;
 }
 
-/* Whether anything is still to come. Takes what has. */
-static bool is_receiving(struct run *run)
+/* Takes what has come and sends what can leave. Returns whether there was anything. */
+static bool look(struct run *run)
 {
-    bool any = true;
-    while (run->n_open > 0 && any) {
-        any = run->n_lanes > 0 && look_at_lanes(run);
-        if (run->n_open > 0 && (run->n_receives > 0 || run->n_lanes == 0))
-            any |= look_at_mpi(run);
-    }
-    return run->n_open > 0;
+    int32_t n_full = run->n_full;
+    bool any = run->n_lanes > 0 && look_at_lanes(run);
+    if (run->n_open > 0 && (run->n_receives > 0 || run->n_lanes == 0))
+        any |= look_at_mpi(run);
+    return any | (n_full > 0 && send_full(run));
 }
 
 bool cpl_executor_progress(struct cpl_executor *executor, int *result)
 {
     struct cpl_executor *x = executor;
     struct run *run = &x->run;
-    if (is_receiving(run) | !send_full(run))
-        return false;
+    while (run->n_open > 0 || run->n_full > 0)
+        if (!look(run))
+            return false;
     for (; run->n_sent < run->n_sends; run->n_sent++) {
         int done = 1;
         int code = PMPI_Test(&x->wires.send[run->n_sent], &done, MPI_STATUS_IGNORE);
@@ -575,20 +574,20 @@ int cpl_executor_wait(struct cpl_executor *executor)
 {
     struct cpl_executor *x = executor;
     struct run *run = &x->run;
-    int result = MPI_SUCCESS;
-    if (x->lanes.memory) {
-        int n_idle = 0;
-        while (!cpl_executor_progress(x, &result))
-            cpl_progress_pause(&n_idle);
-        return result;
-    }
-    while (run->n_open > 0) {
+    int n_idle = 0;
+    while (run->n_open > 0 || run->n_full > 0) {
+        if (run->n_lanes > 0 || run->n_full > 0) {
+            if (!look(run))
+                cpl_progress_pause(&n_idle);
+            continue;
+        }
         int n = 0;
         int code = cpl_collective_waitsome(run->n_receives, x->wires.receive, &n, x->wires.arrived,
                                            x->wires.status);
         take_arrivals(run, n, code);
     }
     note_error(run, cpl_collective_waitall(run->n_sends, x->wires.send, MPI_STATUSES_IGNORE));
+    give_back_slots(x);
     return run->result;
 }
 

@@ -83,7 +83,7 @@ static void poll_mpi(void)
 void cpl_progress_pause(int *n_idle)
 {
     int n = ++*n_idle;
-    cpl_work_looked();
+    cpl_work_looked(n);
     if (cpl_progress_needed()) {
         cpl_progress_poll();
         return;
