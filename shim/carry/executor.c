@@ -591,11 +591,8 @@ int cpl_executor_wait(struct cpl_executor *executor)
     return run->result;
 }
 
-void cpl_executor_open_lanes(struct cpl_executor *executor, MPI_Comm comm)
+void cpl_executor_open_lanes(struct cpl_executor *x, MPI_Comm comm)
 {
-    struct cpl_executor *x = executor;
-    if (x)
-        cpl_ends_open_lanes(&x->relay.slice, x->out, x->in, comm, &x->lanes);
-    else
-        cpl_ends_open_lanes(NULL, NULL, NULL, comm, NULL);
+    cpl_ends_open_lanes(x ? &x->relay.slice : NULL, x ? x->out : NULL, x ? x->in : NULL, comm,
+                        x ? &x->lanes : NULL);
 }

@@ -159,7 +159,7 @@ static void note_cores(const struct opening *o)
     int n = o->n;
     if (cpl_context.settings.ranks_per_node > 0)
         PMPI_Comm_size(o->comm, &n);
-    cpl_context.shares_cores |= n > sysconf(_SC_NPROCESSORS_ONLN);
+    cpl_context.machine.shares_cores |= n > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* On the ranks of one node. */

@@ -24,6 +24,7 @@ struct cpl_ride_side {
 struct cpl_ride_lanes {
     struct cpl_lanes lanes;
     struct cpl_ride_side out, in;
+    int looks, pause; /* at lanes, before the next one at MPI: still, and in all */
 };
 
 /* Opens them for the edges of n slices, alike on all ranks. able: false when this rank cannot take

@@ -407,14 +407,16 @@ static bool poll_mpi(struct cpl_rides *rides)
  * lanes alone as long as MPI has had nothing, and at MPI ever more rarely. */
 static bool is_turn_of_mpi(struct cpl_rides *rides)
 {
-    return rides->lanes.in.n == 0 || !cpl_context.shares_cores || rides->looks == 0 ||
-           --rides->looks == 0;
+    return rides->lanes.in.n == 0 || !cpl_context.machine.shares_cores || rides->lanes.looks == 0 ||
+           --rides->lanes.looks == 0;
 }
 
 static void note_mpi(struct cpl_rides *rides, bool any)
 {
-    rides->pause = any ? 0 : rides->pause < MOST_PAUSE ? 2 * rides->pause + 1 : MOST_PAUSE;
-    rides->looks = rides->pause;
+    rides->lanes.pause = any                               ? 0
+                         : rides->lanes.pause < MOST_PAUSE ? 2 * rides->lanes.pause + 1
+                                                           : MOST_PAUSE;
+    rides->lanes.looks = rides->lanes.pause;
 }
 
 bool cpl_rides_poll(struct cpl_rides *rides)
@@ -443,7 +445,6 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
     rides->comm = comm;
     rides->hold_seconds = hold_seconds;
     PMPI_Comm_rank(comm, &rides->rank);
-    PMPI_Comm_size(comm, &rides->size);
     rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
     rides->buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
     if (!cpl_flights_init(&rides->flights, CPL_RIDE_BYTES) || !rides->receive || !rides->buffer) {

@@ -30,14 +30,13 @@ struct cpl_ride_plan;
 
 struct cpl_rides {
     MPI_Comm comm; /* the private communicator */
-    int rank, size;
+    int rank;
     double hold_seconds;
     double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
     int n_plans;
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
     struct cpl_flights flights;
     struct cpl_ride_lanes lanes;
-    int looks, pause;       /* at lanes, before the next at MPI: still, and in all */
     int64_t sent, received; /* rides, for draining */
     int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */

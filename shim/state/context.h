@@ -66,6 +66,7 @@ struct cpl_shim_machine {
     bool unfit_warned; /* CARPOOL_STRATEGY has been warned about */
     bool cache_warned; /* CARPOOL_PLAN_CACHE has been warned about */
     bool cache_closed; /* plans cannot be kept in CARPOOL_PLAN_CACHE */
+    bool shares_cores; /* the node has fewer processors than ranks */
 };
 
 #define CPL_N_RECENT 64 /* a power of two */
@@ -167,7 +168,6 @@ struct cpl_context {
     int size;
     int tag_ub;           /* MPI's highest tag */
     bool waits_elsewhere; /* a window or file was opened, whose calls wait without polling */
-    bool shares_cores;    /* the node has fewer processors than ranks */
     bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
     struct cpl_thread_level thread;
     struct cpl_settings settings;

@@ -38,7 +38,7 @@ void cpl_progress_update(void)
  * which sees all that has come, and after some at MPI, which goes on by steps. */
 static void give_way(int n, int patience)
 {
-    if (n % (cpl_context.shares_cores ? patience : IDLE_LOOKS) == 0)
+    if (n % (cpl_context.machine.shares_cores ? patience : IDLE_LOOKS) == 0)
         sched_yield();
 }
 
@@ -48,7 +48,7 @@ static void give_way_unless_given(int n, int patience)
 {
     static double last;
     static int n_looks;
-    if (!cpl_context.shares_cores) {
+    if (!cpl_context.machine.shares_cores) {
         give_way(n, patience);
         return;
     }

@@ -20,8 +20,8 @@ static inline bool cpl_progress_needed(void)
  * there was nothing to do. Never waits. */
 void cpl_progress_poll(void);
 
-/* Between two looks at what other ranks write into shared memory that found nothing; *n_idle is 0 at
- * the first, and counts. Keeps MPI going, and whatever is managed; gives the processor away, at
+/* Between two looks at what other ranks write into shared memory that found nothing; *n_idle is 0
+ * at the first, and counts. Keeps MPI going, and whatever is managed; gives the processor away, at
  * once where ranks share processors. Never waits. */
 void cpl_progress_pause(int *n_idle);
 
