@@ -49,15 +49,14 @@ typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datat
 struct messages {
     MPI_Comm graph;
     int n;
-    int *rank, *count, *displ;
+    int *to, *from, *count, *displ;
     unsigned char *out, *in, *in_too;
 };
 
-/* The k-th nearest rank: right, left, second to the right, and so on. */
-static int nearest(const struct bench *bench, int k)
+/* The rank that is `steps` to the right. */
+static int rank_at(const struct bench *bench, int steps)
 {
-    int distance = k / 2 + 1, n = bench->n_ranks;
-    return (bench->rank + (k % 2 ? n - distance : distance)) % n;
+    return (bench->rank + steps + bench->n_ranks) % bench->n_ranks;
 }
 
 static struct messages messages_make(const struct bench *bench)
@@ -65,18 +64,21 @@ static struct messages messages_make(const struct bench *bench)
     struct messages m = {.n = (int)n_neighbors};
     size_t n = (size_t)m.n, bytes = (size_t)n_bytes;
 
-    m.rank = bench_need(n, sizeof *m.rank);
+    m.to = bench_need(n, sizeof *m.to);
+    m.from = bench_need(n, sizeof *m.from);
     m.count = bench_need(n, sizeof *m.count);
     m.displ = bench_need(n, sizeof *m.displ);
     m.out = bench_need(n, bytes);
     m.in = bench_need(n, bytes);
     m.in_too = bench_need(n, bytes);
     for (int k = 0; k < m.n; k++) {
-        m.rank[k] = nearest(bench, k);
+        int steps = k % 2 ? -(k / 2 + 1) : k / 2 + 1; /* right, left, second to the right, ... */
+        m.to[k] = rank_at(bench, steps);
+        m.from[k] = rank_at(bench, -steps);
         m.count[k] = (int)n_bytes;
         m.displ[k] = k * (int)n_bytes;
     }
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, m.n, m.rank, MPI_UNWEIGHTED, m.n, m.rank,
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, m.n, m.from, MPI_UNWEIGHTED, m.n, m.to,
                                    MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &m.graph);
     return m;
 }
@@ -84,7 +86,8 @@ static struct messages messages_make(const struct bench *bench)
 static void messages_free(struct messages *m)
 {
     MPI_Comm_free(&m->graph);
-    free(m->rank);
+    free(m->to);
+    free(m->from);
     free(m->count);
     free(m->displ);
     free(m->out);

@@ -74,6 +74,11 @@ void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_
     return NULL;
 }
 
+long cpl_shared_processors(void)
+{
+    return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 void cpl_shared_unname(const struct cpl_shared_name *name)
 {
     shm_unlink(name->name);

@@ -29,6 +29,9 @@ void *cpl_shared_make(int64_t bytes, struct cpl_shared_name *name, char why[CPL_
  * here, or is not the same. */
 void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_WHY]);
 
+/* How many processors the ranks of a node have together. */
+long cpl_shared_processors(void);
+
 void cpl_shared_unname(const struct cpl_shared_name *name);
 void cpl_shared_free(void *memory, int64_t bytes);
 

@@ -23,7 +23,7 @@ double cpl_work_lane_sent(int64_t bytes);
 /* Whether a message of a lane is there, which is then taken. */
 bool cpl_work_lane_came(double there, int64_t bytes);
 
-/* A rank looked at what others write and found nothing, so many times in a row. */
+/* A rank looks at what others write, and has found nothing so many times in a row. */
 void cpl_work_looked(int n_idle);
 #else
 static inline void cpl_work_combined(int64_t n_segments, int64_t bytes)

@@ -466,6 +466,7 @@ static bool look_at_lanes(struct run *run)
 {
     struct cpl_executor *x = run->x;
     int32_t *open = x->wires.lane, n = 0, n_before = run->n_lanes;
+    cpl_work_looked(0);
     for (int32_t k = 0; k < n_before; k++) {
         int64_t bytes = 0;
         const unsigned char *message = cpl_lane_look(&x->in[open[k]].lane, &bytes);

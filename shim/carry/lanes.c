@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_BYTES (INT64_C(1) << 30) /* of the lanes of a node that are opened together */
 
@@ -159,7 +158,7 @@ static void note_cores(const struct opening *o)
     int n = o->n;
     if (cpl_context.settings.ranks_per_node > 0)
         PMPI_Comm_size(o->comm, &n);
-    cpl_context.machine.shares_cores |= n > sysconf(_SC_NPROCESSORS_ONLN);
+    cpl_context.machine.shares_cores |= n > cpl_shared_processors();
 }
 
 /* On the ranks of one node. */

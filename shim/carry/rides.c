@@ -369,6 +369,8 @@ static bool poll_lanes(struct cpl_rides *rides)
 {
     const struct cpl_ride_side *in = &rides->lanes.in;
     bool any = false;
+    if (in->n > 0)
+        cpl_work_looked(0);
     for (int32_t k = 0; k < in->n; k++) {
         int64_t bytes = 0;
         const unsigned char *ride = cpl_lane_look(&in->lane[k], &bytes);
