@@ -1,12 +1,14 @@
 /* Tests of rides (shim/carry/rides.h): several ranks in one process exchange by random plans over a
- * network with random delays. Every segment arrives once, at its destination, with its payload: by
+ * network with random delays, with lanes inside nodes or without. Every segment arrives once, at its destination, with its payload: by
  * the plan's combined messages alone when all ranks do as planned, and by other messages when they
  * do not. */
 #include "shim/carry/rides.h"
 
+#include "mock_lanes.h"
 #include "mock_mpi.h"
 #include "plans.h"
 #include "random_pattern.h"
+#include "shim/state/context.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +21,8 @@
 #include <cmocka.h>
 
 enum { MOST_RANKS = 12, MOST_EXCHANGES = 40 };
+
+struct cpl_context cpl_context;
 
 struct machine;
 
@@ -78,19 +82,15 @@ static void add_plan(struct rank *rank, struct cpl_slicer *slicer, int r)
     assert_int_equal(rank->plan, 0);
 }
 
-/* Ranks of a random pattern and plan. */
-static struct machine *begin(uint64_t seed)
+/* Ranks of the machine's pattern and plan. */
+static void open_ranks(struct machine *m, uint64_t seed, int ranks_per_node)
 {
-    struct machine *m = calloc(1, sizeof *m);
     struct cpl_slicer slicer;
     struct cpl_error error = {""};
-    assert_non_null(m);
-    m->random = seed;
-    m->pattern = random_pattern_undivided(seed, MOST_RANKS);
-    m->pattern.payload_class = NULL; /* messages share nothing */
-    m->plan = make_random_plan(&m->pattern, 1 + random_below(&m->random, 3), seed);
     assert_int_equal(cpl_slicer_init(&slicer, &m->plan, &m->pattern, &error), CPL_OK);
     mock_begin(m->pattern.n_ranks, seed);
+    mock_lanes_begin(ranks_per_node);
+    cpl_context.shares_cores = seed % 2;
     for (int r = 0; r < m->pattern.n_ranks; r++) {
         struct rank *rank = &m->rank[r];
         rank->machine = m;
@@ -103,28 +103,57 @@ static struct machine *begin(uint64_t seed)
             m->came[r][d] = calloc(4 * MOST_EXCHANGES, sizeof(bool));
             assert_non_null(m->came[r][d]);
         }
+        cpl_rides_open_lanes(&rank->rides, mock_comm(r), true);
     }
     cpl_slicer_free(&slicer);
+}
+
+/* Ranks of a random pattern and plan. */
+static struct machine *begin(uint64_t seed, int ranks_per_node)
+{
+    struct machine *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    m->random = seed;
+    m->pattern = random_pattern_undivided(seed, MOST_RANKS);
+    m->pattern.payload_class = NULL; /* messages share nothing */
+    m->plan = make_random_plan(&m->pattern, 1 + random_below(&m->random, 3), seed);
+    open_ranks(m, seed, ranks_per_node);
     return m;
 }
 
-static void end(struct machine *m)
+static int per_node(uint64_t seed)
 {
-    int64_t sent = 0, received = 0;
+    return (int)(seed / 2 % 4) * 3;
+}
+
+/* Rides that have been sent, by lanes and by MPI. */
+static int64_t n_rides(const struct machine *m)
+{
+    int64_t n = 0;
+    for (int r = 0; r < m->pattern.n_ranks; r++)
+        n += m->rank[r].rides.sent;
+    return n;
+}
+
+/* Returns how many rides went by lanes. */
+static int64_t end(struct machine *m)
+{
+    int64_t sent = n_rides(m), received = 0, by_lanes = sent - mock_n_sent();
     for (int r = 0; r < m->pattern.n_ranks; r++) {
         assert_int_equal(m->rank[r].rides.n_holding, 0);
-        sent += m->rank[r].rides.sent;
         received += m->rank[r].rides.received;
         cpl_rides_free(&m->rank[r].rides);
         for (int d = 0; d < MOST_RANKS; d++)
             free(m->came[r][d]);
     }
-    assert_int_equal(sent, mock_n_sent());
     assert_int_equal(received, sent);
+    if (mock_lanes_end() == 0)
+        assert_int_equal(by_lanes, 0);
     mock_end();
     cpl_plan_free(&m->plan);
     cpl_pattern_free(&m->pattern);
     free(m);
+    return by_lanes;
 }
 
 static struct cpl_segment make_segment(struct machine *m, int source, int dest, unsigned char *to)
@@ -190,6 +219,12 @@ static void send_straight(struct machine *m, int r, int32_t from)
     }
 }
 
+static void send_all_planned(struct machine *m)
+{
+    for (int r = 0; r < m->pattern.n_ranks; r++)
+        send_planned(m, r, n_messages(m, r));
+}
+
 static void poll_any(struct machine *m)
 {
     cpl_rides_poll(&m->rank[random_below(&m->random, m->pattern.n_ranks)].rides);
@@ -233,16 +268,14 @@ static void sum_up(const struct machine *m, int64_t *in_time, int64_t *late, int
 
 /* As planned: no edge leaves late, however long rides are under way; and buffers are used again, so
  * that there are not more than may be under way or held at a time. */
-static void test_as_planned(void **state)
+static void check_as_planned(int ranks_per_node)
 {
-    (void)state;
-    int64_t most_sent = 0, in_time, late;
+    int64_t most_sent = 0, in_time, late, by_lanes = 0, all = 0;
     int n_made;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct machine *m = begin(seed);
+        struct machine *m = begin(seed, ranks_per_node);
         for (int x = 0; x < MOST_EXCHANGES; x++) {
-            for (int r = 0; r < m->pattern.n_ranks; r++)
-                send_planned(m, r, n_messages(m, r));
+            send_all_planned(m);
             poll_all(m);
             drain(m);
         }
@@ -253,9 +286,25 @@ static void test_as_planned(void **state)
             assert_true(rides->flights.n_made <= 100);
             most_sent = rides->sent > most_sent ? rides->sent : most_sent;
         }
-        end(m);
+        all += n_rides(m);
+        by_lanes += end(m);
     }
     assert_true(most_sent > 400);
+    if (ranks_per_node > 0)
+        assert_true(by_lanes > all / 4 && by_lanes < all);
+}
+
+static void test_as_planned(void **state)
+{
+    (void)state;
+    check_as_planned(0);
+}
+
+static void test_with_lanes(void **state)
+{
+    (void)state;
+    check_as_planned(4);
+    check_as_planned(MOST_RANKS);
 }
 
 /* Short messages, so that no ride is full: rides are counted. */
@@ -264,18 +313,17 @@ static void test_rides_are_the_plan(void **state)
     (void)state;
     int n_checked = 0;
     for (uint64_t seed = 100; seed < 160; seed++) {
-        struct machine *m = begin(seed);
+        struct machine *m = begin(seed, per_node(seed));
         if (m->pattern.n_messages > 40) { /* might fill one */
             end(m);
             continue;
         }
         for (int x = 0; x < 3; x++) {
-            int64_t before = mock_n_sent();
-            for (int r = 0; r < m->pattern.n_ranks; r++)
-                send_planned(m, r, n_messages(m, r));
+            int64_t before = n_rides(m);
+            send_all_planned(m);
             poll_all(m);
             drain(m);
-            assert_int_equal(mock_n_sent() - before, m->plan.n_edges);
+            assert_int_equal(n_rides(m) - before, m->plan.n_edges);
         }
         n_checked += m->plan.n_edges > 0 && m->plan.n_edges < m->pattern.n_messages;
         end(m);
@@ -290,7 +338,7 @@ static void test_deviations(void **state)
     int64_t all_in_time = 0, all_late = 0, in_time, late;
     int n_made;
     for (uint64_t seed = 200; seed < 320; seed++) {
-        struct machine *m = begin(seed);
+        struct machine *m = begin(seed, per_node(seed));
         double now = 1;
         for (int x = 0; x < MOST_EXCHANGES; x++) {
             for (int r = 0; r < m->pattern.n_ranks; r++) {
@@ -333,14 +381,13 @@ static void test_abandoned_once(void **state)
 {
     (void)state;
     for (uint64_t seed = 400; seed < 440; seed++) {
-        struct machine *m = begin(seed);
+        struct machine *m = begin(seed, per_node(seed));
         int64_t in_time, late, late_before;
         int n_made, who = random_below(&m->random, m->pattern.n_ranks);
         send_planned(m, who, n_messages(m, who) / 2);
         for (int x = 0; x < 12; x++) {
             sum_up(m, &in_time, &late_before, &n_made);
-            for (int r = 0; r < m->pattern.n_ranks; r++)
-                send_planned(m, r, n_messages(m, r));
+            send_all_planned(m);
             for (double now = 1; x == 0 && m->n_missing > 0; now += 1e-5) {
                 mock_set_time(now);
                 poll_any(m);
@@ -356,13 +403,40 @@ static void test_abandoned_once(void **state)
     }
 }
 
+/* A rank runs ahead of another: what the lane has no slot for goes by MPI, and all comes. Then the
+ * lane is empty again. */
+static void test_lane_is_full(void **state)
+{
+    (void)state;
+    enum { AHEAD = 20 };
+    for (uint64_t seed = 500; seed < 540; seed++) {
+        struct machine *m = calloc(1, sizeof *m);
+        assert_non_null(m);
+        m->random = seed;
+        m->pattern = make_pattern(2, (struct cpl_pattern_entry[]){MESSAGE(0, 1, 20)}, 1);
+        m->plan = make_plan(&m->pattern, 1, (int32_t[]){1});
+        open_ranks(m, seed, 2);
+        for (int round = 1; round < 3; round++) {
+            for (int x = 0; x < AHEAD; x++)
+                send_all_planned(m);
+            poll_all(m);
+            assert_int_equal(n_rides(m), round * AHEAD);
+            assert_in_range(mock_n_sent(), round * (AHEAD - CPL_LANE_SLOTS),
+                            round * (AHEAD - CPL_LANE_SLOTS) + round * AHEAD / 4);
+        }
+        end(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_planned),
+        cmocka_unit_test(test_with_lanes),
         cmocka_unit_test(test_rides_are_the_plan),
         cmocka_unit_test(test_deviations),
         cmocka_unit_test(test_abandoned_once),
+        cmocka_unit_test(test_lane_is_full),
     };
     return cmocka_run_group_tests_name("rides", tests, NULL, NULL);
 }
