@@ -1,7 +1,7 @@
 /* Tests of rides (shim/carry/rides.h): several ranks in one process exchange by random plans over a
- * network with random delays, with lanes inside nodes or without. Every segment arrives once, at its destination, with its payload: by
- * the plan's combined messages alone when all ranks do as planned, and by other messages when they
- * do not. */
+ * network with random delays, with lanes inside nodes or without. Every segment arrives once, at
+ * its destination, with its payload: by the plan's combined messages alone when all ranks do as
+ * planned, and by other messages when they do not. */
 #include "shim/carry/rides.h"
 
 #include "mock_lanes.h"
@@ -361,7 +361,7 @@ static void test_deviations(void **state)
                 mock_set_time(now);
             }
         }
-        for (int k = 0; k < 100000 && m->n_missing > 0; k++) {
+        for (int k = 0; k < 1000000 && m->n_missing > 0; k++) {
             mock_set_time(now += 1e-5);
             poll_any(m);
         }
@@ -431,12 +431,9 @@ static void test_lane_is_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_planned),
-        cmocka_unit_test(test_with_lanes),
-        cmocka_unit_test(test_rides_are_the_plan),
-        cmocka_unit_test(test_deviations),
-        cmocka_unit_test(test_abandoned_once),
-        cmocka_unit_test(test_lane_is_full),
+        cmocka_unit_test(test_as_planned),         cmocka_unit_test(test_with_lanes),
+        cmocka_unit_test(test_rides_are_the_plan), cmocka_unit_test(test_deviations),
+        cmocka_unit_test(test_abandoned_once),     cmocka_unit_test(test_lane_is_full),
     };
     return cmocka_run_group_tests_name("rides", tests, NULL, NULL);
 }
