@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,10 +27,25 @@ static void *map(int file, int64_t bytes, char why[CPL_SHARED_WHY])
     return memory == MAP_FAILED ? fail(why, "cannot map shared memory") : memory;
 }
 
+/* Gives a file its pages. Signals have to wait: a kernel that breaks off at each begins anew, and
+ * a profiler's would come too often for ever. Beyond the user's limit it would send one that ends
+ * the program. Returns what went wrong, 0: nothing. */
+static int reserve(int file, int64_t bytes)
+{
+    struct rlimit most;
+    sigset_t all, before;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && (rlim_t)bytes > most.rlim_cur)
+        return EFBIG;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int code = posix_fallocate(file, 0, bytes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 static void *fill(int file, int64_t bytes, char why[CPL_SHARED_WHY])
 {
-    while ((errno = posix_fallocate(file, 0, bytes)) == EINTR)
-        ;
+    errno = reserve(file, bytes);
     return errno ? fail(why, "no room for shared memory") : map(file, bytes, why);
 }
 
