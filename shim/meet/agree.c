@@ -88,8 +88,11 @@ bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
     int result = set >= 0 ? cpl_collective_Comm_split(comm, set, rank, node)
                           : cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank,
                                                            MPI_INFO_NULL, node);
-    if (result != MPI_SUCCESS)
+    if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
+        if (result == MPI_SUCCESS)
+            PMPI_Comm_free(node);
         return false;
+    }
     PMPI_Comm_set_errhandler(*node, MPI_ERRORS_RETURN);
     return true;
 }

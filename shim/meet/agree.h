@@ -23,7 +23,8 @@ bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
 int64_t cpl_agree_node(MPI_Comm comm);
 
 /* A communicator of the ranks of comm that share the caller's node, in their order, whose errors
- * return; the caller frees it. False when MPI fails. Errors must return on comm. Collective. */
+ * return; the caller frees it. False on all ranks when MPI fails on one. Errors must return on
+ * comm. Collective. */
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node);
 
 /* Where a rank sits: its node (cpl_agree_node) and its rank in MPI_COMM_WORLD. Those who plan find
