@@ -90,7 +90,7 @@ static void open_ranks(struct machine *m, uint64_t seed, int ranks_per_node)
     assert_int_equal(cpl_slicer_init(&slicer, &m->plan, &m->pattern, &error), CPL_OK);
     mock_begin(m->pattern.n_ranks, seed);
     mock_lanes_begin(ranks_per_node);
-    cpl_context.shares_cores = seed % 2;
+    cpl_context.machine.shares_cores = seed % 2;
     for (int r = 0; r < m->pattern.n_ranks; r++) {
         struct rank *rank = &m->rank[r];
         rank->machine = m;
