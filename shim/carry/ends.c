@@ -91,7 +91,7 @@ void cpl_ends_open_lanes(const struct cpl_rank_plan *slice, struct cpl_end *out,
                                      to_lane};
     const struct cpl_lane_ends from = {able ? p->n_in : 0, p->in_from, p->in_wave, from_bytes,
                                        from_lane};
-    if (cpl_lanes_open(&opened, comm, able, &to, &from)) {
+    if (cpl_lanes_open(&opened, comm, able, &to, &from) && able) {
         *lanes = opened;
         use_lanes(out, &to);
         use_lanes(in, &from);

@@ -28,6 +28,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Calls are not tried, but given back when the program has become slower: that takes so many times
+ * from collective to collective of before. */
+#define LEAST_PACES 6
+
 #define LONGEST_PAUSE 64   /* between regular meetings */
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define NO_CANDIDATE  INT64_MAX
@@ -339,6 +343,9 @@ static struct ballot fill_ballot(const struct cpl_comm_state *host,
     if (!candidate)
         return b;
     b.able = how_able(candidate);
+    if (b.able == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
+        host->serve->pace.before.n < LEAST_PACES)
+        b.able = NOT_YET;
     b.id = candidate->serve->id;
     b.id_negated = -b.id;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
