@@ -1,6 +1,6 @@
 #!/bin/sh
-# The protocols of managed messages and of neighborhood collectives in reductions, as modelled in
-# pt2pt.pml, neighbor.pml and away.pml: spin finds no error in them, and finds each error that is put into them.
+# The protocols of managed messages, of neighborhood collectives in reductions and of lanes, as modelled
+# in pt2pt.pml, neighbor.pml, away.pml and lane.pml: spin finds no error in them, and finds each error that is put into them.
 #
 #   check_model.sh      with top_srcdir in the environment; CC, default cc
 #
@@ -120,5 +120,13 @@ holds "3 ranks, calls that wait inside MPI, and ranks outside it"
 finds "a call that is entered before those it waits for have come" "invalid end state" -DBUG_NO_BARRIER
 finds "a barrier before it that does not poll" "invalid end state" -DBUG_BARRIER_UNPOLLED
 finds "ranks outside MPI that do not serve" "invalid end state" -DBUG_NO_HELPER
+
+model=lane.pml
+holds "a lane of two slots"
+finds "a number that is written before its message" "assertion violated (half" -DBUG_NUMBER_FIRST
+finds "a slot that is given back before it is read" "assertion violated .*reads" -DBUG_TAKEN_FIRST
+finds "a lane that is found full one message too late" "assertion violated .*reads" -DBUG_FULL
+finds "a writer that looks once whether its lane is full" "invalid end state" -DBUG_NO_RETRY
+finds "counters that wrap around where a slot is used twice" "assertion violated .*reads" -DBUG_ODD
 
 done_testing

@@ -7,7 +7,7 @@
  *
  * Blocking, the readers compute (--pause, in microseconds) before some calls, and so do the writers
  * before others; in between all ranks meet. Nonblocking, the readers start AHEAD calls at a time,
- * then wait for a message that their writer sends when it has completed them, one after the other.
+ * then wait for a message that their writer sends when it has completed them, one after the other; then all meet.
  */
 #include "common.h"
 
@@ -112,6 +112,7 @@ static void run_nonblocking(MPI_Comm comm, struct call *calls, int n_calls)
         MPI_Waitall(AHEAD, requests, MPI_STATUSES_IGNORE);
         for (int k = 0; k < AHEAD; k++)
             check(&calls[k], first + k);
+        MPI_Barrier(comm);
     }
 }
 

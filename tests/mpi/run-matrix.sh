@@ -118,6 +118,11 @@ was_embedded() {
     grep -q '"messages_carried": [1-9]' "$tmp/report.json" 2>/dev/null
 }
 
+# A plan had edges in lanes. That they could not be opened is told on stderr.
+was_laned() {
+    grep -Eq '"lanes_avg": (0*[1-9]|0\.0*[1-9])' "$tmp/report.json" 2>/dev/null
+}
+
 # Every point-to-point exchange that was planned was so often.
 were_planned() { # times
     awk -F '[:,]' -v times="$1" '
@@ -161,6 +166,14 @@ judge() { # description, strategy, whether calls must have been planned, whether
     case $flags in *mapped*)
         if [ "$3$4" != nono ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
             why="${why:+$why, }no ranks were placed for reductions"
+        fi ;;
+    esac
+    case $flags in *lanes*)
+        if [ "$3$4" != nono ] && [ "$lanes" = auto ] && ! was_laned; then
+            why="${why:+$why, }nothing went by lanes"
+        fi
+        if [ "$lanes" = off ] && was_laned; then
+            why="${why:+$why, }CARPOOL_LANES=off has lanes"
         fi ;;
     esac
     case $flags in
@@ -223,14 +236,15 @@ under_strategy() { # strategy
     case $flags in *left:*) hold=200000 ;; *embedded*) hold=20000 ;; esac
     run now "$library:$yield" -genv CARPOOL_MODE $mode -genv CARPOOL_STRATEGY "$1" \
         -genv CARPOOL_HOLD $hold \
-        -genv CARPOOL_RANKS_PER_NODE 3 \
+        -genv CARPOOL_RANKS_PER_NODE "$per_node" -genv CARPOOL_LANES "$lanes" \
         -genv CARPOOL_REORDER $reorder -genv CARPOOL_REPORT "$tmp/report.json"
     [ -e "$tmp/ref.out" ] || cp "$tmp/now.out" "$tmp/ref.out"
     must_plan=no
     case $flags in *planned*) may_warn "$1" || must_plan=yes ;; esac
     must_reroute=no # two ranks have one destination each: nothing to combine
     case $flags in *rerouted*) may_warn "$1" || [ "$n" -lt 3 ] || must_reroute=yes ;; esac
-    judge "$what, $1" "$1" $must_plan $must_reroute
+    [ "$lanes" = auto ] && without= || without=", no lanes"
+    judge "$what, $1$without" "$1" $must_plan $must_reroute
 }
 
 # Auto mode: what is tried, and that a plan slowed down by a delay is given up.
@@ -263,6 +277,8 @@ without_report() { # mode
 
 test_line() { # one line of the list with $n ranks
     what="$program $args, $n ranks"
+    lanes=auto per_node=$(flag per_node)
+    per_node=${per_node:-3}
     echo "$what" | grep -Eq -e "$filter" || return
     case $flags in
         *optional*)
@@ -274,7 +290,12 @@ test_line() { # one line of the list with $n ranks
     rm -f "$tmp/ref.out" "$tmp/ref.err" "$tmp/now.out" "$tmp/now.err"
     case $flags in *noref*) ;; *) reference ;; esac
     for strategy in $(echo "$strategies" | tr , ' '); do
+        lanes=auto
         under_strategy "$strategy"
+        case $flags in *lanes*)
+            lanes=off
+            under_strategy "$strategy" ;;
+        esac
     done
     case $flags in *noref*) ;; *) [ "$n" != "${ranks%%,*}" ] || without_report off ;; esac
     case $flags in *calls:*) without_report auto ;; esac
