@@ -181,7 +181,8 @@ static void open_on_node(struct opening *o, bool able, const struct cpl_lane_end
     free(from);
 }
 
-/* Whether it has failed on no rank. The first rank on which it has says why, once in a run. */
+/* Whether it has failed on no rank. The first rank on which it has says why, unless it has heard
+ * that one did before. */
 static bool settle(const struct opening *o, bool able)
 {
     static bool told;
@@ -191,13 +192,12 @@ static bool settle(const struct opening *o, bool able)
     int mine = o->why[0] ? rank : able ? size + 1 : size, first = -1;
     if (cpl_collective_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, o->comm) != MPI_SUCCESS)
         return false;
-    if (first == rank && !told) {
-        told = true;
+    if (first == rank && !told)
         cpl_log(CPL_LOG_WARN, "lanes",
                 "ranks of a node cannot share memory (%s); their messages go by MPI; "
                 "CARPOOL_LANES=off says so without this line",
                 o->why);
-    }
+    told |= first < size;
     return first > size;
 }
 
