@@ -62,6 +62,8 @@ if [ "$what" != unit ]; then
     tap_results mpi.log
     step "MPI tests without memory"
     run_tap memory.log "$root/tests/mpi/run-memory.sh" "$build/tests/mpi" "$library" "$yield"
+    step "MPI tests without shared memory"
+    run_tap noshare.log "$root/tests/mpi/run-noshare.sh" "$build/tests/mpi" "$library" "$yield"
     step "the promise: programs that attack it"
     build_in tests/promise promise-make.log check
     run_tap promise.log "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"

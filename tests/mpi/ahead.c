@@ -3,14 +3,16 @@
  * direction only, and is ahead of it as far as MPI lets it. Payloads change from call to call, and
  * some are much longer than any before.
  *
- *   ahead [--calls N] [--nonblocking] [--pause US]
+ *   ahead [--calls N] [--nonblocking] [--pause US] [--killed R]
  *
  * Blocking, the readers compute (--pause, in microseconds) before some calls, and so do the writers
  * before others; in between all ranks meet. Nonblocking, the readers start AHEAD calls at a time,
- * then wait for a message that their writer sends when it has completed them, one after the other; then all meet.
+ * then wait for a message that their writer sends when it has completed them, one after the other;
+ * then all meet. Rank R is killed in the middle.
  */
 #include "common.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +78,7 @@ static void compute(int us)
         ;
 }
 
-static void run_blocking(MPI_Comm comm, struct call *c, int n_calls, int pause_us)
+static void run_blocking(MPI_Comm comm, struct call *c, int n_calls, int pause_us, int killed)
 {
     for (int call = 0; call < n_calls; call++) {
         bool is_reader = test_rank() % 2;
@@ -84,6 +86,8 @@ static void run_blocking(MPI_Comm comm, struct call *c, int n_calls, int pause_u
             compute(pause_us);
         if (call % 50 == 49)
             MPI_Barrier(MPI_COMM_WORLD);
+        if (call == n_calls / 2 && test_rank() == killed)
+            raise(SIGKILL);
         fill(c, call);
         start(c, comm, true, NULL);
         check(c, call);
@@ -118,7 +122,7 @@ static void run_nonblocking(MPI_Comm comm, struct call *calls, int n_calls)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--calls", "--nonblocking", "--pause", NULL};
+    static const char *const known[] = {"--calls", "--nonblocking", "--pause", "--killed", NULL};
     test_start(&argc, &argv, known);
     int n_calls = (int)test_option(argc, argv, "--calls", 200);
     struct call *calls = test_alloc(AHEAD * sizeof *calls);
@@ -126,7 +130,8 @@ int main(int argc, char **argv)
     if (test_flag(argc, argv, "--nonblocking"))
         run_nonblocking(comm, calls, n_calls);
     else
-        run_blocking(comm, calls, n_calls, (int)test_option(argc, argv, "--pause", 20000));
+        run_blocking(comm, calls, n_calls, (int)test_option(argc, argv, "--pause", 20000),
+                     (int)test_option(argc, argv, "--killed", -1));
     MPI_Comm_free(&comm);
     free(calls);
     return test_finish();
