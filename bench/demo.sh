@@ -106,32 +106,22 @@ strategy() {
 
 rm -f plain.json ride.*.json ride-report.json
 spmv plain.json "$yield" ""
-compare() { # mode
-    for k in $(seq "$n_runs"); do
-        spmv "ride.$k.json" "$library:$yield" --compare -genv CARPOOL_MODE "$1" \
-            -genv CARPOOL_REPORT "$build/ride-report.json"
-        echo "   run $k: $(value library_median_us "ride.$k.json") us by MPI," \
-            "$(value time_median_us "ride.$k.json") us by $(strategy)"
-    done
-}
-
-compare auto
-mode=auto
-if [ "$(strategy)" = none ]; then
-    echo "auto leaves this exchange to MPI: no plan was faster here; once more with CARPOOL_MODE=force"
-    mode=force
-    compare force
-fi
-sends() { # direct or planned
-    awk -v side="\"$1\":" '$1 == side { found = 1 } found && /"sends_max"/ { gsub(/[^0-9]/, ""); print; exit }' \
-        ride-report.json
+for k in $(seq "$n_runs"); do
+    spmv "ride.$k.json" "$library:$yield" --compare -genv CARPOOL_REPORT "$build/ride-report.json"
+    echo "   run $k: $(value library_median_us "ride.$k.json") us by MPI," \
+        "$(value time_median_us "ride.$k.json") us by $(strategy)"
+done
+figure() { # direct or planned, key
+    awk -v side="\"$1\":" -v key="\"$2\":" '$1 == side { found = 1 }
+        found && $1 == key { gsub(/[^0-9]/, ""); print; exit }' ride-report.json
 }
 
 echo
 cli/carpool report ride-report.json
-step "direct against plan (mode $mode, strategy $(strategy), $n_ranks ranks)"
+step "direct against plan (mode auto, strategy $(strategy), $n_ranks ranks)"
 printf '%-34s %18s %18s\n' "" "without Carpool" "with Carpool"
-printf '%-34s %18s %18s\n' "messages sent by the busiest rank" "$(sends direct)" "$(sends planned)"
+printf '%-34s %18s %18s\n' "messages sent by the busiest rank" "$(figure direct sends_max)" "$(figure planned sends_max)"
+printf '%-34s %18s %18s\n' "of these by MPI" "$(figure direct sends_max)" "$(figure planned mpi_max)"
 printf '%-34s %18s %18s\n' "time per exchange, median, us" "$(median library_median_us)" "$(median time_median_us)"
 printf '%-34s %37s\n' "time without / time with" "$(median speedup_median)"
 same=yes
