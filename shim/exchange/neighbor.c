@@ -66,7 +66,7 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
     if ((planned && exchange->plans.trial.running) || is_order_tried)
-        cpl_collective_Barrier(state->private_comm);
+        cpl_progress_gather(state->private_comm); /* which gives shared cores away while it waits */
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
