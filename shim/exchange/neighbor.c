@@ -59,6 +59,15 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
         cpl_progress_poll();
 }
 
+/* Ranks that share cores give them to those that they wait for. */
+static void meet(MPI_Comm comm)
+{
+    if (cpl_context.machine.shares_cores)
+        cpl_progress_gather(comm);
+    else
+        cpl_collective_Barrier(comm);
+}
+
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
 {
     bool planned = exchange->phase == CPL_PHASE_PLANNED;
@@ -66,7 +75,7 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
     if ((planned && exchange->plans.trial.running) || is_order_tried)
-        cpl_progress_gather(state->private_comm); /* which gives shared cores away while it waits */
+        meet(state->private_comm);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;

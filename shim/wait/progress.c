@@ -12,8 +12,17 @@
 #define LOOKS_AN_MPI 16   /* looks at shared memory for one at MPI */
 #define SECONDS_AWAY 2e-6 /* since the last look: others have had the core */
 
+/* A look at whether anything has come for MPI makes all of MPI go on. */
+static void poll_mpi(void)
+{
+    int flag;
+    PMPI_Iprobe(MPI_ANY_SOURCE, cpl_context.tag_ub, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+}
+
+/* What is polled may be in shared memory alone: others may wait for MPI to go on at this rank. */
 static bool poll_once(void)
 {
+    static int n_idle;
     bool any = false;
     atomic_fetch_add_explicit(&cpl_context.service.n_polls, 1, memory_order_relaxed);
     CPL_EACH_HOOKS(hooks)
@@ -21,6 +30,8 @@ static bool poll_once(void)
         if (hooks->poll)
             any |= hooks->poll();
     }
+    if (!any && ++n_idle % LOOKS_AN_MPI == 0)
+        poll_mpi();
     return any;
 }
 
@@ -73,22 +84,15 @@ void cpl_progress_poll(void)
     poll(1);
 }
 
-/* A look at whether anything has come for MPI makes all of MPI go on. */
-static void poll_mpi(void)
-{
-    int flag;
-    PMPI_Iprobe(MPI_ANY_SOURCE, cpl_context.tag_ub, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-}
-
 void cpl_progress_pause(int *n_idle)
 {
     int n = ++*n_idle;
     cpl_work_looked(n);
-    if (cpl_progress_needed()) {
+    if (n == 1)
+        cpl_progress_leave();
+    if (cpl_progress_needed())
         cpl_progress_poll();
-        return;
-    }
-    if (n % LOOKS_AN_MPI == 0)
+    else if (n % LOOKS_AN_MPI == 0)
         poll_mpi();
     else
         give_way(n, 1);

@@ -3,12 +3,14 @@
  * direction only, and is ahead of it as far as MPI lets it. Payloads change from call to call, and
  * some are much longer than any before.
  *
- *   ahead [--calls N] [--nonblocking] [--pause US] [--killed R]
+ *   ahead [--calls N] [--nonblocking | --behind] [--pause US] [--killed R]
  *
  * Blocking, the readers compute (--pause, in microseconds) before some calls, and so do the writers
  * before others; in between all ranks meet. Nonblocking, the readers start AHEAD calls at a time,
  * then wait for a message that their writer sends when it has completed them, one after the other;
- * then all meet. Rank R is killed in the middle.
+ * then all meet. Behind, the writers first start more messages than MPI takes at once, which the
+ * readers receive before they call: MPI must go on at a writer that waits in a lane for its reader,
+ * while a nonblocking call of all is pending. Rank R is killed in the middle.
  */
 #include "common.h"
 
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AHEAD = 7, MOST = 60000 };
+enum { AHEAD = 7, MOST = 60000, N_BEHIND = 300, BEHIND_BYTES = 4000 };
 
 struct call {
     int n; /* bytes */
@@ -120,14 +122,75 @@ static void run_nonblocking(MPI_Comm comm, struct call *calls, int n_calls)
     }
 }
 
+/* Both ends of an edge, so that writers wait for readers. */
+static MPI_Comm create_pairs(void)
+{
+    int rank = test_rank(), other = rank ^ 1, n = other < test_size();
+    MPI_Comm comm;
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n, &other, MPI_UNWEIGHTED, n, &other,
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+    return comm;
+}
+
+/* The messages of a call, which the writer starts and the reader receives. */
+static void move_messages(int call, int other, MPI_Request *requests)
+{
+    static unsigned char messages[N_BEHIND][BEHIND_BYTES], expected[BEHIND_BYTES];
+    for (int k = 0; k < N_BEHIND; k++) {
+        test_stream(test_key(call, k), 0, BEHIND_BYTES, expected);
+        if (test_rank() % 2 == 0) {
+            memcpy(messages[k], expected, BEHIND_BYTES);
+            MPI_Isend(messages[k], BEHIND_BYTES, MPI_BYTE, other, k, MPI_COMM_WORLD, &requests[k]);
+            continue;
+        }
+        memset(messages[k], 0, BEHIND_BYTES);
+        MPI_Recv(messages[k], BEHIND_BYTES, MPI_BYTE, other, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (memcmp(messages[k], expected, BEHIND_BYTES) != 0)
+            test_fail("call %d: wrong bytes of message %d", call, k);
+    }
+}
+
+/* In turn the writer waits in a blocking call while another one is pending, and for a pending one.
+ */
+static void run_behind(int n_calls)
+{
+    int rank = test_rank(), other = rank ^ 1, has_other = other < test_size();
+    MPI_Comm blocking = create_pairs(), pending = create_pairs();
+    for (int call = 0; call < n_calls; call++) {
+        MPI_Request requests[N_BEHIND], last;
+        int is_first = call % 2 == 0 || rank % 2 == 0;
+        int mine = rank + call, theirs = -1, now = 1000 * call + rank, got = -1;
+        if (is_first)
+            MPI_Ineighbor_allgather(&mine, 1, MPI_INT, &theirs, 1, MPI_INT, pending, &last);
+        if (has_other)
+            move_messages(call, other, requests);
+        if (!is_first)
+            MPI_Ineighbor_allgather(&mine, 1, MPI_INT, &theirs, 1, MPI_INT, pending, &last);
+        if (call % 2)
+            MPI_Wait(&last, MPI_STATUS_IGNORE);
+        MPI_Neighbor_allgather(&now, 1, MPI_INT, &got, 1, MPI_INT, blocking);
+        if (call % 2 == 0)
+            MPI_Wait(&last, MPI_STATUS_IGNORE);
+        if (rank % 2 == 0 && has_other)
+            MPI_Waitall(N_BEHIND, requests, MPI_STATUSES_IGNORE);
+        if (has_other && (got != 1000 * call + other || theirs != other + call))
+            test_fail("call %d: got %d and %d", call, got, theirs);
+    }
+    MPI_Comm_free(&blocking);
+    MPI_Comm_free(&pending);
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--calls", "--nonblocking", "--pause", "--killed", NULL};
+    static const char *const known[] = {"--calls", "--nonblocking", "--behind",
+                                        "--pause", "--killed",      NULL};
     test_start(&argc, &argv, known);
     int n_calls = (int)test_option(argc, argv, "--calls", 200);
     struct call *calls = test_alloc(AHEAD * sizeof *calls);
     MPI_Comm comm = create();
-    if (test_flag(argc, argv, "--nonblocking"))
+    if (test_flag(argc, argv, "--behind"))
+        run_behind(n_calls);
+    else if (test_flag(argc, argv, "--nonblocking"))
         run_nonblocking(comm, calls, n_calls);
     else
         run_blocking(comm, calls, n_calls, (int)test_option(argc, argv, "--pause", 20000),
