@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,14 @@ static void *map(int file, int64_t bytes, char why[CPL_SHARED_WHY])
     return memory == MAP_FAILED ? fail(why, "cannot map shared memory") : memory;
 }
 
+/* MPI and the program need room of the same kind: half of what is left stays theirs. */
+static bool has_room(int file, int64_t bytes)
+{
+    struct statvfs room;
+    return fstatvfs(file, &room) != 0 || room.f_blocks == 0 ||
+           (uint64_t)bytes / room.f_frsize < room.f_bavail / 2;
+}
+
 /* Gives a file its pages. Signals have to wait: a kernel that breaks off at each begins anew, and
  * a profiler's would come too often for ever. Beyond the user's limit it would send one that ends
  * the program. Returns what went wrong, 0: nothing. */
@@ -36,6 +45,8 @@ static int reserve(int file, int64_t bytes)
     sigset_t all, before;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && (rlim_t)bytes > most.rlim_cur)
         return EFBIG;
+    if (!has_room(file, bytes))
+        return ENOSPC;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int code = posix_fallocate(file, 0, bytes);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES (INT64_C(1) << 30) /* of the lanes of a node that are opened together */
+#define MOST_BYTES (INT64_C(1) << 30) /* of all lanes that a rank's node has open */
 
 /* The first cache line of a lane. */
 struct lane_line {
@@ -69,7 +69,8 @@ static int *find_peers(const struct opening *o, const struct cpl_lane_ends *ends
     return peer;
 }
 
-/* Where this rank's part begins, and the bytes of all. False: there are too many, or MPI failed. */
+/* Where this rank's part begins, and the bytes of all. False: there are too many on a rank, or MPI
+ * failed. */
 static bool find_sizes(struct opening *o, int64_t mine)
 {
     int64_t before = 0, all = 0;
@@ -79,11 +80,12 @@ static bool find_sizes(struct opening *o, int64_t mine)
     int64_t parts = in_lines(CPL_SHARED_HEAD + (int64_t)sizeof(int64_t) * o->n * o->n);
     o->own = parts + (o->rank > 0 ? before : 0);
     o->bytes = all > 0 ? parts + all : 0;
-    if (o->bytes <= MOST_BYTES)
-        return true;
-    snprintf(o->why, sizeof o->why, "%lld bytes on a node, more than %lld", (long long)o->bytes,
-             (long long)MOST_BYTES);
-    return false;
+    int64_t bytes = cpl_context.machine.lane_bytes + o->bytes;
+    bool fits = bytes <= MOST_BYTES;
+    if (!fits)
+        snprintf(o->why, sizeof o->why, "%lld bytes on a node, more than %lld", (long long)bytes,
+                 (long long)MOST_BYTES);
+    return cpl_agree_all(o->node, fits);
 }
 
 /* All ranks of the node open the memory; then its name goes. */
@@ -185,19 +187,19 @@ static void open_on_node(struct opening *o, bool able, const struct cpl_lane_end
  * that one did before. */
 static bool settle(const struct opening *o, bool able)
 {
-    static bool told;
+    bool *told = &cpl_context.machine.lanes_warned;
     int rank, size;
     PMPI_Comm_rank(o->comm, &rank);
     PMPI_Comm_size(o->comm, &size);
     int mine = o->why[0] ? rank : able ? size + 1 : size, first = -1;
     if (cpl_collective_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, o->comm) != MPI_SUCCESS)
         return false;
-    if (first == rank && !told)
+    if (first == rank && !*told)
         cpl_log(CPL_LOG_WARN, "lanes",
                 "ranks of a node cannot share memory (%s); their messages go by MPI; "
                 "CARPOOL_LANES=off says so without this line",
                 o->why);
-    told |= first < size;
+    *told |= first < size;
     return first > size;
 }
 
@@ -219,7 +221,8 @@ bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
     } else {
         snprintf(o.why, sizeof o.why, "MPI has no communicator for them");
     }
-    *lanes = (struct cpl_lanes){o.memory, o.bytes};
+    *lanes = (struct cpl_lanes){o.memory, o.memory ? o.bytes : 0};
+    cpl_context.machine.lane_bytes += lanes->bytes;
     if (settle(&o, able))
         return true;
     cpl_lanes_close(lanes);
@@ -232,5 +235,6 @@ void cpl_lanes_close(struct cpl_lanes *lanes)
 {
     if (lanes->memory)
         cpl_shared_free(lanes->memory, lanes->bytes);
+    cpl_context.machine.lane_bytes -= lanes->bytes;
     *lanes = (struct cpl_lanes){.memory = NULL};
 }

@@ -62,11 +62,13 @@ struct cpl_shim_machine {
     bool file_tried;
     struct cpl_machine_file file; /* from CARPOOL_MACHINE, else the default */
     struct cpl_distances
-        distances;     /* distances between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
-    bool unfit_warned; /* CARPOOL_STRATEGY has been warned about */
-    bool cache_warned; /* CARPOOL_PLAN_CACHE has been warned about */
-    bool cache_closed; /* plans cannot be kept in CARPOOL_PLAN_CACHE */
-    bool shares_cores; /* the node has fewer processors than ranks */
+        distances;      /* distances between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
+    bool unfit_warned;  /* CARPOOL_STRATEGY has been warned about */
+    bool cache_warned;  /* CARPOOL_PLAN_CACHE has been warned about */
+    bool cache_closed;  /* plans cannot be kept in CARPOOL_PLAN_CACHE */
+    bool shares_cores;  /* the node has fewer processors than ranks */
+    bool lanes_warned;  /* that ranks of a node cannot share memory */
+    int64_t lane_bytes; /* of the lanes that this rank has open, with those of its node */
 };
 
 #define CPL_N_RECENT 64 /* a power of two */

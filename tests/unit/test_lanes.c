@@ -24,7 +24,7 @@
 enum { MOST_RANKS = FIBERS_MOST, MOST_KEYS = 4, MOST_ENDS = MOST_RANKS * MOST_KEYS };
 enum { ALL = 1000, FIRST_NODE = 2000 }; /* communicators */
 
-enum fault { NO_FAULT, NOT_ABLE, NO_HEAP, NOT_MADE, NOT_ATTACHED, NO_SPLIT };
+enum fault { NO_FAULT, NOT_ABLE, NO_HEAP, NOT_MADE, NOT_ATTACHED, NO_SPLIT, TOO_MANY };
 
 /* One side's ends of a rank, in an order of its own. */
 struct side {
@@ -459,18 +459,34 @@ static void test_off(void **state)
     assert_int_equal(world.n_lines, 0);
 }
 
-/* Opens with a fault, and again without. Returns the lines of the log. */
-static int open_with(enum fault fault, int rank, uint64_t seed)
+/* Opens with a fault, that of the heap at its allocation number fail_at (0: of another kind). */
+static void open_and_fail(int64_t fail_at)
+{
+    heap = (struct failing_heap){.fail_at = fail_at, .n_live = heap.n_live};
+    open_and_check(false);
+    close_and_check();
+    assert_int_equal(heap.n_failed, fail_at > 0);
+}
+
+/* Opens twice with a fault, and again without. Returns the lines of the log. */
+static int open_with(enum fault fault, int rank, uint64_t seed, int64_t fail_at)
 {
     begin(9, 3, seed);
     world.fault = fault;
     world.faulty = rank;
-    open_and_check(false);
-    close_and_check();
+    int64_t *bytes = &fibers_context(rank)->machine.lane_bytes;
+    const int64_t open = fault == TOO_MANY ? INT64_C(1) << 30 : 0;
+    *bytes = open;
+    open_and_fail(fail_at);
+    open_and_fail(fail_at);
+    assert_int_equal(*bytes, open);
     int n_lines = world.n_lines;
     world.fault = NO_FAULT;
+    *bytes = 0;
+    heap.fail_at = 0;
     open_and_check(true);
     close_and_check();
+    assert_int_equal(*bytes, 0);
     assert_int_equal(world.n_lines, n_lines);
     return n_lines;
 }
@@ -486,31 +502,26 @@ static bool shares(int node, uint64_t seed)
     return false;
 }
 
-/* Nobody has lanes when one rank cannot; one line in a process tells the first reason. */
+/* Nobody has lanes when one rank cannot; one line of a run tells the reason. */
 static void test_faults(void **state)
 {
     (void)state;
-    int n_lines = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
         int rank = (int)(seed % 9), node = rank / 3;
-        assert_int_equal(open_with(NOT_ABLE, rank, seed), 0); /* the caller has said why */
+        assert_int_equal(open_with(NOT_ABLE, rank, seed, 0), 0); /* the caller has said why */
         if (shares(node, seed)) {
-            n_lines += open_with(NOT_MADE, node * 3, seed);
-            if (n_lines == 1 && seed == 0) {
-                assert_non_null(strstr(world.line, "(no room for shared memory: "));
-                assert_non_null(strstr(world.line, "CARPOOL_LANES=off"));
-            }
+            assert_int_equal(open_with(NOT_MADE, node * 3, seed, 0), 1);
+            assert_non_null(strstr(world.line, "(no room for shared memory: "));
+            assert_non_null(strstr(world.line, "CARPOOL_LANES=off"));
             if (rank % 3 > 0)
-                n_lines += open_with(NOT_ATTACHED, rank, seed);
+                assert_int_equal(open_with(NOT_ATTACHED, rank, seed, 0), 1);
+            assert_int_equal(open_with(TOO_MANY, rank, seed, 0), 1);
+            assert_non_null(strstr(world.line, " bytes on a node, more than 1073741824); "));
         }
-        for (int at = 1; at <= 2; at++) {
-            heap = (struct failing_heap){.fail_at = at, .n_live = heap.n_live};
-            n_lines += open_with(NO_HEAP, rank, seed);
-            assert_int_equal(heap.n_failed, 1);
-        }
-        n_lines += open_with(NO_SPLIT, rank, seed);
+        assert_int_equal(open_with(NO_HEAP, rank, seed, 1), 1);
+        assert_int_equal(open_with(NO_HEAP, rank, seed, 2), 1);
+        assert_int_equal(open_with(NO_SPLIT, rank, seed, 0), 1);
     }
-    assert_int_equal(n_lines, 1);
 }
 
 int main(void)

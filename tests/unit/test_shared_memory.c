@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +176,35 @@ static void test_limits(void **state)
         in_child(parts[k], NULL);
 }
 
+/* A file system of which so many bytes are left; 0: the real one. */
+static int64_t n_left;
+
+int __real_fstatvfs(int file, struct statvfs *room);
+int __wrap_fstatvfs(int file, struct statvfs *room);
+
+int __wrap_fstatvfs(int file, struct statvfs *room)
+{
+    int result = __real_fstatvfs(file, room);
+    if (n_left > 0)
+        room->f_bavail = (fsblkcnt_t)n_left / room->f_frsize;
+    return result;
+}
+
+/* MPI and the program need room, too. */
+static void test_half_stays(void **state)
+{
+    (void)state;
+    struct cpl_shared_name name;
+    n_left = 2 * BYTES - 8192;
+    assert_true(fails(BYTES, "no room for shared memory: No space left"));
+    assert_int_equal(n_names(getpid()), 0);
+    n_left = 2 * BYTES + 16384;
+    unsigned char *memory = make(&name);
+    cpl_shared_unname(&name);
+    cpl_shared_free(memory, BYTES);
+    n_left = 0;
+}
+
 /* A kernel that breaks off at each signal, with a profiler whose signals come all the time. */
 static int n_interrupted = -1; /* counts from 0 */
 
@@ -210,7 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_memory),  cmocka_unit_test(test_no_name),
         cmocka_unit_test(test_not_the_same), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_half_stays),   cmocka_unit_test(test_signals),
     };
     return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
 }
