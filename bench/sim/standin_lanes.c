@@ -8,6 +8,7 @@
 #include "shim/base/work.h"
 
 #include <limits.h>
+#include <math.h>
 #include <simgrid/engine.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,10 @@
 #include <time.h>
 
 /* From one look at what has come to the next: the more looks have found nothing, the longer, so
- * that the simulator has fewer events. */
+ * that the simulator has fewer events. A wait is at most one part in LOOKS longer by that. */
 #define LOOK_NS      25
-#define LONG_LOOK_NS 100
+#define LONG_LOOK_NS 5000
+#define LOOKS        50
 
 static const struct cpl_link_cost *lane_cost(void)
 {
@@ -60,8 +62,9 @@ bool cpl_work_lane_came(double there, int64_t bytes)
 
 void cpl_work_looked(int n_idle)
 {
+    double ns = n_idle == 0 ? 0 : LOOK_NS * pow(1 + 1.0 / LOOKS, n_idle);
     cpl_sim_looked();
-    sleep_us((n_idle * LOOK_NS < LONG_LOOK_NS ? n_idle * LOOK_NS : LONG_LOOK_NS) * 1e-3);
+    sleep_us((ns < LONG_LOOK_NS ? ns : LONG_LOOK_NS) * 1e-3);
 }
 
 /* Freed by nobody: other ranks may still look at it. */

@@ -578,8 +578,9 @@ int cpl_executor_wait(struct cpl_executor *executor)
     int n_idle = 0;
     while (run->n_open > 0 || run->n_full > 0) {
         if (run->n_lanes > 0 || run->n_full > 0) {
-            if (!look(run))
-                cpl_progress_pause(&n_idle);
+            n_idle = look(run) ? 0 : n_idle + 1;
+            if (n_idle > 0)
+                cpl_progress_pause(n_idle);
             continue;
         }
         int n = 0;

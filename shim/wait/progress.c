@@ -84,9 +84,8 @@ void cpl_progress_poll(void)
     poll(1);
 }
 
-void cpl_progress_pause(int *n_idle)
+void cpl_progress_pause(int n)
 {
-    int n = ++*n_idle;
     cpl_work_looked(n);
     if (n == 1)
         cpl_progress_leave();

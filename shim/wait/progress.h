@@ -20,10 +20,10 @@ static inline bool cpl_progress_needed(void)
  * there was nothing to do. Never waits. */
 void cpl_progress_poll(void);
 
-/* Between two looks at what other ranks write into shared memory that found nothing; *n_idle is 0
- * at the first, and counts. Keeps MPI going, and whatever is managed; gives the processor away, at
- * once where ranks share processors. Never waits. */
-void cpl_progress_pause(int *n_idle);
+/* After a look at what other ranks write into shared memory that found nothing, the n-th in a row,
+ * from 1. Sends the batches at the first. Keeps MPI going, and whatever is managed; gives the
+ * processor away, at once where ranks share processors. Never waits. */
+void cpl_progress_pause(int n);
 
 /* The helper thread's work while the program is not in MPI (service.h): sends messages that the
  * program takes for sent, and polls. Returns whether there was anything to do. Never waits. */
