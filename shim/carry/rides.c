@@ -11,7 +11,8 @@
 #define RIDE_TAG    1000
 #define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
 #define N_RECEIVES  8
-#define MOST_PAUSE  31 /* looks at lanes between two at MPI */
+#define MOST_SHARED 31 /* looks at lanes between two at MPI, where ranks share cores */
+#define MOST_OWN    3  /* and where they do not */
 #define N_INSTANCES 8  /* of a plan that can be under way at once, a power of two */
 
 struct header {
@@ -405,19 +406,19 @@ static bool poll_mpi(struct cpl_rides *rides)
     return true;
 }
 
-/* Whether MPI is to be looked at. That may give the core away: ranks that share cores look at their
- * lanes alone as long as MPI has had nothing, and at MPI ever more rarely. */
+/* Whether MPI is to be looked at. That takes longer than a look at lanes, and may give the core
+ * away: ranks look at their lanes alone as long as MPI has had nothing, and at MPI ever more
+ * rarely. */
 static bool is_turn_of_mpi(struct cpl_rides *rides)
 {
-    return rides->lanes.in.n == 0 || !cpl_context.machine.shares_cores || rides->lanes.looks == 0 ||
-           --rides->lanes.looks == 0;
+    return rides->lanes.in.n == 0 || rides->lanes.looks == 0 || --rides->lanes.looks == 0;
 }
 
 static void note_mpi(struct cpl_rides *rides, bool any)
 {
-    rides->lanes.pause = any                               ? 0
-                         : rides->lanes.pause < MOST_PAUSE ? 2 * rides->lanes.pause + 1
-                                                           : MOST_PAUSE;
+    int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
+    int longer = 2 * rides->lanes.pause + 1;
+    rides->lanes.pause = any ? 0 : longer < most ? longer : most;
     rides->lanes.looks = rides->lanes.pause;
 }
 
