@@ -3,9 +3,9 @@
  * turn: a message is written in its slot, and read there for as long as the reader likes. lanes.h
  * opens them.
  *
- * In the shared memory a lane is a cache line with how many messages have been taken, which the
+ * In the shared memory a lane is a line with how many messages have been taken, which the
  * reader writes, then the slots. A slot begins with the number of its message, which the writer
- * writes last: the reader finds a short message with the one cache line in which it lies.
+ * writes last: the reader finds a short message with the one line in which it lies.
  *
  * Leaf module: no MPI calls. Thread rule: one thread at each end. */
 #ifndef CARPOOL_LANE_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define CPL_LANE_SLOTS 2
-#define CPL_LANE_LINE  64 /* bytes; lanes and slots begin with a cache line */
+#define CPL_LANE_LINE  128 /* bytes: two cache lines, which processors fetch together */
 
 /* The beginning of a slot; the message follows. */
 struct cpl_lane_slot {

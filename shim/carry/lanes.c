@@ -2,7 +2,7 @@
  *
  * The memory begins with a head, which tells that two ranks have the same piece, and a table:
  * where the first lane from rank w to rank r of the node lies. The lanes of a writer follow each
- * other in its own part. Those to the same reader are linked by their first cache lines, where the
+ * other in its own part. Those to the same reader are linked by their first lines, where the
  * reader looks for the key that it expects. */
 #include "shim/carry/lanes.h"
 
@@ -18,7 +18,7 @@
 
 #define MOST_BYTES (INT64_C(1) << 30) /* of all lanes that a rank's node has open */
 
-/* The first cache line of a lane. */
+/* The first line of a lane. */
 struct lane_line {
     _Atomic uint32_t n_taken;
     int32_t key;
@@ -184,16 +184,19 @@ static void open_on_node(struct opening *o, bool able, const struct cpl_lane_end
 }
 
 /* Whether it has failed on no rank. The first rank on which it has says why, unless it has heard
- * that one did before. */
+ * that one did before. That ranks share cores is known on all ranks then. */
 static bool settle(const struct opening *o, bool able)
 {
     bool *told = &cpl_context.machine.lanes_warned;
     int rank, size;
     PMPI_Comm_rank(o->comm, &rank);
     PMPI_Comm_size(o->comm, &size);
-    int mine = o->why[0] ? rank : able ? size + 1 : size, first = -1;
-    if (cpl_collective_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, o->comm) != MPI_SUCCESS)
+    int mine[] = {o->why[0] ? rank : able ? size + 1 : size, !cpl_context.machine.shares_cores};
+    int all[] = {-1, 1}, first;
+    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, o->comm) != MPI_SUCCESS)
         return false;
+    first = all[0];
+    cpl_context.machine.shares_cores = !all[1];
     if (first == rank && !*told)
         cpl_log(CPL_LOG_WARN, "lanes",
                 "ranks of a node cannot share memory (%s); their messages go by MPI; "

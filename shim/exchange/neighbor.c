@@ -74,7 +74,7 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     int32_t candidate = planned ? cpl_trial_candidate(&exchange->plans.trial) : 0;
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
-    if ((planned && exchange->plans.trial.running) || is_order_tried)
+    if ((planned && cpl_trial_begins_turn(&exchange->plans.trial)) || is_order_tried)
         meet(state->private_comm);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLS_SHARING 4 /* in a turn of a trial where ranks share cores */
+
 static void *zeroed(int n, size_t size)
 {
     return calloc((size_t)n + 1, size);
@@ -141,6 +143,8 @@ bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl
     bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
     cpl_trial_begin(&x->plans.trial, x->plans.n_candidates + 1,
                     measured ? (int32_t)cpl_context.settings.trial : 0);
+    if (cpl_context.machine.shares_cores)
+        x->plans.trial.calls_a_turn = CALLS_SHARING;
     return true;
 }
 

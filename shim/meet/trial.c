@@ -5,7 +5,9 @@
 #include <string.h>
 
 #define HOPELESS 4.0  /* times the fastest candidate: out after the first round */
-#define BEATEN   1.15 /* times another's median, by one's best: out after any other round */
+#define WORSE    2.0  /* times another's median, by one's best: out after the next ones */
+#define BEATEN   1.15 /* the same after round SURE, when few disturbed calls decide nothing */
+#define SURE     3
 #define FASTER   0.97 /* of what is in use: worth a change of plan */
 
 /* Calls between the first trial and the second; the interval doubles from trial to trial. */
@@ -32,6 +34,7 @@ static double median(const double *values, int32_t n)
 static void next_turn(struct cpl_trial *trial, int32_t from)
 {
     trial->turn = from;
+    trial->n_in_turn = 0;
     while (trial->turn < trial->n && !trial->in[trial->turn])
         trial->turn++;
 }
@@ -47,6 +50,7 @@ void cpl_trial_begin(struct cpl_trial *trial, int32_t n, int32_t rounds)
 {
     *trial = (struct cpl_trial){.n = n,
                                 .rounds = rounds < CPL_TRIAL_ROUNDS ? rounds : CPL_TRIAL_ROUNDS,
+                                .calls_a_turn = 1,
                                 .chosen = rounds > 0 ? 0 : 1,
                                 .interval = FIRST_INTERVAL};
     for (int32_t k = 0; k < n; k++)
@@ -82,7 +86,10 @@ bool cpl_trial_note(struct cpl_trial *trial, double us)
         return false;
     }
     trial->tried++;
-    trial->own_us[trial->turn] = us;
+    trial->own_us[trial->turn] = (trial->n_in_turn > 0 ? trial->own_us[trial->turn] : 0) + us;
+    if (++trial->n_in_turn < trial->calls_a_turn)
+        return false;
+    trial->own_us[trial->turn] /= trial->calls_a_turn;
     next_turn(trial, trial->turn + 1);
     return trial->turn == trial->n;
 }
@@ -100,6 +107,11 @@ void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
         trial->calls += n;
 }
 
+static double limit(int32_t round)
+{
+    return round == 0 ? HOPELESS : round < SURE ? WORSE : BEATEN;
+}
+
 /* Drops the candidates that cannot win any more. Returns how many are left. */
 static int32_t drop(struct cpl_trial *trial, const double *slowest_us)
 {
@@ -115,7 +127,7 @@ static int32_t drop(struct cpl_trial *trial, const double *slowest_us)
             continue;
         if (trial->round == 0 || slowest_us[k] < trial->least_us[k])
             trial->least_us[k] = slowest_us[k];
-        trial->in[k] = trial->least_us[k] <= (trial->round > 0 ? BEATEN : HOPELESS) * best;
+        trial->in[k] = trial->least_us[k] <= limit(trial->round) * best;
         n += trial->in[k];
     }
     return n;

@@ -1,13 +1,14 @@
 /* Choosing by measurement: the candidates for carrying an exchange take turns for a few calls, and
  * the one whose slowest rank is fastest carries the next ones. Candidate 0 is MPI's own way.
  *
- * A trial goes in rounds; in each, every candidate that is still in it carries one call. After a
- * round the ranks put their times together, and all come to the same judgement. The first round
- * warms up: it only drops what is hopeless. A candidate whose best time is beaten clearly by what
- * another usually takes is dropped; the trial ends when one is left or the rounds are over. A plan
- * in use gives way to MPI as soon as that is not slower, and to another plan, as MPI does to any,
- * when that is faster by a margin. Later trials, at growing intervals, compare MPI with the best
- * plan only.
+ * A trial goes in rounds; in each, every candidate that is still in it has a turn, in which it
+ * carries one call, or some where ranks share cores: there one call says little. After a round the
+ * ranks put their times together, and all come to the same judgement. The first round warms up: it
+ * only drops what is hopeless. Later ones drop a candidate whose best time is beaten by what
+ * another usually takes: the first two when it is beaten by far, then when it is beaten clearly.
+ * The trial ends when one is left or the rounds are over. A plan in use gives way to MPI as soon as
+ * that is not slower, and to another plan, as MPI does to any, when that is faster by a margin.
+ * Later trials, at growing intervals, compare MPI with the best plan only.
  *
  * Leaf module: no MPI calls. Everything in a trial but own_us is alike on all ranks as long as all
  * count the same calls and judge by the same times. */
@@ -25,10 +26,12 @@ struct cpl_trial {
     int32_t rounds; /* after the first one; 0: never a trial */
     int32_t chosen;
     bool running;
-    int32_t round; /* 0: the one that warms up */
-    int32_t turn;  /* candidate of the next call, while running */
+    int32_t round;        /* 0: the one that warms up */
+    int32_t turn;         /* candidate of the next call, while running */
+    int32_t calls_a_turn; /* 1, or as many as who begins the trial says */
+    int32_t n_in_turn;    /* calls of this turn that have been carried */
     bool in[CPL_MAX_TRIED];
-    double own_us[CPL_MAX_TRIED];                       /* this rank's, in this round */
+    double own_us[CPL_MAX_TRIED];                       /* this rank's of a call, in this round */
     double slowest_us[CPL_MAX_TRIED][CPL_TRIAL_ROUNDS]; /* of all ranks, in the rounds before */
     double least_us[CPL_MAX_TRIED];  /* the least of these and of the first round */
     double median_us[CPL_MAX_TRIED]; /* when last tried; 0: not known, or dropped at once */
@@ -40,6 +43,12 @@ struct cpl_trial {
 
 /* Starts the first trial. Two candidates at least; with rounds 0 candidate 1 is chosen, untried. */
 void cpl_trial_begin(struct cpl_trial *trial, int32_t n, int32_t rounds);
+
+/* Whether the next call begins a turn: ranks meet before it. */
+static inline bool cpl_trial_begins_turn(const struct cpl_trial *trial)
+{
+    return trial->running && trial->n_in_turn == 0;
+}
 
 /* The candidate that carries the next call. */
 int32_t cpl_trial_candidate(const struct cpl_trial *trial);

@@ -66,7 +66,7 @@ struct cpl_shim_machine {
     bool unfit_warned;  /* CARPOOL_STRATEGY has been warned about */
     bool cache_warned;  /* CARPOOL_PLAN_CACHE has been warned about */
     bool cache_closed;  /* plans cannot be kept in CARPOOL_PLAN_CACHE */
-    bool shares_cores;  /* the node has fewer processors than ranks */
+    bool shares_cores;  /* a node has fewer processors than ranks */
     bool lanes_warned;  /* that ranks of a node cannot share memory */
     int64_t lane_bytes; /* of the lanes that this rank has open, with those of its node */
 };

@@ -7,7 +7,7 @@
  *
  * The model                  mirrors
  *   number[], payload[]      the slots: the number that is written last, the message in two halves
- *   taken                    the lane's first cache line
+ *   taken                    the lane's first line
  *   n, n_taken; m            the ends: cpl_lane.n and .n_taken of the writer, .n of the reader
  *   MODULUS                  2^32: counters wrap around
  *   read while it is kept    the executor, which gives slots back at the end of an exchange
