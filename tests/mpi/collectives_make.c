@@ -140,6 +140,9 @@ static void put(struct place *place, const char *name, MPI_Win win, int *memory)
     MPI_Win_flush_local(next, win);
     MPI_Win_flush(next, win);
     MPI_Win_unlock(next, win);
+    // MPICH 4 may hang, also without Carpool, when one rank locks all while another locks one
+    // rank alone
+    MPI_Barrier(place->comm);
     MPI_Win_lock_all(0, win);
     MPI_Put(mine + 12, 4, MPI_INT, next, 12, 4, MPI_INT, win);
     MPI_Win_flush_local_all(win);
