@@ -28,10 +28,11 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
                             "MPI_COMM_WORLDs",
         [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
         [CPL_LEFT_OPENED] = "a window or file was opened",
-        [CPL_LEFT_WILDCARD] = "a rank posted a nonblocking receive with wildcards, or called "
-                              "MPI_Mprobe or MPI_Isendrecv, before the exchange was learned",
+        [CPL_LEFT_WILDCARD] = "a rank posts nonblocking receives with wildcards again and again, or "
+                              "frees their requests",
         [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
-        [CPL_LEFT_UNMATCHED] = "at every agreement some message had no receive yet",
+        [CPL_LEFT_UNMATCHED] = "at every agreement some message had no receive yet, or a receive "
+                               "with wildcards was open",
         [CPL_LEFT_NO_GAIN] = "no plan is modelled faster than direct",
         [CPL_LEFT_SLOWED] = "rerouted at first; the program was slower than before",
         [CPL_LEFT_UNREDUCED] =

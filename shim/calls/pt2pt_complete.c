@@ -26,9 +26,10 @@ static MPI_Status *status_at(MPI_Status *statuses, int k)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
 }
 
+/* MPI_COMM_NULL: MPI has called the error handler. */
 static int raise_error(MPI_Comm comm, int error)
 {
-    if (error != MPI_SUCCESS)
+    if (error != MPI_SUCCESS && comm != MPI_COMM_NULL)
         PMPI_Comm_call_errhandler(comm, error);
     return error;
 }
@@ -161,10 +162,12 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
         int error = cpl_request_settle(request, &requests[k], status_at(statuses, k));
         if (statuses != MPI_STATUSES_IGNORE && (waited || error != MPI_SUCCESS))
             statuses[k].MPI_ERROR = error;
-        if (error != MPI_SUCCESS)
-            comm = its;
+        if (error == MPI_SUCCESS)
+            continue;
+        result = MPI_ERR_IN_STATUS;
+        comm = its == MPI_COMM_NULL ? comm : its;
     }
-    return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
+    return raise_error(comm, result);
 }
 
 /* Waits for MPI's requests. */
@@ -300,11 +303,13 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
         int error = cpl_request_settle(request, &requests[k], status_at(statuses, *n_done));
         if (statuses != MPI_STATUSES_IGNORE)
             statuses[*n_done].MPI_ERROR = error;
-        if (error != MPI_SUCCESS)
-            comm = its;
         indices[(*n_done)++] = k;
+        if (error == MPI_SUCCESS)
+            continue;
+        result = MPI_ERR_IN_STATUS;
+        comm = its == MPI_COMM_NULL ? comm : its;
     }
-    return comm == MPI_COMM_NULL ? result : raise_error(comm, MPI_ERR_IN_STATUS);
+    return raise_error(comm, result);
 }
 
 int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,

@@ -1,6 +1,7 @@
 /* Persistent requests of messages (pt2pt_persistent.h). */
 #include "shim/calls/pt2pt_persistent.h"
 #include "shim/base/names.h"
+#include "shim/calls/pt2pt_watch.h"
 
 #include "shim/carry/persistent.h"
 #include "shim/state/comm_state.h"
@@ -29,10 +30,14 @@ static int start_managed(struct persistent_message *p, struct cpl_comm_state *st
     return result;
 }
 
-static void learn(const struct cpl_persistent_call *call)
+static void learn(struct persistent_message *p)
 {
+    const struct cpl_persistent_call *call = &p->call;
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || state->pt2pt->phase != CPL_PT2PT_LEARNING || state->pt2pt->blind)
+        return;
+    if (call->receives &&
+        cpl_watch_persistent(state, call->peer, call->tag, &p->persistent.request))
         return;
     if (call->receives)
         cpl_pt2pt_learn_receive(state, call->peer, call->tag, false);
@@ -50,7 +55,7 @@ static int start(struct cpl_persistent *persistent, MPI_Request *handle)
                           call->receives, &span);
     if (state)
         return start_managed(p, state, &span);
-    learn(call);
+    learn(p);
     return PMPI_Start(handle);
 }
 

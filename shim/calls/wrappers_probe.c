@@ -72,13 +72,17 @@ EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, 
     struct cpl_comm_state *state = managed(comm, source, tag);
     if (state && message && has_status(status))
         return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
-    cpl_wrap_note_blind(comm);
-    if (!cpl_progress_needed() || !message || !has_status(status))
-        return PMPI_Mprobe(source, tag, comm, message, status);
+    MPI_Status own, *to = status == MPI_STATUS_IGNORE ? &own : status;
+    if (!cpl_progress_needed() || !message || !has_status(status)) {
+        result = PMPI_Mprobe(source, tag, comm, message, to);
+        flag = 1;
+    }
     while (result == MPI_SUCCESS && !flag) {
         cpl_progress_poll();
-        result = PMPI_Improbe(source, tag, comm, &flag, message, status);
+        result = PMPI_Improbe(source, tag, comm, &flag, message, to);
     }
+    if (result == MPI_SUCCESS)
+        cpl_wrap_note_received(comm, source, tag, result, to);
     return result;
 }
 
@@ -92,8 +96,11 @@ EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Messag
     struct cpl_comm_state *state = managed(comm, source, tag);
     if (state && flag && message && has_status(status))
         return cpl_pt2pt_mprobe(state, source, tag, flag, message, status);
-    cpl_wrap_note_blind(comm);
     if (cpl_progress_needed())
         cpl_progress_poll();
-    return PMPI_Improbe(source, tag, comm, flag, message, status);
+    MPI_Status own, *to = status == MPI_STATUS_IGNORE ? &own : status;
+    int result = PMPI_Improbe(source, tag, comm, flag, message, to);
+    if (result == MPI_SUCCESS && *flag)
+        cpl_wrap_note_received(comm, source, tag, result, to);
+    return result;
 }

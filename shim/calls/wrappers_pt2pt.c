@@ -4,6 +4,7 @@
 #include "shim/calls/wrappers_pt2pt.h"
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/pt2pt_persistent.h"
+#include "shim/calls/pt2pt_watch.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/persistent.h"
@@ -15,7 +16,7 @@
 /* The state of a communicator that is still learning; NULL: there is nothing to note. */
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
     if (state && state->pt2pt->phase == CPL_PT2PT_LEARNING && !state->pt2pt->blind)
         return state;
     if (state && !cpl_context.service.on) {
@@ -32,26 +33,28 @@ void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int d
         cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
 }
 
-void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag, bool blocking)
+void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag)
 {
     struct cpl_comm_state *state = learning(comm);
     if (state)
-        cpl_pt2pt_learn_receive(state, source, tag, blocking);
+        cpl_pt2pt_learn_receive(state, source, tag, true);
 }
 
-void cpl_wrap_note_blind(MPI_Comm comm)
+int cpl_wrap_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request)
 {
-    if (cpl_context.active)
-        cpl_wrap_note_receive(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, false);
+    struct cpl_comm_state *state = result == MPI_SUCCESS ? learning(comm) : NULL;
+    if (state && !cpl_watch_receive(state, source, tag, request))
+        cpl_pt2pt_learn_receive(state, source, tag, false);
+    return result;
 }
 
 void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,
                             const MPI_Status *status)
 {
     if (result == MPI_SUCCESS && source != MPI_PROC_NULL)
-        cpl_wrap_note_receive(comm, status->MPI_SOURCE, status->MPI_TAG, true);
+        cpl_wrap_note_receive(comm, status->MPI_SOURCE, status->MPI_TAG);
     else
-        cpl_wrap_note_receive(comm, source, tag, true);
+        cpl_wrap_note_receive(comm, source, tag);
 }
 
 static int send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
@@ -197,8 +200,8 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
             cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
         if (state && request)                                                                      \
             return cpl_pt2pt_irecv(state, &span, source, tag, request);                            \
-        cpl_wrap_note_receive(comm, source, tag, false);                                           \
-        return PMPI_##name(buf, count, type, source, tag, comm, request);                          \
+        int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
+        return cpl_wrap_posted(comm, source, tag, result, request);                                \
     }                                                                                              \
     EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
                           MPI_Comm comm, MPI_Request *request)                                     \
@@ -327,6 +330,8 @@ EXPORT int MPI_Cancel(MPI_Request *request)
     struct cpl_request *managed = request ? cpl_request_active(*request) : NULL;
     if (!managed)
         return PMPI_Cancel(request);
+    if (managed->by_mpi)
+        return managed->receive.done ? MPI_SUCCESS : PMPI_Cancel(&managed->receive.inner);
     if (managed->receives && !managed->collective && !managed->sends)
         cpl_match_cancel(&managed->receive);
     return MPI_SUCCESS;

@@ -40,11 +40,11 @@ static inline bool has_status(const MPI_Status *status)
 }
 
 /* While the shim learns about a communicator. cpl_wrap_note_send: a message is sent.
- * cpl_wrap_note_receive: a receive is posted or, if blocking, over. cpl_wrap_note_blind: the shim
- * cannot see all messages of the communicator, so it stays MPI's. */
+ * cpl_wrap_note_receive: a receive is over. cpl_wrap_posted: MPI's nonblocking receive has returned
+ * `result`; returns that, and may put a request of the shim in the place of MPI's. */
 void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag);
-void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag, bool blocking);
-void cpl_wrap_note_blind(MPI_Comm comm);
+void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag);
+int cpl_wrap_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request);
 
 /* After a blocking receive by MPI, when the source and tag are known even for wildcards. */
 void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,

@@ -30,9 +30,9 @@ static int start_by_mpi(const struct half *half, MPI_Comm comm, MPI_Request *req
 {
     const struct cpl_span *span = &half->span;
     if (half->receives) {
-        cpl_wrap_note_receive(comm, half->peer, half->tag, false);
-        return PMPI_Irecv_c(span->address, span->count, span->type.handle, half->peer, half->tag,
-                            comm, request);
+        int result = PMPI_Irecv_c(span->address, span->count, span->type.handle, half->peer,
+                                  half->tag, comm, request);
+        return cpl_wrap_posted(comm, half->peer, half->tag, result, request);
     }
     cpl_wrap_note_send(comm, span->count, span->type.handle, half->peer, half->tag);
     return PMPI_Isend_c(span->address, span->count, span->type.handle, half->peer, half->tag, comm,
@@ -221,8 +221,6 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
     return result;
 }
 
-/* Rarely used: a communicator on which they are called while it is learning does not become
- * managed. */
 #define ISENDRECV_FORM(name, count_t)                                                              \
     EXPORT int MPI_##name(const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest, \
                           int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype,    \
@@ -235,9 +233,10 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
             describe(&sent, comm, sendbuf, sendcount, sendtype, dest, sendtag, false) &&           \
             describe(&received, comm, recvbuf, recvcount, recvtype, source, recvtag, true))        \
             return start_both(state, &sent, &received, CPL_SEND_STANDARD, request);                \
-        cpl_wrap_note_blind(comm);                                                                 \
-        return PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,        \
-                           recvtype, source, recvtag, comm, request);                              \
+        cpl_wrap_note_send(comm, sendcount, sendtype, dest, sendtag);                              \
+        int result = PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,  \
+                                 recvtype, source, recvtag, comm, request);                        \
+        return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
     }
 ISENDRECV_FORM(Isendrecv, int)
 ISENDRECV_FORM(Isendrecv_c, MPI_Count)
@@ -252,8 +251,10 @@ ISENDRECV_FORM(Isendrecv_c, MPI_Count)
         if (state && request && describe(&sent, comm, buf, count, type, dest, sendtag, false) &&   \
             describe(&received, comm, buf, count, type, source, recvtag, true))                    \
             return start_replace(state, &sent, &received, request);                                \
-        cpl_wrap_note_blind(comm);                                                                 \
-        return PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, request);       \
+        cpl_wrap_note_send(comm, count, type, dest, sendtag);                                      \
+        int result =                                                                               \
+            PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, request);          \
+        return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
     }
 ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
 ISENDRECV_REPLACE_FORM(Isendrecv_replace_c, MPI_Count)

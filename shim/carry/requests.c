@@ -118,7 +118,8 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
     request->comm = comm;
     request->receives = receives;
     request->sends = !receives;
-    request->collective = false;
+    request->collective = request->by_mpi = false;
+    request->came = NULL;
     cpl_context.busy.n_active_requests++;
 }
 
@@ -178,10 +179,42 @@ void cpl_request_close_collective(struct cpl_request *request, int error)
     request->receive.done = true;
 }
 
+void cpl_request_watch(struct cpl_request *request, MPI_Request inner,
+                       void (*came)(struct cpl_request *request))
+{
+    request->by_mpi = true;
+    request->came = came;
+    request->receive = (struct cpl_receive){.inner = inner};
+}
+
+/* Looks whether MPI has received it. After an error MPI has called the error handler. */
+static void look_at_mpi(struct cpl_request *request)
+{
+    struct cpl_receive *receive = &request->receive;
+    MPI_Status status;
+    MPI_Count bytes = 0;
+    int done = 0, cancelled = 0;
+    receive->error = PMPI_Test(&receive->inner, &done, &status);
+    if (!done && receive->error == MPI_SUCCESS)
+        return;
+    PMPI_Test_cancelled(&status, &cancelled);
+    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    receive->from = status.MPI_SOURCE;
+    receive->from_tag = status.MPI_TAG;
+    receive->bytes = bytes;
+    receive->cancelled = cancelled;
+    receive->done = true;
+    if (request->came)
+        request->came(request);
+    request->comm = MPI_COMM_NULL;
+}
+
 bool cpl_request_is_done(struct cpl_request *request)
 {
     if (request->shared)
         return true;
+    if (request->by_mpi && !request->receive.done)
+        look_at_mpi(request);
     bool sent = !request->sends || cpl_sending_is_done(&request->sending);
     return sent && (!request->receives || request->receive.done);
 }
@@ -211,6 +244,13 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 /* What has been started goes on; nobody waits for it any more. */
 void cpl_request_abandon(struct cpl_request *request)
 {
+    if (request->by_mpi && !request->receive.done) { /* MPI goes on; nobody hears of its end */
+        if (!request->persistent)
+            PMPI_Request_free(&request->receive.inner);
+        request->receive.abandoned = request->receive.done = true;
+        if (request->came)
+            request->came(request);
+    }
     if (request->sends)
         cpl_sending_forget(&request->sending);
     if (request->receives && !request->receive.done)
@@ -243,8 +283,10 @@ static void forget_comm(struct cpl_comm_state *state)
 {
     for (int k = 0; k < cpl_context.requests.n_buckets; k++)
         for (struct cpl_request *r = cpl_context.requests.buckets[k]; r; r = r->next)
-            if (r->comm == state->comm)
+            if (r->comm == state->comm) {
                 r->comm = MPI_COMM_WORLD;
+                r->came = NULL;
+            }
 }
 
 const struct cpl_hooks cpl_request_hooks = {.name = "requests", .end = forget_comm};

@@ -29,11 +29,14 @@ struct cpl_request {
     bool sends;      /* one request may receive and send */
     bool freed;      /* the program freed it, a persistent request, while it was active */
     bool collective; /* it is a neighborhood collective: `receive` only marks its end */
-    MPI_Comm comm;   /* communicator whose error handler is called */
+    bool by_mpi;     /* MPI receives it by receive.inner; the shim hears of its end */
+    MPI_Comm comm;   /* communicator whose error handler is called; MPI_COMM_NULL: MPI did that */
     struct cpl_receive receive; /* used if it receives */
     struct cpl_sending sending; /* used if it sends */
     void (*gone)(
         struct cpl_request *request); /* called when a freed request is done; its owner frees it */
+    void (*came)(struct cpl_request *request); /* called once MPI has received it; its
+                                                  communicator may be gone: NULL then */
 };
 
 /* Makes an active request with a handle of the shim; NULL when memory ran out. The caller sets its
@@ -56,6 +59,12 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
  * MPI_SUCCESS. */
 void cpl_request_open_collective(struct cpl_request *request);
 void cpl_request_close_collective(struct cpl_request *request, int error);
+
+/* Makes a request that was just activated as a receiving one stand for a receive of MPI's, by its
+ * handle. `came` is called when it is over, with source and tag in its receive; or, with
+ * receive.abandoned, when the program frees it before. */
+void cpl_request_watch(struct cpl_request *request, MPI_Request inner,
+                       void (*came)(struct cpl_request *request));
 
 /* The request with a handle; NULL: it is MPI's. cpl_request_active: the same, but only if it is
  * active. */

@@ -119,7 +119,8 @@ static bool everything_fits(struct cpl_comm_state *state)
     bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
     if (ready) {
         fits = cpl_collective_Alltoall(p->learned.sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T,
-                                       state->comm) == MPI_SUCCESS;
+                                       state->comm) == MPI_SUCCESS &&
+               p->learned.n_wild == 0;
         for (size_t k = 0; k < n; k++)
             fits &= came[k].n == p->learned.received[k].n &&
                     came[k].hash == p->learned.received[k].hash;

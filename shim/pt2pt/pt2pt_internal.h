@@ -95,6 +95,7 @@ struct cpl_pt2pt_learned {
     bool counts_only;  /* batches do not recur here, so they are no longer examined */
     int64_t n_counted; /* messages sent since then */
     int64_t n_batches;
+    int n_watched, n_wild; /* receives with wildcards so far, and those that are open */
 };
 
 /* The plans of a managed communicator; alike on all ranks except for the last two members. */

@@ -115,10 +115,8 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
     struct cpl_pt2pt *p = state->pt2pt;
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
         return;
-    if (source < 0 || source >= state->size || tag < 0) {
-        p->blind = CPL_LEFT_WILDCARD; /* a wildcard: nobody knows what it receives */
-        return;
-    }
+    if (source < 0 || source >= state->size || tag < 0)
+        return; /* MPI refuses it */
     p->learned.received[source].n++;
     p->learned.received[source].hash += cpl_pt2pt_hash(source, tag);
     if (p->learned.counts_only)

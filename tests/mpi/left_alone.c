@@ -4,9 +4,12 @@
  *
  *   left_alone --rule NAME
  *
- *   wildcard     a nonblocking receive from MPI_ANY_SOURCE
+ *   wildcard     nonblocking receives with wildcards, all complete; some cancelled, some persistent
+ *   open         a receive with wildcards that is open at every agreement
+ *   freed        the request of such a receive is freed
+ *   always       more than 4,096 receives with wildcards
  *   mprobe       a matched probe
- *   isendrecv    MPI_Isendrecv
+ *   isendrecv    MPI_Isendrecv and its relative
  *   window, file one is opened
  *   varied       all ranks send another batch each time, more than 128 times
  *   plain        all ranks send to one other rank each, more than 4,096 times
@@ -99,14 +102,134 @@ static void repeat(void)
 
 /* --- what the rules speak of ---------------------------------------------------------------- */
 
-static void wildcard(void)
+/* Checks what a receive with wildcards tells. */
+static void check_status(const MPI_Status *status, int in, int tag)
+{
+    int n = -1;
+
+    MPI_Get_count(status, MPI_INT, &n);
+    if (in != before(1) || status->MPI_SOURCE != before(1) || status->MPI_TAG != tag || n != 1)
+        test_fail("%d instead of %d, from %d, tag %d, %d elements", in, before(1),
+                  status->MPI_SOURCE, status->MPI_TAG, n);
+}
+
+/* A message of which the receiver names the tag, and one of which it names the source. They are
+ * completed by one call for several requests, with some of MPI's own among them. */
+static void wild_pair(int round)
+{
+    int out = rank, in[3] = {-1, -1, -1}, indices[4], n_done = 0, index, flag = 0;
+    MPI_Request requests[4];
+    MPI_Status statuses[4], status;
+
+    MPI_Irecv(&in[0], 1, MPI_INT, MPI_ANY_SOURCE, OTHER_TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&in[1], 1, MPI_INT, before(1), FIRST_TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isend(&out, 1, MPI_INT, after(1), OTHER_TAG, MPI_COMM_WORLD, &requests[2]);
+    MPI_Send(&out, 1, MPI_INT, after(1), FIRST_TAG, MPI_COMM_WORLD);
+    requests[3] = MPI_REQUEST_NULL;
+    if (round == 0)
+        MPI_Waitall(4, requests, statuses);
+    while (round == 1 && !flag)
+        MPI_Testall(4, requests, &flag, statuses);
+    for (int left = 3; round == 2 && left > 0; left--) {
+        MPI_Waitany(4, requests, &index, &status);
+        statuses[index] = status;
+    }
+    for (int left = 3; round == 3 && left > 0; left -= n_done) {
+        MPI_Status some[4];
+        MPI_Testsome(4, requests, &n_done, indices, some);
+        for (int k = 0; k < n_done; k++)
+            statuses[indices[k]] = some[k];
+    }
+    if (requests[0] != MPI_REQUEST_NULL || requests[1] != MPI_REQUEST_NULL)
+        test_fail("round %d: requests that are complete are not null", round);
+    check_status(&statuses[0], in[0], OTHER_TAG);
+    check_status(&statuses[1], in[1], FIRST_TAG);
+    MPI_Irecv(&in[2], 1, MPI_INT, before(1), MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send(&out, 1, MPI_INT, after(1), FIRST_TAG + 1, MPI_COMM_WORLD);
+    for (flag = 0; !flag;)
+        MPI_Request_get_status(requests[0], &flag, &status);
+    check_status(&status, in[2], FIRST_TAG + 1);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+}
+
+static void wild_cancelled(void)
+{
+    int in = -1, cancelled = 0;
+    MPI_Request request;
+    MPI_Status status;
+
+    MPI_Irecv(&in, 1, MPI_INT, MPI_ANY_SOURCE, FIRST_TAG + 2, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &cancelled);
+    if (!cancelled)
+        test_fail("%s", "the receive is not cancelled");
+}
+
+static void wild_persistent(void)
 {
     int out = rank, in = -1;
     MPI_Request request;
+    MPI_Status status;
+
+    MPI_Recv_init(&in, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+    for (int round = 0; round < 3; round++) {
+        MPI_Barrier(MPI_COMM_WORLD); /* or it might take another's message */
+        in = -1;
+        MPI_Start(&request);
+        MPI_Send(&out, 1, MPI_INT, after(1), FIRST_TAG + round, MPI_COMM_WORLD);
+        MPI_Wait(&request, &status);
+        check_status(&status, in, FIRST_TAG + round);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Request_free(&request);
+}
+
+static void wildcard(void)
+{
+    for (int round = 0; round < 4; round++)
+        wild_pair(round);
+    wild_cancelled();
+    wild_persistent();
+}
+
+static void always(void)
+{
+    int out = rank, in;
+    MPI_Request request;
+
+    for (int round = 0; round < N_PLAIN; round++) {
+        MPI_Irecv(&in, 1, MPI_INT, MPI_ANY_SOURCE, OTHER_TAG, MPI_COMM_WORLD, &request);
+        MPI_Send(&out, 1, MPI_INT, after(1), OTHER_TAG, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void gains(void);
+
+static void open_receive(void)
+{
+    int out = rank, in = -1;
+    MPI_Request request;
+    MPI_Status status;
 
     MPI_Irecv(&in, 1, MPI_INT, MPI_ANY_SOURCE, OTHER_TAG, MPI_COMM_WORLD, &request);
+    gains();
     MPI_Send(&out, 1, MPI_INT, after(1), OTHER_TAG, MPI_COMM_WORLD);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, &status);
+    check_status(&status, in, OTHER_TAG);
+}
+
+static void freed(void)
+{
+    static int in = -1; /* still there when the message comes */
+    int out = rank;
+    MPI_Request request;
+
+    MPI_Irecv(&in, 1, MPI_INT, MPI_ANY_SOURCE, OTHER_TAG, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+    MPI_Ssend(&out, 1, MPI_INT, after(1), OTHER_TAG, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
     if (in != before(1))
         test_fail("%d instead of %d", in, before(1));
 }
@@ -135,6 +258,11 @@ static void isendrecv(void)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (in != before(1))
         test_fail("%d instead of %d", in, before(1));
+    MPI_Isendrecv_replace(&out, 1, MPI_INT, after(1), OTHER_TAG, before(1), MPI_ANY_TAG,
+                          MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (out != before(1))
+        test_fail("%d instead of %d", out, before(1));
 }
 
 static void open_window(void)
@@ -275,6 +403,7 @@ static const struct rule {
     bool repeats; /* the exchange with collectives comes after it */
 } rules[] = {
     {"wildcard", wildcard, true},  {"mprobe", mprobe, true},   {"isendrecv", isendrecv, true},
+    {"open", open_receive, true},  {"freed", freed, true},     {"always", always, true},
     {"window", open_window, true}, {"file", open_file, true},  {"varied", varied, true},
     {"plain", plain, true},        {"counted", counted, true}, {"ahead", ahead, true},
     {"gains", gains, true},        {"late", late, true},       {"few", few, false},
