@@ -27,9 +27,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_UNABLE] = "no memory, too many communicators, or processes of several "
                             "MPI_COMM_WORLDs",
         [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
-        [CPL_LEFT_OPENED] = "a window or file was opened",
-        [CPL_LEFT_WILDCARD] = "a rank posts nonblocking receives with wildcards again and again, or "
-                              "frees their requests",
+        [CPL_LEFT_WILDCARD] =
+            "a rank posts nonblocking receives with wildcards again and again, or "
+            "frees their requests",
         [CPL_LEFT_NOTHING_RECURS] = "no rank sends to two or more others again and again",
         [CPL_LEFT_UNMATCHED] = "at every agreement some message had no receive yet, or a receive "
                                "with wildcards was open",
@@ -46,7 +46,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
         [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to plan its "
-                                "nonblocking calls, or a window or file was open",
+                                "nonblocking calls",
         [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
     };
     return texts[reason];
@@ -56,14 +56,12 @@ const char *cpl_embed_left_text(enum cpl_embed_left reason)
 {
     static const char *const texts[] = {
         [CPL_EMBED_LEFT_NOT] = "",
-        [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory, or "
-                                 "a window or file was opened",
+        [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory",
         [CPL_EMBED_LEFT_NO_GAIN] = "reductions are not modelled faster",
         [CPL_EMBED_LEFT_FULL] = "reductions carry too many exchanges already, or memory ran out",
         [CPL_EMBED_LEFT_MISSED] =
             "the program waited for too many calls before the reduction came, or "
             "the reductions stay MPI's",
-        [CPL_EMBED_LEFT_OPENED] = "a window or file was opened",
     };
     return texts[reason];
 }

@@ -28,7 +28,6 @@ enum cpl_left_alone {
     CPL_LEFT_TOO_FEW_COLLECTIVES,
     CPL_LEFT_UNABLE,
     CPL_LEFT_VARIED,
-    CPL_LEFT_OPENED,
     CPL_LEFT_WILDCARD,
     CPL_LEFT_NOTHING_RECURS,
     CPL_LEFT_UNMATCHED,
@@ -57,8 +56,7 @@ enum cpl_embed_left {
     CPL_EMBED_LEFT_EDGES,
     CPL_EMBED_LEFT_NO_GAIN,
     CPL_EMBED_LEFT_FULL,
-    CPL_EMBED_LEFT_MISSED,
-    CPL_EMBED_LEFT_OPENED
+    CPL_EMBED_LEFT_MISSED
 };
 
 /* The reason as a clause of a sentence. */

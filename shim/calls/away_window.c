@@ -25,10 +25,19 @@ struct message {
     int64_t asked;
 };
 
+/* A lock that this rank has. */
+enum held {
+    NONE,
+    SHARED, /* by MPI alone, as the next one */
+    EXCLUSIVE,
+    GATED /* it was asked for by messages */
+};
+
 struct cpl_window {
+    struct cpl_window *prev, *next;
     int64_t id;
     MPI_Group group;
-    bool *gated; /* per rank: this rank asked for its lock by messages */
+    unsigned char *held; /* enum held, per rank */
 };
 
 /* A rank that wants this rank's lock. */
@@ -61,6 +70,7 @@ static struct {
     int32_t n_ids;
     MPI_Request request; /* receive of the next message that asks for a lock */
     struct message heard;
+    struct cpl_window *first;
     struct lock *locks;
     struct post *posts;
     int n_granted; /* to this rank by itself */
@@ -70,8 +80,9 @@ static int forget_window(MPI_Win win, int keyval, void *attribute, void *extra)
 {
     struct cpl_window *w = attribute;
     (void)win, (void)keyval, (void)extra;
+    DL_DELETE(windows.first, w);
     PMPI_Group_free(&w->group);
-    free(w->gated);
+    free(w->held);
     free(w);
     return MPI_SUCCESS;
 }
@@ -96,13 +107,14 @@ static struct cpl_window *make(MPI_Win win, int64_t id)
     }
     PMPI_Group_size(w->group, &n);
     w->id = id;
-    w->gated = calloc((size_t)n + 1, sizeof *w->gated);
-    if (!w->gated || PMPI_Win_set_attr(win, windows.keyval, w) != MPI_SUCCESS) {
+    w->held = calloc((size_t)n + 1, sizeof *w->held);
+    if (!w->held || PMPI_Win_set_attr(win, windows.keyval, w) != MPI_SUCCESS) {
         PMPI_Group_free(&w->group);
-        free(w->gated);
+        free(w->held);
         free(w);
         return NULL;
     }
+    DL_APPEND(windows.first, w);
     return w;
 }
 
@@ -292,7 +304,7 @@ static void lock_one(struct cpl_window *w, bool exclusive, int k)
         return;
     ask(rank, w->id, exclusive ? LOCK_EXCLUSIVE : LOCK_SHARED);
     await_grant(rank);
-    w->gated[k] = true;
+    w->held[k] = GATED;
 }
 
 void cpl_window_before_lock(bool exclusive, int rank, MPI_Win win)
@@ -308,6 +320,30 @@ void cpl_window_before_lock(bool exclusive, int rank, MPI_Win win)
         lock_one(w, false, k);
 }
 
+void cpl_window_locked(bool exclusive, int rank, MPI_Win win)
+{
+    struct cpl_window *w = find(win);
+    int n = 0;
+    if (!w)
+        return;
+    PMPI_Group_size(w->group, &n);
+    for (int k = 0; k < n; k++)
+        if ((rank == CPL_ALL_RANKS || k == rank) && w->held[k] == NONE)
+            w->held[k] = exclusive ? EXCLUSIVE : SHARED;
+}
+
+/* Ranks begin to ask for locks: reports those that this rank has, which are granted at once. */
+static void prepare(void)
+{
+    for (struct cpl_window *w = windows.first; w; w = w->next) {
+        int n = 0;
+        PMPI_Group_size(w->group, &n);
+        for (int k = 0; k < n; k++)
+            if (w->held[k] == SHARED || w->held[k] == EXCLUSIVE)
+                lock_one(w, w->held[k] == EXCLUSIVE, k);
+    }
+}
+
 void cpl_window_unlocked(int rank, MPI_Win win)
 {
     struct cpl_window *w = find(win);
@@ -316,10 +352,12 @@ void cpl_window_unlocked(int rank, MPI_Win win)
         return;
     PMPI_Group_size(w->group, &n);
     for (int k = 0; k < n; k++) {
-        if ((rank != CPL_ALL_RANKS && k != rank) || !w->gated[k])
+        if (rank != CPL_ALL_RANKS && k != rank)
             continue;
-        w->gated[k] = false;
-        ask(cpl_away_world_rank(w->group, k), w->id, UNLOCK);
+        bool gated = w->held[k] == GATED;
+        w->held[k] = NONE;
+        if (gated)
+            ask(cpl_away_world_rank(w->group, k), w->id, UNLOCK);
     }
 }
 
@@ -336,4 +374,4 @@ void cpl_window_end(void)
     windows.locks = NULL;
 }
 
-const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll};
+const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll, .prepare = prepare};

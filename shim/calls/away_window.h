@@ -3,8 +3,10 @@
  * both and waits for these while polling; MPI's own call then need not wait.
  *
  * Each rank queues the locks that others ask it for, in the order in which they ask, and answers
- * whenever it polls. All this happens only while something is managed or served; a lock that was
- * taken before is not reported when it is unlocked. Thread rule: as the shim's. */
+ * whenever it polls. All this happens only while something is managed or served; locks that were
+ * taken before are reported when that begins. Nothing begins while a rank is between MPI_Win_post
+ * and MPI_Win_wait or between MPI_Win_start and MPI_Win_complete (cpl_context.n_epochs). Thread
+ * rule: as the shim's. */
 #ifndef CARPOOL_AWAY_WINDOW_H
 #define CARPOOL_AWAY_WINDOW_H
 
@@ -21,9 +23,10 @@ void cpl_window_opened(MPI_Comm comm, MPI_Win win);
 void cpl_window_posted(MPI_Group group, int assert, MPI_Win win);
 void cpl_window_before_start(MPI_Group group, int assert, MPI_Win win);
 
-/* Called before a lock of a rank of the window, or of CPL_ALL_RANKS, is taken, and after it was
- * released. */
+/* Called before a lock of a rank of the window, or of CPL_ALL_RANKS, is taken, after that, and
+ * after it was released. */
 void cpl_window_before_lock(bool exclusive, int rank, MPI_Win win);
+void cpl_window_locked(bool exclusive, int rank, MPI_Win win);
 void cpl_window_unlocked(int rank, MPI_Win win);
 
 /* At the end of MPI. */

@@ -282,24 +282,13 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
             return result;                                                                         \
         return cpl_collective_##name arguments;                                                    \
     }
-#define OPENS(name, via, over, parameters, arguments)                                              \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
-        before_collective(over);                                                                   \
-        cpl_pt2pt_before_open(over);                                                               \
-        return cpl_collective_##name arguments;                                                    \
-    }
 #define WINDOWS(name, via, over, parameters, arguments)                                            \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
-        before_collective(over);                                                                   \
-        cpl_pt2pt_before_open(over);                                                               \
+        before_other(over);                                                                        \
         int result = cpl_collective_##name arguments;                                              \
         if (result == MPI_SUCCESS)                                                                 \
             cpl_window_opened(over, *win);                                                         \

@@ -13,6 +13,7 @@ EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 {
     CPL_INSIDE;
     int result = PMPI_Win_post(group, assert, win);
+    cpl_context.n_epochs += result == MPI_SUCCESS;
     if (cpl_context.active && result == MPI_SUCCESS)
         cpl_window_posted(group, assert, win);
     return result;
@@ -25,23 +26,50 @@ EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
         cpl_away_alone();
         cpl_window_before_start(group, assert, win);
     }
-    return PMPI_Win_start(group, assert, win);
+    int result = PMPI_Win_start(group, assert, win);
+    cpl_context.n_epochs += result == MPI_SUCCESS;
+    return result;
 }
 
-EXPORT int MPI_Win_wait(MPI_Win win)
+EXPORT int MPI_Win_complete(MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active)
+        cpl_away_alone();
+    int result = PMPI_Win_complete(win);
+    cpl_context.n_epochs -= result == MPI_SUCCESS;
+    return result;
+}
+
+EXPORT int MPI_Win_test(MPI_Win win, int *flag)
+{
+    CPL_INSIDE;
+    if (cpl_context.active && cpl_progress_needed())
+        cpl_progress_poll();
+    int result = PMPI_Win_test(win, flag);
+    cpl_context.n_epochs -= result == MPI_SUCCESS && *flag;
+    return result;
+}
+
+/* MPI_Win_wait where other ranks may need this one. */
+static int wait_polling(MPI_Win win)
 {
     int flag = 0, result = MPI_SUCCESS;
-    if (!cpl_context.active)
-        return PMPI_Win_wait(win);
-    CPL_INSIDE;
-    cpl_away_alone();
-    if (!cpl_progress_needed())
-        return PMPI_Win_wait(win);
     while (!flag && result == MPI_SUCCESS) {
         result = PMPI_Win_test(win, &flag);
         if (!flag)
             cpl_progress_poll();
     }
+    return result;
+}
+
+EXPORT int MPI_Win_wait(MPI_Win win)
+{
+    CPL_INSIDE;
+    if (cpl_context.active)
+        cpl_away_alone();
+    int result = cpl_progress_needed() ? wait_polling(win) : PMPI_Win_wait(win);
+    cpl_context.n_epochs -= result == MPI_SUCCESS;
     return result;
 }
 
@@ -52,7 +80,10 @@ EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
         cpl_away_alone();
         cpl_window_before_lock(lock_type == MPI_LOCK_EXCLUSIVE, rank, win);
     }
-    return PMPI_Win_lock(lock_type, rank, assert, win);
+    int result = PMPI_Win_lock(lock_type, rank, assert, win);
+    if (cpl_context.active && result == MPI_SUCCESS)
+        cpl_window_locked(lock_type == MPI_LOCK_EXCLUSIVE, rank, win);
+    return result;
 }
 
 EXPORT int MPI_Win_unlock(int rank, MPI_Win win)
@@ -73,7 +104,10 @@ EXPORT int MPI_Win_lock_all(int assert, MPI_Win win)
         cpl_away_alone();
         cpl_window_before_lock(false, CPL_ALL_RANKS, win);
     }
-    return PMPI_Win_lock_all(assert, win);
+    int result = PMPI_Win_lock_all(assert, win);
+    if (cpl_context.active && result == MPI_SUCCESS)
+        cpl_window_locked(false, CPL_ALL_RANKS, win);
+    return result;
 }
 
 EXPORT int MPI_Win_unlock_all(MPI_Win win)

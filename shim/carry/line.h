@@ -20,7 +20,6 @@ struct cpl_line {
     bool managed; /* the program's point-to-point messages travel on it */
     bool hosts;   /* its reductions may carry neighborhood collectives */
     bool linked;  /* in cpl_context.comms.first_managed */
-    bool closed;  /* a window or file was opened, so nothing waits for reductions any more */
     struct cpl_comm_state *next_linked;
     struct cpl_rides rides;
     struct cpl_embed embed;

@@ -38,10 +38,6 @@ void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchang
     struct cpl_embedding *e = &x->embedding;
     if (e->open || (!e->on && !is_watched(state, e)))
         return;
-    if (e->on && e->on->line->closed) {
-        leave(x);
-        return;
-    }
     if (!e->on && e->n_seen == 0)
         e->same_ranks = has_worlds_ranks(state->comm);
     e->state = state;

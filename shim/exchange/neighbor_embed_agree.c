@@ -43,7 +43,7 @@ static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange
     bool room =
         host->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     return room && x->embedding.state->has_adjacency && is_simple(x->adjacency) &&
-           !cpl_context.waits_elsewhere && !cpl_context.met_others && !host->line->closed;
+           cpl_context.n_epochs == 0 && !cpl_context.met_others;
 }
 
 static enum cpl_embed_host host_of(const struct cpl_comm_state *host,
@@ -260,7 +260,7 @@ static void vote(struct cpl_comm_state *host, int64_t *words)
     {
         words[STARTED] = x->nonblocking.n;
         words[STARTED_NEGATED] = -x->nonblocking.n;
-        words[STAYS] = !host->line->closed && !misses(&x->embedding);
+        words[STAYS] = !misses(&x->embedding);
         words += HOSTED_WORDS;
     }
 }
@@ -276,8 +276,7 @@ static enum cpl_settled review(struct cpl_comm_state *host, bool regular, const 
     LL_FOREACH_SAFE2(r->first, x, next, embedding.next)
     {
         if (words[STARTED] == -words[STARTED_NEGATED] && !words[STAYS])
-            cpl_neighbor_embed_end(x, host->line->closed ? CPL_EMBED_LEFT_OPENED
-                                                         : CPL_EMBED_LEFT_MISSED);
+            cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_MISSED);
         words += HOSTED_WORDS;
     }
     if (r->n > 0)

@@ -303,10 +303,9 @@ enum able { HOPELESS, NOT_YET, ABLE };
 
 static enum able how_able(struct cpl_comm_state *candidate)
 {
-    bool ready = true;
-    if (cpl_context.waits_elsewhere || cpl_context.met_others ||
-        (candidate->private_comm == MPI_COMM_NULL &&
-         cpl_context.comms.n_planned >= CPL_MAX_PLANNED))
+    bool ready = cpl_context.n_epochs == 0;
+    if (cpl_context.met_others || (candidate->private_comm == MPI_COMM_NULL &&
+                                   cpl_context.comms.n_planned >= CPL_MAX_PLANNED))
         return HOPELESS;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = &candidate->exchanges[k];

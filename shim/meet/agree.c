@@ -3,6 +3,7 @@
 #include "shim/wait/progress.h"
 
 #include "shim/state/context.h"
+#include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
 
 #include <string.h>
@@ -125,9 +126,23 @@ int cpl_agree_root(MPI_Comm comm, int rank)
     return first.rank;
 }
 
+/* The parts prepare; no rank goes on before all are ready. */
+static void prepare_parts(MPI_Comm over)
+{
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->prepare)
+            hooks->prepare();
+    }
+    cpl_progress_gather(over);
+}
+
 bool cpl_agree_service(MPI_Comm over)
 {
-    return cpl_context.comms.away != MPI_COMM_NULL ||
-           (cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) &&
-            cpl_agree_split(over, cpl_context.rank, &cpl_context.comms.away));
+    bool ready = cpl_context.comms.away != MPI_COMM_NULL ||
+                 (cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) &&
+                  cpl_agree_split(over, cpl_context.rank, &cpl_context.comms.away));
+    if (ready && cpl_context.busy.n_managed + cpl_context.busy.n_served == 0)
+        prepare_parts(over);
+    return ready;
 }

@@ -54,9 +54,8 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_line *line = state->line;
-    const int64_t words[] = {p->n_vain,    p->phase,      p->given_up, p->left.n,
-                             p->plans.n,   line->managed, line->hosts, line->linked,
-                             line->closed, line->embed.on};
+    const int64_t words[] = {p->n_vain,     p->phase,    p->given_up,  p->left.n,     p->plans.n,
+                             line->managed, line->hosts, line->linked, line->embed.on};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         cpl_alike_add(a, words[k]);
     for (int k = 0; k < p->plans.n; k++) {
@@ -104,8 +103,7 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 /* Whether reductions may be carried out here; alike on all ranks. */
 static bool may_embed(const struct cpl_pt2pt *p)
 {
-    return p->line->embed.on && ((p->phase == CPL_PT2PT_MANAGED && !p->given_up) ||
-                                 (p->line->hosts && !p->line->closed));
+    return p->line->embed.on && ((p->phase == CPL_PT2PT_MANAGED && !p->given_up) || p->line->hosts);
 }
 
 /* Whether there is nothing to be learned or done about a communicator's reductions. */
@@ -151,22 +149,6 @@ bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t c
     if (kind)
         *result = cpl_embed_iallreduce(state, kind, send, recv, request);
     return kind;
-}
-
-void cpl_pt2pt_before_open(MPI_Comm comm)
-{
-    int size = 0, inter = 1;
-    cpl_context.waits_elsewhere = true;
-    if (cpl_context.busy.n_managed == 0 || comm == MPI_COMM_NULL ||
-        PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter ||
-        PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size != cpl_context.size)
-        return;
-    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked) {
-        if (s->pt2pt->phase == CPL_PT2PT_MANAGED)
-            cpl_pt2pt_give_up(s->pt2pt, CPL_LEFT_OPENED);
-        s->line->closed = true;
-        cpl_line_drain(s);
-    }
 }
 
 static void flush(struct cpl_comm_state *state)

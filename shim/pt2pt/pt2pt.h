@@ -31,11 +31,6 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
 bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                           MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result);
 
-/* Before a window or file is opened over comm, whose calls wait without polling. From then on
- * nothing new becomes managed; if comm has all ranks, managed communicators are drained and no
- * longer forward. Collective. */
-void cpl_pt2pt_before_open(MPI_Comm comm);
-
 extern const struct cpl_hooks cpl_pt2pt_hooks;
 
 #endif

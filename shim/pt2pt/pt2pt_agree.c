@@ -56,8 +56,6 @@ static int why_unable(const struct cpl_pt2pt *p)
 {
     if (p->blind != CPL_LEFT_NOT)
         return p->blind;
-    if (cpl_context.waits_elsewhere)
-        return CPL_LEFT_OPENED;
     return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
 }
 
@@ -88,7 +86,8 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
     bool exhausted = cpl_pt2pt_exhausted(p);
     words[ABLE] = -why_unable(p);
     words[ROOM] =
-        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
+        (state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED) &&
+        cpl_context.n_epochs == 0;
     words[GAINS] = -most;
     words[IDLE] = exhausted || p->learned.n_batches == 0;
     words[EXHAUSTED] = -(int)exhausted;

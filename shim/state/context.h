@@ -168,9 +168,9 @@ struct cpl_context {
     const struct cpl_hooks *const *hooks; /* list that ends with NULL (hooks.h) */
     int rank;                             /* this rank in MPI_COMM_WORLD */
     int size;
-    int tag_ub;           /* MPI's highest tag */
-    bool waits_elsewhere; /* a window or file was opened, whose calls wait without polling */
-    bool met_others;      /* communicators may have processes of another MPI_COMM_WORLD */
+    int tag_ub;   /* MPI's highest tag */
+    int n_epochs; /* of this rank on windows, begun by MPI_Win_post or MPI_Win_start and not over */
+    bool met_others; /* communicators may have processes of another MPI_COMM_WORLD */
     struct cpl_thread_level thread;
     struct cpl_settings settings;
     struct cpl_shim_machine machine;

@@ -46,6 +46,10 @@ struct cpl_hooks {
     /* Adds what the part takes to be alike on all ranks when they meet (meet/alike.h). Local. */
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
+    /* Something is about to be managed or served, for the first time or again: from then on waits
+     * are gathered (wait/away.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
+    void (*prepare)(void);
+
     /* What it has to settle with the other ranks at meetings (meet/meeting.h). */
     const struct cpl_item *item;
 };

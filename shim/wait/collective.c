@@ -96,7 +96,6 @@ static int finish(int started, MPI_Request *request)
         }                                                                                          \
         return PMPI_##name arguments;                                                              \
     }
-#define OPENS ENTERS
 #define JOINS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \

@@ -19,7 +19,6 @@
  * return value as MPI_NAME, and as collective; any handle is passed on. */
 #define MOVES(name, via, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
 #define ENTERS(name, via, comm, parameters, arguments)       int cpl_collective_##name parameters;
-#define OPENS                                                ENTERS
 #define JOINS                                                ENTERS
 #include "shim/tables/collectives.def"
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \

@@ -102,7 +102,7 @@ model=neighbor.pml
 holds "3 ranks, neighborhood collectives ride or no longer" -DRIDES -DCALLS=2
 holds "3 ranks, they ride once all have started the same calls" -DCALLS=2 -DLATE=0
 holds "3 ranks, two exchanges ride" -DRIDES -DCALLS=1 -DEXCHANGES=2
-holds "3 ranks, another collective or a window" -DRIDES -DCALLS=2 -DKINDS=0
+holds "3 ranks, another collective" -DRIDES -DCALLS=2 -DKINDS=0
 holds "4 ranks, neighborhood collectives ride" -DRIDES -DCALLS=1 -DRANKS=4
 
 finds "calls that ride from different ones on" "assertion violated is_right" -DBUG_NO_COUNTS -DLATE=0

@@ -15,7 +15,7 @@
  *   deliver(), stash, n_arrived    match.c: segments in order of their numbers; receives in the order of calls
  *   finish()                       way_reduction.c: progress, in a call that waits
  *   vote(), meet()                 neighbor_embed_agree.c: ..._ballot, ..._settle, vote, review; meeting.c
- *   collective()                   pt2pt.c: cpl_pt2pt_allreduce, cpl_pt2pt_before_open; meeting.c; collective.c: gather_ranks
+ *   collective()                   pt2pt.c: cpl_pt2pt_allreduce; meeting.c; collective.c: gather_ranks
  *   drain()                        line.c: cpl_line_drain; then neighbor_embed_agree.c: close_host
  *   mpi_call, mpi_started          a call that is MPI's: MPI matches such calls in their order
  *   reduction.pml                  embed.c
@@ -23,8 +23,7 @@
  * Configuration (-D): RANKS=3|4. CALLS=n. RIDES: calls ride from the beginning; else the ranks have to
  * vote for it. LATE=n: the call of this number may come after its collective, and then nobody waits for it
  * before. EXCHANGES=2: so many calls on each of two communicators, in any order; with CALLS=1.
- * KINDS=n: the collective of this number may be another one than a small reduction, or open a
- * window, from where on nothing waits for reductions. Faults (BUG_...) are explained where they are. */
+ * KINDS=n: the collective of this number may be another one than a small reduction. Faults (BUG_...) are explained where they are. */
 
 #ifndef RANKS
 #define RANKS 3
@@ -61,10 +60,10 @@
 #endif
 #define MOST_CARGO 8
 #define WIRE 8
-#define DRAINS 3                    /* at most so many: when a window opens, calls no longer ride, at the end */
+#define DRAINS 3                    /* at most so many: when calls no longer ride, at the end */
 #define MANY 15
 
-mtype = {SMALL, OTHER, OPENS};
+mtype = {SMALL, OTHER};
 
 chan wire[RANKS * RANKS] = [WIRE] of {short};
 mtype kind[CALLS];                 /* of the collectives */
@@ -234,10 +233,6 @@ inline start_call(x)
             kept_from[x] = started[x]
         fi
     };
-    if
-    :: closed -> leave()
-    :: else
-    fi
 }
 
 inline start_calls()
@@ -359,9 +354,8 @@ inline meet(meeting)
     :: meeting == CALLS - 1 -> skip /* no more calls */
     :: meeting < CALLS - 1 && open ->
         if
-        :: closed -> wants = 1
-        :: !closed && me == 2 -> wants = 1 /* too many calls have missed their reductions here */
-        :: !closed
+        :: me == 2 -> wants = 1 /* too many calls have missed their reductions here */
+        :: true
         fi;
         vote(meeting, wants, false);
 #ifdef BUG_OWN_REVIEW /* each rank judges by itself */
@@ -374,7 +368,7 @@ inline meet(meeting)
         :: else
         fi
     :: meeting < CALLS - 1 && !open && !settled ->
-        wants = !closed;
+        wants = 1;
         vote(meeting, wants, true);
         rides = outcome[meeting];
         open = rides;
@@ -389,22 +383,13 @@ inline meet(meeting)
 inline collective(number)
 {
     if
-    :: kind[number] == SMALL && open && !closed ->
+    :: kind[number] == SMALL && open ->
         board();
         embedded_reduction();
         reduction = 1 - reduction;
         meet(number)
     :: else ->
         leave();
-        if
-        :: kind[number] == OPENS ->
-            closed = 1;
-            if
-            :: open -> drain()
-            :: else
-            fi
-        :: else
-        fi;
         meet(number);
         n_entered[number]++;
         WAIT_IN_CALL(n_entered[number] == RANKS)
@@ -446,7 +431,6 @@ proctype rank(byte me)
     byte n_arrived[RANKS * EXCHANGES];
     byte arrived_call[RANKS * EXCHANGES * NUMBERS]; /* in their order: which one, plus 1 */
     bit rides, open, settled;           /* alike on all ranks between collectives */
-    bit closed;                         /* a window was opened */
     bit reduction;
     short cargo[MOST_CARGO];
     byte n_cargo;
@@ -494,7 +478,6 @@ init
             if
             :: true
             :: r == KINDS -> kind[r] = OTHER
-            :: r == KINDS -> kind[r] = OPENS
             fi;
 #endif
             r++

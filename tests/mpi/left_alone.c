@@ -11,12 +11,15 @@
  *   mprobe       a matched probe
  *   isendrecv    MPI_Isendrecv and its relative
  *   window, file one is opened
+ *   locked       locks are held while the exchange is learned; one rank waits for another's lock
+ *                while it forwards
+ *   epoch        a rank exposes its window at every agreement but the last
  *   varied       all ranks send another batch each time, more than 128 times
  *   plain        all ranks send to one other rank each, more than 4,096 times
  *   counted      one rank alone sends another batch each time, more than 65,536 messages
  *   ahead        at six agreements messages and receives do not fit: receives are posted ahead
  *   gains        nothing but the exchange, which no plan makes faster
- *   late         a window is opened when the exchange has been learned
+ *   late         a window is opened when the exchange has been learned, and used
  *   few          nothing but the exchange, without collectives
  *   reduced      the exchange is left alone first, until reductions come in which it could ride
  */
@@ -282,6 +285,101 @@ static void open_file(void)
     MPI_File_close(&file);
 }
 
+/* MPICH 4.0.2 loses what is put or accumulated in windows that share a page. */
+#define PAGE         4096
+#define MOST_WINDOWS 8
+static int sums[PAGE], numbers[MOST_WINDOWS][PAGE];
+
+static void open_numbers(int *memory, MPI_Win *window)
+{
+    memory[0] = memory[1] = 0;
+    MPI_Win_create(memory, 2 * (MPI_Aint)sizeof *memory, sizeof *memory, MPI_INFO_NULL,
+                   MPI_COMM_WORLD, window);
+}
+
+static void repeat(void);
+
+/* The exchange, in the midst of which one rank waits for the lock that rank 1 has. */
+static void exchange_locked(int waiter, MPI_Win window)
+{
+    int one = 1;
+    struct line line;
+
+    post(&line);
+    send(&line, waiter);
+    if (rank == waiter) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+        MPI_Accumulate(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, window);
+        MPI_Win_flush(0, window);
+        MPI_Win_unlock(0, window);
+    }
+    complete(&line, waiter);
+    if (rank == 1)
+        MPI_Win_unlock(0, window);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void locked(void)
+{
+    int one = 1;
+    MPI_Win all, windows[MOST_WINDOWS];
+
+    open_numbers(sums, &all);
+    MPI_Win_lock_all(0, all);
+    for (int k = 0; k < n_ranks; k++) {
+        open_numbers(numbers[k], &windows[k]);
+        if (rank == 1)
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, windows[k]);
+    }
+    repeat();
+    for (int k = 0; k < n_ranks; k++)
+        if (k != 1)
+            exchange_locked(k, windows[k]);
+    if (rank == 1)
+        MPI_Win_unlock(0, windows[1]);
+    MPI_Accumulate(&one, 1, MPI_INT, after(1), 1, 1, MPI_INT, MPI_SUM, all);
+    MPI_Win_unlock_all(all);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < n_ranks; k++) {
+        if (rank == 0 && numbers[k][0] != (k != 1))
+            test_fail("rank %d accumulated %d", k, numbers[k][0]);
+        MPI_Win_free(&windows[k]);
+    }
+    if (sums[1] != 1)
+        test_fail("accumulated %d", sums[1]);
+    MPI_Win_free(&all);
+}
+
+/* Agreements are at the 4th, 8th, 16th ... collective. */
+static void epoch(void)
+{
+    MPI_Win window;
+    MPI_Group world, partner;
+    int other = rank ^ 1;
+
+    open_numbers(numbers[0], &window);
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 1, &other, &partner);
+    if (rank == 0)
+        MPI_Win_post(partner, 0, window);
+    if (rank == 1)
+        MPI_Win_start(partner, 0, window);
+    repeat();
+    if (rank == 1) {
+        MPI_Put(&rank, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
+        MPI_Win_complete(window);
+    }
+    if (rank == 0) {
+        MPI_Win_wait(window);
+        if (numbers[0][0] != 1)
+            test_fail("%d was put", numbers[0][0]);
+    }
+    repeat();
+    MPI_Win_free(&window);
+    MPI_Group_free(&partner);
+    MPI_Group_free(&world);
+}
+
 /* Two messages with tags that do not come again. */
 static void send_batch(int number)
 {
@@ -369,6 +467,7 @@ static void late(void)
 {
     repeat();
     open_window();
+    locked();
 }
 
 static void few(void)
@@ -407,7 +506,7 @@ static const struct rule {
     {"window", open_window, true}, {"file", open_file, true},  {"varied", varied, true},
     {"plain", plain, true},        {"counted", counted, true}, {"ahead", ahead, true},
     {"gains", gains, true},        {"late", late, true},       {"few", few, false},
-    {"reduced", reduced, false},
+    {"reduced", reduced, false},   {"locked", locked, true},   {"epoch", epoch, true},
 };
 
 int main(int argc, char **argv)

@@ -260,6 +260,11 @@ bool cpl_service_prepare(bool (*serve)(void))
     return pt2pt.answers.no_service != fibers_rank();
 }
 
+void cpl_progress_gather(MPI_Comm comm)
+{
+    (void)comm;
+}
+
 bool cpl_progress_serve(void)
 {
     return false;

@@ -269,6 +269,11 @@ bool cpl_service_prepare(bool (*its_serve)(void))
     return serve.answers.no_service != fibers_rank();
 }
 
+void cpl_progress_gather(MPI_Comm comm)
+{
+    (void)comm;
+}
+
 bool cpl_progress_serve(void)
 {
     return false;

@@ -164,9 +164,9 @@ static void test_unable_and_dear(void **state)
     neighbor_ranks_begin(3, 5);
     all_call_and_reduce(0, 4, CPL_EMBED_ANY_ORDER);
     all_call_and_reduce(1, 4, CPL_EMBED_ANY_ORDER);
-    world.ranks[2].context.waits_elsewhere = true;
+    world.ranks[2].context.met_others = true;
     act_as(0);
-    world.ranks[2].context.waits_elsewhere = true;
+    world.ranks[2].context.met_others = true;
     assert_true(meet());
     assert_false(rides(0));
     for (int r = 0; r < 3; r++)
