@@ -1,6 +1,6 @@
-/* Receives with wildcards that MPI carries out while the shim learns about their communicator. Whose
- * message such a receive takes is known when it is over. So its request is the shim's, which looks
- * at MPI's, and no agreement comes about while one is open. */
+/* Receives with wildcards that MPI carries out while the shim learns about their communicator.
+ * Whose message such a receive takes is known when it is over. So its request is the shim's, which
+ * looks at MPI's, and no agreement comes about while one is open. */
 #ifndef CARPOOL_PT2PT_WATCH_H
 #define CARPOOL_PT2PT_WATCH_H
 

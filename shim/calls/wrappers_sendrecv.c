@@ -252,8 +252,7 @@ ISENDRECV_FORM(Isendrecv_c, MPI_Count)
             describe(&received, comm, buf, count, type, source, recvtag, true))                    \
             return start_replace(state, &sent, &received, request);                                \
         cpl_wrap_note_send(comm, count, type, dest, sendtag);                                      \
-        int result =                                                                               \
-            PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, request);          \
+        int result = PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, request); \
         return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
     }
 ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
