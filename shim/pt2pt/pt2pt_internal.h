@@ -148,6 +148,8 @@ struct cpl_pt2pt {
 };
 
 /* pt2pt_learn.c */
+/* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
+ * afterwards. */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
 /* blocking: the receive is over; else it was posted. */
@@ -193,6 +195,7 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
 void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* stops following a batch before its end */
 /* Functions for the part's table of hooks (state/hooks.h). */
+void cpl_pt2pt_meet(struct cpl_comm_state *state);
 bool cpl_pt2pt_begin(struct cpl_comm_state *state);
 void cpl_pt2pt_end(struct cpl_comm_state *state);
 void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking);

@@ -327,21 +327,37 @@ static void report_left_alone(const struct cpl_comm_state *state)
     cpl_report_add(&r);
 }
 
+/* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
+ * managed, and so which form of a collective they use (collective.h). */
+static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
+{
+    bool alone = state->inter || state->size < 2 || state->size != cpl_context.size;
+    return alone ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
+}
+
+void cpl_pt2pt_meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_pt2pt blank[] = {
+        [CPL_PT2PT_LEARNING] = {.line = (struct cpl_line *)&cpl_line_blank,
+                                .phase = CPL_PT2PT_LEARNING},
+        [CPL_PT2PT_ALONE] = {.line = (struct cpl_line *)&cpl_line_blank, .phase = CPL_PT2PT_ALONE}};
+    state->pt2pt = (struct cpl_pt2pt *)&blank[first_phase(state)];
+}
+
 bool cpl_pt2pt_begin(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt = calloc(1, sizeof *p);
     if (!p)
         return false;
     p->line = state->line;
-    /* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
-     * managed, and so which form of a collective they use (collective.h). */
-    if (state->inter || state->size < 2 || state->size != cpl_context.size)
-        p->phase = CPL_PT2PT_ALONE;
+    p->phase = first_phase(state);
     return true;
 }
 
 void cpl_pt2pt_end(struct cpl_comm_state *state)
 {
+    if (state->blank)
+        return;
     if (cpl_report_is_wanted())
         report_left_alone(state);
     cpl_profile_report(state);
