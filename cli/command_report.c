@@ -123,7 +123,9 @@ static int print_report(const json_t *root)
            (long long)cpl_report_integer(root, "ranks"), cpl_report_text(root, "mode"));
     for (size_t k = 0; k < json_array_size(patterns); k++)
         print_pattern(json_array_get(patterns, k));
-    if (json_array_size(patterns) == 0)
+    if (json_object_get(root, "all_left"))
+        printf("all calls were left to MPI: %s\n", cpl_report_text(root, "all_left"));
+    else if (json_array_size(patterns) == 0)
         printf("no exchanges were seen\n");
     if (cpl_report_integer(root, "left_out") > 0)
         printf("and %lld more exchanges, which took least\n",

@@ -78,9 +78,14 @@ static void table_row(FILE *out, const json_t *p, size_t number, bool has_sectio
     fputs("</td></tr>\n", out);
 }
 
-static void overview(FILE *out, const json_t *patterns)
+static void overview(FILE *out, const json_t *report)
 {
+    const json_t *patterns = json_object_get(report, "patterns");
     size_t n = json_array_size(patterns);
+    if (json_object_get(report, "all_left")) {
+        put(out, "<p>All calls were left to MPI: ", cpl_report_text(report, "all_left"), ".</p>\n");
+        return;
+    }
     if (n == 0) {
         fputs("<p>No exchanges were seen: no neighborhood collectives on communicators of several "
               "ranks, and no point-to-point messages on communicators of all ranks.</p>\n",
@@ -474,7 +479,7 @@ void cpl_report_html(const json_t *report, FILE *out)
         fprintf(out, ", %.3g s from MPI_Init to MPI_Finalize",
                 cpl_report_number(report, "seconds"));
     put(out, "; Carpool ", cpl_report_text(report, "version"), "</p>\n");
-    overview(out, patterns);
+    overview(out, report);
     for (size_t k = 0; k < json_array_size(patterns) && k < MOST_SECTIONS; k++)
         section(out, patterns, k + 1);
     if (cpl_report_integer(report, "left_out") > 0)

@@ -112,6 +112,30 @@ check "many exchanges: only some in the summary" grep -Eq '^carpool:   and [1-9]
 check "communicators that could be placed better: told" \
     grep -Eq '^carpool: [1-9][0-9]* communicators that the program lets MPI reorder' err
 
+# --- a run that asks for a report gets one, whatever happens
+told() { # description, text of carpool report
+    check "$1: there is a report" test $code -eq 0 -a -s left.json
+    "$carpool" report left.json >shown 2>&1
+    check "$1: carpool report says so" grep -Fqx "$2" shown
+    "$carpool" report left.json --html=left.html
+    check "$1: the page, too" grep -Fiq "${2%%(*}" left.html
+    rm -f left.json
+}
+left="all calls were left to MPI: "
+run -n 2 "$carpool" run --mode=off --report=left.json "$spmv" --iterations 2 m.mtx
+told "mode off" "${left}CARPOOL_MODE is off"
+none "mode off: nothing on stderr" "$(cat err)"
+run -n 1 "$carpool" run --report=left.json "$messages" --peers 1 --iterations 5 --blocks 3
+told "one rank" "no exchanges were seen"
+lacks_it="${left}some ranks run without the library (set LD_PRELOAD for every program of the launcher's line, or use mpiexec -genv)"
+run -n 1 "$spmv" --iterations 2 m.mtx : \
+    -n 2 "$carpool" run --report=left.json "$spmv" --iterations 2 m.mtx
+told "the first rank without the library" "$lacks_it"
+run -n 2 "$carpool" run --profile=left "$spmv" --iterations 2 m.mtx : -n 1 "$spmv" --iterations 2 m.mtx
+mv left/report.json left.json
+told "the last rank without the library" "$lacks_it"
+check "the last rank without the library: the summary says so" grep -Fqx "carpool: $lacks_it" err
+
 # --- what cannot be written is told once, and nothing else changes
 wrong() { # description, text of the warning, argument...
     what=$1 text=$2

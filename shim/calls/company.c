@@ -103,5 +103,8 @@ bool cpl_company_is_complete(int rank, int n_ranks)
 
 bool cpl_company_speaks(int rank)
 {
-    return rank == 0 || !has_library(rank - 1);
+    int first = 0;
+    while (first < rank && !has_library(first))
+        first++;
+    return first == rank;
 }

@@ -15,8 +15,8 @@
  * ranks that have the library, and collective over those. */
 bool cpl_company_is_complete(int rank, int n_ranks);
 
-/* Whether this rank is to log that some ranks lack the library: the first of several consecutive
- * ranks that have it. Local. */
+/* Whether this rank is to tell that some ranks lack the library: the first one that has it.
+ * Local. */
 bool cpl_company_speaks(int rank);
 
 #endif

@@ -174,6 +174,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || !state->watched || state->size != cpl_context.size)
         return false;
+    cpl_comm_state_own(state);
     cpl_progress_leave();
     struct cpl_exchange *x = new_exchange(call, state);
     if (!x)

@@ -75,6 +75,8 @@ void cpl_persistent_message(MPI_Request request, const struct cpl_persistent_cal
     if (!p || !cpl_persistent_add(&p->persistent, &messages, request)) {
         /* Nobody knows what the request will send or receive, so the communicator stays MPI's. */
         if (state)
+            cpl_comm_state_own(state);
+        if (state)
             state->pt2pt->blind = CPL_LEFT_UNABLE;
         free(p);
         return;

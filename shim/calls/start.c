@@ -40,15 +40,20 @@ static void warn_setting(void *context, const char *text)
     cpl_log(CPL_LOG_WARN, "settings", "%s", text);
 }
 
+static void read_settings(void)
+{
+    cpl_settings_read(&cpl_context.settings, environ, warn_setting, NULL);
+    cpl_ways_start();
+    cpl_report_start();
+}
+
 /* Rank 0 reads the environment and all ranks take its values: with different settings they would
  * decide differently. */
 static void share_settings(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
     if (cpl_context.rank == 0) {
-        cpl_settings_read(settings, environ, warn_setting, NULL);
-        cpl_ways_start();
-        cpl_report_start();
+        read_settings();
         cpl_plan_root_start();
     }
     PMPI_Bcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -94,6 +99,15 @@ static void free_handles(void)
     cpl_meeting_stop();
 }
 
+/* All calls of the run are left to MPI, for a reason that is a clause. This rank tells: in the
+ * report if one is wanted, and in a warning unless the user wants it so. */
+static void tell_left(const char *why, bool warns)
+{
+    cpl_context.told.all_left = why;
+    if (warns)
+        cpl_log(CPL_LOG_WARN, "shim", "%s: all calls are left to MPI", why);
+}
+
 /* Makes the handles on all ranks, or on none if some rank cannot or runs with MPI_THREAD_MULTIPLE
  * (ranks may ask for different levels). */
 static bool can_start(void)
@@ -108,10 +122,10 @@ static bool can_start(void)
         return true;
     free_handles();
     if (cpl_context.rank == 0)
-        cpl_log(CPL_LOG_WARN, "shim", "%s: all calls are left to MPI",
-                any[THREADED] ? "the program runs with MPI_THREAD_MULTIPLE, which is not supported "
-                                "yet"
-                              : "MPI gave a rank no communicator or attribute key");
+        tell_left(any[THREADED] ? "the program runs with MPI_THREAD_MULTIPLE, which is not "
+                                  "supported yet"
+                                : "MPI gave a rank no communicator or attribute key",
+                  true);
     return false;
 }
 
@@ -168,9 +182,10 @@ static bool have_company(void)
         return true;
     if (!cpl_company_speaks(cpl_context.rank))
         return false;
-    cpl_log(CPL_LOG_WARN, "shim",
-            "some ranks run without the library: all calls are left to MPI (set LD_PRELOAD for "
-            "every program of the launcher's line, or use mpiexec -genv)");
+    read_settings();
+    tell_left("some ranks run without the library (set LD_PRELOAD for every program of the "
+              "launcher's line, or use mpiexec -genv)",
+              true);
     return false;
 }
 #endif
@@ -182,14 +197,16 @@ void cpl_start(void)
     cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
     cpl_context.comms.away = MPI_COMM_NULL;
     cpl_context.hooks = all_hooks;
+    cpl_context.start = PMPI_Wtime();
     if (!have_company())
         return;
     share_settings();
+    if (cpl_context.settings.mode == CPL_MODE_OFF && cpl_context.rank == 0)
+        tell_left("CARPOOL_MODE is off", false);
     if (cpl_context.settings.mode == CPL_MODE_OFF || !can_start())
         return;
     log_settings();
     find_tag_ub();
-    cpl_context.start = PMPI_Wtime();
     MPI_Comm parent;
     PMPI_Comm_get_parent(&parent);
     cpl_context.met_others = parent != MPI_COMM_NULL;
@@ -209,8 +226,10 @@ static struct cpl_comm_state *first_planned(void)
 void cpl_finish(void)
 {
     struct cpl_comm_state *state;
-    if (!cpl_context.active)
+    if (!cpl_context.active) {
+        cpl_report_write_left();
         return;
+    }
     while (
         cpl_context.comms
             .first_managed) /* in the order of becoming managed, which is the same on all ranks */

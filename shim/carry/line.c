@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct cpl_line cpl_line_blank;
+
+static void meet(struct cpl_comm_state *state)
+{
+    state->line = (struct cpl_line *)&cpl_line_blank;
+}
+
 static bool begin(struct cpl_comm_state *state)
 {
     state->line = calloc(1, sizeof *state->line);
@@ -175,4 +182,5 @@ static bool poll(void)
     return any;
 }
 
-const struct cpl_hooks cpl_line_hooks = {.name = "line", .begin = begin, .poll = poll};
+const struct cpl_hooks cpl_line_hooks = {
+    .name = "line", .meet = meet, .begin = begin, .poll = poll};

@@ -45,6 +45,9 @@ bool cpl_line_manage(struct cpl_comm_state *state);
 /* Waits until no ride is under way any more, on any rank. Collective. */
 void cpl_line_drain(struct cpl_comm_state *state);
 
+/* That of all communicators of which nothing is kept. */
+extern const struct cpl_line cpl_line_blank;
+
 extern const struct cpl_hooks cpl_line_hooks;
 
 #endif

@@ -11,6 +11,7 @@
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <stdio.h>
@@ -26,16 +27,20 @@
 /* What a way that is not in place gathers in, at most: its data is copied once more. */
 #define MOST_ROOM (INT64_C(64) << 20)
 
-static bool begin(struct cpl_comm_state *state)
+static void meet(struct cpl_comm_state *state)
 {
     const struct cpl_settings *settings = &cpl_context.settings;
-    state->allgather = calloc(1, sizeof *state->allgather);
-    if (!state->allgather)
-        return false;
-    state->allgather->least = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
+    state->least_allgather = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
     if (state->inter || state->size < 2 || settings->allgather == CPL_ALLGATHER_CHOICE_OFF)
-        state->allgather->least = CPL_ALLGATHER_NONE;
-    return true;
+        state->least_allgather = CPL_ALLGATHER_NONE;
+}
+
+/* The first call that may be carried. */
+static void begin(struct cpl_comm_state *state)
+{
+    int tries = 0;
+    while (!(state->allgather = calloc(1, sizeof *state->allgather)))
+        cpl_memory_wait(&tries, "the allgathers of a communicator");
 }
 
 /* ---- the ranks agree ---- */
@@ -163,12 +168,13 @@ static bool begin_trials(struct cpl_allgather *a)
 }
 
 /* The bytes below which nothing is tried; CPL_ALLGATHER_NONE: nothing is at all. */
-static int64_t least_bytes(const struct cpl_allgather *a)
+static int64_t least_bytes(const struct cpl_comm_state *state)
 {
+    const struct cpl_allgather *a = state->allgather;
     enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
-        if (cpl_allgather_class_most(k) >= a->least && list_ways(a, k, way) > 0)
-            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : a->least;
+        if (cpl_allgather_class_most(k) >= state->least_allgather && list_ways(a, k, way) > 0)
+            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : state->least_allgather;
     return CPL_ALLGATHER_NONE;
 }
 
@@ -206,12 +212,12 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
         for (int32_t point = 0; point < state->size; point++)
             if (a->rank_at[w * state->size + point] == state->rank)
                 a->point[w] = point;
-    int64_t least = done ? least_bytes(a) : CPL_ALLGATHER_NONE;
+    int64_t least = done ? least_bytes(state) : CPL_ALLGATHER_NONE;
     if (done && state->rank == 0)
         log_plan(state, least);
     if (cpl_report_is_wanted()) /* all calls are to be told of */
         return;
-    a->least = least;
+    state->least_allgather = least;
     if (least == CPL_ALLGATHER_NONE)
         release(a);
 }
@@ -315,6 +321,8 @@ static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *s
 bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state->allgather)
+        begin(state);
     struct cpl_allgather *a = state->allgather;
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
@@ -454,6 +462,8 @@ static void end(struct cpl_comm_state *state)
     struct cpl_allgather *a = state->allgather;
     double own[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS] = {{{0}}};
     double all[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS];
+    if (!a)
+        return;
     if (a->n_calls > 0 && cpl_report_is_wanted()) {
         for (int kind = 0; kind < CPL_N_ALLGATHER_KINDS; kind++)
             for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
@@ -472,4 +482,4 @@ static void end(struct cpl_comm_state *state)
     release(a);
 }
 
-const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .begin = begin, .end = end};
+const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .meet = meet, .end = end};

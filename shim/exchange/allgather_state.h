@@ -25,7 +25,7 @@ struct cpl_allgather_size {
 
 _Static_assert(CPL_N_ALLGATHER_WAYS < CPL_MAX_TRIED, "a trial has room for MPI and all ways");
 
-#define CPL_ALLGATHER_NONE INT64_MAX /* as `least`: all calls are MPI's */
+#define CPL_ALLGATHER_NONE INT64_MAX /* as the state's least_allgather: all calls are MPI's */
 
 enum cpl_allgather_outcome {
     CPL_ALLGATHER_FAILED,
@@ -42,7 +42,6 @@ struct cpl_allgather_plan {
 
 /* The state of one communicator. */
 struct cpl_allgather {
-    int64_t least;   /* calls with fewer bytes in all are MPI's and are not examined */
     int64_t n_calls; /* number of larger calls; alike on all ranks, as are the next two */
     double worth_us; /* rough time that those calls took */
     bool agreed;     /* the ranks agreed, or tried to */

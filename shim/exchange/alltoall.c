@@ -285,7 +285,7 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
         return false;
-    struct cpl_exchange *x = &state->exchanges[call->kind];
+    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(x);
     if (x->phase == CPL_PHASE_PLANNED)
         review(call, x);

@@ -8,19 +8,19 @@
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool cpl_exchange_begin(struct cpl_comm_state *state)
+void cpl_exchange_make(struct cpl_comm_state *state)
 {
-    state->serve = calloc(1, sizeof *state->serve);
-    state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges);
-    if (!state->serve || !state->exchanges)
-        return false;
-    state->serve->request = MPI_REQUEST_NULL;
+    int tries = 0;
+    cpl_comm_state_own(state);
+    while (!(state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges)))
+        cpl_memory_wait(&tries, "the exchanges of a communicator");
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &state->exchanges[k];
         *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
@@ -28,7 +28,6 @@ bool cpl_exchange_begin(struct cpl_comm_state *state)
                                    .adjacency =
                                        k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
     }
-    return true;
 }
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
@@ -199,11 +198,12 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
 
 void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike)
 {
+    static const struct cpl_exchange none;
     const struct cpl_serve *s = state->serve;
     cpl_alike_add(alike, s->met_any);
     cpl_alike_add(alike, state->persistent.n);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        const struct cpl_exchange *x = &state->exchanges[k];
+        const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
         cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
         cpl_alike_add(alike, x->phase);
         cpl_alike_add(alike, x->plans.n);

@@ -124,9 +124,16 @@ struct cpl_exchange {
     struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
 };
 
-/* Makes the exchanges of a communicator that the shim meets, all in phase LEARNING. Returns false
- * when memory ran out. Local. */
-bool cpl_exchange_begin(struct cpl_comm_state *state);
+/* The communicator's exchange of a kind. Makes those of all kinds when there are none yet, in phase
+ * LEARNING; waits for memory. Local. */
+void cpl_exchange_make(struct cpl_comm_state *state);
+static inline struct cpl_exchange *cpl_exchange_of(struct cpl_comm_state *state,
+                                                   enum cpl_neighbor_kind kind)
+{
+    if (!state->exchanges)
+        cpl_exchange_make(state);
+    return &state->exchanges[kind];
+}
 
 /* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);

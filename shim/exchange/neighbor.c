@@ -135,7 +135,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || !state->watched)
         return false;
-    struct cpl_exchange *exchange = &state->exchanges[call->kind];
+    struct cpl_exchange *exchange = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(exchange);
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
         cpl_neighbor_plan(call, state, exchange);

@@ -315,6 +315,12 @@ static void end_all(struct cpl_comm_state *host)
     }
 }
 
+static void meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_hosted blank;
+    state->hosted = (struct cpl_hosted *)&blank;
+}
+
 static bool begin(struct cpl_comm_state *state)
 {
     state->hosted = calloc(1, sizeof *state->hosted);
@@ -331,6 +337,7 @@ static void end(struct cpl_comm_state *state)
 }
 
 const struct cpl_hooks cpl_hosted_hooks = {.name = "hosted collectives",
+                                           .meet = meet,
                                            .begin = begin,
                                            .end = end,
                                            .leave = cpl_neighbor_embed_leave,

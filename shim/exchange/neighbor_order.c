@@ -329,7 +329,7 @@ bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const stru
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x)
 {
     const struct cpl_order *o = &x->order;
-    int64_t until_meeting = cpl_date_quiet(&o->date, x->calls);
+    int64_t until_meeting = cpl_date_quiet(&o->date, 0, x->calls);
     if (!is_wanted())
         return INT64_MAX;
     if (!o->made)
@@ -347,7 +347,7 @@ void cpl_neighbor_order_started(struct cpl_exchange *exchange)
 static bool has_served(const struct cpl_comm_state *state)
 {
     bool any = false;
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+    for (int k = 0; state->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
         any |= state->exchanges[k].nonblocking.served;
     return any;
 }

@@ -235,7 +235,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || !state->watched)
         return false;
-    struct cpl_exchange *x = &state->exchanges[call->kind];
+    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();
     if (x->nonblocking.n++ == 0 && may_be_planned(state) && state->has_adjacency)
         note_first(call, state, x);
@@ -252,7 +252,7 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
         return false;
-    struct cpl_exchange *x = &state->exchanges[call->kind];
+    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();
     x->nonblocking.n++;
     if (!x->nonblocking.settled && may_be_planned(state))
@@ -451,7 +451,7 @@ static bool doubt(const int64_t *sums)
         !cpl_pace_is_slower((double)sums[NS_SINCE], (double)sums[NS_BEFORE]))
         return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+        for (int k = 0; s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
             s->exchanges[k].nonblocking.doubted = is_carried(&s->exchanges[k]);
     return true;
 }
@@ -517,7 +517,7 @@ static bool is_paced(void)
 void cpl_neighbor_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_serve *s = state->serve;
-    if (state->inter || state->size < 2 || !may_be_planned(state))
+    if (state->blank || state->inter || state->size < 2 || !may_be_planned(state))
         return;
     if (state->line->embed.tried)
         s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
@@ -542,6 +542,20 @@ static void forget_notes(struct cpl_comm_state *state)
     }
 }
 
+static void meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_serve blank = {.request = MPI_REQUEST_NULL};
+    state->serve = (struct cpl_serve *)&blank;
+}
+
+static bool begin(struct cpl_comm_state *state)
+{
+    state->serve = calloc(1, sizeof *state->serve);
+    if (state->serve)
+        state->serve->request = MPI_REQUEST_NULL;
+    return state->serve;
+}
+
 static void before_free(struct cpl_comm_state *state)
 {
     if (state->serve->named)
@@ -559,7 +573,7 @@ static void before_free(struct cpl_comm_state *state)
 
 static void end(struct cpl_comm_state *state)
 {
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
+    for (int k = 0; state->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
         cpl_exchange_end(&state->exchanges[k], state);
 }
 
@@ -590,7 +604,8 @@ static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .resume = resume};
 
 const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
-                                             .begin = cpl_exchange_begin,
+                                             .meet = meet,
+                                             .begin = begin,
                                              .before_free = before_free,
                                              .end = end,
                                              .poll = cpl_neighbor_poll,

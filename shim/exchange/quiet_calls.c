@@ -26,7 +26,7 @@ static int64_t count_quiet(const struct cpl_exchange *x)
     int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
     n = least(n, cpl_neighbor_order_quiet(x));
     if (x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV)
-        n = least(n, cpl_date_quiet(&x->learned.date, x->calls));
+        n = least(n, cpl_date_quiet(&x->learned.date, 0, x->calls));
     return cpl_report_has_file() ? least(n, MOST_REPORTED) : n;
 }
 

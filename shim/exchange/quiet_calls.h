@@ -15,6 +15,8 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
         return false;
     if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
         return true;
+    if (!state->exchanges)
+        return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     bool learned = !last || last == x->order.before || last->order.next.changes > CPL_VARIED;
     if (x->quiet.remaining == 0 || !learned || call->send.buffer == MPI_IN_PLACE)

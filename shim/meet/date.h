@@ -53,10 +53,11 @@ static inline void cpl_date_retry(struct cpl_date *date, int64_t n, int32_t most
     date->next = n + 1;
 }
 
-/* Calls after the n-th one that pass before they meet; 0 when there is no date yet. */
-static inline int64_t cpl_date_quiet(const struct cpl_date *date, int64_t n)
+/* Calls after the n-th one that pass before they meet, at `first` when there is no date yet. */
+static inline int64_t cpl_date_quiet(const struct cpl_date *date, int64_t first, int64_t n)
 {
-    return date->next > n ? date->next - n - 1 : 0;
+    int64_t next = date->next > 0 ? date->next : first;
+    return next > n ? next - n - 1 : 0;
 }
 
 #endif

@@ -97,8 +97,11 @@ static int find_due(struct cpl_comm_state *state, struct due *due)
     CPL_EACH_HOOKS(hooks)
     {
         const struct cpl_item *item = hooks->item;
-        struct cpl_date *date = item ? item->date(state) : NULL;
-        if (!date || !cpl_date_has_come(date, item->first, state->meeting.n))
+        if (!item || state->meeting.n < item->first || !item->date(state))
+            continue;
+        cpl_comm_state_own(state);
+        struct cpl_date *date = item->date(state);
+        if (!cpl_date_has_come(date, item->first, state->meeting.n))
             continue;
         int64_t longest = item->longest ? item->longest(state) : CPL_NEVER;
         assert(n < CPL_MOST_ITEMS);
@@ -207,7 +210,7 @@ static int64_t count_quiet(struct cpl_comm_state *state)
         if (item && item->sees_all && item->sees_all(state))
             return 0;
         const struct cpl_date *date = item ? item->date(state) : NULL;
-        int64_t n = date ? cpl_date_quiet(date, state->meeting.n) : CPL_NEVER;
+        int64_t n = date ? cpl_date_quiet(date, item->first, state->meeting.n) : CPL_NEVER;
         least = n < least ? n : least;
     }
     return least;

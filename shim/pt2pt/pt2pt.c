@@ -82,6 +82,8 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state)
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    if (state->blank)
+        return;
     if (state->line->embed.on)
         cpl_embed_decide(state);
     if (state->line->embed.distrusted) {
@@ -109,7 +111,7 @@ static bool may_embed(const struct cpl_pt2pt *p)
 /* Whether there is nothing to be learned or done about a communicator's reductions. */
 static bool is_idle(const struct cpl_comm_state *state)
 {
-    return !state || state->inter ||
+    return !state || state->blank || state->inter ||
            (state->pt2pt->phase == CPL_PT2PT_ALONE && !state->line->hosts);
 }
 
@@ -187,6 +189,7 @@ static const struct cpl_item item = {.name = "messages",
                                      .resume = resume};
 
 const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
+                                          .meet = cpl_pt2pt_meet,
                                           .begin = cpl_pt2pt_begin,
                                           .end = cpl_pt2pt_end,
                                           .leave = leave,

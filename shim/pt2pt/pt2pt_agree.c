@@ -136,6 +136,7 @@ struct slices {
     int32_t *words[CPL_MAX_RIDE_PLANS];
     int32_t n_words[CPL_MAX_RIDE_PLANS];
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
+    int64_t times[CPL_MAX_RIDE_PLANS]; /* this rank's batches of the exchange that MPI sent */
 };
 
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
@@ -209,6 +210,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     }
     cpl_profile_carried(p, &left, summary);
     slices->plan[number] = slices->n;
+    slices->times[slices->n] = s ? (int64_t)(left.fraction * (double)s->times + 0.5) : 0;
     slices->summary[slices->n] = output.summary[0];
     slices->words[slices->n] = output.words[0];
     slices->n_words[slices->n++] = output.n_words[0];
@@ -244,6 +246,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
         ready = ready && plan == k;
         p->plans.embeds[k] = embeds(&slices->summary[k]);
         p->plans.only_embeds[k] = !pays_alone(&slices->summary[k]);
+        p->plans.count[k] = (struct cpl_exchange_count){.all = slices->times[k]};
         p->line->embed.on |= p->plans.embeds[k];
         if (p->plans.summary)
             p->plans.summary[k] = slices->summary[k];

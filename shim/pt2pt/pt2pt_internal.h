@@ -43,6 +43,8 @@ struct cpl_signature {
     int *dest;
     int64_t *bytes;                /* bytes to each destination, the first time */
     bool planned;                  /* some exchange in which this rank sends the batch is planned */
+    int plan;                      /* while managed: plan of the exchange that it is first in, or
+                                      CPL_NO_PLAN; kept when the plans are given up */
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
     struct cpl_signature_message
         *message; /* n messages, in the order in which they were sent the first time */
@@ -98,13 +100,19 @@ struct cpl_pt2pt_learned {
     int n_watched, n_wild; /* receives with wildcards so far, and those that are open */
 };
 
-/* The plans of a managed communicator; alike on all ranks except for the last two members. */
+/* How often this rank has sent its batch of an exchange: all times, and by the plan. */
+struct cpl_exchange_count {
+    int64_t all, planned;
+};
+
+/* The plans of a managed communicator; alike on all ranks except for the last three members. */
 struct cpl_pt2pt_plans {
     int n;
     struct cpl_plan_summary *summary;     /* per plan */
     bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: reductions may carry its batches */
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* per plan: it would not pay without reductions */
     struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS];
+    struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS];
     int64_t n_carried, n_walked; /* batches of the only_embeds plans since the last review that
                                  reductions carried, and that they did not */
 };
@@ -131,16 +139,18 @@ struct cpl_pt2pt {
     int n_vain;           /* agreements that came to nothing; alike on all ranks */
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
-    int64_t n_batches, n_batches_planned; /* since managed */
-    struct cpl_left_exchanges left;       /* exchanges that are left to MPI */
-    struct cpl_pace pace;                 /* pace of batches, until the plans are given up */
-    enum cpl_embed_verdict reducing;      /* verdict on a small reduction that is being entered */
-    struct cpl_cycle cycle;               /* cycle of this rank's batches, while managed */
+    int64_t n_batches;               /* since managed */
+    struct cpl_left_exchanges left;  /* exchanges that are left to MPI */
+    struct cpl_pace pace;            /* pace of batches, until the plans are given up */
+    enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
+    struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */
     struct cpl_pt2pt_plans plans;
     struct cpl_pt2pt_following following;
 };
 
 /* pt2pt_learn.c */
+/* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
+ * afterwards. */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
 /* blocking: the receive is over; else it was posted. */
@@ -186,6 +196,7 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
 void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* stops following a batch before its end */
 /* Functions for the part's table of hooks (state/hooks.h). */
+void cpl_pt2pt_meet(struct cpl_comm_state *state);
 bool cpl_pt2pt_begin(struct cpl_comm_state *state);
 void cpl_pt2pt_end(struct cpl_comm_state *state);
 void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking);

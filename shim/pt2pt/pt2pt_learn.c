@@ -25,9 +25,10 @@ uint64_t cpl_pt2pt_hash(int a, int b)
 
 bool cpl_pt2pt_start(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (p->started)
+    if (state->pt2pt->started)
         return true;
+    cpl_comm_state_own(state);
+    struct cpl_pt2pt *p = state->pt2pt;
     p->learned.sent = calloc((size_t)state->size, sizeof *p->learned.sent);
     p->learned.received = calloc((size_t)state->size, sizeof *p->learned.received);
     p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
@@ -93,9 +94,9 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
 
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
         return;
+    struct cpl_pt2pt *p = state->pt2pt;
     p->learned.sent[dest].n++;
     p->learned.sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
     if (p->learned.counts_only) {
@@ -112,11 +113,11 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
 
 void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
     if (source == MPI_PROC_NULL || !cpl_pt2pt_start(state))
         return;
     if (source < 0 || source >= state->size || tag < 0)
         return; /* MPI refuses it */
+    struct cpl_pt2pt *p = state->pt2pt;
     p->learned.received[source].n++;
     p->learned.received[source].hash += cpl_pt2pt_hash(source, tag);
     if (p->learned.counts_only)

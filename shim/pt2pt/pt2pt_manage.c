@@ -29,7 +29,6 @@ static void flush_planned(struct cpl_comm_state *state, const struct cpl_signatu
         at += cpl_segment_bytes(&segment);
     }
     cpl_rides_end(&p->line->rides, plan);
-    p->n_batches_planned++;
 }
 
 /* Sends each message to its destination; consecutive messages to the same one travel together. */
@@ -66,6 +65,7 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
         int plan = step >= 0 ? p->cycle.step[step].plan : CPL_NO_PLAN;
         s->waits = plan != CPL_NO_PLAN && p->plans.embeds[plan] && 2 * s->n_reduced > s->times;
         s->follows = s->planned && !s->waits;
+        s->plan = plan;
         s->alone = s->planned;
         for (int j = 0; j < s->n; j++)
             s->message[j].payload = payload_of(s, state->rank, s->message[j].dest);
@@ -119,6 +119,13 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
     return true;
 }
 
+/* A batch of this rank has gone by a plan. */
+static void count_planned(struct cpl_pt2pt *p, int plan)
+{
+    p->plans.count[plan].all++;
+    p->plans.count[plan].planned++;
+}
+
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span)
 {
@@ -136,7 +143,7 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     p->following.signature = NULL;
     s->n_followed++;
     p->n_batches++;
-    p->n_batches_planned++;
+    count_planned(p, p->following.plan);
     cpl_context.busy.n_open_batches--;
     return result;
 }
@@ -194,10 +201,14 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     if (s && s->waits)
         miss(p, s);
     p->plans.n_walked += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
-    if (plan != CPL_NO_PLAN)
+    if (plan != CPL_NO_PLAN) {
         flush_planned(state, s, plan);
-    else
+        count_planned(p, plan);
+    } else {
         flush_alone(p);
+        if (s && s->plan != CPL_NO_PLAN)
+            p->plans.count[s->plan].all++;
+    }
     batch_has_left(p);
 }
 
@@ -218,7 +229,8 @@ static void batch_embedded(struct cpl_pt2pt *p)
     if (s)
         s->n_embedded++;
     p->plans.n_carried += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
-    p->n_batches_planned++;
+    if (plan != CPL_NO_PLAN)
+        count_planned(p, plan);
     batch_has_left(p);
 }
 
@@ -255,29 +267,33 @@ static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
                                      .units = o->units};
 }
 
+/* Of each exchange the counts of the rank that sent most of it, as not all ranks send in each; of
+ * the communicator the bytes forwarded and what reductions did. */
 static void report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_embed *embed = &p->line->embed;
-    int64_t mine[] = {p->line->rides.forwarded, p->n_batches, p->n_batches_planned,
-                      embed->n_segments, embed->n_late};
+    struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS] = {{0, 0}};
+    int64_t mine[] = {p->line->rides.forwarded, embed->n_segments, embed->n_late};
     int64_t all[sizeof mine / sizeof *mine] = {0}, sends = 0;
     cpl_collective_Reduce(mine, all, sizeof mine / sizeof *mine, MPI_INT64_T, MPI_SUM, 0,
                           state->private_comm);
     cpl_collective_Reduce(&embed->n_sends, &sends, 1, MPI_INT64_T, MPI_MAX, 0, state->private_comm);
+    cpl_collective_Reduce(p->plans.count, count, 2 * p->plans.n, MPI_INT64_T, MPI_MAX, 0,
+                          state->private_comm);
     if (state->rank != 0)
         return;
     for (int k = 0; k < p->plans.n; k++) {
         struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                                .n_ranks = state->size,
                                .n_communicators = 1,
-                               .calls = all[1],
-                               .calls_planned = all[2],
+                               .calls = count[k].all,
+                               .calls_planned = count[k].planned,
                                .forwarded_bytes = all[0],
                                .reductions.n = embed->n_reductions,
                                .reductions.sends = sends,
-                               .reductions.messages = all[3],
-                               .reductions.late = all[4],
+                               .reductions.messages = all[1],
+                               .reductions.late = all[2],
                                .reductions.mapped = embed->points,
                                .order = order_of(p, k),
                                .summary = p->plans.summary[k],
@@ -311,21 +327,37 @@ static void report_left_alone(const struct cpl_comm_state *state)
     cpl_report_add(&r);
 }
 
+/* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
+ * managed, and so which form of a collective they use (collective.h). */
+static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
+{
+    bool alone = state->inter || state->size < 2 || state->size != cpl_context.size;
+    return alone ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
+}
+
+void cpl_pt2pt_meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_pt2pt blank[] = {
+        [CPL_PT2PT_LEARNING] = {.line = (struct cpl_line *)&cpl_line_blank,
+                                .phase = CPL_PT2PT_LEARNING},
+        [CPL_PT2PT_ALONE] = {.line = (struct cpl_line *)&cpl_line_blank, .phase = CPL_PT2PT_ALONE}};
+    state->pt2pt = (struct cpl_pt2pt *)&blank[first_phase(state)];
+}
+
 bool cpl_pt2pt_begin(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt = calloc(1, sizeof *p);
     if (!p)
         return false;
     p->line = state->line;
-    /* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
-     * managed, and so which form of a collective they use (collective.h). */
-    if (state->inter || state->size < 2 || state->size != cpl_context.size)
-        p->phase = CPL_PT2PT_ALONE;
+    p->phase = first_phase(state);
     return true;
 }
 
 void cpl_pt2pt_end(struct cpl_comm_state *state)
 {
+    if (state->blank)
+        return;
     if (cpl_report_is_wanted())
         report_left_alone(state);
     cpl_profile_report(state);

@@ -43,8 +43,6 @@ void cpl_report_start(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
     char file[CPL_SETTINGS_TEXT + 64];
-    if (settings->mode == CPL_MODE_OFF)
-        return;
     if (settings->output[0] && !cpl_directory_make(settings->output)) {
         cpl_log(CPL_LOG_WARN, "report",
                 "CARPOOL_OUTPUT: cannot make the directory %s (%s); nothing is written there; name "
@@ -156,4 +154,10 @@ void cpl_report_write(void)
     }
     free(mine);
     cpl_desk_close(&desk);
+}
+
+void cpl_report_write_left(void)
+{
+    if (cpl_context.told.all_left && cpl_report_is_wanted())
+        write_all(NULL, 0, NULL, 0, NULL);
 }

@@ -2,8 +2,8 @@
  * run also a summary on stderr.
  *
  * Order of calls: cpl_report_start after MPI_Init; cpl_report_add as exchanges end;
- * cpl_report_write and cpl_report_free at MPI_Finalize. report_json.c makes the file's contents,
- * report_summary.c the summary. */
+ * cpl_report_write (or cpl_report_write_left) and cpl_report_free at MPI_Finalize. report_json.c
+ * makes the file's contents, report_summary.c the summary. */
 #ifndef CARPOOL_REPORT_H
 #define CARPOOL_REPORT_H
 
@@ -90,6 +90,10 @@ void cpl_report_add(const struct cpl_record *record);
 /* Collects all processes' records, writes the file, and after a profile run the summary; When the
  * file cannot be written, warns and keeps the old file. Collective over MPI_COMM_WORLD. */
 void cpl_report_write(void);
+
+/* The same where all calls of the run are left to MPI: a report without exchanges that says why, if
+ * one is wanted and this rank is to tell (cpl_context.told.all_left). Local. */
+void cpl_report_write_left(void);
 
 /* Frees this process's records. */
 void cpl_report_free(void);

@@ -265,10 +265,10 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
     json_t *reorderable = json_pack(
         "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
         cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us);
-    return json_pack("{s:s s:i s:O s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
+    return json_pack("{s:s s:i s:O s:s* s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
                      "ranks", cpl_context.size, "mode", json_object_get(settings, "CARPOOL_MODE"),
-                     "seconds", PMPI_Wtime() - cpl_context.start, "left_out",
-                     (json_int_t)(n - n_listed), "reordered", (json_int_t)cpl_context.placed.n,
-                     "reorderable", reorderable, "settings", settings, "nodes", nodes, "patterns",
-                     patterns);
+                     "all_left", cpl_context.told.all_left, "seconds",
+                     PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
+                     "reordered", (json_int_t)cpl_context.placed.n, "reorderable", reorderable,
+                     "settings", settings, "nodes", nodes, "patterns", patterns);
 }

@@ -63,7 +63,9 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const char
 {
     line("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
          cpl_context.size, PMPI_Wtime() - cpl_context.start);
-    if (n == 0)
+    if (cpl_context.told.all_left)
+        line("all calls were left to MPI: %s", cpl_context.told.all_left);
+    else if (n == 0)
         line("no exchanges were seen: no neighborhood collectives, no point-to-point messages on a "
              "communicator of all ranks");
     else

@@ -30,6 +30,14 @@ static void unlink_state(struct cpl_comm_state *state)
         cpl_context.comms.last = state->previous;
 }
 
+static void free_parts(struct cpl_comm_state *state)
+{
+    free(state->line);
+    free(state->pt2pt);
+    free(state->serve);
+    free(state->hosted);
+}
+
 static void free_state(struct cpl_comm_state *state)
 {
     if (state->private_comm != MPI_COMM_NULL) {
@@ -37,24 +45,47 @@ static void free_state(struct cpl_comm_state *state)
         cpl_context.comms.n_planned--;
     }
     cpl_adjacency_free(&state->adjacency);
-    free(state->line);
-    free(state->pt2pt);
+    if (!state->blank)
+        free_parts(state);
     free(state->exchanges);
-    free(state->serve);
-    free(state->hosted);
     free(state->allgather);
     free(state);
 }
 
-static bool begin_parts(struct cpl_comm_state *state)
+static void meet_parts(struct cpl_comm_state *state)
 {
-    bool begun = true;
+    state->blank = true;
     CPL_EACH_HOOKS(hooks)
     {
-        if (hooks->begin)
-            begun = begun && hooks->begin(state);
+        if (hooks->meet)
+            hooks->meet(state);
     }
-    return begun;
+}
+
+static bool begin_parts(struct cpl_comm_state *state)
+{
+    state->line = NULL;
+    state->pt2pt = NULL;
+    state->serve = NULL;
+    state->hosted = NULL;
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (!hooks->begin || hooks->begin(state))
+            continue;
+        free_parts(state);
+        meet_parts(state);
+        return false;
+    }
+    state->blank = false;
+    return true;
+}
+
+void cpl_comm_state_begin(struct cpl_comm_state *state)
+{
+    int tries = 0;
+    while (!begin_parts(state))
+        cpl_memory_wait(&tries, "a communicator");
+    cpl_memory_put_by();
 }
 
 static struct cpl_comm_state *try_state(MPI_Comm comm)
@@ -72,7 +103,8 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     state->has_topology = !inter && cpl_adjacency_exists(comm);
     state->watched = state->has_topology && state->size > 1;
     state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
-    if (state->has_adjacency != state->watched || !begin_parts(state) ||
+    meet_parts(state);
+    if (state->has_adjacency != state->watched ||
         PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
         free_state(state);
         return NULL;

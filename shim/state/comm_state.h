@@ -1,6 +1,10 @@
 /* What the shim knows of a communicator: its neighbours, its exchanges, and the private
  * communicator that rerouted messages travel on. Hangs on the communicator as an attribute and is
- * freed with it. */
+ * freed with it.
+ *
+ * Programs have many communicators on which nothing recurs. So a state is small until something is
+ * to be kept: the parts then have what all such communicators share and nobody writes to, and make
+ * their own at cpl_comm_state_own. */
 #ifndef CARPOOL_COMM_STATE_H
 #define CARPOOL_COMM_STATE_H
 
@@ -47,19 +51,30 @@ struct cpl_comm_state {
     struct cpl_adjacency adjacency;
     bool inter; /* an intercommunicator: left alone */
     struct cpl_comm_persistent persistent;
+    bool blank; /* nothing is kept: the next four are shared, and only read */
     /* What the parts keep of it (hooks.h): */
     struct cpl_line *line;
     struct cpl_pt2pt *pt2pt;
-    struct cpl_exchange *exchanges; /* CPL_N_NEIGHBOR_KINDS */
     struct cpl_serve *serve;
     struct cpl_hosted *hosted;
-    struct cpl_allgather *allgather;
+    struct cpl_exchange *exchanges;  /* CPL_N_NEIGHBOR_KINDS; NULL: there was no call of these */
+    struct cpl_allgather *allgather; /* NULL: there was no call that may be carried */
+    int64_t least_allgather;         /* smaller allgathers, in bytes, are MPI's */
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
 
 /* The state of a communicator, made at its first use; NULL when there is none to be had (no memory,
  * an invalid handle). Local. */
 struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm);
+
+/* Something is to be kept of the communicator: the parts get what is their own. What was read of
+ * them before is to be read again. Waits for memory. Local. */
+void cpl_comm_state_begin(struct cpl_comm_state *state);
+static inline void cpl_comm_state_own(struct cpl_comm_state *state)
+{
+    if (state->blank)
+        cpl_comm_state_begin(state);
+}
 
 /* A communicator has begun to be managed or has gone: no other is known any more to be MPI's alone
  * without a look at it. Local. */

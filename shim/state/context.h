@@ -148,6 +148,8 @@ struct cpl_placed {
 
 /* Contents of the report (report.h). */
 struct cpl_told {
+    const char *all_left; /* why all calls of the run are left to MPI, a clause; NULL: they are not.
+                           * Then this rank alone tells of it. */
     struct cpl_record_node *records;
     struct cpl_pictures pictures;
 };

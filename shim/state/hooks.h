@@ -15,8 +15,12 @@ struct cpl_item;
 struct cpl_hooks {
     const char *name;
 
-    /* A communicator is met: makes what the part keeps of it, in the state's member of its name,
-     * which is freed with the state. Returns false when memory ran out. Local. */
+    /* A communicator is met, of which nothing is known: the state's member of the part's name
+     * becomes what is true of all of these, which nobody writes to. Local. */
+    void (*meet)(struct cpl_comm_state *state);
+
+    /* Something is to be kept of it (cpl_comm_state_own): makes what the part keeps, in that
+     * member, which is freed with the state. Returns false when memory ran out. Local. */
     bool (*begin)(struct cpl_comm_state *state);
 
     /* The communicator is about to be freed, and may still be used. Collective. */

@@ -130,11 +130,13 @@ were_planned() { # times
         END { exit !found || wrong }' "$tmp/report.json" 2>/dev/null
 }
 
-# The report has so many calls of a kind, in all its exchanges; "calls" follows "kind".
-were_called() { # kind:calls
+# The report has so many calls of a kind, or of a kind and tag, in all its exchanges; "calls" follows
+# "kind", "tag" follows "calls".
+were_called() { # kind:calls or kind/tag:calls
     awk -F '[:,]' -v expected="$1" '
         /"kind"/ { kind = $2; gsub(/[" ]/, "", kind); first = 1 }
-        /"calls"/ && first { n[kind] += $2; first = 0 }
+        /"calls"/ && first { calls = $2; n[kind] += calls; first = 0 }
+        /"tag"/ && calls { n[kind "/" $2 + 0] += calls; calls = 0 }
         END { split(expected, e, ":"); exit n[e[1]] != e[2] }' "$tmp/report.json" 2>/dev/null
 }
 
