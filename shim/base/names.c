@@ -45,8 +45,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_DEAR] = "the plan would save less than matching the messages costs",
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
-        [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to plan its "
-                                "nonblocking calls",
+        [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to agree on it",
         [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
     };
     return texts[reason];

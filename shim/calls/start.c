@@ -18,6 +18,7 @@
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
@@ -29,10 +30,11 @@ extern char **environ;
 
 /* The order matters where one part's messages may wait for another's: messages in rides are sent
  * first. */
-static const struct cpl_hooks *const all_hooks[] = {
-    &cpl_line_hooks,     &cpl_hosted_hooks,    &cpl_pt2pt_hooks,
-    &cpl_exchange_hooks, &cpl_allgather_hooks, &cpl_request_hooks,
-    &cpl_buffered_hooks, &cpl_window_hooks,    NULL};
+static const struct cpl_hooks *const all_hooks[] = {&cpl_line_hooks,     &cpl_hosted_hooks,
+                                                    &cpl_pt2pt_hooks,    &cpl_parts_hooks,
+                                                    &cpl_exchange_hooks, &cpl_allgather_hooks,
+                                                    &cpl_request_hooks,  &cpl_buffered_hooks,
+                                                    &cpl_window_hooks,   NULL};
 
 static void warn_setting(void *context, const char *text)
 {
@@ -234,6 +236,7 @@ void cpl_finish(void)
         cpl_context.comms
             .first_managed) /* in the order of becoming managed, which is the same on all ranks */
         cpl_comm_state_release(cpl_context.comms.first_managed);
+    cpl_parts_end();
     while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
     cpl_context.active = false;

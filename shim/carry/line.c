@@ -75,6 +75,12 @@ bool cpl_line_open(struct cpl_comm_state *state)
                           (double)cpl_context.settings.hold * 1e-6);
 }
 
+/* Of others only their own ranks know that they are managed. */
+static bool is_of_all_ranks(const struct cpl_comm_state *state)
+{
+    return state->size == cpl_context.size;
+}
+
 void cpl_line_link(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
@@ -83,7 +89,7 @@ void cpl_line_link(struct cpl_comm_state *state)
     line->linked = true;
     line->next_linked = cpl_context.comms.first_managed;
     cpl_context.comms.first_managed = state;
-    cpl_context.busy.n_managed++;
+    cpl_context.busy.n_managed += is_of_all_ranks(state);
     cpl_comm_state_forget_recent();
     cpl_progress_update();
 }
@@ -97,7 +103,7 @@ static void unlink_managed(struct cpl_comm_state *state)
         at = &(*at)->line->next_linked;
     *at = state->line->next_linked;
     state->line->linked = false;
-    cpl_context.busy.n_managed--;
+    cpl_context.busy.n_managed -= is_of_all_ranks(state);
     cpl_progress_update();
 }
 

@@ -17,7 +17,7 @@
 
 struct cpl_comm_state;
 
-#define CPL_MOST_ITEMS 4  /* registered by all parts together */
+#define CPL_MOST_ITEMS 5  /* registered by all parts together */
 #define CPL_MOST_WORDS 96 /* of the votes of all items together */
 
 /* What became of an item at a meeting. */

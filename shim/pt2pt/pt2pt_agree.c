@@ -6,6 +6,7 @@
 #include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/away.h"
@@ -105,8 +106,12 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
         stop_learning(state);
     /* As many ranks as MPI_COMM_WORLD, but are they those? The same answer on all of them. */
     bool all_are = able && words[ROOM] && cpl_collective_of_this_world(state->comm);
+    bool may = all_are && gains;
     p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : (int)-words[ABLE];
-    return all_are && gains;
+    p->part.ripe = may && !cpl_parts_are_served(state);
+    if (p->part.ripe)
+        p->reason = CPL_LEFT_NO_MEETING;
+    return may && !p->part.ripe;
 }
 
 /* Whether every message that was started has its receive. */

@@ -125,6 +125,12 @@ struct cpl_pt2pt_following {
     int plan;
 };
 
+/* What all ranks of MPI_COMM_WORLD settle about communicators of fewer ranks (pt2pt_parts.h). */
+struct cpl_pt2pt_part {
+    bool ripe;            /* of fewer ranks: it could be managed. Alike on its ranks */
+    struct cpl_date date; /* of all ranks: when they settle it. Alike on all ranks */
+};
+
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
@@ -137,6 +143,7 @@ struct cpl_pt2pt {
     int reason;    /* enum cpl_left_alone: why it is not managed */
     struct cpl_date date; /* when the ranks agree on the messages, or review that */
     int n_vain;           /* agreements that came to nothing; alike on all ranks */
+    struct cpl_pt2pt_part part;
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
     int64_t n_batches;               /* since managed */

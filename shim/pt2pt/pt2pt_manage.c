@@ -327,12 +327,9 @@ static void report_left_alone(const struct cpl_comm_state *state)
     cpl_report_add(&r);
 }
 
-/* Only communicators with all ranks of MPI_COMM_WORLD: all then know alike whether anything is
- * managed, and so which form of a collective they use (collective.h). */
 static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
 {
-    bool alone = state->inter || state->size < 2 || state->size != cpl_context.size;
-    return alone ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
+    return state->inter || state->size < 2 ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
 }
 
 void cpl_pt2pt_meet(struct cpl_comm_state *state)

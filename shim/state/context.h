@@ -83,9 +83,11 @@ struct cpl_recent {
 
 /* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
 struct cpl_busy {
-    int n_managed; /* number of communicators that are managed (pt2pt.h). Alike on all ranks of
-                      MPI_COMM_WORLD between two collective calls (collective.h), as are the next
-                      two */
+    int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
+                      while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
+                      calls (collective.h), as are the next three */
+    bool parts; /* all ranks poll, so that communicators of fewer ranks may be managed
+                   (pt2pt_parts.h) */
     int n_hosts;   /* number of communicators whose reductions carry neighborhood collectives */
     int n_served;  /* number of communicators whose nonblocking neighborhood collectives are carried
                     */
