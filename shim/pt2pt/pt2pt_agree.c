@@ -108,10 +108,10 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     bool all_are = able && words[ROOM] && cpl_collective_of_this_world(state->comm);
     bool may = all_are && gains;
     p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : (int)-words[ABLE];
-    p->part.ripe = may && !cpl_parts_are_served(state);
-    if (p->part.ripe)
+    bool awaits = p->part.ripe && !cpl_parts_are_served(state);
+    if (may && awaits)
         p->reason = CPL_LEFT_NO_MEETING;
-    return may && !p->part.ripe;
+    return may && !awaits;
 }
 
 /* Whether every message that was started has its receive. */
@@ -330,15 +330,28 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     cpl_line_close(state);
 }
 
+/* The plans pay, but the ranks cannot manage the communicator before all ranks poll: then they plan
+ * again. */
+static void postpone(struct cpl_pt2pt *p, struct slices *slices)
+{
+    p->part.ripe = true;
+    p->reason = CPL_LEFT_NO_MEETING;
+    for (int k = 0; k < slices->n; k++)
+        free(slices->words[k]);
+}
+
 /* Plans what recurs. Collective; returns in how many exchanges that is. */
 static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 {
     struct cpl_exchanges exchanges;
     bool found = cpl_exchanges_find(state, &exchanges);
+    state->pt2pt->part.ripe = false;
     for (int k = 0; found && k < exchanges.n; k++)
         plan_exchange(state, &exchanges, k, slices);
-    if (slices->n > 0)
+    if (slices->n > 0 && cpl_parts_are_served(state))
         manage(state, &exchanges, slices);
+    else if (slices->n > 0)
+        postpone(state->pt2pt, slices);
     cpl_exchanges_free(&exchanges);
     return found ? exchanges.n : 0;
 }

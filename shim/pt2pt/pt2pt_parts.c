@@ -18,8 +18,7 @@ static bool is_part(const struct cpl_comm_state *state)
 
 bool cpl_parts_are_served(const struct cpl_comm_state *state)
 {
-    bool only_watches = cpl_context.settings.mode == CPL_MODE_PROFILE;
-    return !is_part(state) || cpl_context.busy.parts || only_watches;
+    return !is_part(state) || cpl_context.busy.parts;
 }
 
 /* The words of a vote, of which the least counts. */

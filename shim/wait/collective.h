@@ -5,8 +5,9 @@
  *
  * A blocking collective does not match a nonblocking one, so all ranks of a communicator must
  * choose alike. They do, because n_managed and n_served change together on all ranks of
- * MPI_COMM_WORLD, and only in collectives over all of them; communicators with processes of another
- * world never poll. Cost while nothing is managed: a branch. Thread rule: one thread. */
+ * MPI_COMM_WORLD, and only in collectives over all of them (pt2pt_parts.h has communicators of
+ * fewer); communicators with processes of another world never poll. Cost while nothing is managed:
+ * a branch. Thread rule: one thread. */
 #ifndef CARPOOL_COLLECTIVE_H
 #define CARPOOL_COLLECTIVE_H
 
