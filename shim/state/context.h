@@ -86,8 +86,8 @@ struct cpl_busy {
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
                       while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
                       calls (collective.h), as are the next three */
-    bool parts; /* all ranks poll, so that communicators of fewer ranks may be managed
-                   (pt2pt_parts.h) */
+    bool parts;    /* all ranks poll, so that communicators of fewer ranks may be managed
+                      (pt2pt_parts.h) */
     int n_hosts;   /* number of communicators whose reductions carry neighborhood collectives */
     int n_served;  /* number of communicators whose nonblocking neighborhood collectives are carried
                     */

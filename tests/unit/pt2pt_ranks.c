@@ -267,6 +267,12 @@ bool cpl_service_prepare(bool (*serve)(void))
     return pt2pt.answers.no_service != fibers_rank();
 }
 
+bool cpl_parts_are_served(const struct cpl_comm_state *state)
+{
+    (void)state;
+    return !pt2pt.answers.unserved;
+}
+
 void cpl_progress_gather(MPI_Comm comm)
 {
     (void)comm;

@@ -24,6 +24,7 @@ struct pt2pt_answers {
     double direct_us, planned_us, embedded_us;
     bool gains;                                 /* the planner decides for a plan */
     bool of_another_world;                      /* the communicator has others' processes */
+    bool unserved;                              /* all ranks do not poll for it yet */
     int no_service, no_rides, no_line, no_plan; /* the rank where that fails; -1: none */
 };
 

@@ -171,6 +171,27 @@ static void test_not_now(void **state)
     }
 }
 
+/* A communicator of fewer ranks whose plan pays waits until all ranks poll: it is planned once, and
+ * once more when they do. */
+static void test_parts(void **state)
+{
+    (void)state;
+    begin(6);
+    pt2pt.answers.unserved = true;
+    run(16);
+    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    for (int r = 0; r < N; r++)
+        assert_true(pt2pt_of(r)->part.ripe);
+    assert_int_equal(pt2pt_of(0)->reason, CPL_LEFT_NO_MEETING);
+    assert_int_equal(pt2pt.n_planned, 1);
+    pt2pt.answers.unserved = false;
+    run(16);
+    assert_int_equal(plan.managed_at, 32);
+    assert_int_equal(pt2pt.n_planned, 2);
+    assert_false(pt2pt_of(0)->part.ripe);
+    pt2pt_ranks_end();
+}
+
 /* Nothing to combine: they go on learning until every rank has seen enough. */
 static void test_nothing_recurs(void **state)
 {
@@ -551,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_unable),
         cmocka_unit_test(test_wildcards),
         cmocka_unit_test(test_not_now),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_nothing_recurs),
         cmocka_unit_test(test_silent_ranks),
         cmocka_unit_test(test_under_way),
