@@ -71,6 +71,9 @@ static void print_pattern(const json_t *p)
            (long long)cpl_report_integer(p, "calls_planned"), cpl_report_text(p, "strategy"));
     if (json_object_get(p, "left_alone"))
         printf("    left to MPI: %s\n", cpl_report_text(p, "left_alone"));
+    if (cpl_report_number(p, "combined_late") > 0)
+        printf("    %.0f of %.0f combined messages were late\n",
+               cpl_report_number(p, "combined_late"), cpl_report_number(p, "combined"));
     print_order(json_object_get(p, "order"));
     if (!json_object_get(p, "direct")) {
         if (!json_object_get(p, "left_alone"))

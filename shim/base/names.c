@@ -38,7 +38,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_UNREDUCED] =
             "rerouted at first; the reductions that were to carry messages are MPI's",
         [CPL_LEFT_SLOWER] = "no plan was measured faster than MPI",
-        [CPL_LEFT_GIVEN_UP] = "rerouted at first; the exchanges did not recur as before",
+        [CPL_LEFT_GIVEN_UP] = "rerouted at first; too many combined messages were late",
         [CPL_LEFT_PROFILED] = "a profile run changes nothing; mode auto would carry or try it",
         [CPL_LEFT_UNFIT] = "CARPOOL_STRATEGY cannot be used with so many ranks",
         [CPL_LEFT_EMPTY] = "no rank has a message for another that is below CARPOOL_SIZE_LIMIT",

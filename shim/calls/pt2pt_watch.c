@@ -15,9 +15,9 @@ static bool is_wild(int source, int tag)
 /* Whether one more receive is watched; else nothing more is learned. */
 static bool may_watch(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
     if (!cpl_pt2pt_start(state))
         return false;
+    struct cpl_pt2pt *p = state->pt2pt;
     if (p->learned.n_watched++ < MOST_WATCHED)
         return true;
     p->blind = CPL_LEFT_WILDCARD;

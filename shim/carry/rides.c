@@ -26,6 +26,7 @@ struct instance {
     bool used;
     uint32_t number;
     double since; /* when it began to hold; 0: it holds nothing */
+    bool late;    /* something left before all had come */
     int32_t n_left;
     int32_t *missing;         /* per out-edge (relay.h) */
     struct cpl_flight **held; /* per out-edge: what it holds; NULL: nothing */
@@ -173,25 +174,29 @@ static void release(struct cpl_rides *rides, int p, struct instance *instance)
     for (int32_t e = 0; e < rides->plan[p]->relay.slice.n_out; e++)
         if (instance->held[e]) {
             rides->late++;
+            instance->late = true;
             leave(rides, p, instance, e);
         }
     instance->used = false;
 }
 
-/* The instance of a number; NULL when it is over. */
-static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number)
+/* The instance of a number; NULL when it is over. `ends`: a source of it has come. */
+static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number, bool ends)
 {
     struct cpl_ride_plan *plan = rides->plan[p];
     struct instance *instance = &plan->instance[number % N_INSTANCES];
     if (instance->used && instance->number == number)
         return instance;
-    if ((int32_t)(number - instance->number) <= 0)
+    if ((int32_t)(number - instance->number) <= 0) {
+        rides->tardy += ends && number == instance->number && instance->late;
         return NULL; /* it has been here; numbers begin with 1 */
+    }
     if (instance->used)
         release(rides, p, instance);
     instance->used = plan->relay.slice.n_out > 0;
     instance->number = number;
     instance->since = 0;
+    instance->late = false;
     instance->n_left = 0;
     cpl_relay_begin(&plan->relay, instance->missing);
     memset(instance->came, 0, ((size_t)plan->relay.slice.n_in + 1) * sizeof *instance->came);
@@ -253,7 +258,7 @@ static int put_own(struct cpl_rides *rides, int plan, int32_t k, const struct cp
 {
     const struct cpl_relay *relay = &rides->plan[plan]->relay;
     int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
-    struct instance *instance = find_instance(rides, plan, rides->plan[plan]->mine);
+    struct instance *instance = find_instance(rides, plan, rides->plan[plan]->mine, false);
     return put(rides, relay, instance, place, segment, payload, span);
 }
 
@@ -271,7 +276,7 @@ int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
 
 void cpl_rides_end(struct cpl_rides *rides, int plan)
 {
-    struct instance *instance = find_instance(rides, plan, rides->plan[plan]->mine);
+    struct instance *instance = find_instance(rides, plan, rides->plan[plan]->mine, true);
     if (instance)
         note_source(rides, plan, instance, CPL_RELAY_OWN);
 }
@@ -334,7 +339,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
     if (header.plan >= 0 && header.plan < rides->n_plans) {
         in_edge = find_in_edge(&rides->plan[header.plan]->relay.slice, from, header.wave);
         if (in_edge >= 0)
-            instance = find_instance(rides, header.plan, header.instance);
+            instance = find_instance(rides, header.plan, header.instance, true);
     }
     size_t at = sizeof header;
     for (uint32_t k = 0; k < header.n_segments && at + sizeof(struct cpl_segment) <= n; k++) {
@@ -433,6 +438,12 @@ bool cpl_rides_poll(struct cpl_rides *rides)
     if (!any && rides->n_holding > 0)
         release_old(rides);
     return any;
+}
+
+void cpl_rides_hold_longer(struct cpl_rides *rides, double factor)
+{
+    rides->hold_seconds *= factor;
+    rides->late = rides->in_time = rides->tardy = 0;
 }
 
 void cpl_rides_release(struct cpl_rides *rides)

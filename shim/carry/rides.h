@@ -40,9 +40,11 @@ struct cpl_rides {
     int64_t sent, received; /* rides, for draining */
     int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
-    int n_holding;          /* out-edges that hold segments */
-    MPI_Request *receive;   /* posted receives of rides, N_RECEIVES */
-    unsigned char *buffer;  /* theirs */
+    int64_t
+        tardy; /* rides, and batches of this rank, that came when what waited for them had left */
+    int n_holding;         /* out-edges that hold segments */
+    MPI_Request *receive;  /* posted receives of rides, N_RECEIVES */
+    unsigned char *buffer; /* theirs */
     int next_receive;
     /* Called for segments that have come for this rank. */
     void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
@@ -102,6 +104,9 @@ void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight
 /* Receives, forwards, delivers, sends what has been held too long. Returns whether anything
  * happened. */
 bool cpl_rides_poll(struct cpl_rides *rides);
+
+/* From now on segments are held so much longer; what is late is counted anew. */
+void cpl_rides_hold_longer(struct cpl_rides *rides, double factor);
 
 /* Sends everything that is held. */
 void cpl_rides_release(struct cpl_rides *rides);

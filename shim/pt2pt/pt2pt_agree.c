@@ -63,7 +63,7 @@ static int why_unable(const struct cpl_pt2pt *p)
 /* The words of a vote. While learning: */
 enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, N_LEAST };
 /* Managed: */
-enum { LATE = N_LEAST, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, N_WORDS };
+enum { LATE = N_LEAST, TARDY, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, N_WORDS };
 
 _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
 _Static_assert(N_WORDS - N_LEAST == CPL_PT2PT_N_SUMS, "words that are summed up");
@@ -73,6 +73,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->phase == CPL_PT2PT_MANAGED) {
         words[LATE] = p->line->rides.late;
+        words[TARDY] = p->line->rides.tardy;
         words[IN_TIME] = p->line->rides.in_time;
         words[RODE] = p->plans.n_carried;
         words[WALKED] = p->plans.n_walked;
@@ -420,6 +421,24 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
     return all;
 }
 
+#define LONGEST_HOLD 0.02 /* seconds */
+#define LONGER       4.0
+
+/* Whether rides are late because ranks are: mostly, what they did not wait for came after all. Then
+ * they wait longer from now on. The same answer on all ranks. */
+static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
+{
+    struct cpl_rides *rides = &state->pt2pt->line->rides;
+    if (words[LATE] * IN_TIME_PER_LATE <= words[IN_TIME] || 2 * words[TARDY] < words[LATE] ||
+        rides->hold_seconds * LONGER > LONGEST_HOLD)
+        return false;
+    cpl_rides_hold_longer(rides, LONGER);
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: rides are late, held for %.0f us from now on",
+                state->size, rides->hold_seconds * 1e6);
+    return true;
+}
+
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
 {
@@ -440,6 +459,10 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
 static void review(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    if (!p->given_up && holds_longer(state, words)) {
+        cpl_date_hasten(&p->date, state->meeting.n, SOON);
+        return;
+    }
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT)
         return;

@@ -178,7 +178,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
  * give it back to MPI when not. */
 #define CPL_PT2PT_N_LEAST 5
-#define CPL_PT2PT_N_SUMS  6
+#define CPL_PT2PT_N_SUMS  7
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */

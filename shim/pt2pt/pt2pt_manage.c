@@ -274,7 +274,9 @@ static void report(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_embed *embed = &p->line->embed;
     struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS] = {{0, 0}};
-    int64_t mine[] = {p->line->rides.forwarded, embed->n_segments, embed->n_late};
+    const struct cpl_rides *rides = &p->line->rides;
+    int64_t mine[] = {rides->forwarded, embed->n_segments, embed->n_late,
+                      rides->in_time + rides->late, rides->late};
     int64_t all[sizeof mine / sizeof *mine] = {0}, sends = 0;
     cpl_collective_Reduce(mine, all, sizeof mine / sizeof *mine, MPI_INT64_T, MPI_SUM, 0,
                           state->private_comm);
@@ -290,6 +292,8 @@ static void report(struct cpl_comm_state *state)
                                .calls = count[k].all,
                                .calls_planned = count[k].planned,
                                .forwarded_bytes = all[0],
+                               .rides = all[3],
+                               .late_rides = all[4],
                                .reductions.n = embed->n_reductions,
                                .reductions.sends = sends,
                                .reductions.messages = all[1],

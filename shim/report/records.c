@@ -38,6 +38,8 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.reductions.sends += record->reductions.sends;
         node->record.reductions.messages += record->reductions.messages;
         node->record.reductions.late += record->reductions.late;
+        node->record.rides += record->rides;
+        node->record.late_rides += record->late_rides;
         node->record.reductions.calls += record->reductions.calls;
         node->record.order.calls += record->order.calls;
         return;

@@ -215,6 +215,10 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
     if (r->reason != CPL_LEFT_NOT)
         json_object_set_new(o, "left_alone",
                             json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
+    if (r->rides > 0) {
+        json_object_set_new(o, "combined", json_integer(r->rides));
+        json_object_set_new(o, "combined_late", json_integer(r->late_rides));
+    }
     if (r->reductions.n > 0)
         json_object_set_new(o, "in_reductions", reductions_json(r));
     if (r->reductions.left != CPL_EMBED_LEFT_NOT)

@@ -93,6 +93,12 @@ void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
     fibers_compare("lanes of rides", 0);
 }
 
+void cpl_rides_hold_longer(struct cpl_rides *rides, double factor)
+{
+    rides->hold_seconds *= factor;
+    rides->late = rides->in_time = rides->tardy = 0;
+}
+
 void cpl_rides_begin(struct cpl_rides *rides, int plan)
 {
     (void)rides, (void)plan;

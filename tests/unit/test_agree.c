@@ -382,6 +382,31 @@ static void test_review_late(void **state)
     }
 }
 
+/* Ranks are late, but what rides did not wait for comes after all: they wait longer, several times,
+ * and are given up when that does not help. */
+static void test_holds_longer(void **state)
+{
+    (void)state;
+    begin_managed(55);
+    double hold = 0.001;
+    for (int r = 0; r < N; r++)
+        pt2pt_of(r)->line->rides.hold_seconds = hold;
+    for (int times = 0; times < 3; times++) {
+        pt2pt_of(3)->line->rides.late = 10;
+        pt2pt_of(1)->line->rides.tardy = 5;
+        run(times == 0 ? 4 : 16);
+        if (times == 2)
+            break;
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+        hold *= 4;
+        for (int r = 0; r < N; r++)
+            assert_true(pt2pt_of(r)->line->rides.hold_seconds == hold &&
+                        pt2pt_of(r)->line->rides.late + pt2pt_of(r)->line->rides.tardy == 0);
+    }
+    assert_given_up(CPL_LEFT_GIVEN_UP);
+    pt2pt_ranks_end();
+}
+
 /* The sum over all ranks tells whether the program has become slower, in auto mode. */
 static void test_review_pace(void **state)
 {
@@ -581,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_one_rank_cannot),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_review_late),
+        cmocka_unit_test(test_holds_longer),
         cmocka_unit_test(test_review_pace),
         cmocka_unit_test(test_review_reductions),
         cmocka_unit_test(test_given_up_while_busy),
