@@ -1,9 +1,9 @@
 /* carpool try: runs programs without the library and with it in several modes, in turns, compares
  * what they print, and tells what was carried and what was left to MPI.
  *
- * command_try.c has the options and goes through the programs and runs. A launch is try_launch.c's,
- * comparing outputs try_compare.c's. The result is one JSON object, from which try_tell.c prints
- * the table and try_html.c the page. */
+ * command_try.c has the options and goes through the programs, try_program.c through the runs. A
+ * launch is try_launch.c's, comparing outputs try_compare.c's. The result is one JSON object, from
+ * which try_tell.c prints the table and try_html.c the page. */
 #ifndef CARPOOL_TRY_H
 #define CARPOOL_TRY_H
 
@@ -11,6 +11,37 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <wordexp.h>
+
+#define CPL_TRY_MOST_REPEAT 1000
+#define CPL_TRY_MOST_MODES  3
+
+struct cpl_try_options {
+    const char *launcher; /* NULL: the usual one */
+    const char *directory, *json, *table;
+    long ranks, repeat, limit;
+    int yields; /* 1, 0, or -1: as the cores ask for */
+    int n_runs; /* the plain one and the modes */
+    const char *run[1 + CPL_TRY_MOST_MODES];
+};
+
+/* A program that is tried. */
+struct cpl_try_program {
+    char name[64], directory[512];
+    long ranks;
+    char *const *argv;
+    bool yields;
+};
+
+/* --- try_program.c */
+
+/* Prints an error message of carpool try. Returns status. */
+int cpl_try_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* All runs of a program, in turns; the plain one runs twice at least, to know what varies. Returns
+ * the program's object of the result; NULL after a message. */
+json_t *cpl_try_program(const struct cpl_try_options *options,
+                        const struct cpl_try_program *program, const wordexp_t *launcher);
 
 /* --- try_launch.c */
 

@@ -132,16 +132,25 @@ static void see_word(struct masking *m, const char *word, struct cpl_output_line
     m->n_open = 0;
 }
 
+/* Returns the end, where it puts a 0. */
+static char *put(char *at, const char *text, size_t n)
+{
+    memcpy(at, text, n);
+    at[n] = '\0';
+    return at + n;
+}
+
 /* Divides a text in shape and fields. Both have room for twice the text. */
 static void divide(const char *text, struct cpl_output_line *line)
 {
+    static const char mask[] = {MASK, '\0'};
     struct masking m = {.dated = has_clock(text)};
     char word[MOST_WORD], *shape = line->shape, *end = line->fields;
     for (size_t at = 0; text[at];) {
         size_t n = number_at(text, at);
         if (n > 0) {
             bool masked = m.dated || m.armed;
-            end += sprintf(end, "%.*s", masked ? 1 : (int)n, masked ? "~" : text + at) + 1;
+            end = put(end, masked ? mask : text + at, masked ? 1 : n) + 1;
             line->n_fields++;
             m.taken = m.armed;
             m.n_open = 1;
@@ -150,7 +159,7 @@ static void divide(const char *text, struct cpl_output_line *line)
         } else if ((n = word_at(text + at, word)) > 0) {
             see_word(&m, word, line, &end);
             bool named = m.dated && is_day_or_month(word);
-            shape += sprintf(shape, "%.*s", named ? 1 : (int)n, named ? "~" : text + at);
+            shape = put(shape, named ? mask : text + at, named ? 1 : n);
             at += n;
         } else {
             if (!strchr(" \t([", text[at]))
