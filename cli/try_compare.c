@@ -34,9 +34,10 @@ static bool contains_one_of(const char *word, const char *const *parts)
 /* The number before such a word varies. Words are in lower case. */
 static bool is_unit(const char *word)
 {
-    static const char *const units[] = {"s",  "sec",  "secs", "second", "seconds", "ms",
-                                        "us", "msec", "usec", "ns",     "nsec",    NULL};
-    static const char *const parts[] = {"flop", "/s", "teps", NULL};
+    static const char *const units[] = {"s",    "sec",  "secs",  "second", "seconds",
+                                        "ms",   "us",   "msec",  "usec",   "ns",
+                                        "nsec", "teps", "mteps", "gteps",  NULL};
+    static const char *const parts[] = {"flop", "/s", NULL};
     return is_one_of(word, units) || contains_one_of(word, parts);
 }
 

@@ -99,8 +99,8 @@ static void show_run(FILE *out, const json_t *run)
         put(out, "<p class=\"verdict\">", cpl_report_text(run, "failure"), "</p>\n");
     if (difference) {
         fprintf(out,
-                "<p class=\"verdict\">%lld lines differ from those of the plain run; the "
-                "first one:<br>",
+                "<p class=\"verdict\">Lines that differ from those of the plain run: "
+                "%lld; the first one:<br>",
                 (long long)cpl_report_integer(run, "differing"));
         put(out, "plain: <code>", cpl_report_text(difference, "plain"), "</code><br>");
         put(out, "this run: <code>", cpl_report_text(difference, "found"), "</code></p>\n");

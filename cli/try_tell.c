@@ -96,7 +96,7 @@ static void print_run(const json_t *program, const json_t *run)
            cpl_report_number(run, "median_s"), cpl_report_number(run, "least_s"),
            cpl_report_number(run, "most_s"), speedup, cpl_report_text(run, "output"), carried);
     if (json_object_get(run, "difference"))
-        printf("             %lld lines differ from those of the plain run, the first one:\n"
+        printf("             lines that differ from those of the plain run: %lld; the first one:\n"
                "             plain: %s\n             %s: %s\n",
                (long long)cpl_report_integer(run, "differing"),
                cpl_report_text(json_object_get(run, "difference"), "plain"),
