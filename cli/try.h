@@ -97,8 +97,8 @@ bool cpl_output_compare(const struct cpl_output *plain, size_t n, const struct c
  *
  * An object with version and programs, an array of objects: name, ranks, command, cores, yields,
  * repeat, lines, own_lines and runs, an array of objects: run (plain or the mode), seconds, codes,
- * median_s, least_s, most_s, speedup, output (same, differs, or why there is none), differing,
- * difference, exchanges, carried, left. */
+ * median_s, least_s, most_s, speedup, output (same, differs, failed, or empty for plain),
+ * differing, difference, exchanges, carried, left. */
 
 /* What a report says: adds all_left, exchanges, carried and left to the object of a run. */
 void cpl_try_add_report(json_t *run, const json_t *report);

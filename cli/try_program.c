@@ -154,7 +154,7 @@ static bool compare_outputs(json_t *program, json_t *o, const struct cpl_output 
             cpl_try_complain(0, "no memory to compare outputs");
             return false;
         }
-        if (d.n > 0 && !json_object_get(o, "difference"))
+        if (d.n > 0 && !json_object_get(o, "difference") && !json_object_get(o, "failure"))
             tell_difference(o, &d);
     }
     json_object_set_new(program, "lines", json_integer((json_int_t)d.n_lines));
@@ -200,6 +200,8 @@ static json_t *tell_run(const struct cpl_try_options *o, const struct cpl_try_pr
     json_t *one = json_pack("{s:s s:s}", "run", run, "output", r == PLAIN ? "" : "same");
     char path[640];
     tell_codes(one, p, &found[PLAIN], &found[r], r == PLAIN, o->limit);
+    if (json_object_get(one, "failure"))
+        json_object_set_new(one, "output", json_string("failed"));
     json_object_set_new(one, "seconds", times_of(&found[r]));
     double median = median_of(&found[r]);
     json_object_set_new(one, "median_s", json_real(median));

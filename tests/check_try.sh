@@ -127,6 +127,7 @@ each <<'SH'
 [ $mode != auto ] || exit 3
 SH
 check "an exit code: exit status 1" test $code -eq 1
+says "an exit code: the run failed" '^  auto .* failed'
 says "an exit code: told" 'run 1 ended with code 3; see kept/app/auto-1.err'
 each --time-limit=1 --repeat=1 --modes=off <<'SH'
 [ $mode != off ] || sleep 30
