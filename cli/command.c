@@ -16,6 +16,7 @@ static const struct {
 } commands[] = {
     {"plan", cpl_command_plan, "plan a communication pattern and compare strategies, without MPI"},
     {"run", cpl_command_run, "start a program with the library preloaded"},
+    {"try", cpl_command_try, "run a program without the library and with it, and compare"},
     {"report", cpl_command_report, "show the report of a run, as text or as a page"},
     {"map", cpl_command_map, "place the ranks of the next launch by the report of a run"},
     {"calibrate", cpl_command_calibrate, "measure the machine under mpiexec, for the cost model"},

@@ -12,6 +12,7 @@
 int cpl_command_plan(int argc, char **argv);       /* command_plan.c */
 int cpl_command_run(int argc, char **argv);        /* command_run.c; the program's status, or 126,
                                                       127 when it cannot be started */
+int cpl_command_try(int argc, char **argv);        /* command_try.c */
 int cpl_command_report(int argc, char **argv);     /* command_report.c */
 int cpl_command_map(int argc, char **argv);        /* command_map.c */
 int cpl_command_calibrate(int argc, char **argv);  /* command_calibrate.c */

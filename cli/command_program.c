@@ -127,3 +127,29 @@ enum cpl_program_kind cpl_program_look(const char *path, char library[64])
     fclose(file);
     return kind;
 }
+
+bool cpl_program_is_fit(const char *program, const char *path, char *why, size_t size)
+{
+    char mpi[64];
+    switch (cpl_program_look(path, mpi)) {
+    case CPL_PROGRAM_STATIC:
+        snprintf(why, size,
+                 "%s is statically linked, nothing can be preloaded into it; link it dynamically",
+                 program);
+        return false;
+    case CPL_PROGRAM_FOREIGN:
+        snprintf(
+            why, size,
+            "%s is linked with another MPI (%s); Carpool is for MPICH: build it by mpicc.mpich",
+            program, mpi);
+        return false;
+    case CPL_PROGRAM_SPECIAL:
+        snprintf(why, size,
+                 "%s runs as another user or group (set-user-ID), which switches preloading off",
+                 program);
+        return false;
+    case CPL_PROGRAM_FITS:
+        break;
+    }
+    return true;
+}

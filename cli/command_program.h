@@ -1,10 +1,12 @@
-/* Whether the library can be preloaded into a program, judged by its file. For carpool run.
+/* Whether the library can be preloaded into a program, judged by its file. For carpool run
+ * and carpool try.
  */
 #ifndef CARPOOL_COMMAND_PROGRAM_H
 #define CARPOOL_COMMAND_PROGRAM_H
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum cpl_program_kind {
     CPL_PROGRAM_FITS,    /* dynamically linked, a script, or unknown */
@@ -20,5 +22,9 @@ bool cpl_program_find(const char *name, char path[PATH_MAX]);
 /* Looks at an executable file; library gets the foreign MPI's name (64 bytes). A file that cannot
  * be read counts as fitting: starting it will show. */
 enum cpl_program_kind cpl_program_look(const char *path, char library[64]);
+
+/* Whether the library can do its work in the program, whose file is at path; if not, `why` says so
+ * as a sentence. */
+bool cpl_program_is_fit(const char *program, const char *path, char *why, size_t size);
 
 #endif

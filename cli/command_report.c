@@ -2,6 +2,7 @@
  * */
 #include "cli/command.h"
 #include "cli/report_read.h"
+#include "cli/try.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -107,6 +108,14 @@ static void print_pattern(const json_t *p)
                cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));
 }
 
+static int flush_text(void)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "carpool report: cannot write to standard output: %s\n", strerror(errno));
+    return CPL_EXIT_FAILED;
+}
+
 /* What placing ranks would gain. */
 static void print_reorderable(const json_t *root)
 {
@@ -121,6 +130,10 @@ static void print_reorderable(const json_t *root)
 
 static int print_report(const json_t *root)
 {
+    if (cpl_report_is_trial(root)) {
+        cpl_try_print(root);
+        return flush_text();
+    }
     const json_t *patterns = json_object_get(root, "patterns");
     printf("carpool %s, %lld ranks, mode %s\n", cpl_report_text(root, "version"),
            (long long)cpl_report_integer(root, "ranks"), cpl_report_text(root, "mode"));
@@ -134,11 +147,7 @@ static int print_report(const json_t *root)
         printf("and %lld more exchanges, which took least\n",
                (long long)cpl_report_integer(root, "left_out"));
     print_reorderable(root);
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "carpool report: cannot write to standard output: %s\n", strerror(errno));
-        return CPL_EXIT_FAILED;
-    }
-    return 0;
+    return flush_text();
 }
 
 static int write_page(const json_t *root, const char *page)
@@ -149,7 +158,10 @@ static int write_page(const json_t *root, const char *page)
         return CPL_EXIT_FAILED;
     }
     errno = 0;
-    cpl_report_html(root, out);
+    if (cpl_report_is_trial(root))
+        cpl_try_html(root, out);
+    else
+        cpl_report_html(root, out);
     bool is_written = !fflush(out) && !ferror(out);
     int code = errno;
     if (fclose(out) && is_written) {

@@ -4,6 +4,7 @@
 #include "config.h"
 #endif
 
+#include "cli/beside.h"
 #include "cli/command.h"
 #include "cli/command_program.h"
 #include "planner/base/text_distance.h"
@@ -19,10 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef CPL_LIBDIR
-#define CPL_LIBDIR "/usr/local/lib"
-#endif
-
 #define PROFILE_DIRECTORY "carpool-profile" /* where --profile writes when nothing else is said */
 
 /* Exit statuses as env(1) and nohup(1) have them. */
@@ -37,7 +34,9 @@ static void usage(FILE *out)
         "usage: mpiexec -n RANKS carpool run [OPTION...] [--] PROGRAM [ARGUMENT...]\n\n"
         "Starts PROGRAM with libcarpool.so preloaded.\n\n"
         "  --profile[=DIR]     change nothing, only watch; the report and the patterns go to DIR\n"
-        "                      (default " PROFILE_DIRECTORY ")\n",
+        "                      (default " PROFILE_DIRECTORY ")\n"
+        "  --yield             preload libyield.so, too: ranks that wait give up the processor,\n"
+        "                      for runs with more ranks than cores\n",
         out);
     for (size_t i = 0; i < cpl_settings_count(); i++) {
         char option[64], accepts[256];
@@ -157,29 +156,6 @@ static bool settings_are_usable(void)
     return !refused;
 }
 
-/* The library: beside this command, in a build tree, in a moved installation, or where it was
- * installed. */
-static bool find_library(char path[PATH_MAX])
-{
-    static const char *const beside[] = {"libcarpool.so", "../shim/.libs/libcarpool.so",
-                                         "../../shim/.libs/libcarpool.so", "../lib/libcarpool.so"};
-    char directory[PATH_MAX], found[2 * PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
-    char *slash = NULL;
-    if (length > 0) {
-        directory[length] = '\0';
-        slash = strrchr(directory, '/');
-    }
-    for (size_t k = 0; slash && k < sizeof beside / sizeof beside[0]; k++) {
-        *slash = '\0';
-        snprintf(found, sizeof found, "%s/%s", directory, beside[k]);
-        if (realpath(found, path) && access(path, R_OK) == 0)
-            return true;
-    }
-    snprintf(path, PATH_MAX, "%s/libcarpool.so", CPL_LIBDIR);
-    return access(path, R_OK) == 0;
-}
-
 static bool add_preload(const char *library)
 {
     const char *before = getenv("LD_PRELOAD");
@@ -197,38 +173,26 @@ static bool add_preload(const char *library)
     return set("LD_PRELOAD", both);
 }
 
-/* Whether the library can do its work in the program; says why not. */
-static bool is_fit(const char *program, const char *path)
+/* Preloads the libraries: yields says whether libyield.so is one. */
+static bool preload(bool yields)
 {
-    char mpi[64];
-    switch (cpl_program_look(path, mpi)) {
-    case CPL_PROGRAM_STATIC:
-        complain("%s is statically linked, nothing can be preloaded into it; link it dynamically",
-                 program);
+    char path[PATH_MAX];
+    if (yields && !cpl_beside_yield(path)) {
+        complain("cannot read %s; install all of Carpool, or leave --yield out", path);
         return false;
-    case CPL_PROGRAM_FOREIGN:
-        complain(
-            "%s is linked with another MPI (%s); Carpool is for MPICH: build it by mpicc.mpich",
-            program, mpi);
-        return false;
-    case CPL_PROGRAM_SPECIAL:
-        complain("%s runs as another user or group (set-user-ID), which switches preloading off",
-                 program);
-        return false;
-    case CPL_PROGRAM_FITS:
-        break;
     }
-    return true;
+    if (yields && !add_preload(path))
+        return false;
+    if (!cpl_beside_library(path)) {
+        complain("cannot read %s; install the library, or start this command from its build", path);
+        return false;
+    }
+    return add_preload(path);
 }
 
-static int start(char **argv)
+static int start(char **argv, bool yields)
 {
-    char library[PATH_MAX], path[PATH_MAX];
-    if (!find_library(library)) {
-        complain("cannot read %s; install the library, or start this command from its build",
-                 library);
-        return CPL_EXIT_FAILED;
-    }
+    char path[PATH_MAX], why[2 * PATH_MAX];
     if (!cpl_program_find(argv[0], path)) {
         int code = errno;
         complain("cannot start %s: %s", argv[0],
@@ -237,9 +201,11 @@ static int start(char **argv)
                                                          : strerror(code));
         return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_START;
     }
-    if (!is_fit(argv[0], path))
+    if (!cpl_program_is_fit(argv[0], path, why, sizeof why)) {
+        complain("%s", why);
         return EXIT_CANNOT_START;
-    if (!add_preload(library))
+    }
+    if (!preload(yields))
         return CPL_EXIT_FAILED;
     execvp(argv[0], argv);
     complain("cannot start %s: %s", argv[0], strerror(errno));
@@ -249,6 +215,7 @@ static int start(char **argv)
 int cpl_command_run(int argc, char **argv)
 {
     int at = 1;
+    bool yields = false;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--") == 0) {
             at++;
@@ -261,6 +228,10 @@ int cpl_command_run(int argc, char **argv)
         if (strncmp(argv[at], "--", 2) != 0) {
             complain("no option '%s'; options are long ones, as --mode=force", argv[at]);
             return CPL_EXIT_USAGE;
+        }
+        if (strcmp(argv[at], "--yield") == 0) {
+            yields = true;
+            continue;
         }
         bool profile =
             strcmp(argv[at], "--profile") == 0 || strncmp(argv[at], "--profile=", 10) == 0;
@@ -275,5 +246,5 @@ int cpl_command_run(int argc, char **argv)
             usage(stderr);
         return CPL_EXIT_USAGE;
     }
-    return start(argv + at);
+    return start(argv + at, yields);
 }

@@ -35,6 +35,20 @@ static const char style[] =
     ".p{stroke:#1f5fa8;stroke-width:2;fill:none}.bo{fill:#b8c1cc}.bd{fill:#c8551b}"
     ".bp{fill:#1f5fa8}@media print{h2{break-before:page}}";
 
+void cpl_html_begin(FILE *out, const char *title)
+{
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+            "<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n<h1>%s</h1>\n",
+            title, style, title);
+}
+
+void cpl_html_end(FILE *out)
+{
+    fputs("</body>\n</html>\n", out);
+}
+
 static void put(FILE *out, const char *before, const char *text, const char *after)
 {
     fputs(before, out);
@@ -466,12 +480,7 @@ static void reorderable(FILE *out, const json_t *gain)
 void cpl_report_html(const json_t *report, FILE *out)
 {
     const json_t *patterns = json_object_get(report, "patterns");
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<title>Carpool report</title>\n<style>",
-          out);
-    fputs(style, out);
-    fputs("</style>\n</head>\n<body>\n<h1>Carpool report</h1>\n", out);
+    cpl_html_begin(out, "Carpool report");
     fprintf(out, "<p class=\"sub\">%lld ranks, mode ",
             (long long)cpl_report_integer(report, "ranks"));
     cpl_html_text(out, cpl_report_text(report, "mode"));
@@ -487,5 +496,5 @@ void cpl_report_html(const json_t *report, FILE *out)
                 (long long)cpl_report_integer(report, "left_out"));
     reorderable(out, json_object_get(report, "reorderable"));
     settings(out, report);
-    fputs("</body>\n</html>\n", out);
+    cpl_html_end(out);
 }

@@ -6,10 +6,14 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
-/* Loads the report in a file; the caller releases it. NULL on failure, after an error message in
- * the name of the subcommand. */
+/* Loads the report in a file (for the subcommand report also the result of carpool try); the caller
+ * releases it. NULL on failure, after an error message in the name of the subcommand. */
 json_t *cpl_report_load(const char *command, const char *file);
+
+/* Whether it is the result of carpool try (try.h). */
+bool cpl_report_is_trial(const json_t *root);
 
 json_int_t cpl_report_integer(const json_t *object, const char *key);
 double cpl_report_number(const json_t *object, const char *key);
@@ -27,6 +31,10 @@ void cpl_report_outcome(const json_t *pattern, char *text, size_t size);
 /* The option of carpool plan for as many nodes, " --ranks-per-node 4"; "" when the report does not
  * say. Returns text. */
 const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size);
+
+/* The beginning of a page, with its style and heading, and its end (report_html.c). */
+void cpl_html_begin(FILE *out, const char *title);
+void cpl_html_end(FILE *out);
 
 /* The page (report_html.c): the whole report as one HTML file that needs no other. The caller looks
  * at the stream's errors. */

@@ -19,6 +19,9 @@ _carpool_values() { # carpool, option
         --machine)
             "$1" plan --help 2>/dev/null | sed -n 's/^   *\([a-z][a-z]*\)   *.* ranks.*/\1/p'
             ;;
+        --modes)
+            printf '%s\n' off auto force
+            ;;
         --format)
             if [[ ${COMP_WORDS[1]} == map ]]; then
                 printf '%s\n' hydra slurm
@@ -41,11 +44,12 @@ _carpool() {
             sed -n 's/^  \([a-z]*\)  *.*/\1/p') --help --version" -- "$cur"))
         return
     fi
-    # run: after its options come a program and that one's arguments
-    if [[ $command == run ]]; then
+    # run and try: after their options come a program and that one's arguments
+    if [[ $command == run || $command == try ]]; then
         for ((k = 2; k < COMP_CWORD; k++)); do
             [[ ${COMP_WORDS[k]} == -- ]] && k=$((k + 1)) && break
             [[ ${COMP_WORDS[k]} == = ]] && k=$((k + 1)) && continue
+            [[ $command == try && ${COMP_WORDS[k]} == -[nmo] ]] && k=$((k + 1)) && continue
             [[ ${COMP_WORDS[k]} == -* ]] || break
         done
         if ((k < COMP_CWORD)); then
@@ -59,7 +63,7 @@ _carpool() {
         option=${COMP_WORDS[COMP_CWORD - 1]} cur=
     elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == = ]]; then
         option=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $command != run && ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
+    elif [[ $command != run && $command != try && ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
         option=${COMP_WORDS[COMP_CWORD - 1]}
     fi
     if [[ -n $option && $option != --dump && $option != --no-lanes ]]; then

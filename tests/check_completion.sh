@@ -49,6 +49,7 @@ same "commands" "$commands
 same "a command that is begun" "settings" se
 same "options of run are the settings" "$settings
 --profile
+--yield
 --help" run -
 same "an option that is begun" "--ranks-per-node=" run --ran
 same "values of --mode" "off
@@ -63,6 +64,12 @@ same "strategies of plan" "$strategies" plan --strategy ""
 same "built-in machines" "$machines" plan --machine ""
 same "options of plan" "$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 --help" plan x.mtx -
+same "options of try" "$("$carpool" try --help | sed -n 's/^  \(--[a-z-]*=*\).*/\1/p')
+--help" try -n 4 -
+same "values of --modes" "off
+auto
+force" try --modes =
+same "the program of try" "sha256sum" try -n 4 --repeat = 2 sha256su
 same "options of report" "--html
 --help" report -
 same "options of map" "$("$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')

@@ -36,7 +36,7 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     const struct cpl_adjacency *a = &state->adjacency;
     struct cpl_exchange *x = calloc(1, sizeof *x);
     int tag = first_tag(state);
-    bool able = x && tag >= 0 && state->has_adjacency && cpl_context.n_epochs == 0 &&
+    bool able = x && tag >= 0 && state->watched && cpl_context.n_epochs == 0 &&
                 !cpl_context.met_others;
     if (!cpl_agree_all(call->comm, able)) {
         free(x);

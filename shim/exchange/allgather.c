@@ -30,16 +30,16 @@
 static void meet(struct cpl_comm_state *state)
 {
     const struct cpl_settings *settings = &cpl_context.settings;
-    state->least_allgather = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
+    state->allgathers.least = settings->mode == CPL_MODE_FORCE ? 1 : SMALL;
     if (state->inter || state->size < 2 || settings->allgather == CPL_ALLGATHER_CHOICE_OFF)
-        state->least_allgather = CPL_ALLGATHER_NONE;
+        state->allgathers.least = CPL_ALLGATHER_NONE;
 }
 
 /* The first call that may be carried. */
 static void begin(struct cpl_comm_state *state)
 {
     int tries = 0;
-    while (!(state->allgather = calloc(1, sizeof *state->allgather)))
+    while (!(state->allgathers.kept = calloc(1, sizeof *state->allgathers.kept)))
         cpl_memory_wait(&tries, "the allgathers of a communicator");
 }
 
@@ -95,7 +95,7 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_desk *desk)
 /* Hands in where the ranks sit, plans, spreads it. Collective; the same result on all ranks. */
 static bool find_plan(struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = state->allgather;
+    struct cpl_allgather *a = state->allgathers.kept;
     const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
     struct cpl_desk desk;
     cpl_desk_open(&desk, state->private_comm, cpl_agree_root(state->private_comm, state->rank));
@@ -170,11 +170,11 @@ static bool begin_trials(struct cpl_allgather *a)
 /* The bytes below which nothing is tried; CPL_ALLGATHER_NONE: nothing is at all. */
 static int64_t least_bytes(const struct cpl_comm_state *state)
 {
-    const struct cpl_allgather *a = state->allgather;
+    const struct cpl_allgather *a = state->allgathers.kept;
     enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
-        if (cpl_allgather_class_most(k) >= state->least_allgather && list_ways(a, k, way) > 0)
-            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : state->least_allgather;
+        if (cpl_allgather_class_most(k) >= state->allgathers.least && list_ways(a, k, way) > 0)
+            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : state->allgathers.least;
     return CPL_ALLGATHER_NONE;
 }
 
@@ -184,7 +184,7 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
         cpl_log(
             CPL_LOG_INFO, "allgather",
             "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
-            state->size, state->allgather->plan.plan_ms, (long long)least);
+            state->size, state->allgathers.kept->plan.plan_ms, (long long)least);
     else
         cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
                 state->size);
@@ -194,7 +194,7 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
  * for good. Collective. */
 static void agree(MPI_Comm comm, struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = state->allgather;
+    struct cpl_allgather *a = state->allgathers.kept;
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     a->agreed = true;
@@ -217,7 +217,7 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
         log_plan(state, least);
     if (cpl_report_is_wanted()) /* all calls are to be told of */
         return;
-    state->least_allgather = least;
+    state->allgathers.least = least;
     if (least == CPL_ALLGATHER_NONE)
         release(a);
 }
@@ -238,7 +238,7 @@ static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
 /* Makes room for so many bytes. Collective; the same result on all ranks. */
 static bool make_room(struct cpl_comm_state *state, int64_t bytes)
 {
-    struct cpl_allgather *a = state->allgather;
+    struct cpl_allgather *a = state->allgathers.kept;
     if (bytes <= a->n_room)
         return true;
     if (a->lacks_room || bytes > MOST_ROOM)
@@ -294,7 +294,7 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_allgather_s
 static bool resolve(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
                     struct cpl_span *own)
 {
-    struct cpl_span *span = state->allgather->span;
+    struct cpl_span *span = state->allgathers.kept->span;
     if (!cpl_neighbor_resolve_ranks(&call->recv, state->size, span))
         return false;
     if (call->send.buffer == MPI_IN_PLACE)
@@ -308,7 +308,7 @@ static bool resolve(const struct cpl_allgather_call *call, struct cpl_comm_state
 static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
                  enum cpl_allgather_way way, const struct cpl_span *own, int32_t class_)
 {
-    const struct cpl_allgather *a = state->allgather;
+    const struct cpl_allgather *a = state->allgathers.kept;
     bool placed = a->plan.model[class_].placed[way];
     int result = cpl_allgather_run(state, call->send.buffer == MPI_IN_PLACE ? NULL : own, way,
                                    placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL,
@@ -321,9 +321,9 @@ static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *s
 bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state->allgather)
+    if (!state->allgathers.kept)
         begin(state);
-    struct cpl_allgather *a = state->allgather;
+    struct cpl_allgather *a = state->allgathers.kept;
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))
@@ -441,7 +441,7 @@ enum { DIRECT, CARRIED, N_MEDIANS };
 static void add_record(const struct cpl_comm_state *state, int kind, int32_t class_,
                        const double *medians)
 {
-    const struct cpl_allgather *a = state->allgather;
+    const struct cpl_allgather *a = state->allgathers.kept;
     const struct cpl_allgather_size *size = a->sizes[kind][class_];
     if (!size || size->calls == 0)
         return;
@@ -459,7 +459,7 @@ static void add_record(const struct cpl_comm_state *state, int kind, int32_t cla
 
 static void end(struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = state->allgather;
+    struct cpl_allgather *a = state->allgathers.kept;
     double own[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS] = {{{0}}};
     double all[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS];
     if (!a)

@@ -68,8 +68,8 @@ static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call,
 static inline bool cpl_allgather_is_open(const struct cpl_allgather_call *call)
 {
     const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    return state && state->least_allgather < CPL_ALLGATHER_NONE &&
-           cpl_allgather_bytes(call, state->size) >= state->least_allgather;
+    return state && state->allgathers.least < CPL_ALLGATHER_NONE &&
+           cpl_allgather_bytes(call, state->size) >= state->allgathers.least;
 }
 
 #endif

@@ -45,7 +45,7 @@ static void wait_both(struct gathering *g, MPI_Request requests[2])
 
 static const struct cpl_span *span_of(const struct gathering *g, int32_t point)
 {
-    return &g->state->allgather->span[rank_of(g, point)];
+    return &g->state->allgathers.kept->span[rank_of(g, point)];
 }
 
 static void send_span(struct gathering *g, const struct cpl_span *span, int to,
@@ -89,7 +89,7 @@ static void ring(struct gathering *g)
  * else, or when there is none, NULL. */
 static unsigned char *find_in_order(const struct gathering *g)
 {
-    const int64_t *at = g->state->allgather->at;
+    const int64_t *at = g->state->allgathers.kept->at;
     char *first = NULL;
     for (int32_t point = 0; point < g->n; point++) {
         const struct cpl_span *span = span_of(g, point);
@@ -105,7 +105,7 @@ static unsigned char *find_in_order(const struct gathering *g)
 /* Lays the points' data out, and packs this rank's unless it is there. */
 static void lay_out(struct gathering *g)
 {
-    struct cpl_allgather *a = g->state->allgather;
+    struct cpl_allgather *a = g->state->allgathers.kept;
     a->at[0] = 0;
     for (int32_t point = 0; point < g->n; point++)
         a->at[point + 1] = a->at[point] + cpl_span_bytes(span_of(g, point));
@@ -121,7 +121,7 @@ static void lay_out(struct gathering *g)
 static void exchange(struct gathering *g, int32_t with, const int32_t sent[2],
                      const int32_t received[2])
 {
-    const struct cpl_allgather *a = g->state->allgather;
+    const struct cpl_allgather *a = g->state->allgathers.kept;
     MPI_Request pair[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     int rank = rank_of(g, with);
     if (received[1] > received[0])
@@ -152,7 +152,7 @@ static void climb(struct gathering *g, const struct cpl_hypercube *cube)
 
 static void unpack(struct gathering *g)
 {
-    const struct cpl_allgather *a = g->state->allgather;
+    const struct cpl_allgather *a = g->state->allgathers.kept;
     if (g->room != a->room)
         return;
     for (int32_t point = 0; point < g->n; point++)

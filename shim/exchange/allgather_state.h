@@ -25,7 +25,9 @@ struct cpl_allgather_size {
 
 _Static_assert(CPL_N_ALLGATHER_WAYS < CPL_MAX_TRIED, "a trial has room for MPI and all ways");
 
-#define CPL_ALLGATHER_NONE INT64_MAX /* as the state's least_allgather: all calls are MPI's */
+#define CPL_ALLGATHER_NONE                                                                         \
+    INT64_MAX /* as `least` of the state's allgathers: all calls are MPI's                         \
+               */
 
 enum cpl_allgather_outcome {
     CPL_ALLGATHER_FAILED,

@@ -1,4 +1,4 @@
-/* The beginning and the end of an exchange (exchange.h). */
+/* The end of an exchange, and its record (exchange.h). */
 #include "shim/exchange/exchange.h"
 
 #include "shim/meet/alike.h"
@@ -8,27 +8,11 @@
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
-#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void cpl_exchange_make(struct cpl_comm_state *state)
-{
-    int tries = 0;
-    cpl_comm_state_own(state);
-    while (!(state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges)))
-        cpl_memory_wait(&tries, "the exchanges of a communicator");
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        struct cpl_exchange *x = &state->exchanges[k];
-        *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
-                                   .first_tag = k * CPL_NEIGHBOR_TAGS,
-                                   .adjacency =
-                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
-    }
-}
 
 static int64_t forwarded_bytes(const struct cpl_exchange *x)
 {

@@ -124,6 +124,10 @@ struct cpl_exchange {
     struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
 };
 
+/* What the part keeps of a communicator besides its exchanges (hooks.h). Local. */
+void cpl_exchange_meet(struct cpl_comm_state *state);
+bool cpl_exchange_begin(struct cpl_comm_state *state);
+
 /* The communicator's exchange of a kind. Makes those of all kinds when there are none yet, in phase
  * LEARNING; waits for memory. Local. */
 void cpl_exchange_make(struct cpl_comm_state *state);

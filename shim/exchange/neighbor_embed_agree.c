@@ -42,7 +42,7 @@ static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange
 {
     bool room =
         host->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
-    return room && x->embedding.state->has_adjacency && is_simple(x->adjacency) &&
+    return room && x->embedding.state->watched && is_simple(x->adjacency) &&
            cpl_context.n_epochs == 0 && !cpl_context.met_others;
 }
 

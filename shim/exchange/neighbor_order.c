@@ -240,7 +240,7 @@ static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!is_settled(x) || !has_order)
         return;
     bool ready =
-        open_meeting(state, x, &sends, &told) && (state->has_adjacency || x->kind >= CPL_ALLTOALLV);
+        open_meeting(state, x, &sends, &told) && (state->watched || x->kind >= CPL_ALLTOALLV);
     if (cpl_agree_all(comm, ready) && gather_keys(comm, x, &sends, told, &waits) &&
         !is_unchanged(x, &sends))
         find_order(comm, state, x, &sends, waits);

@@ -160,7 +160,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                                     .most_plans = cpl_neighbor_plan_most(x)};
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
-    input.able = state->has_adjacency && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
+    input.able = state->watched && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
                  cpl_neighbor_resolve(call, x->adjacency, &x->data);
     struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     if (input.able) {

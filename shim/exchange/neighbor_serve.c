@@ -237,7 +237,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();
-    if (x->nonblocking.n++ == 0 && may_be_planned(state) && state->has_adjacency)
+    if (x->nonblocking.n++ == 0 && may_be_planned(state))
         note_first(call, state, x);
     cpl_neighbor_order_started(x);
     bool started = start(call, state, x, request, result);
@@ -542,20 +542,6 @@ static void forget_notes(struct cpl_comm_state *state)
     }
 }
 
-static void meet(struct cpl_comm_state *state)
-{
-    static const struct cpl_serve blank = {.request = MPI_REQUEST_NULL};
-    state->serve = (struct cpl_serve *)&blank;
-}
-
-static bool begin(struct cpl_comm_state *state)
-{
-    state->serve = calloc(1, sizeof *state->serve);
-    if (state->serve)
-        state->serve->request = MPI_REQUEST_NULL;
-    return state->serve;
-}
-
 static void before_free(struct cpl_comm_state *state)
 {
     if (state->serve->named)
@@ -604,8 +590,8 @@ static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .resume = resume};
 
 const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
-                                             .meet = meet,
-                                             .begin = begin,
+                                             .meet = cpl_exchange_meet,
+                                             .begin = cpl_exchange_begin,
                                              .before_free = before_free,
                                              .end = end,
                                              .poll = cpl_neighbor_poll,

@@ -48,7 +48,7 @@ static void free_state(struct cpl_comm_state *state)
     if (!state->blank)
         free_parts(state);
     free(state->exchanges);
-    free(state->allgather);
+    free(state->allgathers.kept);
     free(state);
 }
 
@@ -102,9 +102,8 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     state->inter = inter;
     state->has_topology = !inter && cpl_adjacency_exists(comm);
     state->watched = state->has_topology && state->size > 1;
-    state->has_adjacency = state->watched && cpl_adjacency_query(comm, &state->adjacency);
     meet_parts(state);
-    if (state->has_adjacency != state->watched ||
+    if ((state->watched && !cpl_adjacency_query(comm, &state->adjacency)) ||
         PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
         free_state(state);
         return NULL;

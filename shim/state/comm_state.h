@@ -37,6 +37,12 @@ struct cpl_comm_persistent {
     bool kept;  /* the communicator was freed with some left */
 };
 
+/* Allgathers of a communicator. */
+struct cpl_comm_allgathers {
+    int64_t least;              /* smaller ones, in bytes, are MPI's */
+    struct cpl_allgather *kept; /* NULL: there was none that may be carried */
+};
+
 struct cpl_comm_state {
     struct cpl_meeting meeting;
     MPI_Comm comm; /* the program's; not to be used once it is being freed */
@@ -46,8 +52,8 @@ struct cpl_comm_state {
                              * two the same one is lower on all ranks that they share. */
     int rank, size;
     bool has_topology;
-    bool watched;       /* has a topology and several ranks: alike on all its ranks */
-    bool has_adjacency; /* the neighbours below are known; local (memory may have run out) */
+    bool watched; /* has a topology and several ranks, so the neighbours below are known: alike on
+                     all its ranks */
     struct cpl_adjacency adjacency;
     bool inter; /* an intercommunicator: left alone */
     struct cpl_comm_persistent persistent;
@@ -57,9 +63,8 @@ struct cpl_comm_state {
     struct cpl_pt2pt *pt2pt;
     struct cpl_serve *serve;
     struct cpl_hosted *hosted;
-    struct cpl_exchange *exchanges;  /* CPL_N_NEIGHBOR_KINDS; NULL: there was no call of these */
-    struct cpl_allgather *allgather; /* NULL: there was no call that may be carried */
-    int64_t least_allgather;         /* smaller allgathers, in bytes, are MPI's */
+    struct cpl_exchange *exchanges; /* CPL_N_NEIGHBOR_KINDS; NULL: there was no call of these */
+    struct cpl_comm_allgathers allgathers;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
 

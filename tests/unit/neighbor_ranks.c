@@ -167,7 +167,7 @@ static void set_neighbors(struct rank *me, int x, int r)
     a->out = (struct cpl_neighbors){
         n_out, me->rank[x][1], n_out, me->rank[x][1], me->first_part, me->part, 0,
         NULL,  NULL,           NULL};
-    me->state[x].has_adjacency = true;
+    me->state[x].watched = true;
 }
 
 static void begin_rank(int r)

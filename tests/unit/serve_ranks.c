@@ -484,7 +484,6 @@ static void begin_rank(int r)
                                          .size = cpl_context.size,
                                          .has_topology = true,
                                          .watched = true,
-                                         .has_adjacency = true,
                                          .next = cpl_context.comms.first};
         state->adjacency.in =
             (struct cpl_neighbors){.n = 2, .n_messages = 2, .peer = ranks, .rank = ranks};

@@ -1,0 +1,164 @@
+/* What carpool try has found: from reports to the result, and as a table (try.h). */
+#include "cli/report_read.h"
+#include "cli/try.h"
+
+#include <string.h>
+
+#define MOST_TOLD 6 /* exchanges or reasons of a run in the table; all are in the result */
+
+/* The element of a list whose member `key` is this text, or a new one. */
+static json_t *entry(json_t *list, const char *key, const char *text)
+{
+    size_t k;
+    json_t *o;
+    json_array_foreach(list, k, o)
+    {
+        if (strcmp(cpl_report_text(o, key), text) == 0)
+            return o;
+    }
+    o = json_pack("{s:s s:I s:I s:I}", key, text, "exchanges", (json_int_t)0, "calls",
+                  (json_int_t)0, "calls_planned", (json_int_t)0);
+    json_array_append_new(list, o);
+    return o;
+}
+
+static void add(json_t *o, const char *key, json_int_t n)
+{
+    json_object_set_new(o, key, json_integer(cpl_report_integer(o, key) + n));
+}
+
+void cpl_try_add_report(json_t *run, const json_t *report)
+{
+    json_t *carried = json_array(), *left = json_array(), *p;
+    json_int_t n = 0, n_carried = 0;
+    size_t k;
+    json_array_foreach(json_object_get(report, "patterns"), k, p)
+    {
+        char text[400], name[160], outcome[200];
+        bool is_carried = cpl_report_integer(p, "calls_planned") > 0;
+        cpl_report_name(p, name, sizeof name);
+        cpl_report_outcome(p, outcome, sizeof outcome);
+        snprintf(text, sizeof text, "%s: %s", name, outcome);
+        json_t *o = NULL;
+        if (is_carried)
+            o = entry(carried, "exchange", text);
+        else if (json_object_get(p, "left_alone"))
+            o = entry(left, "reason", cpl_report_text(p, "left_alone"));
+        else
+            o = entry(left, "reason", "too few calls to be planned");
+        add(o, "exchanges", 1);
+        add(o, "calls", cpl_report_integer(p, "calls"));
+        add(o, "calls_planned", cpl_report_integer(p, "calls_planned"));
+        if (is_carried && json_object_get(p, "left_alone"))
+            json_object_set(o, "later_left", json_object_get(p, "left_alone"));
+        n_carried += is_carried;
+        n++;
+    }
+    n += cpl_report_integer(report, "left_out");
+    json_object_set_new(run, "exchanges", json_integer(n));
+    json_object_set_new(run, "exchanges_carried", json_integer(n_carried));
+    json_object_set_new(run, "carried", carried);
+    json_object_set_new(run, "left", left);
+    if (json_object_get(report, "all_left"))
+        json_object_set(run, "all_left", json_object_get(report, "all_left"));
+}
+
+static void print_list(const json_t *list, const char *key, const char *what)
+{
+    json_t *o;
+    size_t k;
+    json_array_foreach(list, k, o)
+    {
+        json_int_t n = cpl_report_integer(o, "exchanges");
+        if (k == MOST_TOLD) {
+            printf("             and %zu more\n", json_array_size(list) - k);
+            break;
+        }
+        printf("             %s %s", what, cpl_report_text(o, key));
+        if (n > 1)
+            printf(" (%lld exchanges)", (long long)n);
+        if (json_object_get(o, "later_left"))
+            printf("; left to MPI later: %s", cpl_report_text(o, "later_left"));
+        putchar('\n');
+    }
+}
+
+static void print_run(const json_t *program, const json_t *run)
+{
+    char speedup[24] = "", carried[64] = "";
+    if (cpl_report_has_number(run, "speedup"))
+        snprintf(speedup, sizeof speedup, "%.2f", cpl_report_number(run, "speedup"));
+    if (json_object_get(run, "exchanges") && !json_object_get(run, "all_left"))
+        snprintf(carried, sizeof carried, "%lld of %lld",
+                 (long long)cpl_report_integer(run, "exchanges_carried"),
+                 (long long)cpl_report_integer(run, "exchanges"));
+    printf("  %-8s %10.3f %10.3f %10.3f %8s  %-12s %s\n", cpl_report_text(run, "run"),
+           cpl_report_number(run, "median_s"), cpl_report_number(run, "least_s"),
+           cpl_report_number(run, "most_s"), speedup, cpl_report_text(run, "output"), carried);
+    if (json_object_get(run, "difference"))
+        printf("             lines that differ from those of the plain run: %lld; the first one:\n"
+               "             plain: %s\n             %s: %s\n",
+               (long long)cpl_report_integer(run, "differing"),
+               cpl_report_text(json_object_get(run, "difference"), "plain"),
+               cpl_report_text(run, "run"),
+               cpl_report_text(json_object_get(run, "difference"), "found"));
+    if (json_object_get(run, "failure"))
+        printf("             %s\n", cpl_report_text(run, "failure"));
+    if (json_object_get(run, "all_left") && strcmp(cpl_report_text(run, "run"), "off") != 0)
+        printf("             all calls were left to MPI: %s\n", cpl_report_text(run, "all_left"));
+    print_list(json_object_get(run, "carried"), "exchange", "carried:");
+    print_list(json_object_get(run, "left"), "reason", "left to MPI:");
+    (void)program;
+}
+
+static void print_program(const json_t *program)
+{
+    json_t *run;
+    size_t k;
+    printf("%s: %s, %lld ranks, %lld runs each\n", cpl_report_text(program, "name"),
+           cpl_report_text(program, "command"), (long long)cpl_report_integer(program, "ranks"),
+           (long long)cpl_report_integer(program, "repeat"));
+    if (json_object_get(program, "note"))
+        printf("  %s\n", cpl_report_text(program, "note"));
+    printf("  %-8s %10s %10s %10s %8s  %-12s %s\n", "run", "median s", "min s", "max s", "speed-up",
+           "output", "exchanges carried");
+    json_array_foreach(json_object_get(program, "runs"), k, run)
+    {
+        print_run(program, run);
+    }
+    if (cpl_report_integer(program, "own_lines") > 0)
+        printf("  %lld of %lld lines vary without Carpool, too: what varies in them is not "
+               "compared\n",
+               (long long)cpl_report_integer(program, "own_lines"),
+               (long long)cpl_report_integer(program, "lines"));
+}
+
+void cpl_try_print(const json_t *result)
+{
+    json_t *program;
+    size_t k;
+    json_array_foreach(json_object_get(result, "programs"), k, program)
+    {
+        if (k > 0)
+            putchar('\n');
+        print_program(program);
+    }
+}
+
+bool cpl_try_is_same(const json_t *result)
+{
+    json_t *program, *run;
+    size_t k, r;
+    json_array_foreach(json_object_get(result, "programs"), k, program)
+    {
+        json_array_foreach(json_object_get(program, "runs"), r, run)
+        {
+            if (strcmp(cpl_report_text(run, "output"), "same") != 0 &&
+                strcmp(cpl_report_text(run, "run"), "plain") != 0)
+                return false;
+            if (json_object_get(run, "failure"))
+                return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,37 @@
+/* What is kept of a communicator's exchanges, made when it is needed (exchange.h). */
+#include "shim/exchange/exchange.h"
+
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/exchange/neighbor_serve.h"
+#include "shim/state/memory.h"
+
+#include <stdlib.h>
+
+void cpl_exchange_meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_serve blank = {.request = MPI_REQUEST_NULL};
+    state->serve = (struct cpl_serve *)&blank;
+}
+
+bool cpl_exchange_begin(struct cpl_comm_state *state)
+{
+    state->serve = calloc(1, sizeof *state->serve);
+    if (state->serve)
+        state->serve->request = MPI_REQUEST_NULL;
+    return state->serve;
+}
+
+void cpl_exchange_make(struct cpl_comm_state *state)
+{
+    int tries = 0;
+    cpl_comm_state_own(state);
+    while (!(state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges)))
+        cpl_memory_wait(&tries, "the exchanges of a communicator");
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &state->exchanges[k];
+        *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
+                                   .first_tag = k * CPL_NEIGHBOR_TAGS,
+                                   .adjacency =
+                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
+    }
+}
