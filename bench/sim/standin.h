@@ -104,9 +104,7 @@ double PMPI_Wtime(void);
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;                                             \
     int PMPI_##persistent CPL_SIM_INFO parameters;
-#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
-    int PMPI_##name parameters;                                                                    \
-    int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
+#define ALLTOALL NEIGHBOR
 #include "shim/tables/calls.def"
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     int PMPI_##name parameters;                                                                    \

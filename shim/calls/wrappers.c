@@ -125,6 +125,21 @@ static inline bool has_neighbors(MPI_Comm comm)
     return state && state->watched;
 }
 
+#define PERSISTENT(persistent, parameters, arguments, ...)                                         \
+    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
+        CPL_INSIDE;                                                                                \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_neighbor_init(&call, request, &result))                                            \
+            return result;                                                                         \
+        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        cpl_neighbor_init_passed(&call, result, request);                                          \
+        return result;                                                                             \
+    }
+
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
@@ -169,20 +184,8 @@ static inline bool has_neighbors(MPI_Comm comm)
             return result;                                                                         \
         return PMPI_##nonblocking WITH arguments;                                                  \
     }                                                                                              \
-    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
-        CPL_INSIDE;                                                                                \
-        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (cpl_neighbor_init(&call, request, &result))                                            \
-            return result;                                                                         \
-        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
-        cpl_neighbor_init_passed(&call, result, *request);                                         \
-        return result;                                                                             \
-    }
-#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
+#define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
@@ -215,7 +218,8 @@ static inline bool has_neighbors(MPI_Comm comm)
             cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
             return result;                                                                         \
         return PMPI_##nonblocking WITH arguments;                                                  \
-    }
+    }                                                                                              \
+    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
 #include "shim/tables/calls.def"
 
 /* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before

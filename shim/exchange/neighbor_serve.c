@@ -247,10 +247,10 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     return started;
 }
 
-bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_alltoall_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
+    struct cpl_comm_state *state = cpl_alltoall_describe(call);
+    if (!state)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     count_started();
