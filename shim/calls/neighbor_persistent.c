@@ -1,4 +1,5 @@
-/* Persistent neighborhood collectives, MPI_Alltoallv_init and MPI_Alltoallw_init (neighbor.h).
+/* Persistent neighborhood collectives, MPI_Alltoallv_init, MPI_Alltoallw_init (neighbor.h) and
+ * allgathers (allgather.h).
  * Making the request is collective and may wait (MPI 4.0, 6.13), so it is planned at once, as an
  * exchange of its own with tags of its own: the requests of a communicator may be started in any
  * order, by each rank in its own. It is carried even where that gains nothing: MPICH's own requests
@@ -35,7 +36,7 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
 {
     struct cpl_exchange *x = calloc(1, sizeof *x);
     int tag = first_tag(state);
-    able = able && x && tag >= 0 && (state->has_adjacency || call->by_rank) &&
+    able = able && x && tag >= 0 && (state->has_adjacency || call->kind >= CPL_ALLTOALLV) &&
            !cpl_context.waits_elsewhere && !cpl_context.met_others;
     if (!cpl_agree_all(call->comm, able)) {
         free(x);
@@ -43,7 +44,8 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     }
     *x = (struct cpl_exchange){.kind = call->kind,
                                .first_tag = tag,
-                               .adjacency = call->by_rank ? &x->learned.own : &state->adjacency};
+                               .adjacency = call->kind < CPL_ALLTOALLV ? &state->adjacency
+                                                                       : &x->learned.own};
     x->mpi_distrusted = true; /* see above */
     return x;
 }
@@ -153,7 +155,9 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     bool refused;
     MPI_Request handle = MPI_REQUEST_NULL;
     struct cpl_neighbor_op *op =
-        cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
+        call->kind >= CPL_UNTRIED_ALLGATHER
+            ? cpl_gathering_make(call, state, x)
+            : cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
     bool added = made && add_carried(handle, op);
@@ -172,7 +176,9 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
 
 static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
 {
-    if (call->by_rank)
+    if (call->kind >= CPL_UNTRIED_ALLGATHER)
+        return cpl_allgather_describe(call);
+    if (call->kind >= CPL_ALLTOALLV)
         return cpl_alltoall_describe(call);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     return state && state->watched ? state : NULL;
@@ -183,7 +189,9 @@ static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange **x, MPI_Request *request)
 {
-    if (call->by_rank)
+    if (call->kind >= CPL_UNTRIED_ALLGATHER)
+        cpl_gathering_plan(call, state, *x);
+    else if (call->kind >= CPL_ALLTOALLV)
         cpl_alltoall_plan(call, state, *x);
     else
         cpl_neighbor_plan(call, state, *x);

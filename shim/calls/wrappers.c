@@ -312,7 +312,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
 #define JOINS ENTERS
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     ENTERS(name, via, comm, parameters, arguments)
-#define GATHERS(name, via, nonblocking, parameters, arguments, ...)                                \
+#define GATHERS(name, via, nonblocking, persistent, parameters, arguments, ...)                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -331,7 +331,19 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         result = cpl_collective_##name arguments;                                                  \
         cpl_allgather_passed(&call);                                                               \
         return result;                                                                             \
-    }
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result;                                                                                \
+        if (cpl_context.active && request &&                                                       \
+            cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__) &&                      \
+            cpl_allgather_start(&(struct cpl_allgather_call)__VA_ARGS__, request, &result))        \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
+    }                                                                                              \
+    PERSISTENT(persistent, parameters, arguments,                                                  \
+               cpl_allgather_persistent(&(struct cpl_allgather_call)__VA_ARGS__))
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the
  * communicator, which is then MPI's alone. */
 #define FREES(name, via, parameters, arguments)                                                    \
