@@ -48,8 +48,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
         [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to plan its "
                                 "nonblocking calls, or a window or file was open",
-        [CPL_LEFT_DENSE] = "ranks send to more than half of the others, and most messages are above "
-                           "CARPOOL_SIZE_LIMIT or there are too many to plan",
+        [CPL_LEFT_DENSE] =
+            "ranks send to more than half of the others, and most messages are above "
+            "CARPOOL_SIZE_LIMIT or there are too many to plan",
         [CPL_LEFT_ELSEWHERE] = "ranks send to other ones each time",
     };
     return texts[reason];

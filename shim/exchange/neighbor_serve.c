@@ -169,8 +169,9 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     return started;
 }
 
-bool cpl_alltoall_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)
 {
+    struct cpl_neighbor_call own = *given, *call = &own;
     struct cpl_comm_state *state = cpl_alltoall_describe(call);
     if (!state)
         return false;

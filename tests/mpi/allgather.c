@@ -4,7 +4,8 @@
  *   allgather [--calls N] [--seed S] [--most M] [--same] [--comm world|split|shuffled]
  *             [--form blocking|nonblocking|persistent|all]
  *
- * Nonblocking calls stay pending while the next ones are made, persistent ones are started again.
+ * Nonblocking calls stay pending while the next ones are made, persistent ones are started again
+ * (MPICH 4.0.2's own are wrong then).
  * Ranks contribute up to M dozens of elements (all the same with --same), or none, by datatypes
  * that differ from rank to rank and between sending and receiving; some calls are in place.
  * MPI_Allgatherv has one receive datatype on all ranks: MPICH 4.0.2 cuts large data by its extent,
