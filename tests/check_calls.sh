@@ -27,8 +27,9 @@ declared() {
 rows() {
     sed -n 's/^[A-Z_]*(\([A-Z_][A-Za-z_0-9]*\)[,)].*/\1/p' "$shim/tables/collectives.def" "$shim/tables/others.def" \
         "$shim/tables/harmless.def"
-    sed -n -e 's/^NEIGHBOR(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\1 \2 \3/p' \
-        -e 's/^ALLTOALL(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\1 \2/p' "$shim/tables/calls.def" | tr ' ' '\n'
+    sed -n 's/^GATHERS(\([A-Z][a-z_]*\), VIA_MPI, \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\2 \3/p' \
+        "$shim/tables/collectives.def" | tr ' ' '\n'
+    sed -n 's/^\(NEIGHBOR\|ALLTOALL\)(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/\2 \3 \4/p' "$shim/tables/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/\2 \2_c/p' \
         -e 's/^WRITTEN(\([A-Z][A-Za-z_]*\).*/\1/p' "$shim/tables/pt2pt.def" | tr ' ' '\n'
     printf '%s\n' Init Init_thread Finalize Query_thread

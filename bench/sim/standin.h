@@ -100,17 +100,19 @@ double PMPI_Wtime(void);
 
 #define CPL_SIM_REQUEST(...) (__VA_ARGS__, MPI_Request *)
 #define CPL_SIM_INFO(...)    (__VA_ARGS__, MPI_Info, MPI_Request *)
-#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+#define PROTOTYPES(name, nonblocking, persistent, parameters)                                      \
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;                                             \
     int PMPI_##persistent CPL_SIM_INFO parameters;
-#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
-    int PMPI_##name parameters;                                                                    \
-    int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
+#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+    PROTOTYPES(name, nonblocking, persistent, parameters)
+#define ALLTOALL NEIGHBOR
 #include "shim/tables/calls.def"
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
+#define GATHERS(name, via, nonblocking, persistent, parameters, arguments, ...)                    \
+    PROTOTYPES(name, nonblocking, persistent, parameters)
 #define ENTERS(name, via, comm, parameters, arguments) int PMPI_##name parameters;
 #define OPENS                                          ENTERS
 #define JOINS                                          ENTERS

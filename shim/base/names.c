@@ -11,6 +11,8 @@ const char *cpl_exchange_kind_name(int kind)
         [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
         [CPL_ALLTOALLV] = "Alltoallv",
         [CPL_ALLTOALLW] = "Alltoallw",
+        [CPL_UNTRIED_ALLGATHER] = "Allgather",
+        [CPL_UNTRIED_ALLGATHERV] = "Allgatherv",
         [CPL_KIND_PT2PT] = "pt2pt",
         [CPL_KIND_ALLGATHER] = "Allgather",
         [CPL_KIND_ALLGATHERV] = "Allgatherv",
@@ -46,7 +48,10 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
         [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to agree on it",
-        [CPL_LEFT_DENSE] = "ranks send to more than half of the others, or to other ones each time",
+        [CPL_LEFT_DENSE] =
+            "ranks send to more than half of the others, and most messages are above "
+            "CARPOOL_SIZE_LIMIT or there are too many to plan",
+        [CPL_LEFT_ELSEWHERE] = "ranks send to other ones each time",
     };
     return texts[reason];
 }

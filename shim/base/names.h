@@ -11,6 +11,8 @@ enum cpl_neighbor_kind {
     CPL_NEIGHBOR_ALLGATHERV,
     CPL_ALLTOALLV,
     CPL_ALLTOALLW,
+    CPL_UNTRIED_ALLGATHER, /* nonblocking or persistent; CPL_KIND_ALLGATHER: blocking */
+    CPL_UNTRIED_ALLGATHERV,
     CPL_N_NEIGHBOR_KINDS
 };
 
@@ -41,6 +43,7 @@ enum cpl_left_alone {
     CPL_LEFT_NO_PLAN,
     CPL_LEFT_NO_MEETING,
     CPL_LEFT_DENSE,
+    CPL_LEFT_ELSEWHERE,
     CPL_LEFT_SLOWER,
     CPL_LEFT_SLOWED,
     CPL_LEFT_UNREDUCED,

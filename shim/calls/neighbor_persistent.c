@@ -1,8 +1,9 @@
-/* Persistent neighborhood collectives (neighbor.h). Making the request is collective and may wait
- * (MPI 4.0, 6.13), so it is planned at once, as an exchange of its own with tags of its own: the
- * requests of a communicator may be started in any order, by each rank in its own. It is carried
- * even where that gains nothing: MPICH's own requests (4.0.2) fail in MPI_Testall, and its
- * alltoallw damages memory. */
+/* Persistent neighborhood collectives, MPI_Alltoallv_init, MPI_Alltoallw_init (neighbor.h) and
+ * allgathers (allgather.h).
+ * Making the request is collective and may wait (MPI 4.0, 6.13), so it is planned at once, as an
+ * exchange of its own with tags of its own: the requests of a communicator may be started in any
+ * order, by each rank in its own. It is carried even where that gains nothing: MPICH's own requests
+ * (4.0.2) fail in MPI_Testall, and its alltoallw damages memory. */
 #include "shim/carry/persistent.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
@@ -31,18 +32,20 @@ static int first_tag(const struct cpl_comm_state *state)
 
 /* Makes the exchange of a new request; NULL on all ranks when one cannot take part. Collective. */
 static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
-                                         struct cpl_comm_state *state)
+                                         struct cpl_comm_state *state, bool able)
 {
-    const struct cpl_adjacency *a = &state->adjacency;
     struct cpl_exchange *x = calloc(1, sizeof *x);
     int tag = first_tag(state);
-    bool able = x && tag >= 0 && state->watched && cpl_context.n_epochs == 0 &&
-                !cpl_context.met_others;
+    able = able && x && tag >= 0 && (state->watched || call->kind >= CPL_ALLTOALLV) &&
+           cpl_context.n_epochs == 0 && !cpl_context.met_others;
     if (!cpl_agree_all(call->comm, able)) {
         free(x);
         return NULL;
     }
-    *x = (struct cpl_exchange){.kind = call->kind, .first_tag = tag, .adjacency = a};
+    *x = (struct cpl_exchange){.kind = call->kind,
+                               .first_tag = tag,
+                               .adjacency = call->kind < CPL_ALLTOALLV ? &state->adjacency
+                                                                       : &x->learned.own};
     x->mpi_distrusted = true; /* see above */
     return x;
 }
@@ -152,7 +155,9 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     bool refused;
     MPI_Request handle = MPI_REQUEST_NULL;
     struct cpl_neighbor_op *op =
-        cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
+        call->kind >= CPL_UNTRIED_ALLGATHER
+            ? cpl_gathering_make(call, state, x)
+            : cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
     bool added = made && add_carried(handle, op);
@@ -169,26 +174,50 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     return NULL;
 }
 
+static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
+{
+    if (call->kind >= CPL_UNTRIED_ALLGATHER)
+        return cpl_allgather_describe(call);
+    if (call->kind >= CPL_ALLTOALLV)
+        return cpl_alltoall_describe(call);
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    return state && state->watched ? state : NULL;
+}
+
+/* Plans the request. Returns whether it is carried; else its starts are counted, or it is forgotten
+ * (*x is NULL then). Collective, the same result on all ranks. */
+static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange **x, MPI_Request *request)
+{
+    if (call->kind >= CPL_UNTRIED_ALLGATHER)
+        cpl_gathering_plan(call, state, *x);
+    else if (call->kind >= CPL_ALLTOALLV)
+        cpl_alltoall_plan(call, state, *x);
+    else
+        cpl_neighbor_plan(call, state, *x);
+    if ((*x)->phase != CPL_PHASE_PLANNED)
+        return false;
+    if (cpl_agree_service(state->private_comm) && new_request(call, state, *x, request))
+        return true;
+    cpl_exchange_release(*x);
+    free(*x);
+    *x = NULL;
+    return false;
+}
+
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched || state->size != cpl_context.size)
+    struct cpl_comm_state *state = find_state(call);
+    if (!state || state->size != cpl_context.size)
         return false;
     cpl_comm_state_own(state);
     cpl_progress_leave();
-    struct cpl_exchange *x = new_exchange(call, state);
+    struct cpl_exchange *x = new_exchange(call, state, request);
     if (!x)
         return false;
-    cpl_neighbor_plan(call, state, x);
-    if (cpl_context.settings.mode == CPL_MODE_PROFILE) {
+    if (!plan(call, state, &x, request)) {
         call->state = state;
         call->watched = x;
-        return false;
-    }
-    if (x->phase != CPL_PHASE_PLANNED || !cpl_agree_service(state->private_comm) ||
-        !new_request(call, state, x, request)) {
-        cpl_exchange_release(x);
-        free(x);
         return false;
     }
     state->persistent.n++;
@@ -200,10 +229,11 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     return true;
 }
 
-void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result, MPI_Request request)
+void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
+                              const MPI_Request *request)
 {
     struct cpl_exchange *x = call->watched;
-    if (!x || (result == MPI_SUCCESS && add_watched(request, call)))
+    if (!x || (result == MPI_SUCCESS && add_watched(*request, call)))
         return;
     cpl_exchange_release(x);
     free(x);

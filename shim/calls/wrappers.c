@@ -125,6 +125,21 @@ static inline bool has_neighbors(MPI_Comm comm)
     return state && state->watched;
 }
 
+#define PERSISTENT(persistent, parameters, arguments, ...)                                         \
+    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
+        CPL_INSIDE;                                                                                \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_neighbor_init(&call, request, &result))                                            \
+            return result;                                                                         \
+        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        cpl_neighbor_init_passed(&call, result, request);                                          \
+        return result;                                                                             \
+    }
+
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
@@ -169,20 +184,8 @@ static inline bool has_neighbors(MPI_Comm comm)
             return result;                                                                         \
         return PMPI_##nonblocking WITH arguments;                                                  \
     }                                                                                              \
-    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
-        CPL_INSIDE;                                                                                \
-        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (cpl_neighbor_init(&call, request, &result))                                            \
-            return result;                                                                         \
-        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
-        cpl_neighbor_init_passed(&call, result, *request);                                         \
-        return result;                                                                             \
-    }
-#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
+#define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
@@ -215,7 +218,8 @@ static inline bool has_neighbors(MPI_Comm comm)
             cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
             return result;                                                                         \
         return PMPI_##nonblocking WITH arguments;                                                  \
-    }
+    }                                                                                              \
+    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
 #include "shim/tables/calls.def"
 
 /* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before
@@ -297,7 +301,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
 #define JOINS ENTERS
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     ENTERS(name, via, comm, parameters, arguments)
-#define GATHERS(name, via, nonblocking, parameters, arguments, ...)                                \
+#define GATHERS(name, via, nonblocking, persistent, parameters, arguments, ...)                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -316,7 +320,19 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         result = cpl_collective_##name arguments;                                                  \
         cpl_allgather_passed(&call);                                                               \
         return result;                                                                             \
-    }
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result;                                                                                \
+        if (cpl_context.active && request &&                                                       \
+            cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__) &&                      \
+            cpl_allgather_start(&(struct cpl_allgather_call)__VA_ARGS__, request, &result))        \
+            return result;                                                                         \
+        return PMPI_##nonblocking WITH arguments;                                                  \
+    }                                                                                              \
+    PERSISTENT(persistent, parameters, arguments,                                                  \
+               cpl_allgather_persistent(&(struct cpl_allgather_call)__VA_ARGS__))
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the
  * communicator, which is then MPI's alone. */
 #define FREES(name, via, parameters, arguments)                                                    \

@@ -24,6 +24,8 @@
 #define BYTE_US   1e-4 /* and a byte */
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
 
+#define BLOCKING_TAG 999 /* on the private communicator, above those of exchanges */
+
 /* What a way that is not in place gathers in, at most: its data is copied once more. */
 #define MOST_ROOM (INT64_C(64) << 20)
 
@@ -222,6 +224,49 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
         release(a);
 }
 
+/* The way by which the model would carry calls of a class; CPL_N_ALLGATHER_WAYS: MPI's. */
+static enum cpl_allgather_way best_way(const struct cpl_allgather *a, int32_t class_)
+{
+    enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
+    return list_ways(a, class_, way) > 0 ? way[0] : CPL_N_ALLGATHER_WAYS;
+}
+
+enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_state *state)
+{
+    struct cpl_allgather *a = state->allgathers.kept;
+    bool any = false;
+    if (!a->agreed)
+        agree(comm, state);
+    if (a->plan.outcome == CPL_ALLGATHER_FAILED)
+        return CPL_LEFT_NO_PLAN;
+    for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES && a->rank_at; k++)
+        any |= best_way(a, k) < CPL_N_ALLGATHER_WAYS;
+    if (!any)
+        return CPL_LEFT_NO_GAIN;
+    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
+}
+
+enum cpl_allgather_way cpl_allgather_way_untried(const struct cpl_comm_state *state, int64_t bytes)
+{
+    const struct cpl_allgather *a = state->allgathers.kept;
+    enum cpl_allgather_way way =
+        bytes > 0 && a->rank_at ? best_way(a, cpl_allgather_class_of(bytes)) : CPL_N_ALLGATHER_WAYS;
+    bool fits = way == CPL_N_ALLGATHER_WAYS || cpl_allgather_is_in_place(way) || bytes <= MOST_ROOM;
+    return fits ? way : CPL_N_ALLGATHER_WAYS;
+}
+
+enum cpl_allgather_way cpl_allgather_way_persistent(const struct cpl_comm_state *state,
+                                                    int64_t bytes)
+{
+    enum cpl_allgather_way way = cpl_allgather_way_untried(state, bytes);
+    for (int w = 0; w < CPL_N_ALLGATHER_WAYS && way == CPL_N_ALLGATHER_WAYS; w++) {
+        bool fits = cpl_allgather_is_in_place((enum cpl_allgather_way)w) || bytes <= MOST_ROOM;
+        if (allows((enum cpl_allgather_way)w) && fits)
+            way = (enum cpl_allgather_way)w;
+    }
+    return way;
+}
+
 /* ---- a call ---- */
 
 /* Counts a call of some size. Whether the ranks are to agree now; alike on all ranks. */
@@ -290,11 +335,10 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_allgather_s
             cpl_trial_us(&size->trial, size->trial.chosen), cpl_trial_us(&size->trial, 0));
 }
 
-/* Finds the data of a call; false when MPI would refuse an argument. */
-static bool resolve(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
-                    struct cpl_span *own)
+bool cpl_allgather_resolve(const struct cpl_allgather_call *call,
+                           const struct cpl_comm_state *state, struct cpl_span *span,
+                           struct cpl_span *own)
 {
-    struct cpl_span *span = state->allgathers.kept->span;
     if (!cpl_neighbor_resolve_ranks(&call->recv, state->size, span))
         return false;
     if (call->send.buffer == MPI_IN_PLACE)
@@ -305,14 +349,29 @@ static bool resolve(const struct cpl_allgather_call *call, struct cpl_comm_state
             own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
 }
 
+void cpl_gathering_place(const struct cpl_comm_state *state, enum cpl_allgather_way way,
+                         int32_t class_, struct cpl_gathering *g)
+{
+    const struct cpl_allgather *a = state->allgathers.kept;
+    bool placed = a->rank_at && a->plan.model[class_].placed[way];
+    g->comm = state->private_comm;
+    g->way = way;
+    g->n = state->size;
+    g->rank_at = placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL;
+    g->point = placed ? a->point[way] : state->rank;
+}
+
 static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
                  enum cpl_allgather_way way, const struct cpl_span *own, int32_t class_)
 {
     const struct cpl_allgather *a = state->allgathers.kept;
-    bool placed = a->plan.model[class_].placed[way];
-    int result = cpl_allgather_run(state, call->send.buffer == MPI_IN_PLACE ? NULL : own, way,
-                                   placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL,
-                                   placed ? a->point[way] : state->rank);
+    struct cpl_gathering g = {.tag = BLOCKING_TAG,
+                              .own = call->send.buffer == MPI_IN_PLACE ? NULL : own,
+                              .span = a->span,
+                              .at = a->at,
+                              .room = a->room};
+    cpl_gathering_place(state, way, class_, &g);
+    int result = cpl_gathering_run(&g);
     if (result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, result);
     return result;
@@ -345,7 +404,8 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
     call->start = PMPI_Wtime();
     call->state = state;
     call->watched = size;
-    if (way == CPL_N_ALLGATHER_WAYS || !resolve(call, state, &own))
+    if (way == CPL_N_ALLGATHER_WAYS ||
+        !cpl_allgather_resolve(call, state, state->allgathers.kept->span, &own))
         return false;
     *result = carry(call, state, way, &own, class_);
     double seconds = PMPI_Wtime() - call->start;

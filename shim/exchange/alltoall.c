@@ -1,4 +1,4 @@
-/* MPI_Alltoallv and MPI_Alltoallw whose ranks send to few others (neighbor.h).
+/* MPI_Alltoallv and MPI_Alltoallw (neighbor.h).
  *
  * Both ends of a message know of it by their arguments: the sender's count and the receiver's are
  * zero together. So a plan made for the messages of one call serves all: a planned message that has
@@ -8,7 +8,10 @@
  * time.
  *
  * At the 4th, 8th, 16th, ... call the ranks add up how many messages there are and how many go
- * where none went the call before. With few messages, mostly the same, the exchange is planned. */
+ * where none went the call before. When most go where one went, the exchange is planned. Dense
+ * patterns, in which more than half of all pairs of ranks have messages, are planned when most
+ * messages are small enough to travel with others, and when enough calls have been made to be worth
+ * it: planning takes time for each message, and never has more than MOST_DENSE of them to plan. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
@@ -18,6 +21,8 @@
 #include <string.h>
 
 #define FIRST_AGREEMENT 4
+#define MOST_DENSE      (1 << 17) /* messages of a dense pattern that are planned, */
+#define DENSE_A_CALL    16        /* of so many for each call that has been made */
 #define MOST_VAIN       6 /* agreements or plans that came to nothing: then MPI has it for good */
 
 /* Bytes for or from a rank; -1: MPI would refuse an argument. */
@@ -119,7 +124,7 @@ static bool make_executors(const struct cpl_comm_state *state, struct cpl_exchan
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
-    struct cpl_agree_input input = {.able = false};
+    struct cpl_agree_input input = {.needed = x->mpi_distrusted};
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     bool made = enough && make_adjacency(call, state, &x->learned.own);
@@ -143,12 +148,34 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     return agreed && make_executors(state, x, &output);
 }
 
-static bool are_few(MPI_Comm comm, int64_t n_messages, int size)
+/* What is added up over the ranks before they plan. */
+enum { MESSAGES, SMALL, NEW, UNABLE, N_WORDS };
+
+/* Counts a message for another rank. */
+static void count_message(int64_t bytes, bool new, int64_t *words)
 {
-    int64_t all = 0;
-    return cpl_collective_Allreduce(&n_messages, &all, 1, MPI_INT64_T, MPI_SUM, comm) ==
-               MPI_SUCCESS &&
-           all > 0 && all <= (int64_t)size * (size - 1) / 2;
+    words[MESSAGES]++;
+    words[SMALL] += bytes <= cpl_context.settings.size_limit;
+    words[NEW] += new;
+}
+
+/* Why messages are not planned; CPL_LEFT_FEW_CALLS: not yet. Collective; alike on all ranks. */
+static enum cpl_left_alone why_not(MPI_Comm comm, int size, int64_t calls, const int64_t *mine)
+{
+    int64_t all[N_WORDS], pairs = (int64_t)size * (size - 1);
+    bool waits = cpl_context.settings.mode != CPL_MODE_FORCE;
+    if (cpl_collective_Allreduce(mine, all, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS ||
+        all[UNABLE] > 0)
+        return CPL_LEFT_NO_PLAN;
+    if (all[MESSAGES] == 0)
+        return CPL_LEFT_EMPTY;
+    if (8 * all[NEW] > all[MESSAGES])
+        return CPL_LEFT_ELSEWHERE;
+    if (2 * all[MESSAGES] <= pairs)
+        return CPL_LEFT_NOT;
+    if (all[MESSAGES] > MOST_DENSE || 2 * all[SMALL] < all[MESSAGES])
+        return CPL_LEFT_DENSE;
+    return waits && all[MESSAGES] > DENSE_A_CALL * calls ? CPL_LEFT_FEW_CALLS : CPL_LEFT_NOT;
 }
 
 bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
@@ -163,12 +190,15 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
                                     .most_plans = cpl_neighbor_plan_most(x)};
     struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     struct cpl_agree_output output;
-    for (int m = 0; input.able && m < x->learned.own.out.n_messages; m++)
+    int64_t words[N_WORDS] = {0};
+    for (int m = 0; input.able && m < x->learned.own.out.n_messages; m++) {
         cpl_neighbor_list_add(&list, m, x->learned.own.out.rank[m], noted_bytes[m]);
+        count_message(noted_bytes[m], false, words);
+    }
     cpl_neighbor_hand_in(&list, &input);
-    bool few = are_few(state->private_comm, x->learned.own.out.n_messages, state->size);
-    x->learned.n_vain += !few;
-    bool agreed = few && cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
+    x->learned.left = why_not(state->private_comm, state->size, MOST_DENSE, words);
+    bool agreed = x->learned.left == CPL_LEFT_NOT &&
+                  cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
     return agreed && make_executors(state, x, &output);
@@ -184,23 +214,39 @@ static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_
         learned->sent[r] = bytes_of(&call->send, r) > 0;
 }
 
-/* Whether all ranks together send few messages, mostly where the call before did. Collective. */
-static bool is_worth_planning(const struct cpl_neighbor_call *call,
-                              const struct cpl_comm_state *state, const struct cpl_learned *learned)
+/* Counts the messages of this call, those as new that go where none went before; sent: NULL, all
+ * went there. */
+static void count_messages(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           const unsigned char *sent, int64_t *words)
 {
-    enum { MESSAGES, NEW, UNABLE, N_WORDS };
-    int64_t mine[N_WORDS] = {0, 0, !learned->sent}, all[N_WORDS];
-    for (int r = 0; learned->sent && r < state->size; r++) {
+    for (int r = 0; r < state->size; r++) {
         int64_t bytes = bytes_of(&call->send, r);
-        mine[MESSAGES] += bytes > 0 && r != state->rank;
-        mine[NEW] += bytes > 0 && r != state->rank && !learned->sent[r];
-        mine[UNABLE] += bytes < 0;
+        if (bytes > 0 && r != state->rank)
+            count_message(bytes, sent && !sent[r], words);
+        words[UNABLE] += bytes < 0;
     }
-    int64_t most = (int64_t)state->size * (state->size - 1) / 2;
-    return cpl_collective_Allreduce(mine, all, N_WORDS, MPI_INT64_T, MPI_SUM, call->comm) ==
-               MPI_SUCCESS &&
-           all[UNABLE] == 0 && all[MESSAGES] > 0 && all[MESSAGES] <= most &&
-           8 * all[NEW] <= all[MESSAGES];
+}
+
+/* Plans the messages of this call, or gives the exchange to MPI. */
+static void plan_or_release(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                            struct cpl_exchange *x)
+{
+    x->phase = plan(call, state, x) ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
+    if (x->phase == CPL_PHASE_DIRECT)
+        cpl_exchange_release(x);
+}
+
+void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
+{
+    int64_t words[N_WORDS] = {0};
+    count_messages(call, state, NULL, words);
+    x->learned.left = why_not(call->comm, state->size, MOST_DENSE, words);
+    if (x->learned.left == CPL_LEFT_EMPTY) /* it is carried all the same */
+        x->learned.left = CPL_LEFT_NOT;
+    x->phase = CPL_PHASE_DIRECT;
+    if (x->learned.left == CPL_LEFT_NOT)
+        plan_or_release(call, state, x);
 }
 
 /* The ranks agree once more, or not any more. */
@@ -218,13 +264,16 @@ static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls))
         return;
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
-    if (!is_worth_planning(call, state, learned)) {
+    int64_t words[N_WORDS] = {[UNABLE] = !learned->sent};
+    count_messages(call, state, learned->sent, words);
+    learned->left = why_not(call->comm, state->size, x->calls, words);
+    if (learned->left == CPL_LEFT_FEW_CALLS)
+        return;
+    if (learned->left != CPL_LEFT_NOT) {
         go_on_learning(x);
         return;
     }
-    x->phase = plan(call, state, x) ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
-    if (x->phase == CPL_PHASE_DIRECT)
-        cpl_exchange_release(x);
+    plan_or_release(call, state, x);
 }
 
 /* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange
@@ -241,16 +290,22 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
     if (4 * all[0] <= all[1])
         return;
     cpl_exchange_release(x);
+    learned->left = CPL_LEFT_ELSEWHERE;
     go_on_learning(x);
     cpl_date_hasten(&learned->date, x->calls, 2);
 }
 
-/* Adds the messages of one side that are not in the plan. */
-static bool add_extra(const struct cpl_neighbor_side *side, const struct cpl_neighbors *planned,
-                      int size, bool sent, struct cpl_neighbor_data *data)
+/* Adds the messages of one side that are not in the plan; what a rank has for itself in place stays
+ * there. */
+static bool add_extra(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                      const struct cpl_neighbors *planned, bool sent,
+                      struct cpl_neighbor_data *data)
 {
+    const struct cpl_neighbor_side *side = sent ? &call->send : &call->recv;
     int m = 0;
-    for (int r = 0; r < size; r++) {
+    for (int r = 0; r < state->size; r++) {
+        if (call->in_place && r == state->rank)
+            continue;
         struct cpl_extra *extra = &data->extra[data->n_extra];
         if (m < planned->n_messages && planned->rank[m] == r) {
             m++;
@@ -270,20 +325,33 @@ bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl
 {
     data->n_extra = 0;
     if (!cpl_neighbor_resolve(call, &x->learned.own, data) ||
-        !add_extra(&call->recv, &x->learned.own.in, state->size, false, data))
+        !add_extra(call, state, &x->learned.own.in, false, data))
         return false;
     int n_received = data->n_extra;
-    if (!add_extra(&call->send, &x->learned.own.out, state->size, true, data))
+    if (!add_extra(call, state, &x->learned.own.out, true, data))
         return false;
+    if (call->in_place)
+        cpl_neighbor_receive_aside(data, x->learned.own.in.n);
     x->learned.n_extra += data->n_extra - n_received;
     x->learned.n_messages += x->learned.own.out.n_messages + data->n_extra - n_received;
     return true;
 }
 
-bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
+struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
+    if (!state || state->inter || state->size < 2)
+        return NULL;
+    call->in_place = call->send.buffer == MPI_IN_PLACE;
+    if (call->in_place)
+        call->send = call->recv;
+    return state;
+}
+
+bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
+{
+    struct cpl_comm_state *state = cpl_alltoall_describe(call);
+    if (!state)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(x);

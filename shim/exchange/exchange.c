@@ -26,8 +26,8 @@ static int64_t forwarded_bytes(const struct cpl_exchange *x)
 
 static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
 {
-    if (x->learned.n_vain > 0)
-        return CPL_LEFT_DENSE;
+    if (x->learned.left != CPL_LEFT_NOT)
+        return x->learned.left;
     if (x->plans.summary[0].known)
         return (enum cpl_left_alone)x->plans.summary[0].reason;
     if (x->phase == CPL_PHASE_DIRECT)

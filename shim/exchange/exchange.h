@@ -39,6 +39,13 @@ struct cpl_extra {
     struct cpl_span span;
 };
 
+/* Data that is received in place: into a room, from which it is unpacked when the call is complete,
+ * since until then what is sent is in its place. */
+struct cpl_in_place {
+    struct cpl_span to;
+    int64_t at; /* in the room */
+};
+
 /* Where the data of one call is, and which messages go straight. */
 struct cpl_neighbor_data {
     bool same_payload;         /* all out-messages carry the same payload (allgather) */
@@ -48,6 +55,10 @@ struct cpl_neighbor_data {
     struct cpl_extra
         *extra; /* messages outside the plan (alltoall.c); NULL: this kind of call has none */
     int n_extra;
+    struct cpl_in_place *in_place; /* what is received into the room; NULL as extra is */
+    int n_in_place;
+    unsigned char *room;
+    int64_t n_room;        /* its bytes */
     MPI_Request *requests; /* requests of messages that go straight */
     MPI_Status *statuses;  /* statuses of those requests */
     int n_requests;
@@ -59,6 +70,7 @@ struct cpl_learned {
     int n_extra_most;         /* messages outside the plan that a call may have */
     struct cpl_date date;     /* of the calls: the ranks agree, or review that; alike on them */
     int n_vain;               /* agreements that came to nothing; alike on all ranks */
+    enum cpl_left_alone left; /* why the last agreement came to nothing; alike on all ranks */
     unsigned char *sent;      /* per rank: whether the previous call sent to it; NULL: not known */
     int64_t n_extra;          /* messages outside the plan since the last review */
     int64_t n_messages;       /* all messages since the last review */

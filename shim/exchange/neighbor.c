@@ -5,7 +5,7 @@
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
-#include "shim/exchange/neighbor_internal.h"
+#include "shim/exchange/carrying.h"
 #include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -111,6 +111,7 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
     else
         while (!c.way->progress(&c))
             cpl_progress_poll();
+    cpl_carrying_note(&c, cpl_neighbor_unpack_aside(c.data));
     if (c.result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, c.result);
     return c.result;

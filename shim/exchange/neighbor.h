@@ -29,8 +29,9 @@ struct cpl_neighbor_side {
 
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
-    bool by_rank; /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, MPI_Alltoallw)
-                   */
+    bool by_rank;  /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, MPI_Alltoallw)
+                    */
+    bool in_place; /* `send` is `recv` (cpl_alltoall_describe) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
     /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
@@ -46,8 +47,7 @@ struct cpl_neighbor_call {
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 
 /* As cpl_neighbor_carry, for MPI_Alltoallv and MPI_Alltoallw (alltoall.c). They are planned when
- * ranks send to few ranks and mostly to the same ones; messages that are not in the plan go
- * straight. */
+ * ranks send mostly to the same ones; messages that are not in the plan go straight. */
 bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result);
 
 /* Finds where the data for (or from) each of n ranks is, on one side of a call with arguments for
@@ -65,14 +65,15 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
 /* As cpl_neighbor_start, for MPI_Ialltoallv and MPI_Ialltoallw. */
 bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
-/* Makes the call's persistent request if it is carried. Returns true when it is made, with MPI's
+/* Makes the call's persistent request if it is carried, of a neighborhood collective or (by_rank)
+ * MPI_Alltoallv or MPI_Alltoallw. Returns true when it is made, with MPI's
  * result in *result; false when it is to be made through PMPI. Collective over the communicator. */
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
 /* Call it after PMPI made a persistent request that is not carried, or failed to: a profile run
  * counts its starts. Local. */
 void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
-                              MPI_Request request);
+                              const MPI_Request *request);
 
 /* Takes the pace of nonblocking calls at a blocking collective of the communicator, before the
  * ranks meet (meet/meeting.h). Local. */

@@ -1,5 +1,6 @@
 /* Where the data of a call is (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/state/memory.h"
 
 #include <stdlib.h>
 
@@ -105,8 +106,9 @@ bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adj
     data->requests = calloc(n_all, sizeof *data->requests);
     data->statuses = calloc(n_all, sizeof *data->statuses);
     data->extra = n_extra ? calloc((size_t)n_extra, sizeof *data->extra) : NULL;
-    return (data->extra || !n_extra) && data->out_span && data->in_span && data->out_bytes &&
-           data->requests && data->statuses;
+    data->in_place = n_extra ? calloc(n_in + (size_t)n_extra, sizeof *data->in_place) : NULL;
+    return ((data->extra && data->in_place) || !n_extra) && data->out_span && data->in_span &&
+           data->out_bytes && data->requests && data->statuses;
 }
 
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
@@ -115,6 +117,8 @@ void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
     free(data->in_span);
     free(data->out_bytes);
     free(data->extra);
+    free(data->in_place);
+    free(data->room);
     free(data->requests);
     free(data->statuses);
     *data = (struct cpl_neighbor_data){.out_span = NULL};
@@ -124,8 +128,59 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                           const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data)
 {
     data->same_payload = call->send.same;
+    data->n_in_place = 0;
     return resolve_side(&call->send, &adjacency->out, call->by_rank, data->out_span) &&
            resolve_side(&call->recv, &adjacency->in, call->by_rank, data->in_span);
+}
+
+/* Has a span's data received into the room, where `total` bytes are taken. Returns what is then. */
+static int64_t receive_aside(struct cpl_neighbor_data *data, struct cpl_span *span, int64_t total)
+{
+    int64_t bytes = cpl_span_bytes(span);
+    if (bytes > 0)
+        data->in_place[data->n_in_place++] = (struct cpl_in_place){*span, total};
+    *span = empty;
+    span->count = bytes;
+    return total + bytes;
+}
+
+static void make_room(struct cpl_neighbor_data *data, int64_t total)
+{
+    int tries = 0;
+    if (total <= data->n_room)
+        return;
+    free(data->room);
+    while (!(data->room = malloc((size_t)total)))
+        cpl_memory_wait(&tries, "what is received in place");
+    data->n_room = total;
+}
+
+void cpl_neighbor_receive_aside(struct cpl_neighbor_data *data, int n_in)
+{
+    int64_t total = 0;
+    for (int k = 0; k < n_in; k++)
+        total = receive_aside(data, &data->in_span[k], total);
+    for (int k = 0; k < data->n_extra; k++)
+        if (!data->extra[k].sent)
+            total = receive_aside(data, &data->extra[k].span, total);
+    make_room(data, total);
+    char *at = (char *)data->room;
+    for (int k = 0; k < n_in; at += data->in_span[k++].count)
+        data->in_span[k].address = at;
+    for (int k = 0; k < data->n_extra; k++)
+        if (!data->extra[k].sent) {
+            data->extra[k].span.address = at;
+            at += data->extra[k].span.count;
+        }
+}
+
+int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data)
+{
+    int result = MPI_SUCCESS;
+    for (int k = 0; k < data->n_in_place && result == MPI_SUCCESS; k++)
+        result = cpl_span_unpack(&data->in_place[k].to, data->room + data->in_place[k].at,
+                                 cpl_span_bytes(&data->in_place[k].to));
+    return result;
 }
 
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,

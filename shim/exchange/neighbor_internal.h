@@ -22,6 +22,15 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
 bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
                                struct cpl_span *span);
 
+/* The in-messages, of n_in parts, and the extras that are received come to where the data is that
+ * is sent: they are received into a room, as bytes. Call it after resolving. Waits for memory.
+ * Local.
+ */
+void cpl_neighbor_receive_aside(struct cpl_neighbor_data *data, int n_in);
+
+/* A call is complete: what came into the room goes to its place. Returns MPI's result. Local. */
+int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
+
 /* Bytes of the payload for out-message m: its parts, and their lengths when there are several. Call
  * it after resolving. */
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
@@ -74,7 +83,11 @@ bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl
  * match. */
 bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
 
-/* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). Notes the messages of a call: replaces the
+/* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). The state of a call's communicator; NULL: the
+ * call is MPI's. A call in place then has for a send side what it receives. Local. */
+struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
+
+/* Notes the messages of a call: replaces the
  * adjacency, and fills the bytes of its out-messages (room for all ranks). Returns false on
  * failure.
  */
@@ -85,10 +98,35 @@ bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_co
 bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *exchange,
                              struct cpl_adjacency *noted, const int64_t *noted_bytes);
 
+/* As cpl_neighbor_plan, for the messages of this call. */
+void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *exchange);
+
 /* Finds all data of a call: of planned messages and of others, receives first. Returns false as
  * cpl_neighbor_resolve does. */
 bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                           struct cpl_exchange *exchange, struct cpl_neighbor_data *data);
+
+/* For nonblocking and persistent allgathers (allgather_start.c). The state of a call's
+ * communicator; NULL: the call is MPI's. Local. */
+struct cpl_comm_state *cpl_allgather_describe(const struct cpl_neighbor_call *call);
+
+/* As cpl_neighbor_plan, and the operation of a call for which that has set the phase PLANNED; NULL
+ * when memory ran out or MPI refuses an argument. */
+void cpl_gathering_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                        struct cpl_exchange *exchange);
+struct cpl_neighbor_op *cpl_gathering_make(const struct cpl_neighbor_call *call,
+                                           struct cpl_comm_state *state,
+                                           struct cpl_exchange *exchange);
+
+/* For the same (neighbor_serve.c): counts a nonblocking call and notes that there are such calls.
+ * Returns whether they are carried. Local. */
+bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *exchange);
+
+/* Makes the request of an operation and starts it; op: NULL, there is no memory. Returns MPI's
+ * result, after the error handler when it is an error. Local. */
+int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm,
+                            struct cpl_exchange *exchange, MPI_Request *request);
 
 /* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

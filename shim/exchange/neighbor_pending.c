@@ -6,7 +6,7 @@
  * The operation of a nonblocking call is used again as soon as it is complete, its request
  * (requests.h) when the program has completed that. */
 #include "shim/carry/requests.h"
-#include "shim/exchange/neighbor_internal.h"
+#include "shim/exchange/carrying.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
@@ -38,6 +38,8 @@ static void release_op_types(struct cpl_neighbor_op *op)
     const struct cpl_adjacency *a = op->carrying.x->adjacency;
     for (int k = 0; k < op->data.n_extra; k++)
         cpl_type_release(&op->data.extra[k].span.type);
+    for (int k = 0; k < op->data.n_in_place; k++)
+        cpl_type_release(&op->data.in_place[k].to.type);
     release_types(op->data.out_span, a->out.n);
     release_types(op->data.in_span, a->in.n);
 }
@@ -60,6 +62,8 @@ static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
 
 void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 {
+    if (op->carrying.way->forget)
+        op->carrying.way->forget(&op->carrying);
     release_op_types(op);
     cpl_neighbor_data_free(&op->data);
     free(op->receives);
@@ -90,6 +94,8 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
                 keep_types(op->data.in_span, a->in.n);
     for (int k = 0; kept && k < op->data.n_extra; k++)
         kept = cpl_type_keep(&op->data.extra[k].span.type);
+    for (int k = 0; kept && k < op->data.n_in_place; k++)
+        kept = cpl_type_keep(&op->data.in_place[k].to.type);
     if (kept)
         return op;
     cpl_neighbor_op_free(op);
@@ -100,9 +106,14 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
 static void complete(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->carrying.x;
+    cpl_carrying_note(&op->carrying, cpl_neighbor_unpack_aside(&op->data));
     cpl_request_close_collective(op->request, op->carrying.result);
     if (op->request->persistent)
         return;
+    if (op->carrying.way->forget) {
+        cpl_neighbor_op_free(op);
+        return;
+    }
     release_op_types(op);
     LL_PREPEND(x->nonblocking.spare, op);
 }

@@ -13,7 +13,9 @@
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
+#include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/exchange/neighbor_notes.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
@@ -35,92 +37,6 @@
 #define LONGEST_PAUSE 64   /* between regular meetings */
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define NO_CANDIDATE  INT64_MAX
-
-/* What a rank wants to send, from the first call of a kind until it is decided. */
-struct cpl_neighbor_notes {
-    bool usable;
-    struct cpl_neighbor_list list;
-    int *token_out, *token_in;
-    int *ones, *displs;
-    MPI_Request request; /* of the tokens; MPI_REQUEST_NULL: they are here */
-    struct cpl_adjacency
-        adjacency; /* of MPI_Ialltoallv and _w, of the latest call; and in list.bytes */
-};
-
-static void *zeroed(int n, size_t size)
-{
-    return calloc((size_t)n + 1, size);
-}
-
-static void free_notes(struct cpl_neighbor_notes *notes)
-{
-    if (!notes)
-        return;
-    free(notes->list.straight);
-    free(notes->list.payload);
-    free(notes->list.dst);
-    free(notes->list.bytes);
-    free(notes->token_out);
-    free(notes->token_in);
-    free(notes->ones);
-    free(notes->displs);
-    cpl_adjacency_free(&notes->adjacency);
-    free(notes);
-}
-
-static struct cpl_neighbor_notes *new_notes(const struct cpl_adjacency *a)
-{
-    struct cpl_neighbor_notes *notes = calloc(1, sizeof *notes);
-    int n = a->out.n_messages, most = a->in.n > a->out.n ? a->in.n : a->out.n;
-    if (!notes)
-        return NULL;
-    notes->request = MPI_REQUEST_NULL;
-    notes->list.straight = zeroed(n, sizeof *notes->list.straight);
-    notes->list.payload = zeroed(n, sizeof *notes->list.payload);
-    notes->list.dst = zeroed(n, sizeof *notes->list.dst);
-    notes->list.bytes = zeroed(n, sizeof *notes->list.bytes);
-    notes->token_out = zeroed(a->out.n, sizeof *notes->token_out);
-    notes->token_in = zeroed(a->in.n, sizeof *notes->token_in);
-    notes->ones = zeroed(most, sizeof *notes->ones);
-    notes->displs = zeroed(most, sizeof *notes->displs);
-    if (notes->list.straight && notes->list.payload && notes->list.dst && notes->list.bytes &&
-        notes->token_out && notes->token_in && notes->ones && notes->displs)
-        return notes;
-    free_notes(notes);
-    return NULL;
-}
-
-/* Sizes and lists the call's messages. */
-static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
-                          struct cpl_neighbor_notes *notes)
-{
-    struct cpl_neighbor_data data = {.out_span = NULL};
-    bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
-    if (done)
-        cpl_neighbor_plan_list(a, &data, &notes->list);
-    cpl_neighbor_data_free(&data);
-    return done;
-}
-
-/* Starts the exchange of tokens: as MPI matches parallel edges in the call that is to be replaced.
- */
-static void send_tokens(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
-                        struct cpl_neighbor_notes *notes)
-{
-    int n = a->in.n > a->out.n ? a->in.n : a->out.n;
-    cpl_neighbor_plan_tokens(a, notes->list.straight, notes->token_out);
-    for (int k = 0; k < n; k++) {
-        notes->ones[k] = 1;
-        notes->displs[k] = k;
-    }
-    if (call->kind == CPL_NEIGHBOR_ALLTOALL)
-        PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
-                                call->comm, &notes->request);
-    else
-        PMPI_Ineighbor_alltoallv(notes->token_out, notes->ones, notes->displs, MPI_INT,
-                                 notes->token_in, notes->ones, notes->displs, MPI_INT, call->comm,
-                                 &notes->request);
-}
 
 /* The number that names the communicator: given by its first rank. */
 static void name_communicator(struct cpl_comm_state *state)
@@ -151,10 +67,9 @@ static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_sta
     if (!state->serve->named)
         name_communicator(state);
     int tries = 0; /* all ranks start an exchange of tokens, or none */
-    while (!(x->nonblocking.notes = new_notes(x->adjacency)))
+    while (!(x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency)))
         cpl_memory_wait(&tries, "the notes of a nonblocking call");
-    x->nonblocking.notes->usable = list_messages(call, x->adjacency, x->nonblocking.notes);
-    send_tokens(call, x->adjacency, x->nonblocking.notes);
+    cpl_neighbor_notes_fill(x->nonblocking.notes, call, x->adjacency);
 }
 
 /* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
@@ -170,7 +85,7 @@ static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_st
     x->nonblocking.notes->request = MPI_REQUEST_NULL;
     if (!x->nonblocking.notes->list.bytes)
         x->nonblocking.notes->list.bytes =
-            zeroed(state->size, sizeof *x->nonblocking.notes->list.bytes);
+            calloc((size_t)state->size + 1, sizeof *x->nonblocking.notes->list.bytes);
     x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes &&
                                    cpl_alltoall_note(call, state, &x->nonblocking.notes->adjacency,
                                                      x->nonblocking.notes->list.bytes);
@@ -187,6 +102,27 @@ static void give_back(struct cpl_request *request, int error)
     cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
 }
 
+/* Makes the request of an operation and starts it; op: NULL, there is no memory. */
+static int make_request(struct cpl_neighbor_op *op, MPI_Comm comm, MPI_Request *request)
+{
+    struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
+    int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    if (handle && op->carrying.way->begin)
+        result = op->carrying.way->begin(op);
+    if (result != MPI_SUCCESS) {
+        give_back(handle, result);
+        if (op)
+            cpl_neighbor_op_free(op);
+        PMPI_Comm_call_errhandler(comm, result);
+        return result;
+    }
+    cpl_request_open_collective(handle);
+    op->request = handle;
+    *request = handle->handle;
+    cpl_neighbor_op_start(op);
+    return MPI_SUCCESS;
+}
+
 /* Starts a call that a way takes, or that is served. Returns false when it is MPI's, or MPI is to
  * refuse it. */
 static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -200,21 +136,7 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
     if (refused)
         return false;
-    struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
-    *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    if (handle && op->carrying.way->begin)
-        *result = op->carrying.way->begin(op);
-    if (*result != MPI_SUCCESS) {
-        give_back(handle, *result);
-        if (op)
-            cpl_neighbor_op_free(op);
-        PMPI_Comm_call_errhandler(call->comm, *result);
-        return true;
-    }
-    cpl_request_open_collective(handle);
-    op->request = handle;
-    *request = handle->handle;
-    cpl_neighbor_op_start(op);
+    *result = make_request(op, call->comm, request);
     return true;
 }
 
@@ -247,10 +169,11 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     return started;
 }
 
-bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE)
+    struct cpl_neighbor_call own = *given, *call = &own;
+    struct cpl_comm_state *state = cpl_alltoall_describe(call);
+    if (!state)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();
@@ -262,6 +185,27 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *reque
         return false;
     count_carried(x);
     return true;
+}
+
+bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    count_started();
+    x->nonblocking.n++;
+    if (x->nonblocking.settled || !may_be_planned(state))
+        return x->nonblocking.served;
+    if (!state->serve->named)
+        name_communicator(state);
+    if (!x->nonblocking.notes)
+        x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency);
+    return false;
+}
+
+int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
+                            MPI_Request *request)
+{
+    int result = make_request(op, comm, request);
+    count_carried(x);
+    return result;
 }
 
 /* Whether a request that all ranks have started is complete. */
@@ -366,6 +310,10 @@ static bool unanimous(const struct ballot *b)
 static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes *notes = x->nonblocking.notes;
+    if (x->kind >= CPL_UNTRIED_ALLGATHER) {
+        x->learned.left = cpl_allgather_plan_untried(state->private_comm, state);
+        return x->learned.left == CPL_LEFT_NOT;
+    }
     if (x->kind >= CPL_ALLTOALLV)
         return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
     if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
@@ -390,7 +338,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 static bool promises(const struct cpl_exchange *x)
 {
     return cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted ||
-           cpl_plan_promises(&x->plans.summary[0]);
+           x->kind >= CPL_UNTRIED_ALLGATHER || cpl_plan_promises(&x->plans.summary[0]);
 }
 
 /* Decides about the calls of one kind. Collective over `over`. */
@@ -415,7 +363,7 @@ static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_
         cpl_progress_update();
     }
     if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
-        free_notes(x->nonblocking.notes);
+        cpl_neighbor_notes_free(x->nonblocking.notes);
         x->nonblocking.notes = NULL;
     }
 }
@@ -536,7 +484,7 @@ static void forget_notes(struct cpl_comm_state *state)
         struct cpl_exchange *x = &state->exchanges[k];
         if (x->nonblocking.notes)
             cpl_collective_waitall(1, &x->nonblocking.notes->request, MPI_STATUSES_IGNORE);
-        free_notes(x->nonblocking.notes);
+        cpl_neighbor_notes_free(x->nonblocking.notes);
         x->nonblocking.notes = NULL;
         x->nonblocking.settled = true;
     }

@@ -19,7 +19,7 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
     bool learned = !last || last == x->order.before || last->order.next.changes > CPL_VARIED;
-    if (x->quiet.remaining == 0 || !learned || call->send.buffer == MPI_IN_PLACE)
+    if (x->quiet.remaining == 0 || !learned)
         return false;
     x->quiet.remaining--;
     cpl_context.exchanges.last = x->order.after;

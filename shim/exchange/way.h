@@ -95,6 +95,9 @@ struct cpl_way {
     /* Waits until a blocking call that was started is complete. NULL: progress is called until it
      * says so. */
     void (*wait)(struct cpl_carrying *c);
+    /* Frees `made`, which is the way's own for this operation. NULL: it is the candidate's. Local.
+     */
+    void (*forget)(struct cpl_carrying *c);
 };
 
 #define WAY(name) extern const struct cpl_way cpl_way_##name;

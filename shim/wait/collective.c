@@ -106,7 +106,7 @@ static int finish(int started, MPI_Request *request)
     }
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     MOVES(name, , nonblocking, parameters, arguments)
-#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+#define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
     MOVES(name, , nonblocking, parameters, arguments)
 #include "shim/tables/calls.def"
 #include "shim/tables/collectives.def"

@@ -24,7 +24,7 @@
 #include "shim/tables/collectives.def"
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     int cpl_collective_##name parameters;
-#define ALLTOALL(name, nonblocking, parameters, arguments, ...)                                    \
+#define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
     int cpl_collective_##name parameters;
 #include "shim/tables/calls.def"
 

@@ -2,7 +2,10 @@
  * MPI_Allgather and MPI_Allgatherv, and their large-count forms: every byte checked.
  *
  *   allgather [--calls N] [--seed S] [--most M] [--same] [--comm world|split|shuffled]
+ *             [--form blocking|nonblocking|persistent|all]
  *
+ * Nonblocking calls stay pending while the next ones are made, persistent ones are started again
+ * (MPICH 4.0.2's own are wrong then).
  * Ranks contribute up to M dozens of elements (all the same with --same), or none, by datatypes
  * that differ from rank to rank and between sending and receiving; some calls are in place.
  * MPI_Allgatherv has one receive datatype on all ranks: MPICH 4.0.2 cuts large data by its extent,
@@ -13,22 +16,32 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DOZEN 12 /* elements: every unit of a datatype divides it */
 
 enum form { FORM_PLAIN, FORM_V, FORM_PLAIN_C, FORM_V_C, N_FORMS };
+enum manner { BLOCKING, NONBLOCKING, PERSISTENT, N_MANNERS };
+
+static const char *const manner_names[] = {"blocking", "nonblocking", "persistent", NULL};
+
+#define N_PENDING 3
+#define N_STARTS  3 /* of a persistent request */
 
 struct program {
     MPI_Comm comm;
     int rank, size; /* in comm */
     int most;
+    int manner; /* N_MANNERS: any */
     bool same;
     uint64_t seed;
 };
 
 struct call {
-    int number;
+    int number, start;
     enum form form;
+    enum manner manner;
+    MPI_Request request;
     bool in_place;
     struct base base;
     struct layout sent, got;
@@ -93,7 +106,15 @@ static void put(const struct program *p, const struct call *c, int from,
                 const struct layout *layout, unsigned char *origin)
 {
     layout_put(layout, origin, count_of(p, c, layout, from),
-               test_key(test_key(p->seed, c->number), from));
+               test_key(test_key(p->seed, c->number + 1000003 * c->start), from));
+}
+
+/* What this rank sends. */
+static void fill(const struct program *p, struct call *c)
+{
+    put(p, c, p->rank, &c->sent, c->out.data - c->sent.lb);
+    if (c->in_place)
+        put(p, c, p->rank, &c->got, c->in.data + c->at[p->rank]);
 }
 
 static struct call begin(const struct program *p, int number)
@@ -101,24 +122,58 @@ static struct call begin(const struct program *p, int number)
     size_t n = (size_t)p->size;
     struct test_rng common = {test_key(test_key(p->seed, 99), number)};
     struct test_rng own = {test_key(common.state, p->rank)};
-    struct call c = {.number = number,
-                     .form = (enum form)test_below(&common, N_FORMS),
-                     .in_place = test_chance(&common, 4),
-                     .base = base_pick(&common),
-                     .count = test_alloc(n * sizeof *c.count),
-                     .displ = test_alloc(n * sizeof *c.displ),
-                     .large_count = test_alloc(n * sizeof *c.large_count),
-                     .large_displ = test_alloc(n * sizeof *c.large_displ),
-                     .at = test_alloc(n * sizeof *c.at)};
+    struct call c = {
+        .number = number,
+        .form = (enum form)test_below(&common, N_FORMS),
+        .in_place = test_chance(&common, 4),
+        .base = base_pick(&common),
+        .manner = (enum manner)(p->manner < N_MANNERS ? p->manner : test_below(&common, N_MANNERS)),
+        .request = MPI_REQUEST_NULL,
+        .count = test_alloc(n * sizeof *c.count),
+        .displ = test_alloc(n * sizeof *c.displ),
+        .large_count = test_alloc(n * sizeof *c.large_count),
+        .large_displ = test_alloc(n * sizeof *c.large_displ),
+        .at = test_alloc(n * sizeof *c.at)};
     c.sent = random_layout(&own, c.base);
     c.got = random_layout(is_v(c.form) ? &common : &own, c.base);
     place_data(p, &c, &own);
     c.out = test_area_make((size_t)(count_of(p, &c, &c.sent, p->rank) * c.sent.extent),
                            test_next(&own));
-    put(p, &c, p->rank, &c.sent, c.out.data - c.sent.lb);
-    if (c.in_place)
-        put(p, &c, p->rank, &c.got, c.in.data + c.at[p->rank]);
+    fill(p, &c);
     return c;
+}
+
+static void start_nonblocking(const struct program *p, struct call *c, const void *out, void *in,
+                              int n)
+{
+    MPI_Datatype sent = c->sent.type, got = c->got.type;
+    if (c->form == FORM_PLAIN)
+        MPI_Iallgather(out, n, sent, in, c->count[0], got, p->comm, &c->request);
+    else if (c->form == FORM_PLAIN_C)
+        MPI_Iallgather_c(out, n, sent, in, c->count[0], got, p->comm, &c->request);
+    else if (c->form == FORM_V)
+        MPI_Iallgatherv(out, n, sent, in, c->count, c->displ, got, p->comm, &c->request);
+    else
+        MPI_Iallgatherv_c(out, n, sent, in, c->large_count, c->large_displ, got, p->comm,
+                          &c->request);
+}
+
+static void start_persistent(const struct program *p, struct call *c, const void *out, void *in,
+                             int n)
+{
+    MPI_Datatype sent = c->sent.type, got = c->got.type;
+    if (c->form == FORM_PLAIN)
+        MPI_Allgather_init(out, n, sent, in, c->count[0], got, p->comm, MPI_INFO_NULL, &c->request);
+    else if (c->form == FORM_PLAIN_C)
+        MPI_Allgather_init_c(out, n, sent, in, c->count[0], got, p->comm, MPI_INFO_NULL,
+                             &c->request);
+    else if (c->form == FORM_V)
+        MPI_Allgatherv_init(out, n, sent, in, c->count, c->displ, got, p->comm, MPI_INFO_NULL,
+                            &c->request);
+    else
+        MPI_Allgatherv_init_c(out, n, sent, in, c->large_count, c->large_displ, got, p->comm,
+                              MPI_INFO_NULL, &c->request);
+    MPI_Start(&c->request);
 }
 
 static void make(const struct program *p, struct call *c)
@@ -127,7 +182,11 @@ static void make(const struct program *p, struct call *c)
     void *in = c->in.data - c->got.lb;
     int n = count_of(p, c, &c->sent, p->rank);
 
-    if (c->form == FORM_PLAIN)
+    if (c->manner == NONBLOCKING)
+        start_nonblocking(p, c, out, in, n);
+    else if (c->manner == PERSISTENT)
+        start_persistent(p, c, out, in, n);
+    else if (c->form == FORM_PLAIN)
         MPI_Allgather(out, n, c->sent.type, in, c->count[0], c->got.type, p->comm);
     else if (c->form == FORM_PLAIN_C)
         MPI_Allgather_c(out, n, c->sent.type, in, c->count[0], c->got.type, p->comm);
@@ -147,8 +206,9 @@ static void check(const struct call *c, const char *name, const struct test_area
 }
 
 /* Checks both buffers; the hash is of the data. */
-static uint64_t end(const struct program *p, struct call *c)
+static uint64_t complete(const struct program *p, struct call *c)
 {
+    MPI_Wait(&c->request, MPI_STATUS_IGNORE);
     struct test_area out = test_area_make(c->out.n, c->out.key);
     struct test_area in = test_area_make(c->in.n, c->in.key);
     uint64_t hash = TEST_HASH_START;
@@ -162,6 +222,19 @@ static uint64_t end(const struct program *p, struct call *c)
     check(c, "receive", &c->in, &in);
     test_area_free(&out);
     test_area_free(&in);
+    return hash;
+}
+
+static uint64_t end(const struct program *p, struct call *c)
+{
+    uint64_t hash = complete(p, c);
+    while (c->manner == PERSISTENT && ++c->start < N_STARTS) {
+        fill(p, c);
+        MPI_Start(&c->request);
+        hash ^= complete(p, c);
+    }
+    if (c->manner == PERSISTENT)
+        MPI_Request_free(&c->request);
     test_area_free(&c->out);
     test_area_free(&c->in);
     layout_free(&c->sent);
@@ -179,6 +252,26 @@ static void print_class(const char *what, int code)
     int class = MPI_SUCCESS;
     MPI_Error_class(code, &class);
     test_print("%s: class %d\n", what, class);
+}
+
+static void refused_started(const struct program *p, int *data, const int *counts)
+{
+    MPI_Request q;
+    print_class("nonblocking, no buffer",
+                MPI_Iallgather(data, 1000, MPI_INT, NULL, 1000, MPI_INT, p->comm, &q));
+    print_class("nonblocking, no type", MPI_Iallgather(data, 1000, MPI_DATATYPE_NULL, data + 1000,
+                                                       1000, MPI_INT, p->comm, &q));
+    print_class(
+        "nonblocking, negative counts",
+        MPI_Iallgatherv(data, 1000, MPI_INT, data + 1000, counts, counts, MPI_INT, p->comm, &q));
+    print_class("persistent, no buffer", MPI_Allgather_init(data, 1000, MPI_INT, NULL, 1000,
+                                                            MPI_INT, p->comm, MPI_INFO_NULL, &q));
+    print_class("persistent, no type",
+                MPI_Allgather_init(data, 1000, MPI_DATATYPE_NULL, data + 1000, 1000, MPI_INT,
+                                   p->comm, MPI_INFO_NULL, &q));
+    print_class("persistent, negative counts",
+                MPI_Allgatherv_init(data, 1000, MPI_INT, data + 1000, counts, counts, MPI_INT,
+                                    p->comm, MPI_INFO_NULL, &q));
 }
 
 /* On all ranks alike, so that no rank waits for another. */
@@ -199,6 +292,7 @@ static void refused(const struct program *p)
                 MPI_Allgather(data, -1, MPI_INT, data + 1000, 1000, MPI_INT, p->comm));
     print_class("negative counts",
                 MPI_Allgatherv(data, 1000, MPI_INT, data + 1000, counts, counts, MPI_INT, p->comm));
+    refused_started(p, data, counts);
     free(data);
     free(counts);
 }
@@ -218,8 +312,11 @@ static MPI_Comm make_comm(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--calls", "--seed", "--most", "--same", "--comm", NULL};
-    struct program p;
+    static const char *const known[] = {"--calls", "--seed", "--most", "--same",
+                                        "--comm",  "--form", NULL};
+    struct program p = {.manner = 0};
+    struct call calls[N_PENDING];
+    const char *name;
     uint64_t *mine, *hashes;
     int n;
 
@@ -228,14 +325,23 @@ int main(int argc, char **argv)
     p.most = (int)test_option(argc, argv, "--most", 300);
     p.same = test_flag(argc, argv, "--same");
     p.seed = test_key((uint64_t)test_option(argc, argv, "--seed", 1), 0);
+    name = test_option_text(argc, argv, "--form", "blocking");
+    while (p.manner < N_MANNERS && strcmp(manner_names[p.manner], name) != 0)
+        p.manner++;
     p.comm = make_comm(test_option_text(argc, argv, "--comm", "world"));
     MPI_Comm_rank(p.comm, &p.rank);
     MPI_Comm_size(p.comm, &p.size);
     mine = test_alloc((size_t)n * sizeof *mine);
-    for (int i = 0; i < n; i++) {
-        struct call c = begin(&p, i);
-        make(&p, &c);
-        mine[i] = end(&p, &c);
+    for (int i = 0; i < n + N_PENDING; i++) {
+        struct call *c = &calls[i % N_PENDING];
+        if (i >= N_PENDING)
+            mine[c->number] = end(&p, c);
+        if (i % 3 == 0)
+            MPI_Barrier(MPI_COMM_WORLD); /* ranks may agree */
+        if (i >= n)
+            continue;
+        *c = begin(&p, i);
+        make(&p, c);
     }
     refused(&p);
     hashes = test_hash_ranks(n, mine);

@@ -258,6 +258,18 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(exchange, (int[]){0}));
 }
 
+struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
+{
+    return cpl_comm_state_get(call->comm);
+}
+
+enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_state *state)
+{
+    (void)state;
+    return cpl_agree_all(comm, serve.answers.no_match != fibers_rank()) ? CPL_LEFT_NOT
+                                                                        : CPL_LEFT_NO_GAIN;
+}
+
 void cpl_adjacency_free(struct cpl_adjacency *adjacency)
 {
     (void)adjacency;
@@ -551,6 +563,19 @@ void serve_ranks_end(void)
     assert_int_equal(heap.n_live, n_live);
 }
 
+/* As allgather_start.c does. */
+static bool start_untried(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                          MPI_Request *request, int *result)
+{
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    bool refused;
+    if (!cpl_neighbor_count_untried(state, x))
+        return false;
+    *result = cpl_neighbor_start_made(cpl_neighbor_op_make(call, state, x, &carrier, &refused),
+                                      call->comm, x, request);
+    return true;
+}
+
 bool serve_start(int comm, enum cpl_neighbor_kind kind)
 {
     struct serve_rank *me = &serve.rank[fibers_rank()];
@@ -559,8 +584,10 @@ bool serve_start(int comm, enum cpl_neighbor_kind kind)
     MPI_Request request;
     int result = MPI_SUCCESS, n = me->n[comm][kind]++;
     assert_in_range(n, 0, SERVE_CALLS - 1);
-    bool carried = kind >= CPL_ALLTOALLV ? cpl_alltoall_start(&call, &request, &result)
-                                         : cpl_neighbor_start(&call, &request, &result);
+    bool carried = kind >= CPL_UNTRIED_ALLGATHER
+                       ? start_untried(&call, &me->state[comm], &request, &result)
+                   : kind >= CPL_ALLTOALLV ? cpl_alltoall_start(&call, &request, &result)
+                                           : cpl_neighbor_start(&call, &request, &result);
     me->carried[comm][kind][n] = carried;
     return carried;
 }

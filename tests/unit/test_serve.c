@@ -70,8 +70,9 @@ static void test_serves(void **state)
 {
     (void)state;
     static const enum cpl_neighbor_kind kinds[] = {CPL_NEIGHBOR_ALLTOALL, CPL_NEIGHBOR_ALLTOALLV,
-                                                   CPL_NEIGHBOR_ALLGATHER, CPL_ALLTOALLV};
-    for (int k = 0; k < 4; k++) {
+                                                   CPL_UNTRIED_ALLGATHERV, CPL_NEIGHBOR_ALLGATHER,
+                                                   CPL_ALLTOALLV};
+    for (int k = 0; k < 5; k++) {
         begin(1);
         plan.kind = kinds[k];
         start(-1, 0, 2);
