@@ -37,12 +37,14 @@ static void meet(struct cpl_comm_state *state)
         state->allgathers.least = CPL_ALLGATHER_NONE;
 }
 
-/* The first call that may be carried. */
-static void begin(struct cpl_comm_state *state)
+/* What is kept of the communicator's allgathers, from the first call on that may be carried. */
+static struct cpl_allgather *keep(struct cpl_comm_state *state)
 {
     int tries = 0;
-    while (!(state->allgathers.kept = calloc(1, sizeof *state->allgathers.kept)))
+    while (!state->allgathers.kept &&
+           !(state->allgathers.kept = calloc(1, sizeof *state->allgathers.kept)))
         cpl_memory_wait(&tries, "the allgathers of a communicator");
+    return state->allgathers.kept;
 }
 
 /* ---- the ranks agree ---- */
@@ -233,7 +235,7 @@ static enum cpl_allgather_way best_way(const struct cpl_allgather *a, int32_t cl
 
 enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = state->allgathers.kept;
+    struct cpl_allgather *a = keep(state);
     bool any = false;
     if (!a->agreed)
         agree(comm, state);
@@ -249,8 +251,9 @@ enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_st
 enum cpl_allgather_way cpl_allgather_way_untried(const struct cpl_comm_state *state, int64_t bytes)
 {
     const struct cpl_allgather *a = state->allgathers.kept;
-    enum cpl_allgather_way way =
-        bytes > 0 && a->rank_at ? best_way(a, cpl_allgather_class_of(bytes)) : CPL_N_ALLGATHER_WAYS;
+    enum cpl_allgather_way way = bytes > 0 && a && a->rank_at
+                                     ? best_way(a, cpl_allgather_class_of(bytes))
+                                     : CPL_N_ALLGATHER_WAYS;
     bool fits = way == CPL_N_ALLGATHER_WAYS || cpl_allgather_is_in_place(way) || bytes <= MOST_ROOM;
     return fits ? way : CPL_N_ALLGATHER_WAYS;
 }
@@ -380,9 +383,7 @@ static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *s
 bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state->allgathers.kept)
-        begin(state);
-    struct cpl_allgather *a = state->allgathers.kept;
+    struct cpl_allgather *a = keep(state);
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))

@@ -174,8 +174,7 @@ void cpl_gathering_plan(const struct cpl_neighbor_call *call, struct cpl_comm_st
 bool cpl_allgather_start(const struct cpl_allgather_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    enum cpl_neighbor_kind kind = cpl_allgather_persistent(call).kind;
-    struct cpl_exchange *x = &state->exchanges[kind];
+    struct cpl_exchange *x = cpl_exchange_of(state, cpl_allgather_persistent(call).kind);
     if (!cpl_neighbor_count_untried(state, x))
         return false;
     enum cpl_allgather_way way =
