@@ -163,7 +163,8 @@ static void flush(struct cpl_comm_state *state)
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    return p->phase == CPL_PT2PT_ALONE || p->sampled ? NULL : &p->date;
+    bool is_over = p->phase == CPL_PT2PT_ALONE && p->plans.pause == 0;
+    return is_over || p->sampled ? NULL : &p->date;
 }
 
 static bool sees_all(const struct cpl_comm_state *state)

@@ -31,6 +31,7 @@ static void stop_learning(struct cpl_comm_state *state)
     cpl_pt2pt_close_batch(state->pt2pt);
     cpl_notes_free(&state->pt2pt->learned.notes);
     state->pt2pt->phase = CPL_PT2PT_ALONE;
+    state->pt2pt->plans.pause = 0;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
@@ -455,6 +456,39 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
     return slower ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
 }
 
+/* Collectives from giving up plans to learning anew: the first time, and how often more each time
+ * after it. */
+#define FIRST_PAUSE  256
+#define PAUSE_FACTOR 4
+#define SOON_LEARNED 4 /* collectives until the ranks agree again */
+
+/* Plans that were given up before are looked at more often. */
+static void watch_closely(struct cpl_comm_state *state)
+{
+    if (state->pt2pt->phase == CPL_PT2PT_MANAGED && state->pt2pt->plans.pause > 0)
+        cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
+}
+
+/* The communicator is MPI's again. What made it slower may pass: in mode auto it is tried again. */
+static void begin_pause(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    if (cpl_context.settings.mode != CPL_MODE_AUTO)
+        return;
+    p->plans.pause = p->plans.pause ? PAUSE_FACTOR * p->plans.pause : FIRST_PAUSE;
+    p->date.next = p->date.regular = state->meeting.n + p->plans.pause;
+}
+
+/* The pause is over. */
+static void learn_again(struct cpl_comm_state *state)
+{
+    cpl_pt2pt_relearn(state);
+    struct cpl_date *date = &state->pt2pt->date;
+    date->next = date->regular = state->meeting.n + SOON_LEARNED;
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: learned about again", state->size);
+}
+
 /* Looks whether what is managed still pays. Collective. */
 static void review(struct cpl_comm_state *state, const int64_t *words)
 {
@@ -464,22 +498,33 @@ static void review(struct cpl_comm_state *state, const int64_t *words)
         return;
     }
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
-    if (!p->given_up && fault == CPL_LEFT_NOT)
+    if (!p->given_up && fault == CPL_LEFT_NOT) {
+        watch_closely(state);
         return;
+    }
     if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     cpl_pt2pt_give_up(p, fault);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
     cpl_line_drain(state);
-    if (cpl_agree_all(state->private_comm, !is_busy(state)))
-        cpl_pt2pt_unmanage(state);
+    if (!cpl_agree_all(state->private_comm, !is_busy(state)))
+        return;
+    cpl_pt2pt_unmanage(state);
+    begin_pause(state);
 }
 
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
-    if (state->pt2pt->phase != CPL_PT2PT_MANAGED)
-        return agree(state, words) ? CPL_SETTLED : CPL_NOT_SETTLED;
+    if (state->pt2pt->phase == CPL_PT2PT_ALONE) {
+        learn_again(state);
+        return CPL_SETTLED;
+    }
+    if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
+        bool settled = agree(state, words);
+        watch_closely(state);
+        return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
+    }
     review(state, words);
     return CPL_SETTLED;
 }

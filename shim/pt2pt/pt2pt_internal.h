@@ -113,6 +113,8 @@ struct cpl_pt2pt_plans {
     bool only_embeds[CPL_MAX_RIDE_PLANS]; /* per plan: it would not pay without reductions */
     struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS];
     struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS];
+    int64_t pause; /* collectives without plans after they were given up, before the ranks learn
+                      anew; 0: they never were, or it is for good. Alike on all ranks */
     int64_t n_carried, n_walked; /* batches of the only_embeds plans since the last review that
                                  reductions carried, and that they did not */
 };
@@ -173,6 +175,8 @@ uint64_t cpl_pt2pt_hash(int a, int b);
 bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
+/* Forgets what was learned and learns again. Of a communicator that is MPI's; on all its ranks. */
+void cpl_pt2pt_relearn(struct cpl_comm_state *state);
 
 /* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
  * the communicator, unless messages are under way; managed, they look whether it still pays, and

@@ -281,3 +281,22 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->line->next_number);
     free(p->plans.summary);
 }
+
+void cpl_pt2pt_relearn(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt, was = *p;
+    p->left.summary = NULL; /* kept, with what it belongs to */
+    cpl_pt2pt_free(state);
+    p->line->next_number = NULL;
+    *p = (struct cpl_pt2pt){.line = was.line,
+                            .phase = CPL_PT2PT_LEARNING,
+                            .reason = was.reason,
+                            .date = was.date,
+                            .part.date = was.part.date,
+                            .left = was.left,
+                            .learned.names = was.learned.names,
+                            .plans.pause = was.plans.pause};
+    for (int k = 0; k < p->left.n; k++)
+        p->left.exchange[k].signature = -1;
+    cpl_comm_state_forget_recent();
+}

@@ -160,6 +160,7 @@ void cpl_line_close(struct cpl_comm_state *state)
         cpl_context.busy.n_managed--;
         cpl_context.comms.first_managed = NULL; /* there is one communicator */
     }
+    state->line->rides.n_plans = 0;
     state->line->linked = false;
 }
 
@@ -271,6 +272,10 @@ bool cpl_service_prepare(bool (*serve)(void))
 {
     (void)serve;
     return pt2pt.answers.no_service != fibers_rank();
+}
+
+void cpl_comm_state_forget_recent(void)
+{
 }
 
 bool cpl_parts_are_served(const struct cpl_comm_state *state)

@@ -407,6 +407,29 @@ static void test_holds_longer(void **state)
     pt2pt_ranks_end();
 }
 
+/* Given up in mode auto, the plans are tried again after a pause, and after a longer one. */
+static void test_tried_again(void **state)
+{
+    (void)state;
+    begin_managed(56);
+    for (int r = 0; r < N; r++)
+        fibers_context(r)->settings.mode = CPL_MODE_AUTO;
+    for (int times = 0; times < 2; times++) {
+        int n = pt2pt.n_planned;
+        pt2pt_of(3)->line->rides.late = 10;
+        run(times == 0 ? 4 : 16);
+        assert_given_up(CPL_LEFT_GIVEN_UP);
+        run((times == 0 ? 256 : 1024) - 1);
+        assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
+        run(1);
+        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+        run(4);
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+        assert_int_equal(pt2pt.n_planned, n + 1);
+    }
+    pt2pt_ranks_end();
+}
+
 /* The sum over all ranks tells whether the program has become slower, in auto mode. */
 static void test_review_pace(void **state)
 {
@@ -607,6 +630,7 @@ int main(void)
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_review_late),
         cmocka_unit_test(test_holds_longer),
+        cmocka_unit_test(test_tried_again),
         cmocka_unit_test(test_review_pace),
         cmocka_unit_test(test_review_reductions),
         cmocka_unit_test(test_given_up_while_busy),
