@@ -14,6 +14,7 @@
 #define MOST_SHARED 31 /* looks at lanes between two at MPI, where ranks share cores */
 #define MOST_OWN    3  /* and where they do not */
 #define N_INSTANCES 8  /* of a plan that can be under way at once, a power of two */
+#define ALIGN_BITS  16 /* of a number, for instances after an alignment */
 
 struct header {
     int32_t plan;
@@ -184,7 +185,7 @@ static void release(struct cpl_rides *rides, int p, struct instance *instance)
 static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number, bool ends)
 {
     struct cpl_ride_plan *plan = rides->plan[p];
-    struct instance *instance = &plan->instance[number % N_INSTANCES];
+    struct instance *instance = &plan->instance[(number + (number >> ALIGN_BITS)) % N_INSTANCES];
     if (instance->used && instance->number == number)
         return instance;
     if ((int32_t)(number - instance->number) <= 0) {
@@ -251,6 +252,13 @@ static int put(struct cpl_rides *rides, const struct cpl_relay *relay, struct in
 void cpl_rides_begin(struct cpl_rides *rides, int plan)
 {
     rides->plan[plan]->mine++;
+}
+
+void cpl_rides_align(struct cpl_rides *rides)
+{
+    rides->n_aligned++;
+    for (int p = 0; p < rides->n_plans; p++)
+        rides->plan[p]->mine = rides->n_aligned << ALIGN_BITS;
 }
 
 static int put_own(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,

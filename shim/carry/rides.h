@@ -33,6 +33,7 @@ struct cpl_rides {
     int rank;
     double hold_seconds;
     double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
+    uint32_t n_aligned;   /* how often the plans' instances have been aligned */
     int n_plans;
     struct cpl_ride_plan *plan[CPL_MAX_RIDE_PLANS];
     struct cpl_flights flights;
@@ -80,6 +81,11 @@ void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cp
                    const unsigned char *payload);
 int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
                        const struct cpl_segment *segment, const struct cpl_span *span);
+
+/* All ranks come to the same place of the program, for instance a collective of the communicator,
+ * and have ended their instances: the numbers of the next ones begin alike, whatever instances
+ * ranks have left out or made more than others. Every rank calls it as often. */
+void cpl_rides_align(struct cpl_rides *rides);
 
 /* Ends an instance that turned out to be another batch's: it does not count as one of this rank's.
  */

@@ -79,6 +79,14 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state)
                       PMPI_Wtime());
 }
 
+/* All ranks come here: their next batches belong together, whatever some did before. */
+static void at_collective(struct cpl_pt2pt *p)
+{
+    cpl_pt2pt_abandon(p);
+    cpl_cycle_collective(&p->cycle);
+    cpl_rides_align(&p->line->rides);
+}
+
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -97,7 +105,7 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
     if (p->sampled)
         cpl_profile_sample(p, state->meeting.n);
     else if (p->phase == CPL_PT2PT_MANAGED)
-        cpl_cycle_collective(&p->cycle);
+        at_collective(p);
     else if (p->started && !p->learned.counts_only)
         cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
 }

@@ -93,6 +93,11 @@ void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
     fibers_compare("lanes of rides", 0);
 }
 
+void cpl_rides_align(struct cpl_rides *rides)
+{
+    rides->n_aligned++;
+}
+
 void cpl_rides_hold_longer(struct cpl_rides *rides, double factor)
 {
     rides->hold_seconds *= factor;

@@ -428,12 +428,57 @@ static void test_lane_is_full(void **state)
     }
 }
 
+static int64_t count_late(struct machine *m)
+{
+    int64_t in_time, late;
+    int n_made;
+    sum_up(m, &in_time, &late, &n_made);
+    return late;
+}
+
+/* A rank leaves an instance out: from then on it is out of step with the others, and rides are late
+ * again and again, until all are aligned. */
+static void test_aligned(void **state)
+{
+    (void)state;
+    int64_t late_again = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct machine *m = begin(seed, 0);
+        int silent = random_below(&m->random, m->pattern.n_ranks);
+        for (int r = 0; r < m->pattern.n_ranks; r++)
+            if (r != silent)
+                send_planned(m, r, n_messages(m, r));
+        drain(m);
+        poll_all(m);
+        int64_t late = count_late(m);
+        send_all_planned(m);
+        drain(m);
+        poll_all(m);
+        late_again += count_late(m) - late;
+        for (int r = 0; r < m->pattern.n_ranks; r++)
+            cpl_rides_align(&m->rank[r].rides);
+        late = count_late(m);
+        for (int x = 0; x < 3; x++) {
+            send_all_planned(m);
+            poll_all(m);
+            drain(m);
+        }
+        assert_int_equal(count_late(m), late);
+        end(m);
+    }
+    assert_true(late_again > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_planned),         cmocka_unit_test(test_with_lanes),
-        cmocka_unit_test(test_rides_are_the_plan), cmocka_unit_test(test_deviations),
-        cmocka_unit_test(test_abandoned_once),     cmocka_unit_test(test_lane_is_full),
+        cmocka_unit_test(test_as_planned),
+        cmocka_unit_test(test_with_lanes),
+        cmocka_unit_test(test_rides_are_the_plan),
+        cmocka_unit_test(test_deviations),
+        cmocka_unit_test(test_abandoned_once),
+        cmocka_unit_test(test_lane_is_full),
+        cmocka_unit_test(test_aligned),
     };
     return cmocka_run_group_tests_name("rides", tests, NULL, NULL);
 }
