@@ -72,7 +72,7 @@ unbracketed() {
 blocking() {
     grep -nE 'PMPI_(Recv|Send|Ssend|Probe|Mprobe|Wait|Waitall|Waitany|Waitsome)(_c)? *\(' "$shim"/*/*.c |
         grep -vE '/(wrappers[a-z_0-9]*|company|collective)\.c:' |
-        grep -vE 'PMPI_Wait\(&(rides->receive\[k\]|windows\.request|request), MPI_STATUS_IGNORE\)'
+        grep -vE 'PMPI_Wait\(&(rides->receives\.request\[k\]|windows\.request|request), MPI_STATUS_IGNORE\)'
 }
 
 none "every function of mpi.h has a row in a table of calls" "$(without_row)"

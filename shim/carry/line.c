@@ -63,7 +63,7 @@ static void drop(void *context, struct cpl_receive *receive)
 bool cpl_line_open(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    if (line->rides.receive)
+    if (line->rides.receives.request)
         return true;
     if (state->private_comm == MPI_COMM_NULL)
         return false;

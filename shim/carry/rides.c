@@ -362,8 +362,8 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
 
 static void post_receive(struct cpl_rides *rides, int k)
 {
-    PMPI_Irecv(rides->buffer + (size_t)k * CPL_RIDE_BYTES, CPL_RIDE_BYTES, MPI_BYTE, MPI_ANY_SOURCE,
-               RIDE_TAG, rides->comm, &rides->receive[k]);
+    PMPI_Irecv(rides->receives.buffer + (size_t)k * CPL_RIDE_BYTES, CPL_RIDE_BYTES, MPI_BYTE,
+               MPI_ANY_SOURCE, RIDE_TAG, rides->comm, &rides->receives.request[k]);
 }
 
 static void release_old(struct cpl_rides *rides)
@@ -403,17 +403,18 @@ static bool poll_mpi(struct cpl_rides *rides)
 {
     MPI_Status status[N_RECEIVES];
     int n = 0, index[N_RECEIVES], first = 0;
-    if (PMPI_Testsome(N_RECEIVES, rides->receive, &n, index, status) != MPI_SUCCESS || n <= 0)
+    if (PMPI_Testsome(N_RECEIVES, rides->receives.request, &n, index, status) != MPI_SUCCESS ||
+        n <= 0)
         return false;
-    while (first < n && index[first] < rides->next_receive)
+    while (first < n && index[first] < rides->receives.next)
         first++;
     for (int k = 0; k < n; k++) {
         int bytes, at = (first + k) % n, r = index[at];
         rides->received++;
-        rides->next_receive = (r + 1) % N_RECEIVES;
+        rides->receives.next = (r + 1) % N_RECEIVES;
         PMPI_Get_count(&status[at], MPI_BYTE, &bytes);
-        handle_ride(rides, status[at].MPI_SOURCE, rides->buffer + (size_t)r * CPL_RIDE_BYTES,
-                    (size_t)bytes);
+        handle_ride(rides, status[at].MPI_SOURCE,
+                    rides->receives.buffer + (size_t)r * CPL_RIDE_BYTES, (size_t)bytes);
         post_receive(rides, r);
     }
     return true;
@@ -467,14 +468,15 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
     rides->comm = comm;
     rides->hold_seconds = hold_seconds;
     PMPI_Comm_rank(comm, &rides->rank);
-    rides->receive = calloc(N_RECEIVES, sizeof(MPI_Request));
-    rides->buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
-    if (!cpl_flights_init(&rides->flights, CPL_RIDE_BYTES) || !rides->receive || !rides->buffer) {
+    rides->receives.request = calloc(N_RECEIVES, sizeof(MPI_Request));
+    rides->receives.buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
+    if (!cpl_flights_init(&rides->flights, CPL_RIDE_BYTES) || !rides->receives.request ||
+        !rides->receives.buffer) {
         cpl_flights_free(&rides->flights);
-        free(rides->receive);
-        free(rides->buffer);
-        rides->receive = NULL;
-        rides->buffer = NULL;
+        free(rides->receives.request);
+        free(rides->receives.buffer);
+        rides->receives.request = NULL;
+        rides->receives.buffer = NULL;
         return false;
     }
     for (int k = 0; k < N_RECEIVES; k++)
@@ -538,15 +540,15 @@ void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
 
 void cpl_rides_free(struct cpl_rides *rides)
 {
-    for (int k = 0; rides->receive && k < N_RECEIVES; k++) {
-        PMPI_Cancel(&rides->receive[k]);
-        PMPI_Wait(&rides->receive[k], MPI_STATUS_IGNORE);
+    for (int k = 0; rides->receives.request && k < N_RECEIVES; k++) {
+        PMPI_Cancel(&rides->receives.request[k]);
+        PMPI_Wait(&rides->receives.request[k], MPI_STATUS_IGNORE);
     }
     for (int p = 0; p < rides->n_plans; p++)
         free_plan(rides, rides->plan[p]);
     cpl_flights_free(&rides->flights);
     cpl_ride_lanes_free(&rides->lanes);
-    free(rides->receive);
-    free(rides->buffer);
-    *rides = (struct cpl_rides){.receive = NULL};
+    free(rides->receives.request);
+    free(rides->receives.buffer);
+    *rides = (struct cpl_rides){.comm = MPI_COMM_NULL};
 }

@@ -28,6 +28,13 @@
 
 struct cpl_ride_plan;
 
+/* Posted receives of rides. */
+struct cpl_ride_receives {
+    MPI_Request *request;  /* N_RECEIVES; NULL: none */
+    unsigned char *buffer; /* theirs */
+    int next;              /* the one that was posted first */
+};
+
 struct cpl_rides {
     MPI_Comm comm; /* the private communicator */
     int rank;
@@ -43,10 +50,8 @@ struct cpl_rides {
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
     int64_t
         tardy; /* rides, and batches of this rank, that came when what waited for them had left */
-    int n_holding;         /* out-edges that hold segments */
-    MPI_Request *receive;  /* posted receives of rides, N_RECEIVES */
-    unsigned char *buffer; /* theirs */
-    int next_receive;
+    int n_holding; /* out-edges that hold segments */
+    struct cpl_ride_receives receives;
     /* Called for segments that have come for this rank. */
     void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
     /* Called for a reduction's message that has come, without the header. */
