@@ -12,6 +12,7 @@
 
 struct cpl_copied {
     struct cpl_copied *prev, *next;
+    MPI_Comm comm;
     MPI_Request request;
     int64_t charged; /* bytes that count against the attached buffer */
     unsigned char payload[];
@@ -43,6 +44,7 @@ int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm c
     struct cpl_copied *copied = malloc(sizeof *copied + (size_t)bytes);
     if (!copied)
         return MPI_ERR_NO_MEM;
+    copied->comm = comm;
     copied->charged = buffered ? bytes + MPI_BSEND_OVERHEAD : 0;
     int result = cpl_span_pack(span, copied->payload);
     if (result == MPI_SUCCESS)
@@ -55,6 +57,13 @@ int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm c
     cpl_context.requests.buffered.used += copied->charged;
     DL_APPEND(cpl_context.requests.buffered.first, copied);
     return MPI_SUCCESS;
+}
+
+bool cpl_buffered_any(MPI_Comm comm)
+{
+    const struct cpl_copied *copied;
+    DL_SEARCH_SCALAR(cpl_context.requests.buffered.first, copied, comm, comm);
+    return copied;
 }
 
 bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, int dest, int tag,

@@ -25,6 +25,9 @@ bool cpl_buffered_has_room(int64_t bytes);
  * MPI_SUCCESS or MPI's error. */
 int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm comm, bool buffered);
 
+/* Whether sends from copies are under way on a communicator. Local. */
+bool cpl_buffered_any(MPI_Comm comm);
+
 /* A buffered send on a communicator that is not managed: makes its request, which is complete, with
  * MPI's result in *result. Returns false when the call is to go to MPI, which refuses it. */
 bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, int dest, int tag,

@@ -144,8 +144,6 @@ void cpl_line_drain(struct cpl_comm_state *state)
         if (hooks->flush)
             hooks->flush(state);
     }
-    while (cpl_context.requests.buffered.first)
-        cpl_progress_poll();
     while (!quiet) {
         MPI_Request request;
         do {

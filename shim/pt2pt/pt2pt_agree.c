@@ -1,6 +1,7 @@
 /* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
  * on one rank is followed by one in which all learn of it. */
 #include "shim/base/log.h"
+#include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/plan/embed_map.h"
@@ -395,7 +396,8 @@ static bool is_busy(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_pt2pt_has_taken(state);
+           p->following.signature || cpl_pt2pt_has_taken(state) ||
+           cpl_buffered_any(state->private_comm);
 }
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)

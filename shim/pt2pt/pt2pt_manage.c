@@ -1,5 +1,6 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
 #include "shim/base/log.h"
+#include "shim/carry/buffered.h"
 #include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/report/report.h"
@@ -364,6 +365,8 @@ void cpl_pt2pt_end(struct cpl_comm_state *state)
     cpl_profile_report(state);
     if (state->line->linked)
         cpl_line_drain(state);
+    while (state->pt2pt->phase == CPL_PT2PT_MANAGED && cpl_buffered_any(state->private_comm))
+        cpl_progress_poll(); /* all their receives have been posted */
     if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_unmanage(state);
     cpl_pt2pt_free(state);

@@ -8,6 +8,9 @@
  *   bsend persistent [BYTES]  MPI_Bsend_init, started and waited for before anything is received
  *   bsend detach [BYTES]      MPI_Buffer_detach waits for the messages: the receivers get them
  *   bsend beside [BYTES]      between the halves of an exchange
+ *   bsend freed [BYTES]       a managed communicator is freed before the message is received
+ *   bsend across [BYTES]      received after the collectives that follow, at any of which managing
+ * may end
  */
 #include "promise.h"
 
@@ -159,6 +162,42 @@ static void half_way(void)
     detach();
 }
 
+/* Freeing a communicator is collective, and receiving on another one comes after it. */
+static void freed(void)
+{
+    attach(2 * ROUNDS);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm copy;
+        MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+        warm_up(copy);
+        fill(out, (size_t)n, me + round);
+        MPI_Bsend(out, n, MPI_BYTE, beside(1), TAG, MPI_COMM_WORLD);
+        MPI_Comm_free(&copy);
+        receive(beside(-1), beside(-1) + round);
+    }
+    detach();
+}
+
+/* Slow rounds make rides late, so that managing ends at some collective. */
+static void across(void)
+{
+    attach(2 * ROUNDS);
+    for (int round = 0; round < ROUNDS; round++) {
+        fill(out, (size_t)n, me + round);
+        MPI_Bsend(out, n, MPI_BYTE, beside(1), TAG, MPI_COMM_WORLD);
+        for (int k = 0; k < 8; k++) {
+            struct batch batch;
+            batch_begin(&batch, MPI_COMM_WORLD, k);
+            if (me % 2)
+                nap(0.002);
+            batch_end(&batch);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        receive(beside(-1), beside(-1) + round);
+    }
+    detach();
+}
+
 int main(int argc, char **argv)
 {
     static const struct promise_case cases[] = {
@@ -168,6 +207,8 @@ int main(int argc, char **argv)
         {"persistent", persistent},
         {"detach", detached},
         {"beside", half_way},
+        {"freed", freed},
+        {"across", across},
     };
     return promise_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

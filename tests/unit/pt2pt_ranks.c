@@ -283,6 +283,16 @@ void cpl_comm_state_forget_recent(void)
 {
 }
 
+void cpl_progress_poll(void)
+{
+}
+
+bool cpl_buffered_any(MPI_Comm comm)
+{
+    (void)comm;
+    return false;
+}
+
 bool cpl_parts_are_served(const struct cpl_comm_state *state)
 {
     (void)state;
