@@ -43,12 +43,29 @@ static void put_together(void *in, void *inout, int *n, MPI_Datatype *type)
     }
 }
 
+static int n_words(const struct cpl_item *item)
+{
+    return item->n_least + item->n_sums;
+}
+
+/* Whether all parts' items fit into one vote. */
+static bool items_fit(void)
+{
+    int n = 0, words = 0;
+    CPL_EACH_HOOKS(hooks)
+    {
+        n += hooks->item != NULL;
+        words += hooks->item ? n_words(hooks->item) : 0;
+    }
+    return n <= CPL_MOST_ITEMS && words <= CPL_MOST_WORDS;
+}
+
 bool cpl_meeting_start(void)
 {
     struct cpl_comms *comms = &cpl_context.comms;
     comms->vote = MPI_DATATYPE_NULL;
     comms->votes = MPI_OP_NULL;
-    return PMPI_Type_contiguous(2, MPI_INT64_T, &comms->vote) == MPI_SUCCESS &&
+    return items_fit() && PMPI_Type_contiguous(2, MPI_INT64_T, &comms->vote) == MPI_SUCCESS &&
            PMPI_Type_commit(&comms->vote) == MPI_SUCCESS &&
            PMPI_Op_create(put_together, 1, &comms->votes) == MPI_SUCCESS;
 }
@@ -60,11 +77,6 @@ void cpl_meeting_stop(void)
         PMPI_Op_free(&comms->votes);
     if (comms->vote != MPI_DATATYPE_NULL)
         PMPI_Type_free(&comms->vote);
-}
-
-static int n_words(const struct cpl_item *item)
-{
-    return item->n_least + item->n_sums;
 }
 
 /* What this rank takes to be alike on all of them. */

@@ -56,7 +56,7 @@ struct cpl_item {
 };
 
 /* The datatype and the operation of votes, for the process. Returns false when MPI has none to
- * give. Local. */
+ * give, or the items of all parts do not fit into one vote. Local. */
 bool cpl_meeting_start(void);
 void cpl_meeting_stop(void);
 
