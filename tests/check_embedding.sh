@@ -1,6 +1,7 @@
 #!/bin/sh
 # Reorganised conjugate gradients (bench/cg): the halo's messages, by point-to-point calls or by a nonblocking
-# neighborhood collective, ride in the reduction's log2(ranks) steps, and the residuals are the same to the bit.
+# neighborhood collective, ride in the reduction's log2(ranks) steps, and the residuals are the same to the bit. Each rank is a node of
+# its own: in one memory the ranks have reductions without messages.
 #
 #   check_embedding.sh      with top_srcdir and top_builddir in the environment
 #
@@ -47,7 +48,7 @@ for halo in messages neighbor; do
             run "$n" "$yield" reorganised "$halo"
             mv history reference
         fi
-        run "$n" "$library:$yield" reorganised "$halo" -genv CARPOOL_MODE force \
+        run "$n" "$library:$yield" reorganised "$halo" -genv CARPOOL_MODE force -genv CARPOOL_RANKS_PER_NODE 1 \
             -genv CARPOOL_REPORT "$tmp/report.json"
         check "$halo, $n ranks: the program runs with the library" test $code -eq 0
         check "$halo, $n ranks: the residuals are the same" cmp reference history
@@ -57,7 +58,7 @@ for halo in messages neighbor; do
     done
     if [ "$halo" = neighbor ]; then
         check "most calls rode" test "$(member calls)" -gt 110
-        run 8 "$library:$yield" conventional neighbor -genv CARPOOL_MODE force \
+        run 8 "$library:$yield" conventional neighbor -genv CARPOOL_MODE force -genv CARPOOL_RANKS_PER_NODE 1 \
             -genv CARPOOL_REPORT "$tmp/report.json"
         mv history reference
         check "none without a reduction behind them" test -z "$(member calls)"

@@ -1,10 +1,13 @@
 /* Reductions that may carry messages (reductions.h). */
 #include "shim/calls/reductions.h"
 
-#include "shim/carry/embed_kind.h"
+#include "shim/carry/embed.h"
+#include "shim/carry/embed_memory.h"
+#include "shim/carry/line.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
+#include "shim/wait/collective.h"
 
 /* Tells open neighborhood collectives which reduction comes next. */
 static void note(MPI_Comm comm, int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
@@ -14,11 +17,28 @@ static void note(MPI_Comm comm, int64_t count, MPI_Datatype type, MPI_Op op, boo
         cpl_neighbor_embed_note(state, cpl_embed_judge(count, type, op, blocking));
 }
 
+/* Carries a reduction out in memory that all ranks share, if it is small. It has to poll, which MPI
+ * does worse: behind a barrier that polls. */
+static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_t count,
+                             MPI_Datatype type, MPI_Op op, int *result)
+{
+    struct cpl_comm_state *state = cpl_collective_polls(comm) ? cpl_comm_state_get(comm) : NULL;
+    if (!state || !cpl_embed_in_memory(state))
+        return false;
+    cpl_comm_state_own(state);
+    struct cpl_embed_kind *kind =
+        state->line->embed.on ? NULL : cpl_embed_takes(state, send, recv, count, type, op, true);
+    if (kind)
+        *result = cpl_embed_allreduce(state, kind, send, recv);
+    return kind;
+}
+
 bool cpl_reduction_carry(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result)
 {
     note(comm, count, type, op, true);
-    return cpl_pt2pt_allreduce(comm, send, recv, count, type, op, result);
+    return cpl_pt2pt_allreduce(comm, send, recv, count, type, op, result) ||
+           reduce_in_memory(comm, send, recv, count, type, op, result);
 }
 
 bool cpl_reduction_start(MPI_Comm comm, const void *send, void *recv, int64_t count,

@@ -16,12 +16,14 @@
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/meeting.h"
+#include "shim/meet/node_memory.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/away.h"
 
 #include <string.h>
@@ -30,11 +32,17 @@ extern char **environ;
 
 /* The order matters where one part's messages may wait for another's: messages in rides are sent
  * first. */
-static const struct cpl_hooks *const all_hooks[] = {&cpl_line_hooks,     &cpl_hosted_hooks,
-                                                    &cpl_pt2pt_hooks,    &cpl_parts_hooks,
-                                                    &cpl_exchange_hooks, &cpl_allgather_hooks,
-                                                    &cpl_request_hooks,  &cpl_buffered_hooks,
-                                                    &cpl_window_hooks,   NULL};
+static const struct cpl_hooks *const all_hooks[] = {&cpl_node_hooks,
+                                                    &cpl_line_hooks,
+                                                    &cpl_hosted_hooks,
+                                                    &cpl_pt2pt_hooks,
+                                                    &cpl_parts_hooks,
+                                                    &cpl_exchange_hooks,
+                                                    &cpl_allgather_hooks,
+                                                    &cpl_request_hooks,
+                                                    &cpl_buffered_hooks,
+                                                    &cpl_window_hooks,
+                                                    NULL};
 
 static void warn_setting(void *context, const char *text)
 {
@@ -256,6 +264,8 @@ void cpl_finish(void)
     cpl_pt2pt_free_messages();
     cpl_distances_free(&cpl_context.machine.distances);
     cpl_window_end();
+    cpl_assembly_free(cpl_context.comms.assembly);
+    cpl_context.comms.assembly = NULL;
     cpl_away_end();
     free_handles();
 }

@@ -4,6 +4,7 @@
 
 #include "planner/grid/hypercube.h"
 #include "shim/base/log.h"
+#include "shim/carry/embed_memory.h"
 #include "shim/carry/embed_probe.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
@@ -363,6 +364,10 @@ static void carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
 {
     struct cpl_reduction r;
     prepare(&r, state, kind, input, vector);
+    if (!state->line->embed.on) {
+        cpl_embed_reduce_in_memory(state, kind, vector);
+        return;
+    }
     board(state, true);
     put_off(&r);
     cpl_embed_progress(state);
@@ -410,9 +415,9 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 {
     kind->verdict = CPL_EMBED_COMPARING; /* in the order of ranks */
-    bool trusted = cpl_agree_all(state->private_comm, probe(state, kind));
+    bool trusted = cpl_agree_all(state->comm, probe(state, kind));
     kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
-    state->line->embed.distrusted |= !trusted;
+    state->line->embed.distrusted |= !trusted && state->line->embed.on;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "embed", "%d ranks, %s reductions of %lld elements: %s", state->size,
                 kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,

@@ -97,13 +97,15 @@ void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t st
 /* Sends cargo on alone: segments that were held too long, or all. */
 void cpl_embed_release(struct cpl_comm_state *state, bool all);
 
-/* The kind of a reduction on a managed communicator if it is to be carried out here; NULL: it is
- * MPI's. The same answer on all ranks, unless a rank has arguments that MPI refuses. Local. */
+/* The kind of a reduction on a communicator, which has a state of its own, if it is to be carried
+ * out here; NULL: it is MPI's. The same answer on all ranks, unless a rank has arguments that MPI
+ * refuses. Local. */
 struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
                                        const void *recv, int64_t count, MPI_Datatype type,
                                        MPI_Op op, bool blocking);
 
-/* Carries a reduction out, with the batch in it. Returns MPI's result. Collective. */
+/* Carries a reduction out, with the batch in it; in memory, without any, where reductions carry no
+ * messages (`on` is false; embed_memory.h). Returns MPI's result. Collective. */
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv);
 

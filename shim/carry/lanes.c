@@ -9,6 +9,7 @@
 #include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/node_memory.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -88,25 +89,6 @@ static bool find_sizes(struct opening *o, int64_t mine)
     return cpl_agree_all(o->node, fits);
 }
 
-/* All ranks of the node open the memory; then its name goes. */
-static void share(struct opening *o)
-{
-    struct cpl_shared_name name = {.name = ""};
-    if (o->rank == 0)
-        o->memory = cpl_shared_make(o->bytes, &name, o->why);
-    if (cpl_collective_Bcast(&name, sizeof name, MPI_BYTE, 0, o->node) != MPI_SUCCESS)
-        snprintf(o->why, sizeof o->why, "MPI failed");
-    else if (o->rank > 0 && name.name[0])
-        o->memory = cpl_shared_attach(&name, o->why);
-    bool all = cpl_agree_all(o->node, o->memory && !o->why[0]);
-    if (o->rank == 0 && name.name[0])
-        cpl_shared_unname(&name);
-    if (!all && o->memory) {
-        cpl_shared_free(o->memory, o->bytes);
-        o->memory = NULL;
-    }
-}
-
 /* Makes this rank's lanes in its part. */
 static void lay_out(struct opening *o, const struct cpl_lane_ends *out, const int *peer)
 {
@@ -172,7 +154,7 @@ static void open_on_node(struct opening *o, bool able, const struct cpl_lane_end
     if (able && !(to && from))
         snprintf(o->why, sizeof o->why, "no memory");
     if (ready && find_sizes(o, bytes_of(out, to)) && o->bytes > 0) {
-        share(o);
+        o->memory = cpl_node_memory_open(o->node, o->bytes, o->why);
         if (o->memory) {
             lay_out(o, out, to);
             cpl_collective_Barrier(o->node);

@@ -6,12 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an edge's ride may take: its header, and segments with payloads of twice the size. */
-static int64_t bytes_of(int64_t volume, int32_t n_segments)
+#define MOST_MESSAGES 16 /* from one rank to another in an exchange; with more, rides go by MPI */
+
+/* What an edge's ride may take: its header, payloads of twice the size, and heads. The plan has one
+ * payload for all messages from one rank to another, each of which has a head, and few of which
+ * are shorter than a number. */
+static int64_t bytes_of(int64_t volume, int32_t n_payloads)
 {
-    const int64_t header = 16, padding = 7;
+    const int64_t header = 16, padding = 7, number = 8;
+    int64_t n_messages = n_payloads + volume / number, n_most = (int64_t)n_payloads * MOST_MESSAGES;
+    if (n_messages > n_most)
+        n_messages = n_most;
     int64_t bytes =
-        header + 2 * volume + (int64_t)n_segments * ((int64_t)sizeof(struct cpl_segment) + padding);
+        header + 2 * volume + n_messages * ((int64_t)sizeof(struct cpl_segment) + padding);
     return bytes < CPL_LANE_MOST ? bytes : CPL_LANE_MOST;
 }
 

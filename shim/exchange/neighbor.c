@@ -9,6 +9,7 @@
 #include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -63,7 +64,7 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
 static void meet(MPI_Comm comm)
 {
     if (cpl_context.machine.shares_cores)
-        cpl_progress_gather(comm);
+        cpl_assembly_gather(comm);
     else
         cpl_collective_Barrier(comm);
 }

@@ -4,6 +4,7 @@
 
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 
 #include <string.h>
@@ -134,7 +135,7 @@ static void prepare_parts(MPI_Comm over)
         if (hooks->prepare)
             hooks->prepare();
     }
-    cpl_progress_gather(over);
+    cpl_assembly_gather(over);
 }
 
 bool cpl_agree_service(MPI_Comm over)

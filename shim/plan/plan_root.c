@@ -10,6 +10,7 @@
 #include "planner/machine.h"
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
+#include "shim/base/shared_memory.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/report/picture.h"
@@ -342,6 +343,12 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
+/* Whether all ranks are on this rank's node, and share its processors. */
+static bool is_crowded(const struct cpl_machine *machine, int32_t n_ranks)
+{
+    return machine->n_nodes == 1 && n_ranks > cpl_shared_processors();
+}
+
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
@@ -369,6 +376,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         summary[k].cost.made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
         summary[k].direct_us = by_lanes.modelled_us;
+        summary[k].crowded = is_crowded(input->machine, input->pattern->n_ranks);
         summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
         status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);

@@ -147,16 +147,27 @@ struct slices {
     int64_t times[CPL_MAX_RIDE_PLANS]; /* this rank's batches of the exchange that MPI sent */
 };
 
+/* Whether all messages of a plan go by lanes: then nothing is gained where they ride in reductions,
+ * which go in memory, too (carry/embed_memory.h). */
+static bool is_in_memory(const struct cpl_plan_summary *summary)
+{
+    return summary->planned.mpi_max == 0;
+}
+
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
- * same answer on all ranks. */
+ * same answer on all ranks.
+ *
+ * Where ranks share cores, waiting takes most of the time, of which the model knows nothing: with
+ * lanes and reductions in memory ranks take fewer turns. So these are tried, and reviewed. */
 static bool pays_alone(const struct cpl_plan_summary *summary)
 {
-    return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary);
+    return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
+           (summary->crowded && is_in_memory(summary));
 }
 
 static bool pays(const struct cpl_plan_summary *summary)
 {
-    return pays_alone(summary) || cpl_plan_embedded_promises(summary);
+    return pays_alone(summary) || (!is_in_memory(summary) && cpl_plan_embedded_promises(summary));
 }
 
 /* Of the reductions that mostly come after a batch. */
@@ -228,7 +239,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
  * faster than the plan, which needs messages of its own. The same answer on all ranks. */
 static bool embeds(const struct cpl_plan_summary *summary)
 {
-    return cpl_context.settings.embed != CPL_EMBED_OFF &&
+    return cpl_context.settings.embed != CPL_EMBED_OFF && !is_in_memory(summary) &&
            (cpl_context.settings.mode == CPL_MODE_FORCE ||
             summary->embedded_us < summary->planned.modelled_us);
 }

@@ -15,6 +15,7 @@
 
 #define CPL_N_NAMED_TYPES 32
 
+struct cpl_assembly;
 struct cpl_comm_state;
 struct cpl_dying;
 struct cpl_exchange;
@@ -106,9 +107,11 @@ struct cpl_comms {
                      * on MPI_COMM_SELF */
     MPI_Comm away;  /* communicator for the barriers of away.h; MPI_COMM_NULL until something is
                      * managed */
-    int keyval;     /* key of the attribute that holds a communicator's state */
-    MPI_Datatype vote; /* type of a word of a vote (meet/meeting.h) */
-    MPI_Op votes;      /* operation that puts the ranks' votes together */
+    struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
+                                    * NULL: there is none, or `away` is not there */
+    int keyval;                    /* key of the attribute that holds a communicator's state */
+    MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
+    MPI_Op votes;                  /* operation that puts the ranks' votes together */
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first, *last;
     struct cpl_comm_state *first_managed;

@@ -1,5 +1,6 @@
 /* Blocking collectives that poll (collective.h). */
 #include "shim/wait/collective.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/progress.h"
 
 #include "shim/state/comm_state.h"
@@ -43,22 +44,10 @@ bool cpl_collective_of_this_world(MPI_Comm comm)
     return within;
 }
 
-/* Whether a collective over comm has to poll: the same answer on all its ranks, whatever this one
- * has under way. */
-static bool must_poll(MPI_Comm comm)
+bool cpl_collective_polls(MPI_Comm comm)
 {
     return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 && comm != MPI_COMM_NULL &&
            (!cpl_context.met_others || cpl_collective_of_this_world(comm));
-}
-
-/* Waits until all ranks of comm, of both groups if it has two, have come here. A barrier between
- * two groups tells only that the other group has come. The second one tells that the other group
- * has left the first, so that all of this group have come. */
-static void gather_ranks(MPI_Comm comm)
-{
-    cpl_progress_gather(comm);
-    if (is_intercommunicator(comm))
-        cpl_progress_gather(comm);
 }
 
 /* Ends a nonblocking form; `started` is what its start returned. */
@@ -71,17 +60,25 @@ static int finish(int started, MPI_Request *request)
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
-        if (!must_poll(comm))                                                                      \
+        if (!cpl_collective_polls(comm))                                                           \
             return PMPI_##name arguments;                                                          \
         MPI_Request request;                                                                       \
         int started = PMPI_##nonblocking WITH_REQUEST arguments;                                   \
         return finish(started, &request);                                                          \
     }
+#define MEETS(name, via, nonblocking, parameters, arguments)                                       \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        if (!cpl_collective_polls(comm))                                                           \
+            return PMPI_##name arguments;                                                          \
+        cpl_assembly_gather(comm);                                                                 \
+        return MPI_SUCCESS;                                                                        \
+    }
 #define ENTERS(name, via, over, parameters, arguments)                                             \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
-        if (must_poll(over))                                                                       \
-            gather_ranks(over);                                                                    \
+        if (cpl_collective_polls(over))                                                            \
+            cpl_assembly_gather(over);                                                             \
         return PMPI_##name arguments;                                                              \
     }
 /* Two groups find each other by their leaders: once these have met, all ranks of both groups have
@@ -89,10 +86,10 @@ static int finish(int started, MPI_Request *request)
 #define PAIRS(name, via, over, parameters, arguments)                                              \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
-        if (must_poll(over)) {                                                                     \
-            gather_ranks(over);                                                                    \
+        if (cpl_collective_polls(over)) {                                                          \
+            cpl_assembly_gather(over);                                                             \
             cpl_away_leaders(over, local_leader, peer_comm, remote_leader);                        \
-            gather_ranks(over);                                                                    \
+            cpl_assembly_gather(over);                                                             \
         }                                                                                          \
         return PMPI_##name arguments;                                                              \
     }
@@ -100,8 +97,8 @@ static int finish(int started, MPI_Request *request)
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         cpl_context.met_others = true;                                                             \
-        if (must_poll(over))                                                                       \
-            gather_ranks(over);                                                                    \
+        if (cpl_collective_polls(over))                                                            \
+            cpl_assembly_gather(over);                                                             \
         return PMPI_##name arguments;                                                              \
     }
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \

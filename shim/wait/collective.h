@@ -48,6 +48,10 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *argume
  * MPI_COMM_WORLD. Local; the same answer on all its ranks. */
 bool cpl_collective_of_this_world(MPI_Comm comm);
 
+/* Whether a collective over comm has to poll: the same answer on all its ranks, whatever this one
+ * has under way. Local. */
+bool cpl_collective_polls(MPI_Comm comm);
+
 /* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[]);

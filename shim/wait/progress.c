@@ -154,10 +154,3 @@ int cpl_progress_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
     }
     return result;
 }
-
-void cpl_progress_gather(MPI_Comm comm)
-{
-    MPI_Request request;
-    if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS)
-        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
-}

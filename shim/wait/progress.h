@@ -43,10 +43,6 @@ int cpl_progress_wait(MPI_Request *request, MPI_Status *status);
  * the first error, and MPICH's (4.0.2) fails with persistent collectives. */
 int cpl_progress_wait_each(int n, MPI_Request *requests, MPI_Status *statuses);
 
-/* Before a collective whose nonblocking form must not be used: waits, while polling, until all
- * ranks of comm have come here. */
-void cpl_progress_gather(MPI_Comm comm);
-
 /* Call after a change of the counters in cpl_context.busy: while anything is managed, served or
  * under way, no call passes unseen and the helper thread serves. Local. */
 void cpl_progress_update(void);

@@ -1,0 +1,272 @@
+/* Where ranks assemble (assembly.h).
+ *
+ * The memory has a row for each rank of the node, which it alone writes: to how many barriers it
+ * has come for each of the others, then slots for its vectors, those of two rounds by turns. */
+#include "shim/wait/assembly.h"
+
+#include "shim/base/shared_memory.h"
+#include "shim/state/context.h"
+#include "shim/state/memory.h"
+#include "shim/wait/progress.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define LINE 128 /* bytes: two cache lines, which processors fetch together */
+
+struct cpl_assembly {
+    MPI_Comm node;
+    int n, rank; /* of node */
+    int keyval;  /* key of a communicator's seats */
+    unsigned char *memory;
+    int64_t bytes;
+    uint32_t n_rounds;
+    uint32_t n_barriers[]; /* with each rank of the node, that this one has entered */
+};
+
+/* Where the ranks of a communicator sit, by their ranks in `node`. */
+struct seats {
+    int n;
+    const int *seat; /* NULL: all ranks of the node, in any order */
+};
+
+/* The same, kept with a communicator of fewer ranks. */
+struct kept_seats {
+    int n; /* 0: they are not all on one node */
+    int seat[];
+};
+
+/* A vector that others see. */
+struct slot {
+    _Alignas(16) _Atomic uint32_t round; /* whose vector it is; written last */
+    _Alignas(16) unsigned char vector[CPL_ASSEMBLY_VECTOR];
+};
+
+static int64_t in_lines(int64_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+int cpl_assembly_steps(int n)
+{
+    int n_doublings = 0;
+    while (n >> n_doublings > 1)
+        n_doublings++;
+    return (n_doublings + 2) / 3 + 2;
+}
+
+static int64_t numbers_bytes(int n)
+{
+    return in_lines((int64_t)sizeof(uint32_t) * n);
+}
+
+static int64_t slot_bytes(void)
+{
+    return in_lines(sizeof(struct slot));
+}
+
+static int64_t row_bytes(int n)
+{
+    return numbers_bytes(n) + 2 * cpl_assembly_steps(n) * slot_bytes();
+}
+
+int64_t cpl_assembly_bytes(int n)
+{
+    return n * row_bytes(n);
+}
+
+/* MPI's callback: the communicator is being freed. */
+static int free_seats(MPI_Comm comm, int keyval, void *seats, void *extra)
+{
+    (void)comm, (void)keyval, (void)extra;
+    free(seats);
+    return MPI_SUCCESS;
+}
+
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node)
+{
+    int n = 0;
+    PMPI_Comm_size(node, &n);
+    struct cpl_assembly *a = calloc(1, sizeof *a + (size_t)n * sizeof *a->n_barriers);
+    if (!a || PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) !=
+                  MPI_SUCCESS) {
+        free(a);
+        return NULL;
+    }
+    a->node = node;
+    a->n = n;
+    PMPI_Comm_rank(node, &a->rank);
+    return a;
+}
+
+void cpl_assembly_use(struct cpl_assembly *a, unsigned char *memory, int64_t bytes)
+{
+    a->memory = memory;
+    a->bytes = bytes;
+}
+
+void cpl_assembly_free(struct cpl_assembly *a)
+{
+    if (!a)
+        return;
+    if (a->memory)
+        cpl_shared_free(a->memory, a->bytes);
+    PMPI_Comm_free_keyval(&a->keyval);
+    PMPI_Comm_free(&a->node);
+    free(a);
+}
+
+static void find_seats(const struct cpl_assembly *a, MPI_Comm comm, struct kept_seats *kept, int n)
+{
+    MPI_Group all, node;
+    PMPI_Comm_group(comm, &all);
+    PMPI_Comm_group(a->node, &node);
+    kept->n = n;
+    for (int k = 0; k < n; k++) {
+        PMPI_Group_translate_ranks(all, 1, &k, node, &kept->seat[k]);
+        if (kept->seat[k] == MPI_UNDEFINED)
+            kept->n = 0;
+    }
+    PMPI_Group_free(&all);
+    PMPI_Group_free(&node);
+}
+
+static struct kept_seats *keep_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
+{
+    struct kept_seats *kept = malloc(sizeof *kept + (size_t)n * sizeof *kept->seat);
+    if (!kept)
+        return NULL;
+    find_seats(a, comm, kept, n);
+    if (PMPI_Comm_set_attr(comm, a->keyval, kept) == MPI_SUCCESS)
+        return kept;
+    free(kept);
+    return NULL;
+}
+
+/* Waits for memory: the other ranks of the communicator wait in memory, too. n: its size. */
+static const struct kept_seats *kept_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
+{
+    struct kept_seats *kept;
+    int found = 0, tries = 0;
+    if (PMPI_Comm_get_attr(comm, a->keyval, &kept, &found) == MPI_SUCCESS && found)
+        return kept;
+    while (!(kept = keep_seats(a, comm, n)))
+        cpl_memory_wait(&tries, "a communicator");
+    cpl_memory_put_by();
+    return kept;
+}
+
+/* No ranks: the communicator's cannot meet in memory. The same on all of them. */
+static struct seats seats_of(MPI_Comm comm)
+{
+    const struct cpl_assembly *a = cpl_context.comms.assembly;
+    int n = 0, inter = 0;
+    if (!a || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+        return (struct seats){.n = 0};
+    PMPI_Comm_size(comm, &n);
+    if (n == cpl_context.size && n == a->n)
+        return (struct seats){.n = n};
+    const struct kept_seats *kept = kept_seats(a, comm, n);
+    return (struct seats){kept->n, kept->seat};
+}
+
+/* ---- the barrier */
+
+static unsigned char *row_of(const struct cpl_assembly *a, int seat)
+{
+    return a->memory + CPL_SHARED_HEAD + seat * row_bytes(a->n);
+}
+
+/* How many barriers the rank at a seat has entered with another. */
+static _Atomic uint32_t *number_of(const struct cpl_assembly *a, int seat, int with)
+{
+    return (_Atomic uint32_t *)(void *)row_of(a, seat) + with;
+}
+
+static bool has_come(const struct cpl_assembly *a, int seat)
+{
+    uint32_t n = atomic_load_explicit(number_of(a, seat, a->rank), memory_order_acquire);
+    return (int32_t)(n - a->n_barriers[seat]) >= 0;
+}
+
+static int seat_at(const struct seats *seats, int k)
+{
+    return seats->seat ? seats->seat[k] : k;
+}
+
+static void gather_in_memory(struct cpl_assembly *a, const struct seats *seats)
+{
+    int n_idle = 0;
+    for (int k = 0; k < seats->n; k++) {
+        int seat = seat_at(seats, k);
+        atomic_store_explicit(number_of(a, a->rank, seat), ++a->n_barriers[seat],
+                              memory_order_release);
+    }
+    for (int k = 0; k < seats->n; k++)
+        while (!has_come(a, seat_at(seats, k)))
+            cpl_progress_pause(++n_idle);
+}
+
+static void gather_by_mpi(MPI_Comm comm)
+{
+    MPI_Request request;
+    if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS)
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* A barrier between two groups tells only that the other group has come. The second one tells that
+ * the other group has left the first, so that all of this group have come. */
+void cpl_assembly_gather(MPI_Comm comm)
+{
+    const struct seats seats = seats_of(comm);
+    int inter = 0;
+    if (seats.n > 0) {
+        gather_in_memory(cpl_context.comms.assembly, &seats);
+        return;
+    }
+    gather_by_mpi(comm);
+    PMPI_Comm_test_inter(comm, &inter);
+    if (inter)
+        gather_by_mpi(comm);
+}
+
+/* ---- vectors */
+
+static struct slot *slot_of(const struct cpl_assembly *a, int seat, int step)
+{
+    int64_t number = (int64_t)(a->n_rounds % 2) * cpl_assembly_steps(a->n) + step;
+    return (struct slot *)(void *)(row_of(a, seat) + numbers_bytes(a->n) + number * slot_bytes());
+}
+
+bool cpl_assembly_is_whole(void)
+{
+    const struct cpl_assembly *a = cpl_context.comms.assembly;
+    return a && a->n == cpl_context.size;
+}
+
+void cpl_assembly_begin_round(void)
+{
+    cpl_context.comms.assembly->n_rounds++;
+}
+
+unsigned char *cpl_assembly_vector(int step)
+{
+    const struct cpl_assembly *a = cpl_context.comms.assembly;
+    return slot_of(a, a->rank, step)->vector;
+}
+
+void cpl_assembly_show(int step)
+{
+    const struct cpl_assembly *a = cpl_context.comms.assembly;
+    atomic_store_explicit(&slot_of(a, a->rank, step)->round, a->n_rounds, memory_order_release);
+}
+
+const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step)
+{
+    const struct cpl_assembly *a = cpl_context.comms.assembly;
+    struct slot *slot = slot_of(a, kept_seats(a, comm, a->n)->seat[rank], step);
+    int n_idle = 0;
+    while (atomic_load_explicit(&slot->round, memory_order_acquire) != a->n_rounds)
+        cpl_progress_pause(++n_idle);
+    return slot->vector;
+}

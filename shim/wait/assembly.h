@@ -1,0 +1,63 @@
+/* Where ranks wait for each other while they poll.
+ *
+ * Ranks of one node have a barrier in memory: each tells the others that it has come, by numbers in
+ * memory that all ranks of the node share, and polls until they have. MPI's barrier that polls
+ * (MPI_Ibarrier) goes by steps of messages, each of which waits until a rank gets its core.
+ *
+ * For each two ranks of the node there is a number of barriers, of whatever communicators, to which
+ * the one has come for the other. Both enter those that they have in common in the same order, so
+ * communicators need no memory of their own.
+ *
+ * Where all ranks are on one node they can also show each other vectors, in rounds: in each round a
+ * rank shows a vector at each step, and what it shows at one step of one round can be read until
+ * it begins the next round but one. So nobody may begin that before all have read it: each round
+ * has to end on no rank before all have begun it. Thread rule: one thread. */
+#ifndef CARPOOL_ASSEMBLY_H
+#define CARPOOL_ASSEMBLY_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In cpl_context.comms. */
+struct cpl_assembly;
+
+#define CPL_ASSEMBLY_VECTOR 1024 /* the most bytes of a vector */
+
+/* Steps of a round, on a node of n ranks: one for three doublings of ranks, and two more. */
+int cpl_assembly_steps(int n);
+
+/* Bytes that a node of n ranks needs, behind the head of the memory (shared_memory.h). */
+int64_t cpl_assembly_bytes(int n);
+
+/* What the caller needs to take part, before the memory is there. node: the ranks of the node,
+ * which becomes the assembly's. NULL: there is no memory, or MPI fails; node stays the caller's.
+ * Local. */
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node);
+
+/* The memory of the node, zeros, which becomes the assembly's. Local. */
+void cpl_assembly_use(struct cpl_assembly *assembly, unsigned char *memory, int64_t bytes);
+
+/* Ends it; NULL is fine. Local but for the node's communicator, which is freed. */
+void cpl_assembly_free(struct cpl_assembly *assembly);
+
+/* Polls until all ranks of a communicator of this MPI_COMM_WORLD, of both groups if it has two,
+ * have come here: in memory if they are on one node whose ranks share it, else by MPI. Waits for
+ * memory. */
+void cpl_assembly_gather(MPI_Comm comm);
+
+/* Whether all ranks of MPI_COMM_WORLD are on one node, and assemble. Alike on all of them. */
+bool cpl_assembly_is_whole(void);
+
+/* Begins the next round. All ranks of MPI_COMM_WORLD begin the same rounds. */
+void cpl_assembly_begin_round(void);
+
+/* This rank's vector of a step: to be filled, then shown to the others. Aligned to 16 bytes. */
+unsigned char *cpl_assembly_vector(int step);
+void cpl_assembly_show(int step);
+
+/* Polls until a rank of comm, which has the ranks of MPI_COMM_WORLD in any order, shows its vector
+ * of a step of this round. */
+const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step);
+
+#endif
