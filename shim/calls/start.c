@@ -19,6 +19,7 @@
 #include "shim/meet/node_memory.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/pt2pt/pt2pt_kin.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"
@@ -32,17 +33,10 @@ extern char **environ;
 
 /* The order matters where one part's messages may wait for another's: messages in rides are sent
  * first. */
-static const struct cpl_hooks *const all_hooks[] = {&cpl_node_hooks,
-                                                    &cpl_line_hooks,
-                                                    &cpl_hosted_hooks,
-                                                    &cpl_pt2pt_hooks,
-                                                    &cpl_parts_hooks,
-                                                    &cpl_exchange_hooks,
-                                                    &cpl_allgather_hooks,
-                                                    &cpl_request_hooks,
-                                                    &cpl_buffered_hooks,
-                                                    &cpl_window_hooks,
-                                                    NULL};
+static const struct cpl_hooks *const all_hooks[] = {
+    &cpl_node_hooks,    &cpl_line_hooks,     &cpl_hosted_hooks,   &cpl_pt2pt_hooks,
+    &cpl_parts_hooks,   &cpl_kin_hooks,      &cpl_exchange_hooks, &cpl_allgather_hooks,
+    &cpl_request_hooks, &cpl_buffered_hooks, &cpl_window_hooks,   NULL};
 
 static void warn_setting(void *context, const char *text)
 {

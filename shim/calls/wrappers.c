@@ -11,6 +11,7 @@
 #include "shim/meet/meeting.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/pt2pt/pt2pt_kin.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
@@ -83,6 +84,7 @@ static void meet(MPI_Comm comm)
     if (!state)
         return;
     cpl_pt2pt_note_collective(state);
+    cpl_kin_note_collective(state);
     cpl_neighbor_note_collective(state);
     cpl_meeting_count(state);
     cpl_meeting_grant(comm);
@@ -235,6 +237,16 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
     cpl_collective_is_refused(over, &(struct cpl_arguments){root, count, sendcount, datatype, op,  \
                                                             sendbuf, recvbuf, buffer})
 
+/* Most of these calls make no communicator. */
+static MPI_Comm *const newcomm = NULL;
+
+static int made(const MPI_Comm *comm, int result)
+{
+    if (comm && result == MPI_SUCCESS)
+        cpl_kin_made(*comm);
+    return result;
+}
+
 #define ENTERS(name, via, over, parameters, arguments)                                             \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
@@ -244,7 +256,7 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
-        return cpl_collective_##name arguments;                                                    \
+        return made(newcomm, cpl_collective_##name arguments);                                     \
     }
 #define REDUCES(name, via, over, parameters, arguments)                                            \
     EXPORT int MPI_##name parameters                                                               \
@@ -283,8 +295,8 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
         CPL_INSIDE;                                                                                \
         before_other(over);                                                                        \
         if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
-            return result;                                                                         \
-        return cpl_collective_##name arguments;                                                    \
+            return made(newcomm, result);                                                          \
+        return made(newcomm, cpl_collective_##name arguments);                                     \
     }
 #define WINDOWS(name, via, over, parameters, arguments)                                            \
     EXPORT int MPI_##name parameters                                                               \

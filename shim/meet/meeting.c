@@ -183,14 +183,12 @@ static void resume(struct cpl_comm_state *state)
     }
 }
 
-void cpl_meeting_count(struct cpl_comm_state *state)
+void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
 {
     struct due due[CPL_MOST_ITEMS];
     int64_t words[N_HASHES + CPL_MOST_WORDS];
-    if (state->inter || state->size < 2)
-        return;
     cpl_meeting_end_grant(state);
-    state->meeting.n++;
+    state->meeting.n += n_collectives;
     int n = find_due(state, due);
     if (n == 0)
         return;
@@ -199,6 +197,12 @@ void cpl_meeting_count(struct cpl_comm_state *state)
         n = settle(state, due, n, words + N_HASHES);
     }
     resume(state);
+}
+
+void cpl_meeting_count(struct cpl_comm_state *state)
+{
+    if (!state->inter && state->size > 1)
+        cpl_meeting_borrow(state, 1);
 }
 
 void cpl_meeting_end_grant(struct cpl_comm_state *state)
@@ -212,20 +216,30 @@ void cpl_meeting_end_grants(void)
         cpl_meeting_end_grant(s);
 }
 
-/* Collectives that may pass before the next meeting. */
-static int64_t count_quiet(struct cpl_comm_state *state)
+int64_t cpl_meeting_distance(struct cpl_comm_state *state)
 {
-    int64_t least = CPL_QUIET_MOST;
+    int64_t least = CPL_NEVER;
     CPL_EACH_HOOKS(hooks)
     {
         const struct cpl_item *item = hooks->item;
-        if (item && item->sees_all && item->sees_all(state))
-            return 0;
         const struct cpl_date *date = item ? item->date(state) : NULL;
         int64_t n = date ? cpl_date_quiet(date, item->first, state->meeting.n) : CPL_NEVER;
         least = n < least ? n : least;
     }
     return least;
+}
+
+/* Collectives that may pass before the next meeting. */
+static int64_t count_quiet(struct cpl_comm_state *state)
+{
+    CPL_EACH_HOOKS(hooks)
+    {
+        const struct cpl_item *item = hooks->item;
+        if (item && item->sees_all && item->sees_all(state))
+            return 0;
+    }
+    int64_t n = cpl_meeting_distance(state);
+    return n < CPL_QUIET_MOST ? n : CPL_QUIET_MOST;
 }
 
 /* Whether its collectives mean something to all parts. */

@@ -17,8 +17,8 @@
 
 struct cpl_comm_state;
 
-#define CPL_MOST_ITEMS 5  /* registered by all parts together */
-#define CPL_MOST_WORDS 96 /* of the votes of all items together */
+#define CPL_MOST_ITEMS 6  /* registered by all parts together */
+#define CPL_MOST_WORDS 99 /* of the votes of all items together */
 
 /* What became of an item at a meeting. */
 enum cpl_settled {
@@ -63,6 +63,14 @@ void cpl_meeting_stop(void);
 /* A blocking collective of the communicator is entered and is not granted: counts it, and meets if
  * it is time. Collective. */
 void cpl_meeting_count(struct cpl_comm_state *state);
+
+/* All ranks come together at a collective of another communicator: counts it as n of this one's
+ * own, and meets if it is time. Collective. */
+void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n);
+
+/* Collectives of the communicator that come before its next meeting; CPL_NEVER: there is none.
+ * Alike on all ranks. */
+int64_t cpl_meeting_distance(struct cpl_comm_state *state);
 
 /* Ends a communicator's grant of collectives that pass without a look (quiet.h): those that have
  * passed are counted. Local. */

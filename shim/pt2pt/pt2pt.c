@@ -82,9 +82,13 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state)
 /* All ranks come here: their next batches belong together, whatever some did before. */
 static void at_collective(struct cpl_pt2pt *p)
 {
-    cpl_pt2pt_abandon(p);
-    cpl_cycle_collective(&p->cycle);
-    cpl_rides_align(&p->line->rides);
+    if (p->phase == CPL_PT2PT_MANAGED) {
+        cpl_pt2pt_abandon(p);
+        cpl_cycle_collective(&p->cycle);
+        cpl_rides_align(&p->line->rides);
+    } else if (p->started && !p->learned.counts_only) {
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
+    }
 }
 
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
@@ -104,10 +108,15 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
     p->reducing = CPL_EMBED_REFUSED;
     if (p->sampled)
         cpl_profile_sample(p, state->meeting.n);
-    else if (p->phase == CPL_PT2PT_MANAGED)
+    else
         at_collective(p);
-    else if (p->started && !p->learned.counts_only)
-        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
+}
+
+void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state)
+{
+    cpl_pt2pt_arrive(state);
+    if (!state->pt2pt->sampled && state->pt2pt->phase != CPL_PT2PT_ALONE)
+        at_collective(state->pt2pt);
 }
 
 /* Whether reductions may be carried out here; alike on all ranks. */

@@ -17,6 +17,9 @@ struct cpl_comm_state;
  * taken. state may be NULL. Local. */
 void cpl_pt2pt_arrive(struct cpl_comm_state *state);
 
+/* Notes a collective of another communicator of the same ranks. Local. */
+void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state);
+
 /* Notes a collective of the communicator for what is learned of messages, before the ranks meet
  * (meet/meeting.h). Collective: all ranks decide about reductions that are new. */
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state);

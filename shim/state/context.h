@@ -115,9 +115,10 @@ struct cpl_comms {
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first, *last;
     struct cpl_comm_state *first_managed;
-    struct cpl_comm_state *first_orphaned;  /* communicators that the program freed while persistent
-                                           requests on them still existed */
-    struct cpl_dying *dying;                /* communicators that MPI is freeing (comm_state.h) */
+    struct cpl_comm_state *first_orphaned; /* communicators that the program freed while persistent
+                                          requests on them still existed */
+    struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
+    int64_t n_kin; /* communicators of all ranks that were made, with MPI_COMM_WORLD; 0: none was */
     int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
     int n_planned;                          /* communicators that have a private communicator now */
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */

@@ -3,7 +3,9 @@
  * rows and columns of a grid of ranks, the ranks of the same parity, all but the last. Each has an
  * exchange that recurs and collectives of its own; the world reduces now and then.
  *
- *   parts [--iterations N] [--deviate WHAT]
+ *   parts [--iterations N] [--deviate WHAT] [--whole]
+ *
+ * With --whole each has all ranks, in different orders, and no collectives: only the world reduces.
  *
  * WHAT, in the second half: none; recreate (rows are freed and made anew), wild (receives from
  * anybody), large (messages above the size limit), ssend, silent (a rank in three skips the
@@ -37,11 +39,14 @@ struct part {
 static struct part parts[N_PARTS];
 static enum deviation deviation;
 static int width;
+static bool whole;
 
 /* The members of each part, as a colour; MPI_UNDEFINED: not in it. */
 static int colour(int number)
 {
     int rank = test_rank();
+    if (whole)
+        return 0;
     if (number == 0)
         return rank / width;
     if (number == 1)
@@ -54,7 +59,11 @@ static int colour(int number)
 static void make_part(int number)
 {
     struct part *part = &parts[number];
-    MPI_Comm_split(MPI_COMM_WORLD, colour(number), test_rank(), &part->comm);
+    int size = test_size(), periodic = 1, key = whole && number % 2 ? -test_rank() : test_rank();
+    if (whole && number == 0)
+        MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &part->comm);
+    else
+        MPI_Comm_split(MPI_COMM_WORLD, colour(number), key, &part->comm);
     part->number = number;
     part->n_peers = 0;
     if (part->comm == MPI_COMM_NULL)
@@ -157,7 +166,7 @@ static void iterate(int iteration, bool deviates, MPI_Win window)
             continue;
         start(part, iteration, deviates);
         complete(part, iteration, deviates);
-        if (number % 2 == 0 || iteration % 2 == 0)
+        if (!whole && (number % 2 == 0 || iteration % 2 == 0))
             reduce(part->comm, iteration);
     }
     if (deviates && deviation == WINDOW)
@@ -178,13 +187,14 @@ static void deviate_once(int iteration, int first)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--iterations", "--deviate", NULL};
+    static const char *const known[] = {"--iterations", "--deviate", "--whole", NULL};
     MPI_Win window;
 
     test_start(&argc, &argv, known);
     int n = (int)test_option(argc, argv, "--iterations", 80);
     deviation = (enum deviation)test_find_name(test_option_text(argc, argv, "--deviate", "none"),
                                                names, NULL);
+    whole = test_flag(argc, argv, "--whole");
     width = test_size() % 4 == 0 ? 4 : 3;
     for (int number = 0; number < N_PARTS; number++) {
         for (int k = 0; k < MOST_PEERS; k++) {
