@@ -157,12 +157,13 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
  * same answer on all ranks.
  *
- * Where ranks share cores, waiting takes most of the time, of which the model knows nothing: with
- * lanes and reductions in memory ranks take fewer turns. So these are tried, and reviewed. */
+ * Where ranks share cores, waiting takes most of the time, of which the model knows nothing. With
+ * lanes, and small reductions in memory where these mostly come next, ranks take fewer turns. So
+ * that is tried, and reviewed. */
 static bool pays_alone(const struct cpl_plan_summary *summary)
 {
     return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (summary->crowded && is_in_memory(summary));
+           (summary->crowded && is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED);
 }
 
 static bool pays(const struct cpl_plan_summary *summary)
