@@ -22,6 +22,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +32,17 @@ typedef unsigned progress_function(void *worker);
 /* As in UCX, but for the worker's type, which is a pointer whatever it points to. */
 unsigned ucp_worker_progress(void *worker);
 
-/* Children (a shell that the program starts, say) are not to inherit the policy. */
-static void ask_for_round_robin(void)
+/* ISO C has no conversion from an object's to a function's address; POSIX promises the copy. */
+static bool look_up(const char *symbol, const char *library, void *function)
 {
-    struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-    (void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest); /* refused: as before */
+    void *found = dlsym(RTLD_NEXT, symbol);
+    if (!found) {
+        /* An MPI library that was itself loaded by dlopen has its symbols in a scope of its own. */
+        void *loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+        found = loaded ? dlsym(loaded, symbol) : NULL;
+    }
+    memcpy(function, &found, sizeof found);
+    return found;
 }
 
 /* Looked up at the first call; threads that race store the same address. */
@@ -43,24 +50,38 @@ static _Atomic(progress_function *) real_progress;
 
 static progress_function *find_progress(void)
 {
-    progress_function *found = NULL;
-    void *symbol = dlsym(RTLD_NEXT, "ucp_worker_progress");
-
-    if (!symbol) {
-        /* An MPI library that was itself loaded by dlopen has UCX in a scope of its own. */
-        void *library = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
-        symbol = library ? dlsym(library, "ucp_worker_progress") : NULL;
-    }
-    if (!symbol) {
+    progress_function *found;
+    if (!look_up("ucp_worker_progress", "libucp.so.0", &found)) {
         fputs("yield: ucp_worker_progress called, but UCX has none; run without this preload\n",
               stderr);
         abort();
     }
-    /* ISO C has no conversion from an object's to a function's address; POSIX promises the copy. */
-    memcpy(&found, &symbol, sizeof found);
-    ask_for_round_robin();
     atomic_store_explicit(&real_progress, found, memory_order_relaxed);
     return found;
+}
+
+#define MULTIPLE 3 /* MPICH's MPI_THREAD_MULTIPLE */
+
+static atomic_bool asked;
+
+/* Children (a shell that the program starts, say) are not to inherit the policy. Once MPI is
+ * initialised: where several threads call MPI it stays as it is, because MPI's lock is held here,
+ * and a thread that waits for it would not be let in before this one takes it again. */
+static void ask_for_round_robin(void)
+{
+    const struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+    int (*initialized)(int *), (*query)(int *), flag = 0, level = 0;
+    if (look_up("MPI_Initialized", "libmpich.so.12", &initialized) &&
+        look_up("PMPI_Query_thread", "libmpich.so.12", &query)) {
+        initialized(&flag);
+        if (!flag)
+            return;
+        query(&level);
+    }
+    atomic_store_explicit(&asked, true, memory_order_relaxed);
+    if (level < MULTIPLE)
+        (void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK,
+                                 &lowest); /* refused: as before */
 }
 
 unsigned ucp_worker_progress(void *worker)
@@ -69,6 +90,8 @@ unsigned ucp_worker_progress(void *worker)
 
     if (!progress)
         progress = find_progress();
+    if (!atomic_load_explicit(&asked, memory_order_relaxed))
+        ask_for_round_robin();
     unsigned n_events = progress(worker);
     if (n_events == 0)
         sched_yield();

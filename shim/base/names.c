@@ -52,6 +52,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
             "ranks send to more than half of the others, and most messages are above "
             "CARPOOL_SIZE_LIMIT or there are too many to plan",
         [CPL_LEFT_ELSEWHERE] = "ranks send to other ones each time",
+        [CPL_LEFT_THREADS] = "several threads of a rank called MPI at the same time",
     };
     return texts[reason];
 }

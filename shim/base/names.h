@@ -47,6 +47,7 @@ enum cpl_left_alone {
     CPL_LEFT_SLOWER,
     CPL_LEFT_SLOWED,
     CPL_LEFT_UNREDUCED,
+    CPL_LEFT_THREADS,
     CPL_N_LEFT
 };
 

@@ -7,6 +7,7 @@
 #include "shim/carry/persistent.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/floor.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
@@ -186,8 +187,8 @@ static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
 
 /* Plans the request. Returns whether it is carried; else its starts are counted, or it is forgotten
  * (*x is NULL then). Collective, the same result on all ranks. */
-static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange **x, MPI_Request *request)
+static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange **x, MPI_Request *request)
 {
     if (call->kind >= CPL_UNTRIED_ALLGATHER)
         cpl_gathering_plan(call, state, *x);
@@ -203,6 +204,20 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     free(*x);
     *x = NULL;
     return false;
+}
+
+/* The same, unless other threads are in calls: then its starts are counted. */
+static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange **x, MPI_Request *request)
+{
+    if (!cpl_floor_take(call->comm)) {
+        (*x)->phase = CPL_PHASE_DIRECT;
+        (*x)->learned.left = CPL_LEFT_THREADS;
+        return false;
+    }
+    bool planned = plan_alone(call, state, x, request);
+    cpl_floor_leave();
+    return planned;
 }
 
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)

@@ -112,25 +112,35 @@ static void tell_left(const char *why, bool warns)
         cpl_log(CPL_LOG_WARN, "shim", "%s: all calls are left to MPI", why);
 }
 
-/* Makes the handles on all ranks, or on none if some rank cannot or runs with MPI_THREAD_MULTIPLE
- * (ranks may ask for different levels). */
+/* Several threads may call at the same time on some rank, so all ranks keep to what is right then.
+ * What spans calls on several communicators is left out: threads call these in any order. */
+static void expect_threads(void)
+{
+    cpl_service_share();
+    cpl_context.settings.order = CPL_ORDER_OFF;
+    cpl_context.settings.embed = CPL_EMBED_OFF;
+}
+
+/* Makes the handles on all ranks, or on none if some rank cannot. Finds out whether some rank runs
+ * with MPI_THREAD_MULTIPLE: ranks may ask for different levels. */
 static bool can_start(void)
 {
     enum { THREADED, UNABLE, N };
     int mine[N], any[N], level;
     PMPI_Query_thread(&level);
-    mine[THREADED] = level == MPI_THREAD_MULTIPLE;
+    cpl_context.thread.multiple = level == MPI_THREAD_MULTIPLE;
+    mine[THREADED] = cpl_context.thread.multiple;
     mine[UNABLE] = !make_handles();
     PMPI_Allreduce(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    if (!any[THREADED] && !any[UNABLE])
-        return true;
-    free_handles();
-    if (cpl_context.rank == 0)
-        tell_left(any[THREADED] ? "the program runs with MPI_THREAD_MULTIPLE, which is not "
-                                  "supported yet"
-                                : "MPI gave a rank no communicator or attribute key",
-                  true);
-    return false;
+    if (any[UNABLE]) {
+        free_handles();
+        if (cpl_context.rank == 0)
+            tell_left("MPI gave a rank no communicator or attribute key", true);
+        return false;
+    }
+    if (any[THREADED])
+        expect_threads();
+    return true;
 }
 
 #ifdef CPL_SIMULATED

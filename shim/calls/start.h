@@ -12,8 +12,7 @@ bool cpl_start_raises_level(int required);
 int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
 
 /* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD. If
- * a rank runs with MPI_THREAD_MULTIPLE or without the library, all stay passive, and one tells why.
- */
+ * a rank runs without the library, all stay passive, and one tells why. */
 void cpl_start(void);
 
 /* Before MPI is finalized: releases all communicators' state, writes the report. Collective over

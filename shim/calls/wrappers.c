@@ -23,7 +23,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Marks the function for calls that do not pass. It is a function of its own, so that a call that
- * passes saves no registers. */
+ * passes saves no registers. In a program with several threads all calls of exchanges come there,
+ * and may pass within the lock. */
 #define WATCHED static __attribute__((noinline)) int
 
 /* Some wrappers give a name of a parameter another meaning for a while. */
@@ -146,6 +147,9 @@ static inline bool has_neighbors(MPI_Comm comm)
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
+        const bool looked = quiet;                                                                 \
+        if (cpl_context.service.shared)                                                            \
+            quiet = cpl_quiet_neighborhood(comm);                                                  \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         if (!quiet && lacks_topology(comm)) {                                                      \
@@ -160,8 +164,10 @@ static inline bool has_neighbors(MPI_Comm comm)
             return PMPI_##name arguments;                                                          \
         if (!quiet)                                                                                \
             before_collective(comm);                                                               \
-        if (!quiet && cpl_quiet_exchange(&call))                                                   \
+        if (!looked && cpl_quiet_exchange(&call)) {                                                \
+            CPL_OUTSIDE;                                                                           \
             return PMPI_##name arguments;                                                          \
+        }                                                                                          \
         if (cpl_neighbor_carry(&call, &result))                                                    \
             return result;                                                                         \
         result = cpl_collective_##name arguments;                                                  \
@@ -172,7 +178,7 @@ static inline bool has_neighbors(MPI_Comm comm)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        bool quiet = cpl_quiet_neighborhood(comm);                                                 \
+        bool quiet = !cpl_context.service.shared && cpl_quiet_neighborhood(comm);                  \
         if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
             return PMPI_##name arguments;                                                          \
         return watched_##name WITH_QUIET_GIVEN arguments;                                          \
@@ -191,12 +197,17 @@ static inline bool has_neighbors(MPI_Comm comm)
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
+        const bool looked = quiet;                                                                 \
+        if (cpl_context.service.shared)                                                            \
+            quiet = cpl_quiet_collective(comm);                                                    \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         if (!quiet)                                                                                \
             before_collective(comm);                                                               \
-        if (!quiet && cpl_quiet_exchange(&call))                                                   \
+        if (!looked && cpl_quiet_exchange(&call)) {                                                \
+            CPL_OUTSIDE;                                                                           \
             return PMPI_##name arguments;                                                          \
+        }                                                                                          \
         if (cpl_alltoall_carry(&call, &result))                                                    \
             return result;                                                                         \
         result = cpl_collective_##name arguments;                                                  \
@@ -207,7 +218,7 @@ static inline bool has_neighbors(MPI_Comm comm)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        bool quiet = cpl_quiet_collective(comm);                                                   \
+        bool quiet = !cpl_context.service.shared && cpl_quiet_collective(comm);                    \
         if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
             return PMPI_##name arguments;                                                          \
         return watched_##name WITH_QUIET_GIVEN arguments;                                          \
@@ -356,7 +367,11 @@ static int made(const MPI_Comm *comm, int result)
         struct cpl_dying dying;                                                                    \
         cpl_progress_leave();                                                                      \
         cpl_comm_state_before_free(*comm, &dying);                                                 \
-        int result = PMPI_##name arguments;                                                        \
+        int result;                                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = PMPI_##name arguments;                                                        \
+        }                                                                                          \
         cpl_comm_state_after_free(&dying);                                                         \
         return result;                                                                             \
     }
@@ -367,6 +382,7 @@ static int made(const MPI_Comm *comm, int result)
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         gather;                                                                                    \
+        CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
 #include "shim/tables/collectives.def"

@@ -12,9 +12,12 @@
 /* Whether a completion call is MPI's without a further look. */
 static inline bool passes(void)
 {
+    const struct cpl_busy *busy = &cpl_context.busy; /* threads look without the lock */
     return !cpl_context.active ||
-           (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed() &&
-            cpl_context.busy.n_active_requests == 0 && !cpl_context.timed.of);
+           (__atomic_load_n(&busy->n_open_batches, __ATOMIC_RELAXED) == 0 &&
+            !cpl_progress_needed() &&
+            __atomic_load_n(&busy->n_active_requests, __ATOMIC_RELAXED) == 0 &&
+            !__atomic_load_n(&cpl_context.timed.of, __ATOMIC_RELAXED));
 }
 
 /* Whether a completion call has to poll, or may have requests that MPI does not know. Sends the
@@ -40,7 +43,14 @@ static int ended(int result)
     static NOINLINE int watched_##name parameters                                                  \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
-        return polls() && (is_right) ? (carried) : ended(PMPI_##name arguments);                   \
+        if (polls() && (is_right))                                                                 \
+            return (carried);                                                                      \
+        int result;                                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = PMPI_##name arguments;                                                        \
+        }                                                                                          \
+        return ended(result);                                                                      \
     }                                                                                              \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \

@@ -12,7 +12,7 @@
 #define BEGINS(name, via, parameters, arguments)                                                   \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
-        if (!cpl_context.service.on)                                                               \
+        if (!cpl_context.service.on || cpl_context.service.shared)                                 \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         return PMPI_##name arguments;                                                              \
@@ -37,6 +37,7 @@
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         cpl_away_alone();                                                                          \
+        CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
 #include "shim/tables/others.def"

@@ -16,7 +16,8 @@ static struct cpl_comm_state *managed(MPI_Comm comm, int source, int tag)
 /* Whether probes on all communicators are MPI's, and no batch has to be sent. */
 static inline bool probes_pass(void)
 {
-    return !cpl_context.active || (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed());
+    return !cpl_context.active || (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed() &&
+                                   !cpl_context.service.shared);
 }
 
 WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
@@ -27,8 +28,10 @@ WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     struct cpl_comm_state *state = managed(comm, source, tag);
     if (state && has_status(status))
         return cpl_pt2pt_probe(state, source, tag, NULL, status);
-    if (!cpl_progress_needed() || !has_status(status))
+    if (!cpl_progress_needed() || !has_status(status)) {
+        CPL_OUTSIDE;
         return PMPI_Probe(source, tag, comm, status);
+    }
     while (result == MPI_SUCCESS && !flag) {
         cpl_progress_poll();
         result = PMPI_Iprobe(source, tag, comm, &flag, status);
@@ -74,6 +77,7 @@ EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, 
         return cpl_pt2pt_mprobe(state, source, tag, NULL, message, status);
     MPI_Status own, *to = status == MPI_STATUS_IGNORE ? &own : status;
     if (!cpl_progress_needed() || !message || !has_status(status)) {
+        CPL_OUTSIDE;
         result = PMPI_Mprobe(source, tag, comm, message, to);
         flag = 1;
     }

@@ -102,8 +102,10 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         if (state)                                                                                 \
             return send(state, &span, dest, tag, mode);                                            \
         cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
-        if (!cpl_progress_needed())                                                                \
+        if (!cpl_progress_needed()) {                                                              \
+            CPL_OUTSIDE;                                                                           \
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
+        }                                                                                          \
         int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
         return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE)         \
                                      : result;                                                     \
@@ -162,8 +164,10 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
         MPI_Status own;                                                                            \
         MPI_Request request;                                                                       \
         leave();                                                                                   \
-        if (passes(comm))                                                                          \
+        if (passes(comm)) {                                                                        \
+            CPL_OUTSIDE;                                                                           \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
+        }                                                                                          \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
         if (state && has_status(status))                                                           \
@@ -171,6 +175,7 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         int result;                                                                                \
         if (!cpl_progress_needed() || source == MPI_PROC_NULL || !has_status(status)) {            \
+            CPL_OUTSIDE;                                                                           \
             result = PMPI_##name(buf, count, type, source, tag, comm, to);                         \
         } else {                                                                                   \
             result = PMPI_##nonblocking(buf, count, type, source, tag, comm, &request);            \
@@ -347,6 +352,7 @@ EXPORT int MPI_Cancel(MPI_Request *request)
             leave();                                                                               \
             cpl_buffered_detach();                                                                 \
         }                                                                                          \
+        CPL_OUTSIDE;                                                                               \
         return PMPI_##name(buffer, size);                                                          \
     }
 DETACH_FORM(Buffer_detach, int)

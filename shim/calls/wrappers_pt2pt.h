@@ -18,9 +18,9 @@
 /* Whether a call passes: it is MPI's without a further look. */
 static inline bool passes(MPI_Comm comm)
 {
-    if (comm == cpl_context.comms.alone || !cpl_context.active)
+    if (comm == __atomic_load_n(&cpl_context.comms.alone, __ATOMIC_RELAXED) || !cpl_context.active)
         return true;
-    if (cpl_context.service.on) /* what waits must poll */
+    if (cpl_context.service.on || cpl_context.service.shared) /* what waits must poll */
         return false;
     const struct cpl_recent *recent = cpl_context_recent(comm);
     return comm == recent->comm && recent->alone;

@@ -115,8 +115,12 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         cpl_wrap_note_send(comm, sendcount, sendtype, dest, sendtag);                              \
         leave();                                                                                   \
-        int result = PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,  \
+        int result;                                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,  \
                                  recvtype, source, recvtag, comm, to);                             \
+        }                                                                                          \
         cpl_wrap_note_received(comm, source, recvtag, result, to);                                 \
         return result;                                                                             \
     }
@@ -172,7 +176,11 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         cpl_wrap_note_send(comm, count, type, dest, sendtag);                                      \
         leave();                                                                                   \
-        int result = PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, to);      \
+        int result;                                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, to);      \
+        }                                                                                          \
         cpl_wrap_note_received(comm, source, recvtag, result, to);                                 \
         return result;                                                                             \
     }

@@ -26,7 +26,11 @@ EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
         cpl_away_alone();
         cpl_window_before_start(group, assert, win);
     }
-    int result = PMPI_Win_start(group, assert, win);
+    int result;
+    {
+        CPL_OUTSIDE;
+        result = PMPI_Win_start(group, assert, win);
+    }
     cpl_context.n_epochs += result == MPI_SUCCESS;
     return result;
 }
@@ -36,7 +40,11 @@ EXPORT int MPI_Win_complete(MPI_Win win)
     CPL_INSIDE;
     if (cpl_context.active)
         cpl_away_alone();
-    int result = PMPI_Win_complete(win);
+    int result;
+    {
+        CPL_OUTSIDE;
+        result = PMPI_Win_complete(win);
+    }
     cpl_context.n_epochs -= result == MPI_SUCCESS;
     return result;
 }
@@ -51,10 +59,14 @@ EXPORT int MPI_Win_test(MPI_Win win, int *flag)
     return result;
 }
 
-/* MPI_Win_wait where other ranks may need this one. */
-static int wait_polling(MPI_Win win)
+/* MPI_Win_wait, where other ranks may need this one. */
+static int wait_for(MPI_Win win)
 {
     int flag = 0, result = MPI_SUCCESS;
+    if (!cpl_progress_needed()) {
+        CPL_OUTSIDE;
+        return PMPI_Win_wait(win);
+    }
     while (!flag && result == MPI_SUCCESS) {
         result = PMPI_Win_test(win, &flag);
         if (!flag)
@@ -68,7 +80,7 @@ EXPORT int MPI_Win_wait(MPI_Win win)
     CPL_INSIDE;
     if (cpl_context.active)
         cpl_away_alone();
-    int result = cpl_progress_needed() ? wait_polling(win) : PMPI_Win_wait(win);
+    int result = wait_for(win);
     cpl_context.n_epochs -= result == MPI_SUCCESS;
     return result;
 }
@@ -80,7 +92,11 @@ EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
         cpl_away_alone();
         cpl_window_before_lock(lock_type == MPI_LOCK_EXCLUSIVE, rank, win);
     }
-    int result = PMPI_Win_lock(lock_type, rank, assert, win);
+    int result;
+    {
+        CPL_OUTSIDE;
+        result = PMPI_Win_lock(lock_type, rank, assert, win);
+    }
     if (cpl_context.active && result == MPI_SUCCESS)
         cpl_window_locked(lock_type == MPI_LOCK_EXCLUSIVE, rank, win);
     return result;
@@ -91,7 +107,11 @@ EXPORT int MPI_Win_unlock(int rank, MPI_Win win)
     CPL_INSIDE;
     if (cpl_context.active)
         cpl_away_alone();
-    int result = PMPI_Win_unlock(rank, win);
+    int result;
+    {
+        CPL_OUTSIDE;
+        result = PMPI_Win_unlock(rank, win);
+    }
     if (cpl_context.active)
         cpl_window_unlocked(rank, win);
     return result;
@@ -104,7 +124,11 @@ EXPORT int MPI_Win_lock_all(int assert, MPI_Win win)
         cpl_away_alone();
         cpl_window_before_lock(false, CPL_ALL_RANKS, win);
     }
-    int result = PMPI_Win_lock_all(assert, win);
+    int result;
+    {
+        CPL_OUTSIDE;
+        result = PMPI_Win_lock_all(assert, win);
+    }
     if (cpl_context.active && result == MPI_SUCCESS)
         cpl_window_locked(false, CPL_ALL_RANKS, win);
     return result;
@@ -115,7 +139,11 @@ EXPORT int MPI_Win_unlock_all(MPI_Win win)
     CPL_INSIDE;
     if (cpl_context.active)
         cpl_away_alone();
-    int result = PMPI_Win_unlock_all(win);
+    int result;
+    {
+        CPL_OUTSIDE;
+        result = PMPI_Win_unlock_all(win);
+    }
     if (cpl_context.active)
         cpl_window_unlocked(CPL_ALL_RANKS, win);
     return result;

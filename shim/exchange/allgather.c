@@ -2,6 +2,7 @@
 #include "shim/exchange/allgather.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/desk.h"
+#include "shim/meet/floor.h"
 #include "shim/state/hooks.h"
 
 #include "planner/place.h"
@@ -226,6 +227,20 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
         release(a);
 }
 
+/* The same, unless other threads are in calls: then the ranks try again after as many calls. */
+static void agree_alone(MPI_Comm comm, struct cpl_comm_state *state)
+{
+    struct cpl_allgather *a = state->allgathers.kept;
+    a->denied = !cpl_floor_take(comm);
+    if (a->denied) {
+        a->n_calls = 0;
+        a->worth_us = 0;
+        return;
+    }
+    agree(comm, state);
+    cpl_floor_leave();
+}
+
 /* The way by which the model would carry calls of a class; CPL_N_ALLGATHER_WAYS: MPI's. */
 static enum cpl_allgather_way best_way(const struct cpl_allgather *a, int32_t class_)
 {
@@ -387,7 +402,7 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))
-        agree(call->comm, state);
+        agree_alone(call->comm, state);
     bool wanted = cpl_report_is_wanted();
     int32_t class_ = cpl_allgather_class_of(bytes);
     struct cpl_allgather_size *size =
@@ -431,7 +446,7 @@ static enum cpl_left_alone why_not_carried(const struct cpl_allgather *a,
                                            const struct cpl_allgather_size *size)
 {
     if (!a->agreed)
-        return CPL_LEFT_FEW_CALLS;
+        return a->denied ? CPL_LEFT_THREADS : CPL_LEFT_FEW_CALLS;
     if (a->plan.outcome == CPL_ALLGATHER_FAILED)
         return CPL_LEFT_NO_PLAN;
     if (size->n_ways == 0)

@@ -14,6 +14,7 @@
  * it: planning takes time for each message, and never has more than MOST_DENSE of them to plan. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/floor.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -255,15 +256,11 @@ static void go_on_learning(struct cpl_exchange *x)
     x->phase = ++x->learned.n_vain < MOST_VAIN ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
 }
 
-static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+/* The date of an agreement has come. */
+static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                   struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
-    if (x->calls == learned->date.next - 1)
-        note_pattern(call, state, learned);
-    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls))
-        return;
-    cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
     int64_t words[N_WORDS] = {[UNABLE] = !learned->sent};
     count_messages(call, state, learned->sent, words);
     learned->left = why_not(call->comm, state->size, x->calls, words);
@@ -274,6 +271,22 @@ static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         return;
     }
     plan_or_release(call, state, x);
+}
+
+static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                  struct cpl_exchange *x)
+{
+    struct cpl_learned *learned = &x->learned;
+    if (x->calls == learned->date.next - 1)
+        note_pattern(call, state, learned);
+    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls))
+        return;
+    cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
+    learned->left = CPL_LEFT_THREADS;
+    if (!cpl_floor_take(call->comm))
+        return;
+    agree(call, state, x);
+    cpl_floor_leave();
 }
 
 /* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange

@@ -2,6 +2,7 @@
  * (way.h). */
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/floor.h"
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
@@ -25,7 +26,23 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
         cpl_context.settings.mode != CPL_MODE_PROFILE)
         exchange->mpi_distrusted =
             !cpl_agree_all(call->comm, state->adjacency.in.n == state->adjacency.out.n);
-    return exchange->mpi_distrusted || exchange->calls > cpl_context.settings.learn;
+    int64_t first = exchange->mpi_distrusted ? 1 : cpl_context.settings.learn + 1;
+    if (!cpl_date_has_come(&exchange->learned.date, first, exchange->calls))
+        return false;
+    cpl_date_keep(&exchange->learned.date, exchange->calls, CPL_NEVER);
+    return true;
+}
+
+/* Plans, unless other threads are in calls: then the ranks try again at a later call. */
+static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *exchange)
+{
+    bool alone = cpl_floor_take(call->comm);
+    exchange->learned.left = alone ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
+    if (!alone)
+        return;
+    cpl_neighbor_plan(call, state, exchange);
+    cpl_floor_leave();
 }
 
 /* Logs the result of a trial that has ended. */
@@ -60,10 +77,11 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
         cpl_progress_poll();
 }
 
-/* Ranks that share cores give them to those that they wait for. */
-static void meet(MPI_Comm comm)
+/* Ranks that share cores, and so have turns of several calls, give them to those that they wait
+ * for. */
+static void meet(MPI_Comm comm, const struct cpl_exchange *x)
 {
-    if (cpl_context.machine.shares_cores)
+    if (x->plans.trial.calls_a_turn > 1)
         cpl_assembly_gather(comm);
     else
         cpl_collective_Barrier(comm);
@@ -76,7 +94,7 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
     if ((planned && cpl_trial_begins_turn(&exchange->plans.trial)) || is_order_tried)
-        meet(state->private_comm);
+        meet(state->private_comm, exchange);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
@@ -140,7 +158,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     struct cpl_exchange *exchange = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(exchange);
     if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
-        cpl_neighbor_plan(call, state, exchange);
+        plan(call, state, exchange);
     cpl_neighbor_order(state, exchange);
     bool carried = cpl_neighbor_take_turn(state, exchange);
     if (!carried && cpl_neighbor_pass_untimed(exchange))

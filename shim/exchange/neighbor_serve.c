@@ -276,6 +276,15 @@ struct ballot {
 /* Words behind the ballot, which are summed up: the program's pace. */
 enum { NS_BEFORE, NS_SINCE, N_SUMS };
 
+/* Calls that all ranks must have made alike when they settle what becomes of the nonblocking ones.
+ * Where several threads call, the ranks may be at different blocking ones, too. */
+static int64_t count_calls(const struct cpl_comm_state *state, int kind)
+{
+    const struct cpl_exchange *x = &state->exchanges[kind];
+    int64_t blocking = x->calls + x->quiet.granted - x->quiet.remaining;
+    return x->nonblocking.n + (cpl_context.service.shared ? blocking << 32 : 0);
+}
+
 static struct ballot fill_ballot(const struct cpl_comm_state *host,
                                  struct cpl_comm_state *candidate)
 {
@@ -292,7 +301,7 @@ static struct ballot fill_ballot(const struct cpl_comm_state *host,
     b.id = candidate->serve->id;
     b.id_negated = -b.id;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        b.started[k] = candidate->exchanges[k].nonblocking.n;
+        b.started[k] = count_calls(candidate, k);
         b.started_negated[k] = -b.started[k];
     }
     return b;
@@ -518,7 +527,8 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 
 static int64_t longest(const struct cpl_comm_state *state)
 {
-    return state->serve->met_any || cpl_context.busy.n_served > 0 ? LONGEST_PAUSE : LONGEST_IDLE;
+    bool any = cpl_context.busy.n_served > 0 && !cpl_context.service.shared;
+    return state->serve->met_any || any ? LONGEST_PAUSE : LONGEST_IDLE;
 }
 
 static void resume(struct cpl_comm_state *state)

@@ -2,7 +2,9 @@
 #include "shim/meet/meeting.h"
 
 #include "shim/base/log.h"
+#include "shim/meet/agree.h"
 #include "shim/meet/alike.h"
+#include "shim/meet/floor.h"
 #include "shim/meet/quiet.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
@@ -84,9 +86,11 @@ static int64_t hash_of(struct cpl_comm_state *state)
 {
     const struct cpl_busy *busy = &cpl_context.busy;
     struct cpl_alike alike = {CPL_HASH_START};
-    cpl_alike_add(&alike, busy->n_managed);
-    cpl_alike_add(&alike, busy->n_hosts);
-    cpl_alike_add(&alike, busy->n_served);
+    if (!cpl_context.service.shared) { /* else a thread may have freed one */
+        cpl_alike_add(&alike, busy->n_managed);
+        cpl_alike_add(&alike, busy->n_hosts);
+        cpl_alike_add(&alike, busy->n_served);
+    }
     cpl_alike_add(&alike, state->meeting.n);
     CPL_EACH_HOOKS(hooks)
     {
@@ -183,19 +187,51 @@ static void resume(struct cpl_comm_state *state)
     }
 }
 
+/* In a program with several threads: whether the communicator's collectives poll from now on. What
+ * is managed may change while another thread enters one, so each communicator's ranks settle it.
+ * Collective. */
+static void settle_form(struct cpl_comm_state *state)
+{
+    const struct cpl_busy *busy = &cpl_context.busy;
+    bool polls = busy->n_managed + busy->n_served > 0 &&
+                 (!cpl_context.met_others || cpl_collective_of_this_world(state->comm));
+    if (cpl_context.service.shared)
+        state->meeting.polls = cpl_agree_all(state->comm, polls);
+}
+
+/* Votes and settles, over and over while there is more. Collective. */
+static void meet(struct cpl_comm_state *state, struct due *due, int n)
+{
+    int64_t words[N_HASHES + CPL_MOST_WORDS];
+    while (n > 0 && put_to_vote(state, due, n, words)) {
+        compare_hashes(state, words);
+        n = settle(state, due, n, words + N_HASHES);
+    }
+    settle_form(state);
+}
+
+/* Other threads are in calls: the ranks try again. */
+static void put_off(const struct cpl_comm_state *state, const struct due *due, int n)
+{
+    for (int k = 0; k < n; k++)
+        cpl_date_retry(due[k].date, state->meeting.n, MOST_RETRIES);
+}
+
 void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
 {
     struct due due[CPL_MOST_ITEMS];
-    int64_t words[N_HASHES + CPL_MOST_WORDS];
     cpl_meeting_end_grant(state);
     state->meeting.n += n_collectives;
     int n = find_due(state, due);
     if (n == 0)
         return;
-    while (n > 0 && put_to_vote(state, due, n, words)) {
-        compare_hashes(state, words);
-        n = settle(state, due, n, words + N_HASHES);
+    state->meeting.denied = !cpl_floor_take(state->comm);
+    if (state->meeting.denied) {
+        put_off(state, due, n);
+        return;
     }
+    meet(state, due, n);
+    cpl_floor_leave();
     resume(state);
 }
 

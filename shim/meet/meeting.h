@@ -5,7 +5,12 @@
  * agenda (state/hooks.h), which says when it is due (date.h), what this rank votes, and what
  * follows from the votes of all. At a meeting the votes of all items that are due go into one
  * reduction. With them goes a hash of what each rank takes to be alike on all of them (alike.h):
- * where it differs, the first rank logs an error. */
+ * where it differs, the first rank logs an error.
+ *
+ * In a program with several threads a meeting needs the floor (floor.h); without it the items are
+ * due again at the next collectives. There an item must not change another communicator's dates,
+ * and may hang its own on nothing that another communicator's meeting changes: the ranks may be at
+ * different collectives of it. */
 #ifndef CARPOOL_MEETING_H
 #define CARPOOL_MEETING_H
 

@@ -51,7 +51,7 @@ static bool can_assemble(void)
 #ifdef CPL_SIMULATED
     return false;
 #else
-    return cpl_context.settings.lanes && cpl_context.thread.level < MPI_THREAD_MULTIPLE;
+    return cpl_context.settings.lanes && !cpl_context.service.shared;
 #endif
 }
 

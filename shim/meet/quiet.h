@@ -21,7 +21,8 @@ static inline struct cpl_comm_state *cpl_quiet_state(MPI_Comm comm)
     if (c->busy.n_managed + c->busy.n_hosts + c->busy.n_served + c->busy.n_open_batches > 0 ||
         comm != recent->comm)
         return NULL;
-    return recent->state;
+    /* one that passes has MPI's form, on all ranks or on none */
+    return recent->state && recent->state->meeting.polls ? NULL : recent->state;
 }
 
 /* Grants: take ends one and returns how many calls have passed; give grants anew. */

@@ -537,6 +537,8 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
     if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         bool settled = agree(state, words);
         watch_closely(state);
+        if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
+            cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
     }
     review(state, words);

@@ -16,8 +16,7 @@
 void cpl_kin_made(MPI_Comm comm)
 {
     int size = 0;
-    if (comm == MPI_COMM_NULL || cpl_context.met_others ||
-        cpl_context.thread.level == MPI_THREAD_MULTIPLE)
+    if (comm == MPI_COMM_NULL || cpl_context.met_others || cpl_context.service.shared)
         return;
     PMPI_Comm_size(comm, &size);
     struct cpl_comm_state *state = size == cpl_context.size ? cpl_comm_state_get(comm) : NULL;

@@ -318,6 +318,14 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     cpl_line_close(state);
 }
 
+static int why_left_alone(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    if (p->phase == CPL_PT2PT_LEARNING && state->meeting.denied)
+        return CPL_LEFT_THREADS;
+    return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
+}
+
 /* Reports the messages that the first rank sent by MPI, and why. */
 static void report_left_alone(const struct cpl_comm_state *state)
 {
@@ -328,7 +336,7 @@ static void report_left_alone(const struct cpl_comm_state *state)
                            .n_ranks = state->size,
                            .n_communicators = 1,
                            .calls = p->learned.n_batches,
-                           .reason = p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES};
+                           .reason = why_left_alone(state)};
     cpl_report_add(&r);
 }
 

@@ -32,7 +32,7 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 static int64_t longest(const struct cpl_comm_state *state)
 {
     (void)state;
-    return cpl_context.busy.parts ? LONGEST_PAUSE : CPL_NEVER;
+    return cpl_context.busy.parts && !cpl_context.service.shared ? LONGEST_PAUSE : CPL_NEVER;
 }
 
 static void vote(struct cpl_comm_state *state, int64_t *words)
@@ -55,9 +55,12 @@ static void set(bool parts)
     cpl_progress_update();
 }
 
-/* Their ranks agree at their next collective. */
+/* Their ranks agree at their next collective. Where several threads call, their ranks may be at
+ * different ones, and agree at their own next date. */
 static void hasten(void)
 {
+    if (cpl_context.service.shared)
+        return;
     cpl_meeting_end_grants();
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         if (s->pt2pt->part.ripe)

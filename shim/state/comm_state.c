@@ -203,7 +203,10 @@ void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
 
 void cpl_comm_state_after_free(const struct cpl_dying *dying)
 {
-    cpl_context.comms.dying = dying->outer;
+    struct cpl_dying **at = &cpl_context.comms.dying;
+    while (*at != dying) /* another thread may have begun to free one since */
+        at = &(*at)->outer;
+    *at = dying->outer;
 }
 
 void cpl_comm_state_release(struct cpl_comm_state *state)

@@ -28,6 +28,10 @@ struct cpl_meeting {
     struct cpl_quiet quiet;
     int64_t n; /* so far, without those that have passed of the present grant; with them it is alike
                 * on all ranks */
+    bool polls;  /* in a program with several threads: its collectives poll (wait/collective.h);
+                  * alike on all ranks */
+    bool denied; /* the last meeting came to nothing, because other threads were in calls; alike on
+                  * all ranks */
 };
 
 /* Persistent neighborhood requests of a communicator. */
@@ -111,7 +115,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
  * communicator and find it MPI's alone. Before: collective over the communicator. */
 struct cpl_dying {
     MPI_Comm comm;
-    struct cpl_dying *outer; /* a callback may free another one */
+    struct cpl_dying *outer; /* a callback, or another thread, may free another one */
 };
 void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
 void cpl_comm_state_after_free(const struct cpl_dying *dying);

@@ -4,6 +4,7 @@
 #include "shim/base/log.h"
 #include "shim/state/context.h"
 
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -52,10 +53,143 @@ void cpl_service_wait(void)
     }
 }
 
+/* ---- the lock of programs with several threads */
+
+static __thread char me __attribute__((tls_model("initial-exec")));
+
+void *cpl_service_me(void)
+{
+    return &me;
+}
+
+static bool is_mine(struct cpl_service_lock *l)
+{
+    return atomic_load_explicit(&l->owner, memory_order_relaxed) == &me;
+}
+
+static void take(struct cpl_service_lock *l)
+{
+    int ticket = atomic_fetch_add(&l->next, 1), now;
+    for (int k = 0; (now = atomic_load(&l->serving)) != ticket; k++)
+        if (k >= SPINS)
+            futex(&l->serving, FUTEX_WAIT_PRIVATE, now);
+    atomic_store_explicit(&l->owner, &me, memory_order_relaxed);
+}
+
+static bool try_to_take(struct cpl_service_lock *l)
+{
+    int now = atomic_load(&l->serving);
+    if (!atomic_compare_exchange_strong(&l->next, &now, now + 1))
+        return false;
+    atomic_store_explicit(&l->owner, &me, memory_order_relaxed);
+    return true;
+}
+
+static void give_back(struct cpl_service_lock *l)
+{
+    atomic_store_explicit(&l->owner, NULL, memory_order_relaxed);
+    int now =
+        atomic_load_explicit(&l->serving, memory_order_relaxed) + 1; /* nobody else writes it */
+    atomic_store(&l->serving, now);
+    if (atomic_load(&l->next) != now)
+        futex(&l->serving, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+void cpl_service_share(void)
+{
+    struct cpl_service *s = &cpl_context.service;
+    take(&s->lock);
+    s->lock.n_inside = 1;
+    s->shared = true;
+}
+
+void cpl_service_lock(void)
+{
+    struct cpl_service *s = &cpl_context.service;
+    if (!is_mine(&s->lock)) {
+        take(&s->lock);
+        s->lock.n_inside++;
+        s->depth = 0;
+    }
+    s->depth++;
+}
+
+void cpl_service_unlock(void)
+{
+    struct cpl_service *s = &cpl_context.service;
+    if (--s->depth > 0)
+        return;
+    s->lock.n_inside--;
+    give_back(&s->lock);
+}
+
+/* By the owner; the helper thread looks at it without the lock. */
+static void count_outside(struct cpl_service_lock *l, int by)
+{
+    int n = atomic_load_explicit(&l->n_outside, memory_order_relaxed);
+    atomic_store_explicit(&l->n_outside, n + by, memory_order_relaxed);
+}
+
+int cpl_service_step_out(void)
+{
+    struct cpl_service *s = &cpl_context.service;
+    if (!is_mine(&s->lock) || s->lock.kept)
+        return 0;
+    int depth = s->depth;
+    count_outside(&s->lock, 1);
+    give_back(&s->lock);
+    return depth;
+}
+
+void cpl_service_step_in(int depth)
+{
+    struct cpl_service *s = &cpl_context.service;
+    take(&s->lock);
+    s->depth = depth;
+    count_outside(&s->lock, -1);
+}
+
+void cpl_service_give_way(void)
+{
+    struct cpl_service *s = &cpl_context.service;
+    if (!s->shared || !is_mine(&s->lock) || s->lock.kept ||
+        atomic_load_explicit(&s->lock.next, memory_order_relaxed) ==
+            atomic_load_explicit(&s->lock.serving, memory_order_relaxed) + 1)
+        return;
+    int depth = s->depth;
+    give_back(&s->lock);
+    take(&s->lock);
+    s->depth = depth;
+}
+
+void cpl_service_keep(bool yes)
+{
+    cpl_context.service.lock.kept = yes;
+}
+
+bool cpl_service_is_alone(void)
+{
+    return cpl_context.service.lock.n_inside == 1;
+}
+
+/* ---- the thread */
+
+/* Does the program's work, in a program with several threads, if none of them has the lock. */
+static bool serve_shared(struct cpl_service *s)
+{
+    if (!try_to_take(&s->lock))
+        return false;
+    bool any = s->on && helper.work();
+    give_back(&s->lock);
+    return any;
+}
+
 /* Does the program's work if it is outside MPI. Returns whether there was any. */
 static bool serve(struct cpl_service *s)
 {
     bool any = false;
+    if (s->shared)
+        return serve_shared(s);
     atomic_store(&s->serving, 1);
     if (s->expedited)
         (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
@@ -86,6 +220,12 @@ static bool rest(long us)
     return goes_on;
 }
 
+/* Whether a thread of the program waits inside MPI, where it cannot poll. */
+static bool is_awaited(struct cpl_service *s)
+{
+    return atomic_load_explicit(&s->lock.n_outside, memory_order_relaxed) > 0;
+}
+
 static void *run(void *unused)
 {
     struct cpl_service *s = &cpl_context.service;
@@ -93,7 +233,7 @@ static void *run(void *unused)
     bool any = false;
     (void)unused;
     (void)pthread_setschedparam(pthread_self(), helper.policy, &helper.priority);
-    while (rest(any ? BUSY_US : LOOK_US)) {
+    while (rest(any || is_awaited(s) ? BUSY_US : LOOK_US)) {
         unsigned n = atomic_load_explicit(&s->n_polls, memory_order_relaxed);
         any = n == seen && serve(s);
         seen = atomic_load_explicit(&s->n_polls, memory_order_relaxed);
@@ -150,7 +290,7 @@ void cpl_service_switch(bool on)
     struct cpl_service *s = &cpl_context.service;
     if (on == s->on)
         return;
-    if (on)
+    if (on && !s->shared)
         atomic_store(&s->inside, true); /* until the outermost bracket ends */
     s->on = on;
     if (helper.running)

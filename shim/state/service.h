@@ -12,7 +12,15 @@
  *
  * Cost: a counter while `on` is false; else two stores and a load per call, because the thread pays
  * for the ordering of memory accesses (membarrier). The thread sleeps for LOOK_US and then works
- * only if the program has not polled since. */
+ * only if the program has not polled since.
+ *
+ * In a program with MPI_THREAD_MULTIPLE (`shared`) several threads may be in such calls at once.
+ * Then the bracket takes a lock, one for the process, and the helper thread takes it, too. Nobody
+ * keeps it while waiting for what another thread or rank has to do: calls that wait inside MPI are
+ * made within CPL_OUTSIDE, which gives the lock back meanwhile, and a wait that polls hands it over
+ * between two looks (cpl_service_give_way). So what other threads may change must be looked at
+ * again after each of these. Only who settles something with all ranks keeps it meanwhile
+ * (meet/floor.h). Threads get the lock in the order in which they have asked for it. */
 #ifndef CARPOOL_SERVICE_H
 #define CARPOOL_SERVICE_H
 
@@ -20,13 +28,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The lock of programs whose threads call at the same time. */
+struct cpl_service_lock {
+    atomic_int next;       /* number of the next thread that asks for it */
+    atomic_int serving;    /* number of the thread that has it, or may have it */
+    _Atomic(void *) owner; /* NULL: nobody has it (cpl_service_me) */
+    atomic_int n_outside;  /* threads that wait inside MPI */
+    int n_inside;          /* threads in bracketed calls, waiting or not; the owner's to change */
+    bool kept;             /* the owner keeps it while it waits (cpl_service_keep) */
+};
+
 struct cpl_service {
-    int depth;           /* nesting depth of the program's bracketed calls */
+    int depth;           /* nesting depth of the program's bracketed calls; of the lock's owner */
+    bool shared;         /* several threads may call; alike on all ranks, from start to end */
     atomic_bool on;      /* something is forwarded, held or under way: nothing passes unseen */
     bool expedited;      /* the thread orders memory accesses for both sides (membarrier) */
     atomic_bool inside;  /* the program is in a bracketed call; kept while `on` */
     atomic_int serving;  /* the thread is at work: 1, or 2 when the program waits for it */
     atomic_uint n_polls; /* polls by the program and the thread */
+    struct cpl_service_lock lock; /* used while `shared` */
 };
 
 #ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */
@@ -34,6 +54,15 @@ struct cpl_service {
 #define cpl_service_switch(yes)   (void)(cpl_context.service.on = (yes))
 #define cpl_service_end()         (void)0
 #define cpl_service_wait()        (void)0
+#define cpl_service_share()       (void)0
+#define cpl_service_lock()        (void)0
+#define cpl_service_unlock()      (void)0
+#define cpl_service_step_out()    0
+#define cpl_service_step_in(n)    (void)(n)
+#define cpl_service_give_way()    (void)0
+#define cpl_service_keep(yes)     (void)(yes)
+#define cpl_service_is_alone()    true
+#define cpl_service_me()          NULL
 #else
 /* Starts the thread, unless it runs. Returns false when that fails: then nothing may be managed.
  * `work` does the work and returns whether there was any; it never waits. Local; call it in a
@@ -48,10 +77,40 @@ void cpl_service_end(void);
 
 /* The slow part of entering a bracket: waits until the thread is done. */
 void cpl_service_wait(void);
+
+/* From here on brackets take the lock; the calling thread, in a bracketed call, has it. Local. */
+void cpl_service_share(void);
+
+/* Brackets while `shared`; the owner may take the lock again. */
+void cpl_service_lock(void);
+void cpl_service_unlock(void);
+
+/* Gives the lock back however often it was taken, and takes it as often again. The first returns
+ * how often, for the second; 0 when the calling thread has no lock. */
+int cpl_service_step_out(void);
+void cpl_service_step_in(int depth);
+
+/* In a wait that polls, between two looks: lets other threads have the lock if any waits for it. */
+void cpl_service_give_way(void);
+
+/* The owner keeps the lock from here on while it waits, or does not any more: the two above do
+ * nothing. */
+void cpl_service_keep(bool yes);
+
+/* Whether no other thread is in a bracketed call, in which it may have given the lock back. By the
+ * owner. */
+bool cpl_service_is_alone(void);
+
+/* What names the calling thread. */
+void *cpl_service_me(void);
 #endif
 
 static inline int cpl_service_enter(struct cpl_service *s)
 {
+    if (__builtin_expect(s->shared, 0)) {
+        cpl_service_lock();
+        return 0;
+    }
     if (s->depth++ > 0 || !atomic_load_explicit(&s->on, memory_order_relaxed))
         return 0;
     atomic_store_explicit(&s->inside, true, memory_order_relaxed);
@@ -66,6 +125,10 @@ static inline int cpl_service_enter(struct cpl_service *s)
 
 static inline void cpl_service_leave(struct cpl_service **s)
 {
+    if (__builtin_expect((*s)->shared, 0)) {
+        cpl_service_unlock();
+        return;
+    }
     if (--(*s)->depth == 0 && atomic_load_explicit(&(*s)->on, memory_order_relaxed))
         atomic_store_explicit(&(*s)->inside, false, memory_order_release);
 }
@@ -75,5 +138,17 @@ static inline void cpl_service_leave(struct cpl_service **s)
     __attribute__((cleanup(cpl_service_leave))) struct cpl_service *cpl_inside_ =                  \
         &cpl_context.service;                                                                      \
     cpl_service_enter(cpl_inside_)
+
+/* The opposite, where a call may wait inside MPI: from here to the end of the block other threads
+ * of the program may be in bracketed calls. Where no threads are expected it costs a branch. */
+#define CPL_OUTSIDE                                                                                \
+    __attribute__((cleanup(cpl_service_return))) int cpl_outside_ =                                \
+        cpl_context.service.shared ? cpl_service_step_out() : 0
+
+static inline void cpl_service_return(const int *depth)
+{
+    if (*depth > 0)
+        cpl_service_step_in(*depth);
+}
 
 #endif

@@ -8,11 +8,15 @@
 /* Tags of its messages. */
 enum cpl_away_kind { CPL_AWAY_GATHER, CPL_AWAY_LEADER };
 
-/* Whether anything is managed or served: alike on all ranks between two collectives over them. */
+/* Whether anything is managed or served: alike on all ranks between two collectives over them. In a
+ * program with several threads the helper thread serves while the program waits inside MPI, but not
+ * while the lock is kept. */
 bool cpl_away_gathers(void)
 {
-    return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 &&
-           cpl_context.comms.away != MPI_COMM_NULL;
+    const struct cpl_service *s = &cpl_context.service;
+    bool any =
+        s->shared ? s->lock.kept : cpl_context.busy.n_managed + cpl_context.busy.n_served > 0;
+    return any && cpl_context.comms.away != MPI_COMM_NULL;
 }
 
 void cpl_away_end(void)

@@ -44,8 +44,21 @@ bool cpl_collective_of_this_world(MPI_Comm comm)
     return within;
 }
 
+/* Whether the ranks have settled that the communicator's collectives poll (meet/meeting.h). */
+static bool has_settled_to_poll(MPI_Comm comm)
+{
+    void *state;
+    int found = 0;
+    return cpl_context.active && comm != MPI_COMM_NULL &&
+           PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) == MPI_SUCCESS &&
+           found && ((struct cpl_comm_state *)state)->meeting.polls;
+}
+
 bool cpl_collective_polls(MPI_Comm comm)
 {
+    const struct cpl_service *s = &cpl_context.service;
+    if (s->shared)
+        return s->lock.kept || has_settled_to_poll(comm);
     return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 && comm != MPI_COMM_NULL &&
            (!cpl_context.met_others || cpl_collective_of_this_world(comm));
 }
@@ -60,8 +73,10 @@ static int finish(int started, MPI_Request *request)
 #define MOVES(name, via, nonblocking, parameters, arguments)                                       \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
-        if (!cpl_collective_polls(comm))                                                           \
+        if (!cpl_collective_polls(comm)) {                                                         \
+            CPL_OUTSIDE;                                                                           \
             return PMPI_##name arguments;                                                          \
+        }                                                                                          \
         MPI_Request request;                                                                       \
         int started = PMPI_##nonblocking WITH_REQUEST arguments;                                   \
         return finish(started, &request);                                                          \
@@ -69,8 +84,10 @@ static int finish(int started, MPI_Request *request)
 #define MEETS(name, via, nonblocking, parameters, arguments)                                       \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
-        if (!cpl_collective_polls(comm))                                                           \
+        if (!cpl_collective_polls(comm)) {                                                         \
+            CPL_OUTSIDE;                                                                           \
             return PMPI_##name arguments;                                                          \
+        }                                                                                          \
         cpl_assembly_gather(comm);                                                                 \
         return MPI_SUCCESS;                                                                        \
     }
@@ -79,6 +96,7 @@ static int finish(int started, MPI_Request *request)
     {                                                                                              \
         if (cpl_collective_polls(over))                                                            \
             cpl_assembly_gather(over);                                                             \
+        CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
 /* Two groups find each other by their leaders: once these have met, all ranks of both groups have
@@ -91,6 +109,7 @@ static int finish(int started, MPI_Request *request)
             cpl_away_leaders(over, local_leader, peer_comm, remote_leader);                        \
             cpl_assembly_gather(over);                                                             \
         }                                                                                          \
+        CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
 #define JOINS(name, via, over, parameters, arguments)                                              \
@@ -99,6 +118,7 @@ static int finish(int started, MPI_Request *request)
         cpl_context.met_others = true;                                                             \
         if (cpl_collective_polls(over))                                                            \
             cpl_assembly_gather(over);                                                             \
+        CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
@@ -167,8 +187,10 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[])
 {
-    if (!cpl_progress_needed())
+    if (!cpl_progress_needed()) {
+        CPL_OUTSIDE;
         return PMPI_Waitsome(n, requests, n_done, indices, statuses);
+    }
     for (;;) {
         int result = PMPI_Testsome(n, requests, n_done, indices, statuses);
         if (result != MPI_SUCCESS || *n_done != 0)
@@ -179,6 +201,8 @@ int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indi
 
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
 {
-    return cpl_progress_needed() ? cpl_progress_wait_each(n, requests, statuses)
-                                 : PMPI_Waitall(n, requests, statuses);
+    if (cpl_progress_needed())
+        return cpl_progress_wait_each(n, requests, statuses);
+    CPL_OUTSIDE;
+    return PMPI_Waitall(n, requests, statuses);
 }

@@ -7,7 +7,13 @@
  * choose alike. They do, because n_managed and n_served change together on all ranks of
  * MPI_COMM_WORLD, and only in collectives over all of them (pt2pt_parts.h has communicators of
  * fewer); communicators with processes of another world never poll. Cost while nothing is managed:
- * a branch. Thread rule: one thread. */
+ * a branch.
+ *
+ * In a program with MPI_THREAD_MULTIPLE these may change while another thread enters a collective.
+ * There the helper thread serves while a thread waits inside MPI (state/service.h), so no rank has
+ * to poll; but it looks at times only. So the ranks settle at a communicator's own meetings whether
+ * its collectives poll, and while they have the floor (meet/floor.h) all do. Thread rule: within
+ * CPL_INSIDE; other threads of the program may go on meanwhile. */
 #ifndef CARPOOL_COLLECTIVE_H
 #define CARPOOL_COLLECTIVE_H
 

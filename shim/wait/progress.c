@@ -77,6 +77,7 @@ static void poll(int patience)
         cpl_progress_update();
     if (n_idle > 0)
         give_way_unless_given(n_idle, patience);
+    cpl_service_give_way();
 }
 
 void cpl_progress_poll(void)
@@ -89,12 +90,15 @@ void cpl_progress_pause(int n)
     cpl_work_looked(n);
     if (n == 1)
         cpl_progress_leave();
-    if (cpl_progress_needed())
+    if (cpl_progress_needed()) {
         cpl_progress_poll();
-    else if (n % LOOKS_AN_MPI == 0)
+        return;
+    }
+    if (n % LOOKS_AN_MPI == 0)
         poll_mpi();
     else
         give_way(n, 1);
+    cpl_service_give_way();
 }
 
 bool cpl_progress_serve(void)

@@ -1,7 +1,8 @@
 /* Progress: the one place in which the shim waits. While anything is managed, served or under way,
  * a rank that waits goes on receiving, forwarding and delivering what others need
  * (doc/point-to-point.md, Progress). The parts register what there is to do (state/hooks.h). Thread
- * rule: one thread. */
+ * rule: within CPL_INSIDE (state/service.h); every function that may wait, cpl_progress_poll and
+ * cpl_progress_pause may let other threads of the program go on meanwhile. */
 #ifndef CARPOOL_PROGRESS_H
 #define CARPOOL_PROGRESS_H
 

@@ -23,7 +23,10 @@ static bool is_known(const char *word, const char *const known[])
 
 void test_start(int *argc, char ***argv, const char *const known[])
 {
-    MPI_Init(argc, argv);
+    int started;
+    MPI_Initialized(&started);
+    if (!started)
+        MPI_Init(argc, argv);
     for (int i = 1; i < *argc; i++) {
         if (strncmp((*argv)[i], "--", 2) == 0 && !is_known((*argv)[i], known)) {
             fprintf(stderr, "unknown option %s\n", (*argv)[i]);

@@ -28,7 +28,8 @@ struct test_area {
     uint64_t key; /* of the pattern */
 };
 
-/* Initialises MPI; exits with 2 when an option is not in `known` (names ending in NULL). */
+/* Initialises MPI, unless the program has; exits with 2 when an option is not in `known` (names
+ * ending in NULL). */
 void test_start(int *argc, char ***argv, const char *const known[]);
 /* Collective on MPI_COMM_WORLD: sums the failures, prints the verdict on rank 0, finalizes MPI.
  * Returns the exit code: 0 or 1. */

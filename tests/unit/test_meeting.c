@@ -3,6 +3,8 @@
 #include "shim/meet/meeting.h"
 
 #include "shim/base/log.h"
+#include "shim/meet/agree.h"
+#include "shim/meet/floor.h"
 #include "shim/meet/quiet.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
@@ -162,6 +164,33 @@ int cpl_collective_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_
     return MPI_SUCCESS;
 }
 
+bool cpl_collective_of_this_world(MPI_Comm of)
+{
+    (void)of;
+    return true;
+}
+
+static bool lacks_floor, all_yes; /* what the other rank answers */
+static int n_floors;
+
+bool cpl_floor_take(MPI_Comm of)
+{
+    (void)of;
+    n_floors += !lacks_floor;
+    return !lacks_floor;
+}
+
+void cpl_floor_leave(void)
+{
+    n_floors--;
+}
+
+bool cpl_agree_all(MPI_Comm of, bool yes)
+{
+    (void)of;
+    return yes && all_yes;
+}
+
 enum cpl_log_level cpl_log_threshold = CPL_LOG_WARN;
 
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
@@ -193,7 +222,8 @@ static int begin(void **state)
     cpl_context.hooks = hooks;
     parts[FREQUENT].attends = parts[RARE].attends = true;
     other_differs = false;
-    n_reductions = n_words = n_errors = 0;
+    n_reductions = n_words = n_errors = n_floors = 0;
+    lacks_floor = all_yes = false;
     return !cpl_meeting_start();
 }
 
@@ -377,6 +407,30 @@ static void test_who_must_see_all_is_shown_all(void **state)
     assert_false(cpl_quiet_collective(MPI_COMM_WORLD));
 }
 
+/* Several threads: others are in calls, and there is no floor; the ranks try again, and settle
+ * whether the communicator's collectives poll. */
+static void test_threads_take_turns(void **state)
+{
+    (void)state;
+    cpl_context.service.shared = true;
+    cpl_context.busy.n_managed = 1;
+    lacks_floor = true;
+    count(3);
+    assert_int_equal(n_reductions, 0);
+    assert_int_equal(parts[FREQUENT].n_settled + parts[FREQUENT].n_resumed, 0);
+    assert_true(comm.meeting.denied);
+    lacks_floor = false;
+    count(1);
+    assert_int_equal(parts[FREQUENT].n_settled, 1);
+    assert_int_equal(parts[RARE].n_settled, 1);
+    assert_false(comm.meeting.polls || comm.meeting.denied);
+    all_yes = true;
+    count(4);
+    assert_int_equal(parts[FREQUENT].n_settled, 2);
+    assert_true(comm.meeting.polls);
+    assert_int_equal(n_floors, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_not_alike_is_told, begin, end),
         cmocka_unit_test_setup_teardown(test_left_alone, begin, end),
         cmocka_unit_test_setup_teardown(test_grants_end_before_the_next_meeting, begin, end),
+        cmocka_unit_test_setup_teardown(test_threads_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(test_who_must_see_all_is_shown_all, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* Who settles (floor.h). */
+#include "shim/meet/floor.h"
+
+#include "shim/meet/agree.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+/* Processes of another MPI_COMM_WORLD may have other levels of threads. */
+static bool is_needed(MPI_Comm comm)
+{
+    return cpl_context.service.shared &&
+           (!cpl_context.met_others || cpl_collective_of_this_world(comm));
+}
+
+bool cpl_floor_take(MPI_Comm comm)
+{
+    void **holder = &cpl_context.thread.floor;
+    if (!is_needed(comm))
+        return true;
+    bool mine = !*holder && cpl_service_is_alone();
+    if (mine)
+        *holder = cpl_service_me();
+    bool all = cpl_agree_all(comm, mine);
+    if (all) {
+        cpl_service_keep(true);
+        all = cpl_agree_all(comm, cpl_service_is_alone());
+    }
+    if (mine && !all)
+        cpl_floor_leave();
+    return all;
+}
+
+void cpl_floor_leave(void)
+{
+    if (!cpl_context.thread.floor)
+        return;
+    cpl_context.thread.floor = NULL;
+    cpl_service_keep(false);
+}
