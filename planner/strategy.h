@@ -44,7 +44,7 @@ struct cpl_strategy {
     const char *name;
     const char *parameter; /* how the part after ':' is written, NULL when there is none */
     /* What it does in a phrase, with the paper it comes from. `sh doc/generate.sh` writes it into
-     * README.md and carpool(7). */
+     * carpool(1). */
     const char *doc;
     /* What tests try of it, as in "vpt:2, vpt:3"; NULL when there is no parameter: its name. From
      * two ranks on they fit any number, or tests/mpi/run-matrix.sh says what they fit. */
