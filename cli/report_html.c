@@ -68,7 +68,7 @@ static void cell(FILE *out, const json_t *object, const char *key, int digits)
 static void table_row(FILE *out, const json_t *p, size_t number, bool has_section)
 {
     const json_t *direct = json_object_get(p, "direct"), *planned = json_object_get(p, "planned");
-    char name[160], outcome[200];
+    char name[160], outcome[200], why[400];
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
     fprintf(out, "<tr><td>%zu</td><td class=\"n\">", number);
@@ -78,17 +78,16 @@ static void table_row(FILE *out, const json_t *p, size_t number, bool has_sectio
     fprintf(out, "%s</td>", has_section ? "</a>" : "");
     cell(out, p, "ranks", 0);
     cell(out, p, "calls", 0);
+    cell(out, direct, "us_per_call", 1);
+    cell(out, planned, "us_per_call", 1);
     cell(out, p, "messages", 0);
     cell(out, p, "bytes", 0);
     cell(out, direct, "sends_max", 0);
     cell(out, planned, "sends_max", 0);
     cell(out, direct, "modelled_us", 1);
     cell(out, planned, "modelled_us", 1);
-    cell(out, direct, "us_per_call", 1);
-    cell(out, planned, "us_per_call", 1);
     put(out, "</tr>\n<tr class=\"why\"><td></td><td class=\"n\" colspan=\"11\">", outcome, "");
-    if (json_is_string(json_object_get(p, "left_alone")))
-        put(out, ": ", cpl_report_text(p, "left_alone"), "");
+    put(out, "", cpl_report_reason(p, why, sizeof why), "");
     fputs("</td></tr>\n", out);
 }
 
@@ -109,19 +108,19 @@ static void overview(FILE *out, const json_t *report)
     fputs("<h2>All exchanges</h2>\n<div class=\"wide\"><table>\n"
           "<tr><th rowspan=\"2\">no.</th><th rowspan=\"2\" class=\"n\">exchange</th>"
           "<th rowspan=\"2\">ranks</th><th rowspan=\"2\">calls</th>"
+          "<th colspan=\"2\">measured &micro;s</th>"
           "<th colspan=\"2\">in one call</th><th colspan=\"2\">most sent by a rank</th>"
-          "<th colspan=\"2\">modelled &micro;s</th><th colspan=\"2\">measured &micro;s</th>"
-          "</tr>\n"
-          "<tr><th>messages</th><th>bytes</th><th>direct</th><th>planned</th><th>direct</th>"
-          "<th>planned</th><th>by MPI</th><th>planned</th></tr>\n",
+          "<th colspan=\"2\">modelled &micro;s</th></tr>\n"
+          "<tr><th>by MPI</th><th>by plan</th><th>messages</th><th>bytes</th><th>by MPI</th>"
+          "<th>by plan</th><th>by MPI</th><th>by plan</th></tr>\n",
           out);
     for (size_t k = 0; k < n; k++)
         table_row(out, json_array_get(patterns, k), k + 1, k < MOST_SECTIONS);
     fputs("</table></div>\n"
-          "<p class=\"sub\"><b>Direct</b>: every message alone, as MPI sends it. <b>Planned</b>: "
-          "combined messages through intermediate ranks. <b>Modelled</b>: one exchange by the cost "
-          "model, with a core for every rank. <b>Measured</b>: a call in this run, the median of "
-          "the slowest rank; more ranks than cores, or a late rank, show in it.</p>\n",
+          "<p class=\"sub\"><b>By MPI</b>: every message alone. <b>By plan</b>: combined messages "
+          "through intermediate ranks. <b>Measured</b>: a call in this run, the median of the "
+          "slowest rank; more ranks than cores, or a late rank, show in it. <b>Modelled</b>: one "
+          "exchange by the cost model, with a core for every rank.</p>\n",
           out);
 }
 
@@ -409,10 +408,10 @@ static void sizes(FILE *out, const json_t *p)
         cpl_svg_bars(out, "Message sizes", "messages in one exchange", bars, n);
 }
 
-static void section(FILE *out, const json_t *patterns, size_t number)
+static void section(FILE *out, const json_t *patterns, size_t number, const char *directory)
 {
     const json_t *p = json_array_get(patterns, number - 1);
-    char name[160], outcome[200];
+    char name[160], outcome[200], why[400];
     bool carried = cpl_report_integer(p, "calls_planned") > 0;
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
@@ -420,12 +419,11 @@ static void section(FILE *out, const json_t *patterns, size_t number)
     cpl_html_text(out, name);
     fprintf(out, " on %lld ranks</h2>\n", (long long)cpl_report_integer(p, "ranks"));
     fprintf(out, "<p class=\"verdict%s\"><b>", carried ? "" : " mpi");
-    outcome[0] = outcome[0] == 'l' ? 'L' : 'R';
+    outcome[0] = outcome[0] == 'l' ? 'L' : 'C';
     put(out, "", outcome, "</b>");
-    if (json_is_string(json_object_get(p, "left_alone")))
-        put(out, ": ", cpl_report_text(p, "left_alone"), "");
+    put(out, "", cpl_report_reason(p, why, sizeof why), "");
     if (!carried && json_is_string(json_object_get(p, "considered")))
-        put(out, ". Best plan: ", cpl_report_text(p, "considered"), "");
+        put(out, ". Best plan by the model: ", cpl_report_text(p, "considered"), "");
     fputs(".</p>\n", out);
     show_order(out, json_object_get(p, "order"), patterns);
     if (!json_object_get(p, "direct"))
@@ -445,8 +443,9 @@ static void section(FILE *out, const json_t *patterns, size_t number)
     if (json_is_string(json_object_get(p, "file"))) {
         char nodes[64];
         put(out, "<p>Plan it again: <code>carpool plan --unit 1",
-            cpl_report_nodes_option(p, nodes, sizeof nodes), " DIR/");
-        put(out, "", cpl_report_text(p, "file"), "</code>, where DIR is CARPOOL_OUTPUT.</p>\n");
+            cpl_report_nodes_option(p, nodes, sizeof nodes), " ");
+        put(out, "", directory, "");
+        put(out, "", cpl_report_text(p, "file"), "</code></p>\n");
     }
 }
 
@@ -477,20 +476,27 @@ static void reorderable(FILE *out, const json_t *gain)
             cpl_report_number(gain, "after_us"), cpl_report_number(gain, "before_us"));
 }
 
-void cpl_report_html(const json_t *report, FILE *out)
+static void show_run(FILE *out, const json_t *report)
+{
+    static char line[CPL_REPORT_LINES][CPL_REPORT_LINE];
+    cpl_report_run_lines(report, line);
+    if (line[0][0])
+        put(out, "<p><code>", line[0], "</code></p>\n");
+    put(out, "<p class=\"sub\">", line[1], "<br>\n");
+    put(out, "", line[2], "</p>\n");
+    for (int k = 3; k < CPL_REPORT_LINES; k++)
+        if (line[k][0])
+            put(out, "<p class=\"verdict mpi\">", line[k], "</p>\n");
+}
+
+void cpl_report_html(const json_t *report, const char *directory, FILE *out)
 {
     const json_t *patterns = json_object_get(report, "patterns");
     cpl_html_begin(out, "Carpool report");
-    fprintf(out, "<p class=\"sub\">%lld ranks, mode ",
-            (long long)cpl_report_integer(report, "ranks"));
-    cpl_html_text(out, cpl_report_text(report, "mode"));
-    if (cpl_report_has_number(report, "seconds"))
-        fprintf(out, ", %.3g s from MPI_Init to MPI_Finalize",
-                cpl_report_number(report, "seconds"));
-    put(out, "; Carpool ", cpl_report_text(report, "version"), "</p>\n");
+    show_run(out, report);
     overview(out, report);
     for (size_t k = 0; k < json_array_size(patterns) && k < MOST_SECTIONS; k++)
-        section(out, patterns, k + 1);
+        section(out, patterns, k + 1, directory);
     if (cpl_report_integer(report, "left_out") > 0)
         fprintf(out, "<p>%lld more exchanges, which took least, are not in the report.</p>\n",
                 (long long)cpl_report_integer(report, "left_out"));

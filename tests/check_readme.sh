@@ -56,4 +56,5 @@ while IFS= read -r command; do
         say "$(cat err out)"
     fi
 done <commands
+holds_schema "the reports hold to their schema" report.json carpool-profile/report.json
 done_testing

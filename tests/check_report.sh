@@ -33,7 +33,11 @@ awk 'BEGIN {
         few = few (k ? "," : "") (12 + k % 3)
     }
     figures = "\"sends_avg\": 62.5, \"lanes_avg\": 31.25, \"mpi_max\": 11, \"recvs_max\": 480, \"hops_max\": 3, \"volume_factor\": 2.12,"
-    printf "{\"version\": \"9.9\", \"ranks\": 6400, \"mode\": \"auto\", \"seconds\": 812.4, \"left_out\": 3,\n"
+    printf "{\"version\": \"9.9\", \"schema\": 2, \"run\": {\"program\": \"./a&b\", \"arguments\": [\"-x\", \"<1>\"],"
+    printf "\"started\": \"2026-11-24T23:59:01Z\", \"mpi\": \"MPICH 4.0.2\", \"job\": \"Slurm 77\", \"machine\": \"edr\","
+    printf "\"machine_builtin\": \"cluster\", \"cores\": 64, \"cores_shared\": true, \"yields\": false},"
+    printf "\"nodes\": [{\"host\": \"n1\", \"ranks\": \"0-3199\"}, {\"host\": \"n2\", \"ranks\": \"3200-6399\"}],"
+    printf "\"ranks\": 6400, \"mode\": \"auto\", \"seconds\": 812.4, \"left_out\": 3,\n"
     printf "\"settings\": {\"CARPOOL_MODE\": \"auto\"}, \"patterns\": [\n"
     printf "{\"kind\": \"pt2pt\", \"tag\": 77, \"ordinal\": 1, \"ranks\": 6400, \"communicators\": 1,"
     printf "\"calls\": 120000, \"calls_planned\": 119000, \"strategy\": \"vpt:3+klr\","
@@ -73,24 +77,31 @@ lacks() { # description, extended regular expression
 }
 
 "$carpool" report "$tmp/report.json" >"$tmp/text" 2>&1
-check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks: 120000 calls" \
+check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks, 120000 calls: carried by vpt:3+klr in 119000 of 120000 calls" \
     "$tmp/text"
 check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
-check "text: how often it was planned" grep -Fq "considered vpt:3+klr, planned 2 times in 512.30 ms;" "$tmp/text"
+check "text: how often it was planned" grep -Fq "plan: vpt:3+klr, made 2 times in 512.30 ms;" "$tmp/text"
 check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc, messages leave first to ranks that send most then; both done after 47 sends instead of 61 (no order: below 43, above 72), measured 280.75 us instead of 305.25; so in 118 calls" \
     "$tmp/text"
 check "text: the order, without a plan" grep -Fq "order: before <i> with tag 4, not in use; both" "$tmp/text"
 check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
-check "text: lanes" grep -Eq "^ +planned +14 +62.50 +480 +31.25 +11 +3 " "$tmp/text"
+check "text: lanes" grep -Eq "^ +by plan +133.70 +14 +62.50 +480 +31.25 +11 +3 " "$tmp/text"
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
 check "page: the same report gives the same page" cmp "$tmp/page.html" "$tmp/again.html"
 has "begins as HTML 5" "<!DOCTYPE html>"
 has "has a language and an encoding" '<html lang="en">'
-has "the run" "6400 ranks, mode auto, 812 s from MPI_Init to MPI_Finalize; Carpool 9.9"
+has "the program" "<p><code>./a&amp;b -x &lt;1&gt;</code></p>"
+has "the run" "6400 ranks on 2 nodes (n1, n2), 64 cores, mode auto, started 2026-11-24T23:59:01Z, 812 s from MPI_Init to MPI_Finalize"
+has "the versions" "Carpool 9.9 (report schema 2), MPICH 4.0.2, job Slurm 77"
+has "more ranks than cores" "more ranks (6400) than cores (64)"
+has "what to do about that" "carpool run --yield"
+has "the machine of the model" "called edr (cluster), not of the one that ran this"
+check "text: the run comes first" test "$(head -n 1 "$tmp/text")" = "./a&b -x <1>"
+check "text: the pattern's command can be pasted" grep -Fq "carpool plan --unit 1 $tmp/pattern-aa.mtx" "$tmp/text"
 has "a section of an exchange" '<h2 id="e1">1. pt2pt, tag 77, no. 2 on 6400 ranks</h2>'
-has "the decision" "Rerouted by vpt:3+klr in 119000 of 120000 calls"
-has "why it was left to MPI" "Left to MPI</b>: no gain. Best plan: direct"
+has "the decision" "Carried by vpt:3+klr in 119000 of 120000 calls"
+has "why it was left to MPI" "Left to MPI</b>: no gain. Best plan by the model: direct"
 has "text is escaped" '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp;'
 has "reasons are escaped" 'a &amp; b &lt; c'
 has "the pattern before" "Before: direct, by MPI"

@@ -255,7 +255,7 @@ static bool is_shown(const struct cpl_record *records, size_t k)
 }
 
 json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsigned char *pictures,
-                        size_t picture_bytes, json_t *nodes)
+                        size_t picture_bytes, const struct cpl_report_hosts *hosts)
 {
     size_t n_listed = n < MOST_RECORDS ? n : MOST_RECORDS;
     json_t *patterns = json_array(), *settings = settings_json();
@@ -269,10 +269,11 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
     json_t *reorderable = json_pack(
         "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
         cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us);
-    return json_pack("{s:s s:i s:O s:s* s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
+    return json_pack("{s:i s:s s:o s:i s:O s:s* s:f s:I s:I s:o s:o s:O* s:o}", "schema",
+                     CPL_REPORT_SCHEMA, "version", PACKAGE_VERSION, "run", cpl_report_run(hosts),
                      "ranks", cpl_context.size, "mode", json_object_get(settings, "CARPOOL_MODE"),
                      "all_left", cpl_context.told.all_left, "seconds",
                      PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
                      "reordered", (json_int_t)cpl_context.placed.n, "reorderable", reorderable,
-                     "settings", settings, "nodes", nodes, "patterns", patterns);
+                     "settings", settings, "nodes", hosts->nodes, "patterns", patterns);
 }
