@@ -74,6 +74,8 @@ listed "every command is in the manual" "$commands" doc/carpool.1
 listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
 listed "every option of carpool report is in the manual" "$(
     "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
+listed "every option of carpool compare is in the manual" "$(
+    "$carpool" compare --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every option of carpool map is in the manual" "$(
     "$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every function, policy and option of the array is in its manual" "$(
