@@ -457,14 +457,30 @@ report() { # nodes, members of the pattern
 }
 two='{"host": "a", "ranks": "0-1"}, {"host": "b", "ranks": "2,3"}'
 report "$two" ', "world": true' >"$tmp/run/report.json"
-expect "map: gain" 0 err "65.8% less" map "$tmp/run/report.json"
-check "map: hydra" test "$(tr '\n' ' ' <"$tmp/out")" = "b:1 a:1 b:1 a:1 "
+expect "map: hydra keeps node blocks" 0 err "the ranks stay where they are" map "$tmp/run/report.json"
+check "map: hydra: the ranks' own places" test "$(tr '\n' ' ' <"$tmp/out")" = "a:2 b:2 "
+check "map: what other places would gain" grep -q "it would be 65.8% less" "$tmp/err"
+expect "map: gain" 0 err "65.8% less" map --scatter "$tmp/run/report.json"
+check "map: hydra, scattered" test "$(tr '\n' ' ' <"$tmp/out")" = "b:1 a:1 b:1 a:1 "
 check "map: hosts that come again are warned about" grep -q "see 4 nodes" "$tmp/err"
+expect "map: a gain below the least" 0 err "gains 70% of the modelled time" map --scatter --min-gain 70 "$tmp/run/report.json"
+check "map: a gain below the least: the ranks' own places" test "$(tr '\n' ' ' <"$tmp/out")" = "a:2 b:2 "
+misused "map: a gain that is none" "--min-gain takes a number from 0 to 100, not 'x'" map --min-gain x "$tmp/run/report.json"
+expect "map: a host that is named twice" 0 err "--hosts names x again: it is taken as one node" \
+    map "$tmp/run/report.json" --hosts x:1,y:2,x:1 --format slurm
+check "map: a host that is named twice: its places" test "$(sort "$tmp/out" | uniq -c | tr -d '\n ')" = 2x2y
+report '{"host": "a", "ranks": "0,3"}, {"host": "b", "ranks": "1,2"}' ', "world": true' >"$tmp/run/report.json"
+sed 's/^1 3/1 2/; s/^3 1/2 1/; s/^2 4/3 4/; s/^4 2/4 3/' "$tmp/run/pattern-00000000000000aa.mtx" >"$tmp/aa" &&
+    cp "$tmp/run/pattern-00000000000000aa.mtx" "$tmp/bb" && cp "$tmp/aa" "$tmp/run/pattern-00000000000000aa.mtx"
+expect "map: node blocks where those gain" 0 err "65.8% less" map "$tmp/run/report.json"
+check "map: node blocks" test "$(sort "$tmp/out" | tr '\n' ' ')" = "a:2 b:2 "
+cp "$tmp/bb" "$tmp/run/pattern-00000000000000aa.mtx"
+report "$two" ', "world": true' >"$tmp/run/report.json"
 expect "map: slurm" 0 err "SLURM_HOSTFILE=FILE srun -n 4" map "$tmp/run/report.json" --format slurm
 check "map: a host for each rank" test "$(tr '\n' ' ' <"$tmp/out")" = "b a b a "
 run map "$tmp/run/report.json" --hosts x:3,y:9 -o "$tmp/hosts"
 check "map: nodes that are named" test "$code" -eq 0 -a "$(tr '\n' ' ' <"$tmp/hosts")" = "x:3 y:1 "
-check "map: nothing to gain" grep -q "no better placement was found" "$tmp/err"
+check "map: nothing to gain" grep -q "the ranks stay where they are" "$tmp/err"
 fails "map: too few places" "has places for 3 ranks, and there are 4" \
     map "$tmp/run/report.json" --hosts x:1,y:2
 fails "map: hosts that are none" "not 'y'" map "$tmp/run/report.json" --hosts x:1,y
