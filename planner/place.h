@@ -18,6 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The most ranks that are placed: making a placement takes O(ranks^2) time. */
 #define CPL_PLACE_RANKS 16384
 
@@ -61,5 +65,9 @@ enum cpl_status cpl_place_model(const struct cpl_place_exchange *exchanges, int3
                                 const struct cpl_machine *machine, double unit_bytes,
                                 const int32_t *place, struct cpl_place_gain *gain,
                                 struct cpl_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a strategy may look at. */
 struct cpl_strategy_input {
     const struct cpl_pattern *pattern;
@@ -168,5 +172,9 @@ void cpl_strategy_add_itself(const struct cpl_strategy *strategy,
 enum cpl_status cpl_strategy_parse_number(const struct cpl_strategy *strategy, const char *text,
                                           int32_t low, int32_t high, int32_t *number,
                                           struct cpl_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
