@@ -51,11 +51,13 @@ awk 'BEGIN {
     printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
     printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5},"
     printf "{\"strategy\": \"direct\", \"modelled_us\": 431.9}], \"tried\": [{\"strategy\": \"vpt:2\", \"measured_us\": 171.3},"
-    printf "{\"strategy\": \"vpt:4\", \"measured_us\": null}], \"cell_ranks\": 50, \"bin_ranks\": 25,"
+    printf "{\"strategy\": \"vpt:4\", \"measured_us\": null}], \"cell_ranks\": 50, \"bin_ranks\": 25, \"node_borders\": [3200, 99999],"
     printf "\"direct\": {\"sends_max\": 490, %s \"modelled_us\": 431.9, \"us_per_call\": 520.1,", figures
-    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]},\n", loads, loads, before
+    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s], \"cell_bytes\": [%s],", loads, loads, before, before
+    printf "\"inside\": {\"messages\": 71, \"bytes\": 72}, \"between\": {\"messages\": 73, \"bytes\": 74}},\n"
     printf "\"planned\": {\"sends_max\": 14, %s \"modelled_us\": 81.2, \"us_per_call\": 133.7,", figures
-    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]}},\n", few, few, after
+    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s], \"cell_bytes\": [%s],", few, few, after, after
+    printf "\"inside\": {\"messages\": 75, \"bytes\": 76}, \"between\": {\"messages\": 77, \"bytes\": 78}}},\n"
     printf "{\"kind\": \"<script>alert(1)</script>\\\"&\", \"ranks\": 3, \"calls\": 2,"
     printf "\"left_alone\": \"a & b < c\","
     printf "\"order\": {\"in_use\": false, \"before\": {\"kind\": \"<i>\", \"tag\": 4, \"ordinal\": 0}, \"units\": {\"given\": 9}}},\n"
@@ -104,14 +106,20 @@ has "the decision" "Carried by vpt:3+klr in 119000 of 120000 calls"
 has "why it was left to MPI" "Left to MPI</b>: no gain. Best plan by the model: direct"
 has "text is escaped" '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp;'
 has "reasons are escaped" 'a &amp; b &lt; c'
-has "the pattern before" "Before: direct, by MPI"
-has "the pattern after" "After: planned, vpt:3+klr"
+has "the pattern before" "Before: messages, by MPI"
+has "the pattern after" "After: messages, by vpt:3+klr"
+has "bytes" "After: bytes, by vpt:3+klr"
+has "the borders of nodes" "Broken lines are the borders of nodes."
+has "messages inside nodes and between them" "<td class=\"n\">by plan</td><td>75</td><td>77</td><td>76</td><td>78</td>"
+has "measured before modelled" "<th>measured &micro;s</th><th>most sent by a rank</th><th>modelled &micro;s</th>"
+has "dark colours" "prefers-color-scheme:dark"
 has "what a cell is" "A cell is 50 sending by 50 receiving ranks"
 has "axes of ranks" "receiving rank"
 has "an axis of messages" "messages sent in one exchange"
 has "what a step is" "Each step is the busiest of 25 ranks"
 has "times with their unit" "microseconds for one exchange (cost model)"
 has "a measured trial" ">171.3</text>"
+has "trials are marked" "trial: vpt:2</text>"
 has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
@@ -134,7 +142,8 @@ lacks "nothing from elsewhere" '(https?:|src=|url\(|@import|<link|<iframe)'
 lacks "no numbers that are none" '(nan|inf)[ ,"vVhHz]'
 check "page: it stays small" test "$(wc -c <"$tmp/page.html")" -lt 400000
 count() { grep -o -e "$1" "$tmp/page.html" | wc -l; }
-check "page: two pictures of each pattern" test "$(count 'sending rank</text>')" -eq 4
+check "page: pictures of messages and bytes" test "$(count 'sending rank</text>')" -eq 6
+check "page: lines at the borders of nodes" test "$(count 'class="nb"')" -eq 4
 check "page: messages sent and received of each" test "$(count '>direct (MPI alone)</text>')" -eq 4
 check "page: tags are closed" test "$(count '<svg ')" -eq "$(count '</svg>')" -a \
     "$(count '<table>')" -eq "$(count '</table>')" -a "$(count '<tr')" -eq "$(count '</tr>')"
@@ -207,13 +216,15 @@ if (document.documentElement.scrollWidth > window.innerWidth)
 document.title = 'wrong:' + wrong.join('; ') + ':' + document.querySelectorAll('svg text').length;
 </script>
 JS
-    browse --window-size=1100,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
-    title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
-    case $title in
-        wrong::[1-9]*) ok "page: in a browser no label overlaps another or is cut off" ;;
-        *) not_ok "page: in a browser no label overlaps another or is cut off"
-           say "${title:-$(cat "$tmp/browser.log")}" ;;
-    esac
+    for width in 1100 600; do
+        browse --window-size=$width,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
+        title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
+        case $title in
+            wrong::[1-9]*) ok "page: in a browser, $width wide, no label overlaps another or is cut off" ;;
+            *) not_ok "page: in a browser, $width wide, no label overlaps another or is cut off"
+               say "${title:-$(cat "$tmp/browser.log")}" ;;
+        esac
+    done
     rm -f report.png
     browse --window-size=1100,3000 --screenshot="$PWD/report.png" "file://$tmp/page.html" >/dev/null
     check "page: a screenshot (report.png) that is not blank" \
