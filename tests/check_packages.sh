@@ -1,6 +1,6 @@
 #!/bin/sh
-# What users get Carpool as: the archive (make distcheck, without the tests), and the recipes of
-# packaging/: their versions and their syntax.
+# What users get Carpool as: the archive (make distcheck, without the tests), and a Debian package of
+# it, built and linted where debhelper and lintian are installed; the other recipes' syntax.
 #
 #   check_packages.sh      with top_srcdir and top_builddir in the environment
 #
@@ -41,4 +41,23 @@ code=$?
 check "make distcheck" test $code -eq 0
 [ $code -eq 0 ] || say "$(tail -n 20 distcheck.log)"
 
+# --- the Debian package of that archive
+if ! command -v dpkg-buildpackage >/dev/null 2>&1 || ! command -v dh >/dev/null 2>&1 || [ $code -ne 0 ]; then
+    skip "the Debian package" "no debhelper, or no archive"
+    done_testing
+    exit
+fi
+cd "$tmp" && tar xf "build/carpool-$version.tar.xz" && cd "carpool-$version" || exit 2
+DEB_BUILD_OPTIONS="parallel=$n_jobs nocheck noautodbgsym" dpkg-buildpackage -us -uc -b -d >../deb.log 2>&1 </dev/null
+code=$?
+check "the Debian package is built" test $code -eq 0
+[ $code -eq 0 ] || say "$(tail -n 20 ../deb.log)"
+if command -v lintian >/dev/null 2>&1; then
+    lintian --allow-root --fail-on error "$tmp"/carpool_*.changes >"$tmp/lintian" 2>&1
+    code=$?
+    check "lintian finds no errors" test $code -eq 0
+    [ $code -eq 0 ] || say "$(grep '^E:' "$tmp/lintian")"
+else
+    skip "lintian finds no errors" "no lintian"
+fi
 done_testing
