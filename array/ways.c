@@ -125,7 +125,7 @@ static void add_twins(struct cpl_array *array, int *twin)
 
 /* Peters 2024 finds sort the best variant and the number of stages what matters of a route; hash
  * was measured faster here where many requests are for the same elements, tree and envelopes never
- * (bench/README.md). */
+ * (bench/results/array.md). */
 static enum cpl_status add_all(struct cpl_array *array, const struct cpl_machine *machine,
                                struct cpl_error *error)
 {

@@ -1,7 +1,7 @@
 /* Processor time of the array's own work, for the chooser's model (choice.h) and for simulators
  * that do not measure it: bench/sim charges it to the simulated rank (CPL_SIMULATED). Elsewhere the
  * functions do nothing. The figures are rounded from those of `bench/graph work`, which prints in a
- * simulation what the figures predict for the same work (bench/README.md). */
+ * simulation what the figures predict for the same work (bench/results/array.md). */
 #ifndef CARPOOL_ARRAY_WORK_H
 #define CARPOOL_ARRAY_WORK_H
 

@@ -1,6 +1,8 @@
 /* The helpers of common.h; see there. */
 #include "common.h"
 
+#include "planner/base/hash.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -59,9 +61,7 @@ int bench_parse_real(const char *text, double least, double most, double *out)
 
 uint64_t bench_mix(uint64_t word)
 {
-    word = (word ^ (word >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ (word >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return word ^ (word >> 31);
+    return cpl_hash_mix(word);
 }
 
 #define GOLDEN_STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -76,8 +76,7 @@ uint64_t bench_hash(uint64_t seed, uint64_t first, uint64_t second)
 
 uint64_t bench_random_next(struct bench_random *random)
 {
-    random->state += GOLDEN_STEP;
-    return bench_mix(random->state);
+    return cpl_random_next(&random->state);
 }
 
 uint64_t bench_random_below(struct bench_random *random, uint64_t bound)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tables of README.md, as Markdown: what the preload adds to the processor time of messages of
+# Tables of results/overhead.md, as Markdown: what the preload adds to the processor time of messages of
 # programs that never repeat, receive from anyone, or probe ("messages that are left to MPI"), and
 # what it makes of whole programs.
 #

@@ -18,6 +18,7 @@ static const struct {
     {"run", cpl_command_run, "start a program with the library preloaded"},
     {"try", cpl_command_try, "run a program without the library and with it, and compare"},
     {"report", cpl_command_report, "show the report of a run, as text or as a page"},
+    {"compare", cpl_command_compare, "compare the reports of runs: does it pay?"},
     {"map", cpl_command_map, "place the ranks of the next launch by the report of a run"},
     {"calibrate", cpl_command_calibrate, "measure the machine under mpiexec, for the cost model"},
     {"settings", cpl_command_settings, "list all settings with their present values"},

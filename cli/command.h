@@ -14,6 +14,7 @@ int cpl_command_run(int argc, char **argv);        /* command_run.c; the program
                                                       127 when it cannot be started */
 int cpl_command_try(int argc, char **argv);        /* command_try.c */
 int cpl_command_report(int argc, char **argv);     /* command_report.c */
+int cpl_command_compare(int argc, char **argv);    /* command_compare.c */
 int cpl_command_map(int argc, char **argv);        /* command_map.c */
 int cpl_command_calibrate(int argc, char **argv);  /* command_calibrate.c */
 int cpl_command_settings(int argc, char **argv);   /* command_list.c */

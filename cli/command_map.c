@@ -18,7 +18,9 @@ struct options {
     const char *hosts;   /* NULL: those of the report */
     const char *machine; /* NULL: the default */
     const char *output;  /* NULL: standard output */
+    double least_gain;   /* percent of the modelled time */
     bool slurm;
+    bool scatter; /* hydra: hosts may come again in the file */
 };
 
 /* Where the processes of the next run are: each has a node, each node a host. */
@@ -47,18 +49,32 @@ static void usage(FILE *out)
           "                         srun --distribution=arbitrary\n"
           "  --hosts HOST:N[,...]   the nodes of the next launch; default those of the report\n"
           "  --machine NAME|FILE    costs of messages; default as in carpool plan\n"
+          "  --min-gain PERCENT     leave the ranks where they are for less; default 5\n"
+          "  --scatter              hydra: let a host come again in the file, which MPICH takes\n"
+          "                         for another node\n"
           "  --output FILE          default standard output\n",
           out);
+}
+
+static bool read_percent(const char *text, double *percent)
+{
+    char *end;
+    *percent = strtod(text, &end);
+    if (end != text && !*end && *percent >= 0 && *percent <= 100)
+        return true;
+    fprintf(stderr, "carpool map: --min-gain takes a number from 0 to 100, not '%s'\n", text);
+    return false;
 }
 
 static int read_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"format", required_argument, NULL, 'f'},  {"hosts", required_argument, NULL, 'H'},
-        {"machine", required_argument, NULL, 'm'}, {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+        {"format", required_argument, NULL, 'f'},   {"hosts", required_argument, NULL, 'H'},
+        {"machine", required_argument, NULL, 'm'},  {"output", required_argument, NULL, 'o'},
+        {"min-gain", required_argument, NULL, 'g'}, {"scatter", no_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     int option;
-    *options = (struct options){.report = NULL};
+    *options = (struct options){.least_gain = 5};
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":ho:", known, NULL)) != -1) {
         if (option == 'h') {
@@ -71,7 +87,12 @@ static int read_options(int argc, char **argv, struct options *options)
             options->machine = optarg;
         else if (option == 'o')
             options->output = optarg;
-        else if (option != 'f')
+        else if (option == 's')
+            options->scatter = true;
+        else if (option == 'g') {
+            if (!read_percent(optarg, &options->least_gain))
+                return CPL_EXIT_USAGE;
+        } else if (option != 'f')
             return cpl_command_wrong_option(option, argv, known);
         else if (strcmp(optarg, "slurm") == 0 || strcmp(optarg, "hydra") == 0)
             options->slurm = optarg[0] == 's';
@@ -93,6 +114,15 @@ static void *must_have(void *memory)
         exit(CPL_EXIT_FAILED);
     }
     return memory;
+}
+
+/* The node of a host, or -1. */
+static int32_t find_host(const struct places *places, const char *name, size_t length)
+{
+    for (int32_t k = 0; k < places->n_nodes; k++)
+        if (strlen(places->host[k]) == length && memcmp(places->host[k], name, length) == 0)
+            return k;
+    return -1;
 }
 
 /* Adds a node. */
@@ -117,9 +147,15 @@ static bool parse_hosts(const char *text, struct places *places)
                     (int)length, text);
             return false;
         }
-        add_host(places, text, (size_t)(colon - text));
-        for (; count > 0 && n < places->n_ranks; count--)
-            places->node[n++] = places->n_nodes - 1;
+        int32_t node = find_host(places, text, (size_t)(colon - text));
+        if (node >= 0)
+            fprintf(stderr, "carpool map: --hosts names %s again: it is taken as one node\n",
+                    places->host[node]);
+        else
+            add_host(places, text, (size_t)(colon - text));
+        for (node = node >= 0 ? node : places->n_nodes - 1; count > 0 && n < places->n_ranks;
+             count--)
+            places->node[n++] = node;
         text += length + (text[length] == ',');
     }
     if (n == places->n_ranks)
@@ -158,14 +194,13 @@ static bool read_nodes(const json_t *root, const char *file, struct places *plac
     for (size_t k = 0; k < json_array_size(nodes); k++) {
         const json_t *node = json_array_get(nodes, k);
         const char *host = cpl_report_text(node, "host");
-        for (int32_t i = 0; i < places->n_nodes; i++)
-            if (strcmp(places->host[i], host) == 0) {
-                fprintf(stderr,
-                        "carpool map: %s: two nodes have the host name %s; name the nodes by "
-                        "--hosts\n",
-                        file, host);
-                return false;
-            }
+        if (find_host(places, host, strlen(host)) >= 0) {
+            fprintf(stderr,
+                    "carpool map: %s: two nodes have the host name %s; name the nodes by "
+                    "--hosts\n",
+                    file, host);
+            return false;
+        }
         add_host(places, host, strlen(host));
         complete =
             complete && read_ranks(cpl_report_text(node, "ranks"), places->n_nodes - 1, places);
@@ -229,22 +264,30 @@ static bool read_exchanges(const json_t *root, const char *report, int32_t n_ran
     return true;
 }
 
+/* How many lines hydra's file has: a host for each run of ranks on one node. */
+static int32_t count_blocks(const struct places *places, const int32_t *place)
+{
+    int32_t n = 1;
+    for (int32_t i = 1; i < places->n_ranks; i++)
+        n += places->node[place[i]] != places->node[place[i - 1]];
+    return n;
+}
+
 static void print_hydra(FILE *out, const struct places *places, const int32_t *place)
 {
-    int32_t n_runs = 0;
-    for (int32_t first = 0, last; first < places->n_ranks; first = last, n_runs++) {
+    for (int32_t first = 0, last; first < places->n_ranks; first = last) {
         int64_t node = places->node[place[first]];
         for (last = first + 1; last < places->n_ranks && places->node[place[last]] == node;)
             last++;
         fprintf(out, "%s:%d\n", places->host[node], (int)(last - first));
     }
-    if (n_runs > places->n_nodes)
+    if (count_blocks(places, place) > places->n_nodes)
         fprintf(
             stderr,
             "carpool map: some hosts come again in the file, and MPICH takes each line for another "
             "node: its own collectives\nand MPI_Comm_split_type see %d nodes; Slurm has no "
             "such limit (--format slurm)\n",
-            (int)n_runs);
+            (int)count_blocks(places, place));
 }
 
 static bool write_places(const struct options *options, const struct places *places,
@@ -270,25 +313,41 @@ static bool write_places(const struct options *options, const struct places *pla
     return done;
 }
 
+static double percent_of(const struct cpl_place_gain *gain)
+{
+    return gain->before_us > 0 ? 100 * (1 - gain->after_us / gain->before_us) : 0;
+}
+
+/* What was found, what was taken of it, and how to launch. found: any rank anywhere. */
 static void tell_gain(const struct options *options, const struct places *places,
-                      const struct exchanges *exchanges, const struct cpl_place_gain *gain)
+                      const struct exchanges *exchanges, const struct cpl_place_gain *found,
+                      const struct cpl_place_gain *taken)
 {
     const char *file = options->output ? options->output : "FILE";
+    double percent = percent_of(taken), most = percent_of(found);
     fprintf(stderr, "carpool map: %d exchanges of %d ranks on %d nodes", (int)exchanges->n,
             (int)places->n_ranks, (int)places->n_nodes);
     if (exchanges->n_left_out > 0)
         fprintf(stderr, " (%d more are not of all ranks, or have no pattern)",
                 (int)exchanges->n_left_out);
-    if (gain->changed)
+    if (taken->changed)
         fprintf(stderr,
                 ":\n  modelled time of their messages %.4g ms instead of %.4g (%.1f%% less); sum "
                 "over all links %.1f%% less\n",
-                gain->after_us * 1e-3, gain->before_us * 1e-3,
-                100 * (1 - gain->after_us / gain->before_us),
-                100 * (1 - gain->after_links_us / gain->before_links_us));
+                taken->after_us * 1e-3, taken->before_us * 1e-3, percent,
+                100 * (1 - taken->after_links_us / taken->before_links_us));
     else
-        fprintf(stderr, ":\n  no better placement was found than the ranks' own (%.4g ms)\n",
-                gain->before_us * 1e-3);
+        fprintf(stderr,
+                ":\n  the ranks stay where they are (%.4g ms): no other placement gains %g%% of "
+                "the modelled time\n",
+                taken->before_us * 1e-3, options->least_gain);
+    if (found->changed && most >= options->least_gain && most > percent)
+        fprintf(
+            stderr,
+            "  with hosts that come again it would be %.1f%% less, but MPICH takes each line of "
+            "hydra's file for another node;\n  Slurm has no such limit (--format slurm), and "
+            "--scatter writes them all the same\n",
+            most);
     if (options->slurm)
         fprintf(stderr, "  SLURM_HOSTFILE=%s srun -n %d --distribution=arbitrary ...\n", file,
                 (int)places->n_ranks);
@@ -296,12 +355,44 @@ static void tell_gain(const struct options *options, const struct places *places
         fprintf(stderr, "  mpiexec.hydra -f %s -n %d ...\n", file, (int)places->n_ranks);
 }
 
+/* The processes node by node, in the order of the nodes: the one placement beside the ranks' own
+ * that a launcher of blocks keeps. */
+static void place_blocks(const struct places *places, int32_t *place)
+{
+    int32_t n = 0;
+    for (int32_t node = 0; node < places->n_nodes; node++)
+        for (int32_t i = 0; i < places->n_ranks; i++)
+            if (places->node[i] == node)
+                place[n++] = i;
+}
+
+/* Takes the best placement that the launcher keeps, or the ranks' own where that gains too little.
+ */
+static enum cpl_status choose(const struct options *options, const struct places *places,
+                              const struct exchanges *exchanges, const struct cpl_machine *machine,
+                              int32_t *place, struct cpl_place_gain *taken, struct cpl_error *error)
+{
+    enum cpl_status status = CPL_OK;
+    if (!options->slurm && !options->scatter && count_blocks(places, place) > places->n_nodes) {
+        place_blocks(places, place);
+        status =
+            cpl_place_model(exchanges->exchange, exchanges->n, machine, 1, place, taken, error);
+    }
+    if (status || (taken->changed && percent_of(taken) >= options->least_gain))
+        return status;
+    for (int32_t i = 0; i < places->n_ranks; i++)
+        place[i] = i;
+    taken->changed = false;
+    taken->after_us = taken->before_us;
+    return CPL_OK;
+}
+
 static bool place_and_write(const struct options *options, const struct places *places,
                             const struct exchanges *exchanges)
 {
     struct cpl_machine_file file = cpl_machine_file_default();
     struct cpl_machine machine;
-    struct cpl_place_gain gain;
+    struct cpl_place_gain found, taken;
     struct cpl_error error;
     int32_t *place = must_have(calloc((size_t)places->n_ranks, sizeof *place));
     enum cpl_status status = CPL_OK;
@@ -313,14 +404,17 @@ static bool place_and_write(const struct options *options, const struct places *
     if (!status) {
         machine.costs = file.costs;
         status =
-            cpl_place(exchanges->exchange, exchanges->n, &machine, 1, NULL, place, &gain, &error);
+            cpl_place(exchanges->exchange, exchanges->n, &machine, 1, NULL, place, &found, &error);
+        taken = found;
+        if (!status)
+            status = choose(options, places, exchanges, &machine, place, &taken, &error);
         cpl_machine_free(&machine);
     }
     if (status)
         fprintf(stderr, "carpool map: %s\n", error.text);
     bool done = !status && write_places(options, places, place);
     if (done)
-        tell_gain(options, places, exchanges, &gain);
+        tell_gain(options, places, exchanges, &found, &taken);
     free(place);
     return done;
 }

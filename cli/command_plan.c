@@ -4,47 +4,30 @@
 #endif
 
 #include "cli/command.h"
+#include "cli/plan.h"
 #include "planner/lower_bound.h"
-#include "planner/machine.h"
-#include "planner/pattern.h"
-#include "planner/plan.h"
-#include "planner/strategy.h"
 
 #include <getopt.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum format { FORMAT_TABLE, FORMAT_TSV, FORMAT_JSON };
+#include <unistd.h>
 
 struct options {
-    const char *file;
+    int n_files;
+    char **files; /* "-" is standard input */
     const char *strategies;
     const char *topology;
     const char *machine;    /* a file or a built-in machine; NULL: the default */
     int32_t ranks_per_node; /* 0: not given */
     double unit_bytes;
     double budget_ms;
-    enum format format;
-    bool dump;
+    enum cpl_plan_format format;
+    bool wide, dump;
     bool no_lanes;
-};
-
-struct result {
-    char name[CPL_STRATEGY_TEXT];   /* as asked for */
-    char chosen[CPL_STRATEGY_TEXT]; /* what auto chose, else the same */
-    struct cpl_metrics metrics;
-    double plan_ms;
-};
-
-/* What no plan can beat. */
-struct lower_bounds {
-    int64_t messages; /* cpl_bound_two_waves */
-    double us;        /* cpl_bound_time */
 };
 
 static void usage(FILE *out)
@@ -52,8 +35,9 @@ static void usage(FILE *out)
     size_t n_machines;
     const struct cpl_builtin_machine *machines = cpl_builtin_machines(&n_machines);
     fputs(
-        "usage: carpool plan FILE [OPTION...]\n\n"
-        "Plans the communication pattern in FILE (Matrix Market coordinate, or text: P, then "
+        "usage: carpool plan FILE... [OPTION...]\n\n"
+        "Plans the communication pattern in FILE (- is standard input; Matrix Market coordinate, "
+        "or text: P, then "
         "lines\n"
         "`src dst volume` or `src dst : item item ...`; may be gzipped) and prints each "
         "strategy's\n"
@@ -70,6 +54,7 @@ static void usage(FILE *out)
     fputs("  --unit BYTES                    bytes of a unit of volume; default 8\n"
           "  --budget MS                     effort of strategies that search; default 500\n"
           "  --format table|tsv|json         default table\n"
+          "  --wide                          a table with all columns (more than 100 characters)\n"
           "  --no-lanes                      plan as if MPI carried messages inside nodes, too\n"
           "  --dump                          print the plans themselves instead\n",
           out);
@@ -82,18 +67,43 @@ static bool parse_positive(const char *text, double max, double *value)
     return end != text && !*end && *value > 0 && *value <= max;
 }
 
-static bool set_option(struct options *options, int option, const char *value)
+static bool complain_of(const char *option, const char *takes, const char *value)
+{
+    fprintf(stderr, "carpool plan: %s takes %s, not '%s'; `carpool plan --help` tells more\n",
+            option, takes, value);
+    return false;
+}
+
+static bool set_ranks_per_node(struct options *options, const char *value)
 {
     double number;
+    char takes[64];
+    snprintf(takes, sizeof takes, "a whole number from 1 to %d", CPL_MAX_RANKS);
+    if (!parse_positive(value, CPL_MAX_RANKS, &number) || number != floor(number))
+        return complain_of("--ranks-per-node", takes, value);
+    options->ranks_per_node = (int32_t)number;
+    return true;
+}
+
+static bool set_format(struct options *options, const char *value)
+{
+    static const char *const names[] = {"table", "tsv", "json"};
+    for (int k = 0; k < 3; k++)
+        if (strcmp(value, names[k]) == 0) {
+            options->format = (enum cpl_plan_format)k;
+            return true;
+        }
+    return complain_of("--format", "table, tsv or json", value);
+}
+
+static bool set_option(struct options *options, int option, const char *value)
+{
     switch (option) {
     case 's':
         options->strategies = value;
         return true;
     case 'r':
-        if (!parse_positive(value, CPL_MAX_RANKS, &number) || number != floor(number))
-            break;
-        options->ranks_per_node = (int32_t)number;
-        return true;
+        return set_ranks_per_node(options, value);
     case 't':
         options->topology = value;
         return true;
@@ -101,32 +111,23 @@ static bool set_option(struct options *options, int option, const char *value)
         options->machine = value;
         return true;
     case 'u':
-        if (!parse_positive(value, 1e12, &options->unit_bytes))
-            break;
-        return true;
+        return parse_positive(value, 1e12, &options->unit_bytes) ||
+               complain_of("--unit", "a number of bytes above 0, up to 1e12", value);
     case 'b':
-        if (!parse_positive(value, 1e9, &options->budget_ms))
-            break;
-        return true;
+        return parse_positive(value, 1e9, &options->budget_ms) ||
+               complain_of("--budget", "milliseconds above 0, up to 1e9", value);
     case 'f':
-        if (strcmp(value, "table") && strcmp(value, "tsv") && strcmp(value, "json"))
-            break;
-        options->format = value[0] == 'j'   ? FORMAT_JSON
-                          : value[1] == 's' ? FORMAT_TSV
-                                            : FORMAT_TABLE;
+        return set_format(options, value);
+    case 'w':
+        options->wide = true;
         return true;
     case 'd':
         options->dump = true;
         return true;
-    case 'l':
+    default:
         options->no_lanes = true;
         return true;
-    default:
-        return false;
     }
-    fprintf(stderr, "carpool plan: '%s' is not a value for this option; see carpool plan --help\n",
-            value);
-    return false;
 }
 
 /* Returns -1 to go on, else an exit status. */
@@ -139,6 +140,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"unit", required_argument, NULL, 'u'},
                                           {"budget", required_argument, NULL, 'b'},
                                           {"format", required_argument, NULL, 'f'},
+                                          {"wide", no_argument, NULL, 'w'},
                                           {"dump", no_argument, NULL, 'd'},
                                           {"no-lanes", no_argument, NULL, 'l'},
                                           {"help", no_argument, NULL, 'h'},
@@ -155,9 +157,10 @@ static int parse_options(int argc, char **argv, struct options *options)
         if (!set_option(options, option, optarg))
             return CPL_EXIT_USAGE;
     }
-    if (optind != argc - 1)
+    if (optind == argc)
         return cpl_command_wrong_file(argc, argv);
-    options->file = argv[optind];
+    options->files = argv + optind;
+    options->n_files = argc - optind;
     return -1;
 }
 
@@ -238,27 +241,28 @@ static bool list_choices(const char *text, const struct cpl_strategy_input *inpu
     return false;
 }
 
-static double now_ms(void)
+static double clock_ms(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 /* Plans by one choice, checks the plan, measures or dumps it. */
 static enum cpl_status try_choice(const struct options *options,
                                   const struct cpl_strategy_input *input,
-                                  struct cpl_strategy_choice choice, struct result *result,
+                                  struct cpl_strategy_choice choice, struct cpl_plan_result *result,
                                   struct cpl_error *error)
 {
     struct cpl_plan plan;
     cpl_strategy_label(&choice, input->machine, result->name);
-    double start = now_ms();
+    double start = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     enum cpl_status status = choice.strategy ? cpl_strategy_plan(input, &choice, &plan, error)
                                              : cpl_strategy_plan_auto(input, &choice, &plan, error);
     if (status)
         return status;
-    result->plan_ms = now_ms() - start;
+    result->plan_ms = clock_ms(CLOCK_MONOTONIC) - start;
+    result->cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     cpl_strategy_label(&choice, input->machine, result->chosen);
     status = cpl_plan_check(&plan, input->pattern, error);
     if (!status)
@@ -275,120 +279,26 @@ static enum cpl_status try_choice(const struct options *options,
     return status;
 }
 
-static int name_width(const struct result *results, size_t n)
+/* On a terminal: which strategy is at work, and how many are; n 0 takes that away again. */
+static void tell_progress(size_t k, size_t n, const struct cpl_strategy_choice *choice,
+                          const struct cpl_machine *machine)
 {
-    size_t width = 9;
-    for (size_t k = 0; k < n; k++)
-        if (strlen(results[k].name) > width)
-            width = strlen(results[k].name);
-    return (int)width;
-}
-
-static void print_table(const struct options *options, const struct cpl_pattern *pattern,
-                        const struct cpl_machine *machine, const struct lower_bounds *bounds,
-                        const struct result *results, size_t n)
-{
-    int width = name_width(results, n);
-    int64_t n_messages = cpl_pattern_pairs(pattern)->n_messages;
-    printf("%s: %d ranks, %lld messages (%.2f a rank)", options->file, pattern->n_ranks,
-           (long long)n_messages, (double)n_messages / pattern->n_ranks);
-    if (pattern->pairs)
-        printf(" in %lld parts", (long long)pattern->n_messages);
-    printf(", %d nodes, %g bytes a unit\n", machine->n_nodes, options->unit_bytes);
-    printf("%-*s %5s %9s %9s %9s %9s %9s %7s %5s %5s %7s %11s %11s %9s %7s %8s\n", width, "", "",
-           "sends", "", "recvs", "", "by lanes", "by MPI", "hops", "", "volume", "modelled",
-           "barriers", "plan", "set", "");
-    printf("%-*s %5s %9s %9s %9s %9s %9s %7s %5s %5s %7s %11s %11s %9s %7s %8s\n", width,
-           "strategy", "waves", "max", "avg", "max", "avg", "avg", "max", "max", "avg", "factor",
-           "us", "us", "ms", "max", "avg");
-    for (size_t k = 0; k < n; k++) {
-        const struct result *r = &results[k];
-        const struct cpl_metrics *m = &r->metrics;
-        printf("%-*s %5d %9lld %9.2f %9lld %9.2f %9.2f %7lld %5d %5.2f %7.2f %11.2f %11.2f %9.2f "
-               "%7lld %8.2f\n",
-               width, r->name, m->n_waves, (long long)m->sends_max, m->sends_avg,
-               (long long)m->recvs_max, m->recvs_avg, m->lanes_avg, (long long)m->mpi_max,
-               m->hops_max, m->hops_avg, m->volume_factor, m->modelled_us, m->waves_us, r->plan_ms,
-               (long long)m->set_max, m->set_avg);
-        if (strcmp(r->name, r->chosen) != 0)
-            printf("(auto chose %s)\n", r->chosen);
-    }
-    printf("lower bounds: in two waves some rank sends or receives %lld, in any number of waves it "
-           "takes %.2f us (modelled, with barriers)\n",
-           (long long)bounds->messages, bounds->us);
-}
-
-static void print_tsv(const struct result *results, size_t n)
-{
-    printf("strategy\twaves\tsends_max\tsends_avg\trecvs_max\trecvs_avg\thops_max\thops_avg\t"
-           "volume_factor\tmodelled_us\tplan_ms\tset_max\tset_avg\tlanes_avg\tmpi_max\n");
-    for (size_t k = 0; k < n; k++) {
-        const struct cpl_metrics *m = &results[k].metrics;
-        printf("%s\t%d\t%lld\t%.4f\t%lld\t%.4f\t%d\t%.4f\t%.4f\t%.4f\t%.3f\t%lld\t%.4f\t%.4f\t"
-               "%lld\n",
-               results[k].name, m->n_waves, (long long)m->sends_max, m->sends_avg,
-               (long long)m->recvs_max, m->recvs_avg, m->hops_max, m->hops_avg, m->volume_factor,
-               m->modelled_us, results[k].plan_ms, (long long)m->set_max, m->set_avg, m->lanes_avg,
-               (long long)m->mpi_max);
-    }
-}
-
-static json_t *result_json(const struct result *r)
-{
-    const struct cpl_metrics *m = &r->metrics;
-    return json_pack("{s:s s:s s:i s:I s:f s:I s:f s:i s:f s:f s:f s:f s:f s:I s:f s:f s:I}",
-                     "strategy", r->name, "chosen", r->chosen, "waves", m->n_waves, "sends_max",
-                     (json_int_t)m->sends_max, "sends_avg", m->sends_avg, "recvs_max",
-                     (json_int_t)m->recvs_max, "recvs_avg", m->recvs_avg, "hops_max", m->hops_max,
-                     "hops_avg", m->hops_avg, "volume_factor", m->volume_factor, "modelled_us",
-                     m->modelled_us, "waves_us", m->waves_us, "plan_ms", r->plan_ms, "set_max",
-                     (json_int_t)m->set_max, "set_avg", m->set_avg, "lanes_avg", m->lanes_avg,
-                     "mpi_max", (json_int_t)m->mpi_max);
-}
-
-static bool print_json(const struct options *options, const struct cpl_pattern *pattern,
-                       const struct cpl_machine *machine, const struct lower_bounds *bounds,
-                       const struct result *results, size_t n)
-{
-    json_t *rows = json_array();
-    for (size_t k = 0; rows && k < n; k++)
-        json_array_append_new(rows, result_json(&results[k]));
-    json_t *root =
-        json_pack("{s:s s:s s:i s:I s:I s:i s:f s:I s:f s:o}", "version", PACKAGE_VERSION, "file",
-                  options->file, "ranks", pattern->n_ranks, "messages",
-                  (json_int_t)cpl_pattern_pairs(pattern)->n_messages, "parts",
-                  (json_int_t)pattern->n_messages, "nodes", machine->n_nodes, "unit_bytes",
-                  options->unit_bytes, "bound_two_waves", (json_int_t)bounds->messages, "bound_us",
-                  bounds->us, "strategies", rows);
-    bool done = root && json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
-    putchar('\n');
-    json_decref(root);
-    return done;
-}
-
-static int show(const struct options *options, const struct cpl_strategy_input *input,
-                const struct lower_bounds *bounds, const struct result *results, size_t n)
-{
-    bool done = true;
-    if (options->dump)
-        done = true; /* the plans have been printed */
-    else if (options->format == FORMAT_TABLE)
-        print_table(options, input->pattern, input->machine, bounds, results, n);
-    else if (options->format == FORMAT_TSV)
-        print_tsv(results, n);
+    char name[CPL_STRATEGY_TEXT];
+    if (!isatty(STDERR_FILENO))
+        return;
+    if (n > 0)
+        cpl_strategy_label(choice, machine, name);
+    if (n > 0)
+        fprintf(stderr, "\r\033[Kcarpool plan: %zu of %zu, %s ...", k + 1, n, name);
     else
-        done = print_json(options, input->pattern, input->machine, bounds, results, n);
-    if (!done || fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "carpool plan: cannot write the result to standard output\n");
-        return CPL_EXIT_FAILED;
-    }
-    return 0;
+        fputs("\r\033[K", stderr);
+    fflush(stderr);
 }
 
 /* Plans by all choices. direct on a machine with lanes has two rows: what MPI does, and direct by
- * lanes. Returns the number of rows, 0 after saying what is wrong. */
-static size_t try_all(const struct options *options, const struct cpl_strategy_input *input,
-                      const struct cpl_strategy_list *list, struct result *results)
+ * lanes. Returns false after saying what is wrong. */
+static bool try_all(const struct options *options, const struct cpl_strategy_input *input,
+                    const struct cpl_strategy_list *list, struct cpl_plan_results *results)
 {
     const struct cpl_machine without = cpl_machine_without_lanes(input->machine);
     struct cpl_strategy_input by_mpi = *input;
@@ -398,35 +308,91 @@ static size_t try_all(const struct options *options, const struct cpl_strategy_i
     by_mpi.machine = &without;
     for (size_t k = 0; k < list->n && !status; k++) {
         const struct cpl_strategy_choice *choice = &list->choice[k];
+        tell_progress(k, list->n, choice, input->machine);
         if (choice->strategy == &cpl_strategy_direct && cpl_machine_has_lanes(input->machine) &&
             !options->dump)
-            status = try_choice(options, &by_mpi, *choice, &results[n++], &error);
+            status = try_choice(options, &by_mpi, *choice, &results->row[n++], &error);
         if (!status)
-            status = try_choice(options, input, *choice, &results[n++], &error);
+            status = try_choice(options, input, *choice, &results->row[n++], &error);
     }
+    tell_progress(0, 0, NULL, NULL);
     if (status)
-        fprintf(stderr, "carpool plan: %s: strategy %s: %s\n", options->file, results[n - 1].name,
-                error.text);
-    return status ? 0 : n;
+        fprintf(stderr, "carpool plan: %s: strategy %s: %s\n", results->file,
+                results->row[n - 1].name, error.text);
+    results->n = n;
+    return !status;
 }
 
-static int plan_all(const struct options *options, const struct cpl_strategy_input *input)
+static int plan_all(const struct options *options, const struct cpl_strategy_input *input,
+                    const char *file)
 {
+    static struct cpl_plan_results results;
     struct cpl_strategy_list list;
-    struct result results[2 * CPL_MAX_CANDIDATES];
     struct cpl_error error;
     if (!list_choices(options->strategies, input, &list))
         return CPL_EXIT_USAGE;
-    size_t n = try_all(options, input, &list, results);
-    if (n == 0)
+    results.file = file;
+    results.pattern = input->pattern;
+    results.machine = input->machine;
+    results.unit_bytes = input->unit_bytes;
+    if (!try_all(options, input, &list, &results))
         return CPL_EXIT_FAILED;
-    struct lower_bounds bounds;
-    if (cpl_bound_two_waves(input->pattern, &bounds.messages, &error) ||
-        cpl_bound_time(input->pattern, input->machine, input->unit_bytes, &bounds.us, &error)) {
+    if (cpl_bound_two_waves(input->pattern, &results.bounds.messages, &error) ||
+        cpl_bound_time(input->pattern, input->machine, input->unit_bytes, &results.bounds.us,
+                       &error)) {
         fprintf(stderr, "carpool plan: %s\n", error.text);
         return CPL_EXIT_FAILED;
     }
-    return show(options, input, &bounds, results, n);
+    bool done = options->dump || cpl_plan_tell(&results, options->format, options->wide);
+    if (!done || fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "carpool plan: cannot write the result to standard output\n");
+        return CPL_EXIT_FAILED;
+    }
+    return 0;
+}
+
+/* What was changed or assumed without being asked for: a line each, after success. */
+static void tell_changes(const struct options *options, const char *name,
+                         const struct cpl_pattern *pattern)
+{
+    struct cpl_machine_file file, preset = cpl_machine_file_default();
+    struct cpl_error error;
+    if (pattern->n_self > 0)
+        fprintf(stderr, "carpool plan: %s: messages of ranks to themselves, left out: %lld\n", name,
+                (long long)pattern->n_self);
+    if (pattern->n_merged > 0)
+        fprintf(stderr, "carpool plan: %s: lines that repeat a pair of ranks, added up: %lld\n",
+                name, (long long)pattern->n_merged);
+    if (options->machine && access(options->machine, F_OK) == 0 &&
+        !cpl_machine_file_load(options->machine, &file, &error) &&
+        memcmp(&file.costs, &preset.costs, sizeof file.costs) == 0 && !file.distances[0])
+        fprintf(stderr, "carpool plan: %s: has no costs; those of %s hold\n", options->machine,
+                cpl_builtin_machines(&(size_t){0})->name);
+}
+
+static int plan_file(const struct options *options, const char *file)
+{
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_error error;
+    bool is_input = strcmp(file, "-") == 0;
+    if (cpl_pattern_read(is_input ? "/dev/stdin" : file, &pattern, &error)) {
+        fprintf(stderr, "carpool plan: %s\n", error.text);
+        return CPL_EXIT_FAILED;
+    }
+    if (describe_machine(options, pattern.n_ranks, &machine, &error)) {
+        fprintf(stderr, "carpool plan: %s\n", error.text);
+        cpl_pattern_free(&pattern);
+        return CPL_EXIT_FAILED;
+    }
+    struct cpl_strategy_input input = {&pattern, &machine, options->unit_bytes, options->budget_ms};
+    const char *name = is_input ? "standard input" : file;
+    int exit_status = plan_all(options, &input, name);
+    if (exit_status == 0)
+        tell_changes(options, name, &pattern);
+    cpl_machine_free(&machine);
+    cpl_pattern_free(&pattern);
+    return exit_status;
 }
 
 int cpl_command_plan(int argc, char **argv)
@@ -436,21 +402,10 @@ int cpl_command_plan(int argc, char **argv)
     int exit_status = parse_options(argc, argv, &options);
     if (exit_status >= 0)
         return exit_status;
-    struct cpl_pattern pattern;
-    struct cpl_machine machine;
-    struct cpl_error error;
-    if (cpl_pattern_read(options.file, &pattern, &error)) {
-        fprintf(stderr, "carpool plan: %s\n", error.text);
-        return CPL_EXIT_FAILED;
+    for (int k = exit_status = 0; k < options.n_files && exit_status == 0; k++) {
+        if (k > 0 && !options.dump)
+            putchar('\n');
+        exit_status = plan_file(&options, options.files[k]);
     }
-    if (describe_machine(&options, pattern.n_ranks, &machine, &error)) {
-        fprintf(stderr, "carpool plan: %s\n", error.text);
-        cpl_pattern_free(&pattern);
-        return CPL_EXIT_FAILED;
-    }
-    struct cpl_strategy_input input = {&pattern, &machine, options.unit_bytes, options.budget_ms};
-    exit_status = plan_all(&options, &input);
-    cpl_machine_free(&machine);
-    cpl_pattern_free(&pattern);
     return exit_status;
 }

@@ -20,17 +20,17 @@ static void usage(FILE *out)
             "  --html PAGE   write it as one HTML file, with pictures, that needs no other\n");
 }
 
+/* Measured first: modelled times may be of another machine. */
 static void print_side(const char *name, const json_t *side)
 {
-    printf("    %-8s %9lld %9.2f %9lld %9.2f %7lld %5lld %11.2f", name,
+    char measured[32] = "-";
+    if (cpl_report_has_number(side, "us_per_call"))
+        snprintf(measured, sizeof measured, "%.2f", cpl_report_number(side, "us_per_call"));
+    printf("    %-10s %11s %9lld %9.2f %9lld %9.2f %7lld %5lld %11.2f\n", name, measured,
            (long long)cpl_report_integer(side, "sends_max"), cpl_report_number(side, "sends_avg"),
            (long long)cpl_report_integer(side, "recvs_max"), cpl_report_number(side, "lanes_avg"),
            (long long)cpl_report_integer(side, "mpi_max"),
            (long long)cpl_report_integer(side, "hops_max"), cpl_report_number(side, "modelled_us"));
-    if (cpl_report_has_number(side, "us_per_call"))
-        printf(" %11.2f\n", cpl_report_number(side, "us_per_call"));
-    else
-        printf(" %11s\n", "-");
 }
 
 /* In which order the messages leave, and why. */
@@ -63,15 +63,34 @@ static void print_order(const json_t *order)
     putchar('\n');
 }
 
-static void print_pattern(const json_t *p)
+static void print_plan(const json_t *p)
 {
-    char name[160];
+    char times[40] = "";
+    bool was_kept = cpl_report_has_number(p, "made_ms");
+    if (cpl_report_integer(p, "times_planned") > 1)
+        snprintf(times, sizeof times, " %lld times",
+                 (long long)cpl_report_integer(p, "times_planned"));
+    printf("    plan: %s, %s%s in %.2f ms", cpl_report_text(p, "considered"),
+           was_kept ? "read from the plan cache" : "made", times, cpl_report_number(p, "plan_ms"));
+    if (was_kept)
+        printf(" (making it took %.2f ms)", cpl_report_number(p, "made_ms"));
+    printf("; %lld bytes forwarded in all calls\n",
+           (long long)cpl_report_integer(p, "forwarded_bytes"));
+    if (cpl_report_integer(p, "straight_messages") > 0)
+        printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "
+               "go straight\n",
+               (long long)cpl_report_integer(p, "straight_messages"),
+               (long long)cpl_report_integer(p, "straight_bytes"));
+}
+
+static void print_pattern(const json_t *p, const char *directory)
+{
+    char name[160], outcome[200], why[400], nodes[64];
     cpl_report_name(p, name, sizeof name);
-    printf("%s on %lld ranks: %lld calls, %lld rerouted by %s\n", name,
+    cpl_report_outcome(p, outcome, sizeof outcome);
+    printf("\n%s on %lld ranks, %lld calls: %s%s\n", name,
            (long long)cpl_report_integer(p, "ranks"), (long long)cpl_report_integer(p, "calls"),
-           (long long)cpl_report_integer(p, "calls_planned"), cpl_report_text(p, "strategy"));
-    if (json_object_get(p, "left_alone"))
-        printf("    left to MPI: %s\n", cpl_report_text(p, "left_alone"));
+           outcome, cpl_report_reason(p, why, sizeof why));
     if (cpl_report_number(p, "combined_late") > 0)
         printf("    %.0f of %.0f combined messages were late\n",
                cpl_report_number(p, "combined_late"), cpl_report_number(p, "combined"));
@@ -81,31 +100,17 @@ static void print_pattern(const json_t *p)
             printf("    too few calls to be planned\n");
         return;
     }
-    char kept[80] = "", times[40] = "", nodes[64];
-    bool was_kept = cpl_report_has_number(p, "made_ms");
-    if (was_kept)
-        snprintf(kept, sizeof kept, " (planning took %.2f ms)", cpl_report_number(p, "made_ms"));
-    if (cpl_report_integer(p, "times_planned") > 1)
-        snprintf(times, sizeof times, " %lld times",
-                 (long long)cpl_report_integer(p, "times_planned"));
-    printf("    %lld messages of %lld bytes in all; considered %s, %s%s in %.2f ms%s; %lld bytes "
-           "forwarded in all calls\n",
-           (long long)cpl_report_integer(p, "messages"), (long long)cpl_report_integer(p, "bytes"),
-           cpl_report_text(p, "considered"), was_kept ? "read from the plan cache" : "planned",
-           times, cpl_report_number(p, "plan_ms"), kept,
-           (long long)cpl_report_integer(p, "forwarded_bytes"));
-    if (cpl_report_integer(p, "straight_messages") > 0)
-        printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "
-               "go straight\n",
-               (long long)cpl_report_integer(p, "straight_messages"),
-               (long long)cpl_report_integer(p, "straight_bytes"));
-    printf("    %-8s %9s %9s %9s %9s %7s %5s %11s %11s\n", "", "sends max", "sends avg",
-           "recvs max", "lanes avg", "MPI max", "hops", "modelled us", "measured us");
-    print_side("direct", json_object_get(p, "direct"));
-    print_side("planned", json_object_get(p, "planned"));
+    printf("    one call: %lld messages, %lld bytes\n",
+           (long long)cpl_report_integer(p, "messages"), (long long)cpl_report_integer(p, "bytes"));
+    print_plan(p);
+    printf("    %-10s %11s %9s %9s %9s %9s %7s %5s %11s\n", "", "measured us", "sends max",
+           "sends avg", "recvs max", "lanes avg", "MPI max", "hops", "modelled us");
+    print_side("by MPI", json_object_get(p, "direct"));
+    print_side("by plan", json_object_get(p, "planned"));
     if (json_object_get(p, "file"))
-        printf("    pattern in %s: carpool plan --unit 1%s DIR/%s\n", cpl_report_text(p, "file"),
-               cpl_report_nodes_option(p, nodes, sizeof nodes), cpl_report_text(p, "file"));
+        printf("    plan it again: carpool plan --unit 1%s %s%s\n",
+               cpl_report_nodes_option(p, nodes, sizeof nodes), directory,
+               cpl_report_text(p, "file"));
 }
 
 static int flush_text(void)
@@ -128,17 +133,20 @@ static void print_reorderable(const json_t *root)
                cpl_report_number(reorderable, "before_us"));
 }
 
-static int print_report(const json_t *root)
+static int print_report(const json_t *root, const char *directory)
 {
+    static char line[CPL_REPORT_LINES][CPL_REPORT_LINE];
     if (cpl_report_is_trial(root)) {
         cpl_try_print(root);
         return flush_text();
     }
     const json_t *patterns = json_object_get(root, "patterns");
-    printf("carpool %s, %lld ranks, mode %s\n", cpl_report_text(root, "version"),
-           (long long)cpl_report_integer(root, "ranks"), cpl_report_text(root, "mode"));
+    cpl_report_run_lines(root, line);
+    for (int k = 0; k < CPL_REPORT_LINES; k++)
+        if (line[k][0])
+            puts(line[k]);
     for (size_t k = 0; k < json_array_size(patterns); k++)
-        print_pattern(json_array_get(patterns, k));
+        print_pattern(json_array_get(patterns, k), directory);
     if (json_object_get(root, "all_left"))
         printf("all calls were left to MPI: %s\n", cpl_report_text(root, "all_left"));
     else if (json_array_size(patterns) == 0)
@@ -150,7 +158,7 @@ static int print_report(const json_t *root)
     return flush_text();
 }
 
-static int write_page(const json_t *root, const char *page)
+static int write_page(const json_t *root, const char *page, const char *directory)
 {
     FILE *out = fopen(page, "w");
     if (!out) {
@@ -161,7 +169,7 @@ static int write_page(const json_t *root, const char *page)
     if (cpl_report_is_trial(root))
         cpl_try_html(root, out);
     else
-        cpl_report_html(root, out);
+        cpl_report_html(root, directory, out);
     bool is_written = !fflush(out) && !ferror(out);
     int code = errno;
     if (fclose(out) && is_written) {
@@ -197,7 +205,9 @@ int cpl_command_report(int argc, char **argv)
     json_t *root = cpl_report_load("report", argv[optind]);
     if (!root)
         return CPL_EXIT_FAILED;
-    int status = page ? write_page(root, page) : print_report(root);
+    char directory[4096];
+    cpl_report_directory(argv[optind], directory, sizeof directory);
+    int status = page ? write_page(root, page, directory) : print_report(root, directory);
     json_decref(root);
     return status;
 }

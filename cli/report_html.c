@@ -1,5 +1,6 @@
 /* carpool report --html: the page (report_read.h). No scripts, no links to elsewhere; pictures are
  * inline SVG (report_svg.h). */
+#include "cli/report_pictures.h"
 #include "cli/report_read.h"
 #include "cli/report_svg.h"
 
@@ -9,39 +10,55 @@
 
 /* Exchanges that are shown with pictures; all are in the table. */
 #define MOST_SECTIONS 24
-#define MOST_BINS     4096
-#define MOST_BARS     24
+
+/* Colours by what they are for; h0 to h5 are the steps of the matrices, in all reports alike. */
+static const char colors[] =
+    ":root{--fg:#1c2430;--sub:#56606e;--bg:#fff;--soft:#f3f5f8;--line:#d5dae1;--axis:#56606e;"
+    "--grid:#e3e7ec;--mpi:#c8551b;--mpisoft:#f8e3d8;--plan:#1f5fa8;--other:#b8c1cc;--node:#c8551b;"
+    "--h0:#c6dbef;--h1:#9ecae1;--h2:#6baed6;--h3:#3182bd;--h4:#08519c;--h5:#08254f}"
+    "@media(prefers-color-scheme:dark){:root{color-scheme:dark;--fg:#dfe5ec;--sub:#9aa5b3;"
+    "--bg:#14181e;--soft:#1f252d;--line:#39424d;--axis:#9aa5b3;--grid:#2a313a;--mpi:#f0884f;"
+    "--mpisoft:#4a2c1c;--plan:#63a4f0;--other:#5c6774;--node:#f0884f;--h0:#123a5e;--h1:#1b5489;"
+    "--h2:#2b74b5;--h3:#5196d3;--h4:#8dbde8;--h5:#d3e8fb}}";
 
 static const char style[] =
-    "body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;color:#1c2430;max-width:1060px;"
-    "margin:24px auto;padding:0 16px;background:#fff}"
+    "body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;color:var(--fg);max-width:1060px;"
+    "margin:24px auto;padding:0 "
+    "16px;background:var(--bg)}p,code,td.n{overflow-wrap:anywhere}td.n{min-width:9em}"
     "h1{font-size:26px;margin:0 0 4px}h2{font-size:20px;margin:40px 0 4px;padding-top:12px;"
-    "border-top:2px solid #d5dae1}h3{font-size:16px;margin:22px 0 4px}"
-    ".sub{color:#56606e;margin:0 0 16px}table{border-collapse:collapse;margin:8px 0}"
-    ".wide{overflow-x:auto}th,td{padding:4px 10px;border-bottom:1px solid #e3e7ec;"
-    "text-align:right;vertical-align:top}th{background:#f3f5f8;font-weight:600}"
-    "td.n,th.n{text-align:left}th[colspan]{text-align:center}tr.why td{color:#56606e;"
-    "border-bottom:1px solid #b8c1cc}tr:has(+.why) "
-    "td{border-bottom:0}.verdict{background:#f3f5f8;border-left:4px solid #1f5fa8;"
-    "padding:8px 12px;margin:8px 0}.verdict.mpi{border-color:#8a94a3}"
-    ".row{display:flex;flex-wrap:wrap;gap:16px}code{background:#f3f5f8;padding:1px 4px}"
-    ".legend .s{white-space:nowrap;margin-left:8px}.legend i{display:inline-block;width:14px;"
-    "height:14px;margin-right:4px;vertical-align:-2px;border:1px solid #8a94a3}"
-    ".legend i.none{background:#fff}svg{max-width:100%;height:auto}"
-    "svg text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#1c2430}svg .t{font-size:14px;"
+    "border-top:2px solid var(--line)}h3{font-size:16px;margin:22px 0 4px}a{color:var(--plan)}"
+    ".sub{color:var(--sub);margin:0 0 16px}table{border-collapse:collapse;margin:8px 0}"
+    "th,td{padding:4px 10px;border-bottom:1px solid var(--grid);"
+    "text-align:right;vertical-align:top}th{background:var(--soft);font-weight:600}"
+    "td.n,th.n{text-align:left}th[colspan]{text-align:center}tr.why td{color:var(--sub);"
+    "border-bottom:1px solid var(--other)}tr:has(+.why) "
+    "td{border-bottom:0}.verdict{background:var(--soft);border-left:4px solid var(--plan);"
+    "padding:8px 12px;margin:8px 0}.verdict.mpi{border-color:var(--other)}"
+    ".row{display:flex;flex-wrap:wrap;gap:16px}code{background:var(--soft);padding:1px 4px}"
+    ".legend .s{margin-left:8px;display:inline-block}.legend i{display:inline-block;width:14px;"
+    "height:14px;margin-right:4px;vertical-align:-2px;border:1px solid var(--other)}"
+    ".wide{overflow-x:auto}svg{max-width:100%;height:auto}"
+    "svg text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:var(--fg)}svg .t{font-size:14px;"
     "font-weight:600}.m{text-anchor:middle}.e{text-anchor:end}.c{font-weight:600}"
-    ".f{fill:#fff;stroke:#8a94a3}.k{stroke:#56606e;fill:none}.g{stroke:#e3e7ec;fill:none}"
-    ".d{stroke:#c8551b;stroke-width:2;fill:none}.da{fill:#f8e3d8}"
-    ".p{stroke:#1f5fa8;stroke-width:2;fill:none}.bo{fill:#b8c1cc}.bd{fill:#c8551b}"
-    ".bp{fill:#1f5fa8}@media print{h2{break-before:page}}";
+    ".f{fill:var(--bg);stroke:var(--other)}.k{stroke:var(--axis);fill:none}"
+    ".g{stroke:var(--grid);fill:none}.nb{stroke:var(--node);stroke-dasharray:4 3;fill:none}"
+    ".d{stroke:var(--mpi);stroke-width:2;fill:none}.da{fill:var(--mpisoft)}"
+    ".p{stroke:var(--plan);stroke-width:2;fill:none}"
+    ".bo{fill:var(--other);background:var(--other)}.bd{fill:var(--mpi);background:var(--mpi)}"
+    ".bp{fill:var(--plan);background:var(--plan)}.h0{fill:var(--h0);background:var(--h0)}"
+    ".h1{fill:var(--h1);background:var(--h1)}.h2{fill:var(--h2);background:var(--h2)}"
+    ".h3{fill:var(--h3);background:var(--h3)}.h4{fill:var(--h4);background:var(--h4)}"
+    ".h5{fill:var(--h5);background:var(--h5)}"
+    "@media(max-width:820px){.o{display:none}th,td{padding:4px 5px}}"
+    "@media print{h2{break-before:page}}";
 
 void cpl_html_begin(FILE *out, const char *title)
 {
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            "<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n<h1>%s</h1>\n",
-            title, style, title);
+            "<title>%s</title>\n<style>%s%s</style>\n</head>\n<body>\n<h1>%s</h1>\n",
+            title, colors, style, title);
 }
 
 void cpl_html_end(FILE *out)
@@ -56,19 +73,35 @@ static void put(FILE *out, const char *before, const char *text, const char *aft
     fputs(after, out);
 }
 
-/* A table cell with a number, or a dash when there is none. */
-static void cell(FILE *out, const json_t *object, const char *key, int digits)
+/* A table cell with a whole number, or a dash when there is none. Class o is left out on narrow
+ * pages. */
+static void cell(FILE *out, const json_t *object, const char *key, const char *class)
 {
     if (cpl_report_has_number(object, key))
-        fprintf(out, "<td>%.*f</td>", digits, cpl_report_number(object, key));
+        fprintf(out, "<td class=\"%s\">%.0f</td>", class, cpl_report_number(object, key));
     else
-        fputs("<td>&ndash;</td>", out);
+        fprintf(out, "<td class=\"%s\">&ndash;</td>", class);
+}
+
+/* "12.1 &rarr; 5.3": by MPI, then by the plan. */
+static void pair_cell(FILE *out, const json_t *p, const char *key, int digits)
+{
+    static const char *const sides[] = {"direct", "planned"};
+    fputs("<td>", out);
+    for (int k = 0; k < 2; k++) {
+        const json_t *side = json_object_get(p, sides[k]);
+        fputs(k ? " &rarr; " : "", out);
+        if (cpl_report_has_number(side, key))
+            fprintf(out, "%.*f", digits, cpl_report_number(side, key));
+        else
+            fputs("&ndash;", out);
+    }
+    fputs("</td>", out);
 }
 
 static void table_row(FILE *out, const json_t *p, size_t number, bool has_section)
 {
-    const json_t *direct = json_object_get(p, "direct"), *planned = json_object_get(p, "planned");
-    char name[160], outcome[200];
+    char name[160], outcome[200], why[400];
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
     fprintf(out, "<tr><td>%zu</td><td class=\"n\">", number);
@@ -76,19 +109,15 @@ static void table_row(FILE *out, const json_t *p, size_t number, bool has_sectio
         fprintf(out, "<a href=\"#e%zu\">", number);
     cpl_html_text(out, name);
     fprintf(out, "%s</td>", has_section ? "</a>" : "");
-    cell(out, p, "ranks", 0);
-    cell(out, p, "calls", 0);
-    cell(out, p, "messages", 0);
-    cell(out, p, "bytes", 0);
-    cell(out, direct, "sends_max", 0);
-    cell(out, planned, "sends_max", 0);
-    cell(out, direct, "modelled_us", 1);
-    cell(out, planned, "modelled_us", 1);
-    cell(out, direct, "us_per_call", 1);
-    cell(out, planned, "us_per_call", 1);
-    put(out, "</tr>\n<tr class=\"why\"><td></td><td class=\"n\" colspan=\"11\">", outcome, "");
-    if (json_is_string(json_object_get(p, "left_alone")))
-        put(out, ": ", cpl_report_text(p, "left_alone"), "");
+    cell(out, p, "ranks", "o");
+    cell(out, p, "calls", "");
+    pair_cell(out, p, "us_per_call", 1);
+    pair_cell(out, p, "sends_max", 0);
+    pair_cell(out, p, "modelled_us", 1);
+    cell(out, p, "messages", "o");
+    cell(out, p, "bytes", "o");
+    put(out, "</tr>\n<tr class=\"why\"><td></td><td class=\"n\" colspan=\"8\">", outcome, "");
+    put(out, "", cpl_report_reason(p, why, sizeof why), "");
     fputs("</td></tr>\n", out);
 }
 
@@ -106,187 +135,20 @@ static void overview(FILE *out, const json_t *report)
               out);
         return;
     }
-    fputs("<h2>All exchanges</h2>\n<div class=\"wide\"><table>\n"
-          "<tr><th rowspan=\"2\">no.</th><th rowspan=\"2\" class=\"n\">exchange</th>"
-          "<th rowspan=\"2\">ranks</th><th rowspan=\"2\">calls</th>"
-          "<th colspan=\"2\">in one call</th><th colspan=\"2\">most sent by a rank</th>"
-          "<th colspan=\"2\">modelled &micro;s</th><th colspan=\"2\">measured &micro;s</th>"
-          "</tr>\n"
-          "<tr><th>messages</th><th>bytes</th><th>direct</th><th>planned</th><th>direct</th>"
-          "<th>planned</th><th>by MPI</th><th>planned</th></tr>\n",
+    fputs("<h2>All exchanges</h2>\n<table>\n<tr><th>no.</th><th class=\"n\">exchange</th>"
+          "<th class=\"o\">ranks</th><th>calls</th><th>measured &micro;s</th>"
+          "<th>most sent by a rank</th><th>modelled &micro;s</th><th class=\"o\">messages of a "
+          "call</th><th class=\"o\">its bytes</th></tr>\n",
           out);
     for (size_t k = 0; k < n; k++)
         table_row(out, json_array_get(patterns, k), k + 1, k < MOST_SECTIONS);
-    fputs("</table></div>\n"
-          "<p class=\"sub\"><b>Direct</b>: every message alone, as MPI sends it. <b>Planned</b>: "
-          "combined messages through intermediate ranks. <b>Modelled</b>: one exchange by the cost "
-          "model, with a core for every rank. <b>Measured</b>: a call in this run, the median of "
-          "the slowest rank; more ranks than cores, or a late rank, show in it.</p>\n",
+    fputs("</table>\n"
+          "<p class=\"sub\">Before the arrow: every message alone, by MPI. Behind it: by the plan, "
+          "combined messages through other ranks. <b>Measured</b>: a call in this run, the median "
+          "of the "
+          "slowest rank; more ranks than cores, or a late rank, show in it. <b>Modelled</b>: one "
+          "exchange by the cost model, with a core for every rank.</p>\n",
           out);
-}
-
-/* The cells of one side; false when they are not there or make no sense. */
-static bool read_heat(const json_t *p, const char *side, struct cpl_heat *heat)
-{
-    const json_t *rows = json_object_get(json_object_get(p, side), "cells");
-    size_t n = json_array_size(rows);
-    heat->count = NULL;
-    if (n == 0 || n > CPL_HEAT_SIDE)
-        return false;
-    heat->n = (int)n;
-    heat->n_ranks = cpl_report_integer(p, "ranks");
-    heat->cell_ranks = cpl_report_integer(p, "cell_ranks");
-    if (heat->cell_ranks < 1 || heat->n_ranks < 1 ||
-        (heat->n_ranks - 1) / heat->cell_ranks != (int64_t)n - 1)
-        return false;
-    heat->count = calloc(n * n, sizeof *heat->count);
-    for (size_t i = 0; heat->count && i < n; i++) {
-        const char *at = json_string_value(json_array_get(rows, i));
-        while (at && *at) {
-            char *end;
-            long column = strtol(at, &end, 10);
-            if (end == at || *end != ':' || column < 0 || column >= (long)n)
-                break;
-            int64_t count = strtoll(end + 1, &end, 10);
-            heat->count[i * n + (size_t)column] = count > 0 ? count : 0;
-            at = *end == ' ' ? end + 1 : end;
-        }
-    }
-    return heat->count;
-}
-
-static int64_t largest_of(const struct cpl_heat *heat)
-{
-    int64_t largest = 0;
-    for (int k = 0; k < heat->n * heat->n; k++)
-        largest = heat->count[k] > largest ? heat->count[k] : largest;
-    return largest;
-}
-
-static void heat_pictures(FILE *out, const json_t *p)
-{
-    struct cpl_heat direct, planned = {.count = NULL};
-    char title[200];
-    if (read_heat(p, "direct", &direct) && read_heat(p, "planned", &planned) &&
-        direct.n == planned.n) {
-        int64_t a = largest_of(&direct), b = largest_of(&planned);
-        struct cpl_heat_scale scale = cpl_heat_scale_for(a > b ? a : b);
-        fputs("<h3>Who sends to whom</h3>\n<div class=\"row\">\n", out);
-        cpl_svg_heat(out, "Before: direct, by MPI", &direct, &scale);
-        snprintf(title, sizeof title, "After: planned, %.100s", cpl_report_text(p, "considered"));
-        cpl_svg_heat(out, title, &planned, &scale);
-        fputs("</div>\n", out);
-        cpl_html_heat_legend(out, &scale, direct.cell_ranks);
-    }
-    free(direct.count);
-    free(planned.count);
-}
-
-/* The values of a side's member; returns how many. */
-static int read_bins(const json_t *p, const char *side, const char *key, double values[MOST_BINS])
-{
-    const json_t *array = json_object_get(json_object_get(p, side), key);
-    size_t n = json_array_size(array);
-    for (size_t k = 0; k < n && k < MOST_BINS; k++)
-        values[k] = json_number_value(json_array_get(array, k));
-    return n <= MOST_BINS ? (int)n : 0;
-}
-
-static void rank_pictures(FILE *out, const json_t *p)
-{
-    static const struct {
-        const char *key, *title, *label;
-    } kinds[] = {{"sends", "Messages sent", "messages sent in one exchange"},
-                 {"recvs", "Messages received", "messages received in one exchange"}};
-    double direct[MOST_BINS], planned[MOST_BINS];
-    int64_t bin_ranks = cpl_report_integer(p, "bin_ranks");
-    bool begun = false;
-    for (int k = 0; k < 2; k++) {
-        int n = read_bins(p, "direct", kinds[k].key, direct);
-        if (n == 0 || n != read_bins(p, "planned", kinds[k].key, planned) || bin_ranks < 1)
-            continue;
-        if (!begun)
-            fputs("<h3>Messages of each rank</h3>\n<div class=\"row\">\n", out);
-        begun = true;
-        cpl_svg_ranks(out, kinds[k].title, kinds[k].label, direct, planned, n, bin_ranks,
-                      cpl_report_integer(p, "ranks"));
-    }
-    if (begun)
-        fputs("</div>\n", out);
-    if (begun && bin_ranks > 1)
-        fprintf(out, "<p class=\"legend\">Each step is the busiest of %lld ranks.</p>\n",
-                (long long)bin_ranks);
-}
-
-/* What the strategies that were tried are modelled to take; at least direct and the one chosen. */
-static int list_modelled(const json_t *p, struct cpl_bar bars[MOST_BARS])
-{
-    const json_t *tried = json_object_get(p, "ranked");
-    const char *chosen = cpl_report_text(p, "considered");
-    int n = 0;
-    for (size_t k = 0; k < json_array_size(tried) && n < MOST_BARS; k++) {
-        const json_t *one = json_array_get(tried, k);
-        const char *name = cpl_report_text(one, "strategy");
-        bars[n++] = (struct cpl_bar){name, cpl_report_number(one, "modelled_us"),
-                                     strcmp(name, chosen) == 0     ? CPL_BAR_CHOSEN
-                                     : strcmp(name, "direct") == 0 ? CPL_BAR_DIRECT
-                                                                   : CPL_BAR_OTHER};
-    }
-    if (n > 0)
-        return n;
-    bars[n++] = (struct cpl_bar){
-        chosen, cpl_report_number(json_object_get(p, "planned"), "modelled_us"), CPL_BAR_CHOSEN};
-    if (strcmp(chosen, "direct") != 0)
-        bars[n++] = (struct cpl_bar){"direct",
-                                     cpl_report_number(json_object_get(p, "direct"), "modelled_us"),
-                                     CPL_BAR_DIRECT};
-    return n;
-}
-
-/* What was measured in the run: calls by MPI, by the plan, and trials of other strategies. */
-static int list_measured(const json_t *p, struct cpl_bar bars[MOST_BARS])
-{
-    const json_t *direct = json_object_get(p, "direct"), *planned = json_object_get(p, "planned");
-    const json_t *tried = json_object_get(p, "tried");
-    int n = 0;
-    if (cpl_report_has_number(direct, "us_per_call"))
-        bars[n++] =
-            (struct cpl_bar){"by MPI", cpl_report_number(direct, "us_per_call"), CPL_BAR_DIRECT};
-    if (cpl_report_has_number(planned, "us_per_call"))
-        bars[n++] = (struct cpl_bar){cpl_report_text(p, "strategy"),
-                                     cpl_report_number(planned, "us_per_call"), CPL_BAR_CHOSEN};
-    for (size_t k = 0; k < json_array_size(tried) && n < MOST_BARS; k++) {
-        const json_t *one = json_array_get(tried, k);
-        if (cpl_report_has_number(one, "measured_us"))
-            bars[n++] = (struct cpl_bar){cpl_report_text(one, "strategy"),
-                                         cpl_report_number(one, "measured_us"), CPL_BAR_OTHER};
-    }
-    return n;
-}
-
-static void time_pictures(FILE *out, const json_t *p)
-{
-    struct cpl_bar bars[MOST_BARS];
-    int n = list_modelled(p, bars);
-    fputs("<h3>Times</h3>\n", out);
-    cpl_svg_bars(out, "Modelled, by strategy", "microseconds for one exchange (cost model)", bars,
-                 n);
-    fputs(
-        "<p class=\"legend\"><span class=\"s\"><i class=\"bp\" style=\"background:#1f5fa8\"></i>"
-        "the one considered</span> <span class=\"s\"><i style=\"background:#c8551b\"></i>direct "
-        "(MPI alone)</span> <span class=\"s\"><i style=\"background:#b8c1cc\"></i>others that were "
-        "tried</span></p>\n",
-        out);
-    n = list_measured(p, bars);
-    if (n > 0)
-        cpl_svg_bars(out, "Measured in this run",
-                     "microseconds a call (median of the slowest rank)", bars, n);
-    else
-        fputs("<p>Calls of this exchange were not timed.</p>\n", out);
-    if (json_array_size(json_object_get(p, "tried")) > 0)
-        fputs("<p class=\"legend\"><span class=\"s\"><i style=\"background:#b8c1cc\"></i>in the "
-              "trials by which one was chosen (direct: by MPI)</span></p>\n",
-              out);
 }
 
 static void fact(FILE *out, const char *name, const char *format, double value)
@@ -385,34 +247,10 @@ static void show_order(FILE *out, const json_t *order, const json_t *patterns)
     fputs("</table>\n", out);
 }
 
-/* How many messages there are of which size. */
-static void sizes(FILE *out, const json_t *p)
-{
-    const json_t *array = json_object_get(p, "sizes");
-    struct cpl_bar bars[MOST_BARS];
-    char labels[MOST_BARS][48];
-    double before = -1;
-    int n = 0;
-    for (size_t k = 0; k < json_array_size(array) && n < MOST_BARS; k++) {
-        const json_t *pair = json_array_get(array, k);
-        double most = json_number_value(json_array_get(pair, 0));
-        if (most == before + 1)
-            snprintf(labels[n], sizeof labels[n], "%.0f bytes", most);
-        else
-            snprintf(labels[n], sizeof labels[n], "up to %.0f bytes", most);
-        bars[n] =
-            (struct cpl_bar){labels[n], json_number_value(json_array_get(pair, 1)), CPL_BAR_OTHER};
-        before = most;
-        n++;
-    }
-    if (n > 0)
-        cpl_svg_bars(out, "Message sizes", "messages in one exchange", bars, n);
-}
-
-static void section(FILE *out, const json_t *patterns, size_t number)
+static void section(FILE *out, const json_t *patterns, size_t number, const char *directory)
 {
     const json_t *p = json_array_get(patterns, number - 1);
-    char name[160], outcome[200];
+    char name[160], outcome[200], why[400];
     bool carried = cpl_report_integer(p, "calls_planned") > 0;
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
@@ -420,23 +258,22 @@ static void section(FILE *out, const json_t *patterns, size_t number)
     cpl_html_text(out, name);
     fprintf(out, " on %lld ranks</h2>\n", (long long)cpl_report_integer(p, "ranks"));
     fprintf(out, "<p class=\"verdict%s\"><b>", carried ? "" : " mpi");
-    outcome[0] = outcome[0] == 'l' ? 'L' : 'R';
+    outcome[0] = outcome[0] == 'l' ? 'L' : 'C';
     put(out, "", outcome, "</b>");
-    if (json_is_string(json_object_get(p, "left_alone")))
-        put(out, ": ", cpl_report_text(p, "left_alone"), "");
+    put(out, "", cpl_report_reason(p, why, sizeof why), "");
     if (!carried && json_is_string(json_object_get(p, "considered")))
-        put(out, ". Best plan: ", cpl_report_text(p, "considered"), "");
+        put(out, ". Best plan by the model: ", cpl_report_text(p, "considered"), "");
     fputs(".</p>\n", out);
     show_order(out, json_object_get(p, "order"), patterns);
     if (!json_object_get(p, "direct"))
         return;
-    heat_pictures(out, p);
-    rank_pictures(out, p);
-    time_pictures(out, p);
+    cpl_html_times(out, p);
+    cpl_html_heats(out, p);
+    cpl_html_loads(out, p);
     fputs("<h3>Figures</h3>\n<div class=\"row\"><div>\n", out);
     facts(out, p);
     fputs("</div>\n", out);
-    sizes(out, p);
+    cpl_html_sizes(out, p);
     fputs("</div>\n", out);
     if (!json_object_get(json_object_get(p, "direct"), "cells"))
         fputs("<p class=\"sub\">No pictures: an exchange above has the same pattern and plan, or "
@@ -445,8 +282,9 @@ static void section(FILE *out, const json_t *patterns, size_t number)
     if (json_is_string(json_object_get(p, "file"))) {
         char nodes[64];
         put(out, "<p>Plan it again: <code>carpool plan --unit 1",
-            cpl_report_nodes_option(p, nodes, sizeof nodes), " DIR/");
-        put(out, "", cpl_report_text(p, "file"), "</code>, where DIR is CARPOOL_OUTPUT.</p>\n");
+            cpl_report_nodes_option(p, nodes, sizeof nodes), " ");
+        put(out, "", directory, "");
+        put(out, "", cpl_report_text(p, "file"), "</code></p>\n");
     }
 }
 
@@ -477,20 +315,27 @@ static void reorderable(FILE *out, const json_t *gain)
             cpl_report_number(gain, "after_us"), cpl_report_number(gain, "before_us"));
 }
 
-void cpl_report_html(const json_t *report, FILE *out)
+static void show_run(FILE *out, const json_t *report)
+{
+    static char line[CPL_REPORT_LINES][CPL_REPORT_LINE];
+    cpl_report_run_lines(report, line);
+    if (line[0][0])
+        put(out, "<p><code>", line[0], "</code></p>\n");
+    put(out, "<p class=\"sub\">", line[1], "<br>\n");
+    put(out, "", line[2], "</p>\n");
+    for (int k = 3; k < CPL_REPORT_LINES; k++)
+        if (line[k][0])
+            put(out, "<p class=\"verdict mpi\">", line[k], "</p>\n");
+}
+
+void cpl_report_html(const json_t *report, const char *directory, FILE *out)
 {
     const json_t *patterns = json_object_get(report, "patterns");
     cpl_html_begin(out, "Carpool report");
-    fprintf(out, "<p class=\"sub\">%lld ranks, mode ",
-            (long long)cpl_report_integer(report, "ranks"));
-    cpl_html_text(out, cpl_report_text(report, "mode"));
-    if (cpl_report_has_number(report, "seconds"))
-        fprintf(out, ", %.3g s from MPI_Init to MPI_Finalize",
-                cpl_report_number(report, "seconds"));
-    put(out, "; Carpool ", cpl_report_text(report, "version"), "</p>\n");
+    show_run(out, report);
     overview(out, report);
     for (size_t k = 0; k < json_array_size(patterns) && k < MOST_SECTIONS; k++)
-        section(out, patterns, k + 1);
+        section(out, patterns, k + 1, directory);
     if (cpl_report_integer(report, "left_out") > 0)
         fprintf(out, "<p>%lld more exchanges, which took least, are not in the report.</p>\n",
                 (long long)cpl_report_integer(report, "left_out"));

@@ -90,8 +90,19 @@ void cpl_report_outcome(const json_t *pattern, char *text, size_t size)
     if (planned == 0)
         snprintf(text, size, "left to MPI");
     else
-        snprintf(text, size, "rerouted by %s in %lld of %lld calls",
+        snprintf(text, size, "carried by %s in %lld of %lld calls",
                  cpl_report_text(pattern, "strategy"), (long long)planned, (long long)calls);
+}
+
+const char *cpl_report_reason(const json_t *pattern, char *text, size_t size)
+{
+    const json_t *why = json_object_get(pattern, "left_alone");
+    bool carried = cpl_report_integer(pattern, "calls_planned") > 0;
+    text[0] = '\0';
+    if (json_is_string(why))
+        snprintf(text, size, "%s%s", carried ? "; later left to MPI: " : ": ",
+                 json_string_value(why));
+    return text;
 }
 
 const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size)
@@ -103,4 +114,10 @@ const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t si
         snprintf(text, size, " --ranks-per-node %lld",
                  (long long)((n_ranks + n_nodes - 1) / n_nodes));
     return text;
+}
+
+void cpl_report_directory(const char *file, char *text, size_t size)
+{
+    const char *slash = strrchr(file, '/');
+    snprintf(text, size, "%.*s", slash ? (int)(slash - file) + 1 : 0, file);
 }

@@ -22,22 +22,39 @@ const char *cpl_report_text(const json_t *object, const char *key); /* "?" when 
 /* Whether the member is a number: a time that was not measured is null. */
 bool cpl_report_has_number(const json_t *object, const char *key);
 
+/* The program and its arguments; "" in a report of before they were told. */
+void cpl_report_command(const json_t *report, char *text, size_t size);
+
+/* What the run was, in lines, some of which may be empty: program; ranks, nodes, mode, date;
+ * versions; a warning of more ranks than cores; the machine that modelled times are of.
+ * (report_run.c) */
+#define CPL_REPORT_LINES 5
+#define CPL_REPORT_LINE  1024
+void cpl_report_run_lines(const json_t *report, char line[CPL_REPORT_LINES][CPL_REPORT_LINE]);
+
 /* "Neighbor_alltoallv", "pt2pt, tag 5", or "Allgather, below 64 KiB". */
 void cpl_report_name(const json_t *pattern, char *name, size_t size);
 
-/* "rerouted by vpt:3", "left to MPI", "rerouted by vpt:3 in 90 of 100 calls", ... */
+/* "carried by vpt:3 in 90 of 100 calls" or "left to MPI". */
 void cpl_report_outcome(const json_t *pattern, char *text, size_t size);
+
+/* What follows that: ": no gain", "; later left to MPI: the program became slower", or "". Returns
+ * text. */
+const char *cpl_report_reason(const json_t *pattern, char *text, size_t size);
 
 /* The option of carpool plan for as many nodes, " --ranks-per-node 4"; "" when the report does not
  * say. Returns text. */
 const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size);
 
+/* The directory of a file, with a slash at its end; "" is the present one. */
+void cpl_report_directory(const char *file, char *text, size_t size);
+
 /* The beginning of a page, with its style and heading, and its end (report_html.c). */
 void cpl_html_begin(FILE *out, const char *title);
 void cpl_html_end(FILE *out);
 
-/* The page (report_html.c): the whole report as one HTML file that needs no other. The caller looks
- * at the stream's errors. */
-void cpl_report_html(const json_t *report, FILE *out);
+/* The page (report_html.c): the whole report as one HTML file that needs no other. directory is
+ * where the patterns are. The caller looks at the stream's errors. */
+void cpl_report_html(const json_t *report, const char *directory, FILE *out);
 
 #endif

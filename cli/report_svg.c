@@ -5,8 +5,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *const step_colors[CPL_HEAT_STEPS] = {"#c6dbef", "#9ecae1", "#6baed6",
-                                                        "#3182bd", "#08519c", "#08254f"};
+/* Colours of cells: step k is for counts of more than the one before, up to the number; the last is
+ * for all above. The page's style has the colours. */
+static const struct {
+    int64_t most[CPL_HEAT_STEPS - 1];
+    const char *legend[CPL_HEAT_STEPS];
+    const char *name;
+} scales[] = {{{1, 10, 100, 1000, 10000},
+               {"1", "2&ndash;10", "to 100", "to 1,000", "to 10,000", "more"},
+               "Messages"},
+              {{64, 1 << 10, 16 << 10, 256 << 10, 4 << 20},
+               {"to 64", "to 1 KiB", "to 16 KiB", "to 256 KiB", "to 4 MiB", "more"},
+               "Bytes"}};
 
 void cpl_html_text(FILE *out, const char *text)
 {
@@ -76,52 +86,27 @@ static void open_picture(FILE *out, int width, int height, const char *title)
     text_at(out, 8, 18, "class=\"t\"", title);
 }
 
-struct cpl_heat_scale cpl_heat_scale_for(int64_t largest)
-{
-    struct cpl_heat_scale scale = {.n_steps = 0};
-    int64_t before = 0;
-    bool each = largest <= CPL_HEAT_STEPS; /* each count has its colour */
-    for (int k = 1; k <= CPL_HEAT_STEPS && before < largest; k++) {
-        int64_t most = (int64_t)pow((double)largest, (double)k / CPL_HEAT_STEPS);
-        if (each || most <= before)
-            most = before + 1;
-        if (k == CPL_HEAT_STEPS || most > largest)
-            most = largest;
-        scale.most[scale.n_steps++] = before = most;
-    }
-    return scale;
-}
-
-static int step_of(const struct cpl_heat_scale *scale, int64_t count)
+static int step_of(enum cpl_heat_unit unit, int64_t count)
 {
     int k = 0;
-    while (k + 1 < scale->n_steps && count > scale->most[k])
+    while (k < CPL_HEAT_STEPS - 1 && count > scales[unit].most[k])
         k++;
     return k;
 }
 
-/* Few steps take the darker colours too: the first is light, the last dark. */
-static const char *color_of(const struct cpl_heat_scale *scale, int step)
-{
-    if (scale->n_steps <= 1)
-        return step_colors[3];
-    return step_colors[step * (CPL_HEAT_STEPS - 1) / (scale->n_steps - 1)];
-}
-
 /* All cells of one colour as one path, runs of a row in one piece. */
-static void heat_path(FILE *out, const struct cpl_heat *heat, const struct cpl_heat_scale *scale,
-                      int step)
+static void heat_path(FILE *out, const struct cpl_heat *heat, enum cpl_heat_unit unit, int step)
 {
     bool any = false;
     for (int i = 0; i < heat->n; i++)
         for (int j = 0; j < heat->n;) {
             const int64_t *row = heat->count + (size_t)i * (size_t)heat->n;
             int begin = j;
-            while (j < heat->n && row[j] > 0 && step_of(scale, row[j]) == step)
+            while (j < heat->n && row[j] > 0 && step_of(unit, row[j]) == step)
                 j++;
             if (j > begin) {
                 if (!any)
-                    fprintf(out, "<path fill=\"%s\" d=\"", color_of(scale, step));
+                    fprintf(out, "<path class=\"h%d\" d=\"", step);
                 any = true;
                 fprintf(out, "M%d %dh%dv1h-%dz", begin, i, j - begin, j - begin);
             } else {
@@ -133,7 +118,7 @@ static void heat_path(FILE *out, const struct cpl_heat *heat, const struct cpl_h
 }
 
 void cpl_svg_heat(FILE *out, const char *title, const struct cpl_heat *heat,
-                  const struct cpl_heat_scale *scale)
+                  enum cpl_heat_unit unit)
 {
     const double left = 64, top = 32, side = 336;
     double ranks = (double)heat->n * (double)heat->cell_ranks;
@@ -143,9 +128,14 @@ void cpl_svg_heat(FILE *out, const char *title, const struct cpl_heat *heat,
             side, side);
     fprintf(out, "<g transform=\"translate(%g %g) scale(%.6f)\" shape-rendering=\"crispEdges\">\n",
             left, top, side / heat->n);
-    for (int k = 0; k < scale->n_steps; k++)
-        heat_path(out, heat, scale, k);
+    for (int k = 0; k < CPL_HEAT_STEPS; k++)
+        heat_path(out, heat, unit, k);
     fputs("</g>\n", out);
+    for (int k = 0; k < heat->n_borders; k++) {
+        double at = (double)heat->border[k] * per_rank;
+        fprintf(out, "<path class=\"nb\" d=\"M%.1f %gv%gM%g %.1fh%g\"/>\n", left + at, top, side,
+                left, top + at, side);
+    }
     if (step < 1)
         step = 1;
     for (double rank = 0; rank < (double)heat->n_ranks; rank += step) {
@@ -164,26 +154,19 @@ void cpl_svg_heat(FILE *out, const char *title, const struct cpl_heat *heat,
             top + side / 2);
 }
 
-void cpl_html_heat_legend(FILE *out, const struct cpl_heat_scale *scale, int64_t cell_ranks)
+void cpl_html_heat_legend(FILE *out, enum cpl_heat_unit unit, int64_t cell_ranks, bool has_borders)
 {
-    int64_t before = 0;
     if (cell_ranks > 1)
-        fprintf(out,
-                "<p class=\"legend\">A cell is %lld sending by %lld receiving ranks. Messages in a "
-                "cell, in one exchange:",
+        fprintf(out, "<p class=\"legend\">A cell is %lld sending by %lld receiving ranks. ",
                 (long long)cell_ranks, (long long)cell_ranks);
     else
-        fputs("<p class=\"legend\">A cell is a pair of ranks. Messages in a cell, in one exchange:",
-              out);
-    fputs(" <span class=\"s\"><i class=\"none\"></i>none</span>", out);
-    for (int k = 0; k < scale->n_steps; k++) {
-        fprintf(out, " <span class=\"s\"><i style=\"background:%s\"></i>%lld", color_of(scale, k),
-                (long long)before + 1);
-        if (scale->most[k] > before + 1)
-            fprintf(out, "&ndash;%lld", (long long)scale->most[k]);
-        fputs("</span>", out);
-        before = scale->most[k];
-    }
+        fputs("<p class=\"legend\">A cell is a pair of ranks. ", out);
+    if (has_borders)
+        fputs("Broken lines are the borders of nodes. ", out);
+    fprintf(out, "%s in a cell, in one exchange:", scales[unit].name);
+    for (int k = 0; k < CPL_HEAT_STEPS; k++)
+        fprintf(out, " <span class=\"s\"><i class=\"h%d\"></i>%s</span>", k,
+                scales[unit].legend[k]);
     fputs("</p>\n", out);
 }
 

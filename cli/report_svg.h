@@ -3,6 +3,7 @@
 #ifndef CARPOOL_REPORT_SVG_H
 #define CARPOOL_REPORT_SVG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,28 +14,24 @@ void cpl_html_text(FILE *out, const char *text);
 #define CPL_HEAT_SIDE  256 /* the most cells a side */
 #define CPL_HEAT_STEPS 6
 
-/* Messages from groups of ranks to groups of ranks: count[sender * n + receiver]. */
+/* What cells count. Each has one scale of colours in all reports, so that they can be compared. */
+enum cpl_heat_unit { CPL_HEAT_MESSAGES, CPL_HEAT_BYTES };
+
+/* From groups of ranks to groups of ranks: count[sender * n + receiver]. */
 struct cpl_heat {
     int n;
     int64_t n_ranks, cell_ranks;
     int64_t *count;
+    int n_borders; /* of nodes: the ranks before which a line is drawn */
+    const int64_t *border;
 };
-
-/* Colours: step k is for counts of more than most[k - 1] (0) up to most[k]. */
-struct cpl_heat_scale {
-    int n_steps;
-    int64_t most[CPL_HEAT_STEPS];
-};
-
-/* A scale for counts up to the largest, in geometric steps. */
-struct cpl_heat_scale cpl_heat_scale_for(int64_t largest);
 
 /* The picture: senders downwards, receivers to the right. */
 void cpl_svg_heat(FILE *out, const char *title, const struct cpl_heat *heat,
-                  const struct cpl_heat_scale *scale);
+                  enum cpl_heat_unit unit);
 
 /* The scale as a row of colours with numbers (HTML). */
-void cpl_html_heat_legend(FILE *out, const struct cpl_heat_scale *scale, int64_t cell_ranks);
+void cpl_html_heat_legend(FILE *out, enum cpl_heat_unit unit, int64_t cell_ranks, bool has_borders);
 
 /* Messages of each rank before and after: n values of bin_ranks ranks each. label names the y axis.
  */
@@ -42,6 +39,8 @@ void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double
                    const double *planned, int n, int64_t bin_ranks, int64_t n_ranks);
 
 enum cpl_bar_kind { CPL_BAR_OTHER, CPL_BAR_DIRECT, CPL_BAR_CHOSEN };
+
+#define CPL_BAR_LABEL 96
 
 struct cpl_bar {
     const char *label;

@@ -34,11 +34,12 @@ void cpl_try_add_report(json_t *run, const json_t *report)
     size_t k;
     json_array_foreach(json_object_get(report, "patterns"), k, p)
     {
-        char text[400], name[160], outcome[200];
+        char text[400], name[160];
         bool is_carried = cpl_report_integer(p, "calls_planned") > 0;
         cpl_report_name(p, name, sizeof name);
-        cpl_report_outcome(p, outcome, sizeof outcome);
-        snprintf(text, sizeof text, "%s: %s", name, outcome);
+        snprintf(text, sizeof text, "%s by %s in %lld of %lld calls", name,
+                 cpl_report_text(p, "strategy"), (long long)cpl_report_integer(p, "calls_planned"),
+                 (long long)cpl_report_integer(p, "calls"));
         json_t *o = NULL;
         if (is_carried)
             o = entry(carried, "exchange", text);

@@ -8,13 +8,21 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cpl_arena_chunk;
 
 struct cpl_arena {
     struct cpl_arena_chunk *last; /* newest chunk, NULL when empty */
 };
 
+#ifdef __cplusplus
+#define CPL_ARENA_EMPTY (cpl_arena{NULL})
+#else
 #define CPL_ARENA_EMPTY ((struct cpl_arena){NULL})
+#endif
 
 /* Memory for count elements of size bytes, zeroed and aligned for any type. NULL when memory ran
  * out or count * size overflows. A count of 0 gives a valid pointer. */
@@ -26,5 +34,9 @@ void *cpl_arena_alloc(struct cpl_arena *arena, size_t count, size_t size);
 
 /* Releases all memory of the arena and leaves it empty and usable. */
 void cpl_arena_free(struct cpl_arena *arena);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

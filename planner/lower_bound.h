@@ -10,6 +10,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The least M such that a plan of at most two waves might exist in which no rank sends or receives
  * more than M combined messages: every such plan has a rank with at least *messages. 0 for a
  * pattern without messages. Returns CPL_OK, CPL_ERR_NOMEM. lower_bound.c has the argument. */
@@ -21,5 +25,9 @@ enum cpl_status cpl_bound_two_waves(const struct cpl_pattern *pattern, int64_t *
  * differ), CPL_ERR_NOMEM. lower_bound.c has the argument. */
 enum cpl_status cpl_bound_time(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
                                double unit_bytes, double *microseconds, struct cpl_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Link classes, nearest first. Two ranks are joined by the class of the smallest unit they share.
  */
 enum cpl_link_class {
@@ -240,5 +244,9 @@ static inline struct cpl_machine cpl_machine_without_lanes(const struct cpl_mach
 
 /* Releases the machine's memory. */
 void cpl_machine_free(struct cpl_machine *machine);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,6 +17,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Sorts ranks by descending key, equal keys by rank: place[i] is the position of rank i, from 0.
  * key and place have n_ranks entries; keys are >= 0. Returns CPL_OK, or CPL_ERR_NOMEM. O(n_ranks +
  * largest key), or O(n_ranks log n_ranks) where keys are larger than a few times n_ranks. */
@@ -56,5 +60,9 @@ struct cpl_order_bounds {
 /* Both patterns must have the same number of ranks. */
 struct cpl_order_bounds cpl_order_bound(const struct cpl_pattern *pre,
                                         const struct cpl_pattern *post, int64_t work);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

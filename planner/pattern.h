@@ -12,6 +12,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The largest number of ranks a pattern may have. */
 #define CPL_MAX_RANKS (1 << 24)
 
@@ -107,5 +111,9 @@ uint64_t cpl_pattern_fingerprint(const struct cpl_pattern *pattern);
 
 /* Releases the pattern's memory; the struct may be built again. */
 void cpl_pattern_free(struct cpl_pattern *pattern);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -18,6 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The most ranks that are placed: making a placement takes O(ranks^2) time. */
 #define CPL_PLACE_RANKS 16384
 
@@ -54,5 +58,16 @@ enum cpl_status cpl_place(const struct cpl_place_exchange *exchanges, int32_t n,
                           const struct cpl_machine *machine, double unit_bytes,
                           const int32_t *order, int32_t *place, struct cpl_place_gain *gain,
                           struct cpl_error *error);
+
+/* What the exchanges cost when process place[r] plays rank r: after_us and after_links_us, beside
+ * the ranks as they are. changed says whether a rank is moved. Arguments and errors as above. */
+enum cpl_status cpl_place_model(const struct cpl_place_exchange *exchanges, int32_t n,
+                                const struct cpl_machine *machine, double unit_bytes,
+                                const int32_t *place, struct cpl_place_gain *gain,
+                                struct cpl_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

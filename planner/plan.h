@@ -21,6 +21,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cpl_bundle {
     int32_t owner; /* the rank whose payload it is */
     int32_t n_dests;
@@ -128,5 +132,9 @@ enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cp
 enum cpl_status cpl_plan_dump(const struct cpl_plan *plan, FILE *out, struct cpl_error *error);
 
 void cpl_plan_free(struct cpl_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The slice of one rank, as pointers into its block. Edges are in the plan's canonical order: those
  * to send in the order of sending, those to receive by wave and sender. */
 struct cpl_rank_plan {
@@ -95,5 +99,9 @@ static inline int64_t cpl_rank_plan_out_volume(const struct cpl_rank_plan *p, in
 {
     return (int64_t)((uint64_t)p->out_volume_high[e] << 32 | p->out_volume_low[e]);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

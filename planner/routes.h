@@ -13,6 +13,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cpl_routes {
     int32_t n_waves; /* >= 1 */
     int64_t n_messages;
@@ -56,5 +60,9 @@ enum cpl_status cpl_routes_of_pairs(const struct cpl_pattern *pattern,
                                     struct cpl_error *error);
 
 void cpl_routes_free(struct cpl_routes *routes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

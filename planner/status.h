@@ -7,6 +7,10 @@
 #ifndef CARPOOL_STATUS_H
 #define CARPOOL_STATUS_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum cpl_status {
     CPL_OK = 0,
     CPL_ERR_ARG,    /* an argument is outside what the function documents */
@@ -34,5 +38,9 @@ enum cpl_status cpl_fail(struct cpl_error *error, enum cpl_status status, const 
 /* Reports that memory for `what` (a noun: "the send sets") could not be had. Returns
  * CPL_ERR_NOMEM. */
 enum cpl_status cpl_fail_memory(struct cpl_error *error, const char *what);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

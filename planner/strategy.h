@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a strategy may look at. */
 struct cpl_strategy_input {
     const struct cpl_pattern *pattern;
@@ -44,7 +48,7 @@ struct cpl_strategy {
     const char *name;
     const char *parameter; /* how the part after ':' is written, NULL when there is none */
     /* What it does in a phrase, with the paper it comes from. `sh doc/generate.sh` writes it into
-     * README.md and carpool(7). */
+     * carpool(1). */
     const char *doc;
     /* What tests try of it, as in "vpt:2, vpt:3"; NULL when there is no parameter: its name. From
      * two ranks on they fit any number, or tests/mpi/run-matrix.sh says what they fit. */
@@ -168,5 +172,9 @@ void cpl_strategy_add_itself(const struct cpl_strategy *strategy,
 enum cpl_status cpl_strategy_parse_number(const struct cpl_strategy *strategy, const char *text,
                                           int32_t low, int32_t high, int32_t *number,
                                           struct cpl_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

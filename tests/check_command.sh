@@ -64,19 +64,20 @@ done
 # --- carpool plan: usage
 hub=$golden/hub-8.txt
 misused "plan without a file" "which FILE?" plan
-misused "plan with two files" "one FILE at a time" plan "$hub" "$hub"
 misused "plan: unknown option" "no option '--strategi'; did you mean --strategy?" plan --strategi=all "$hub"
 misused "plan: unknown short option" "no option '-s'" plan -s "$hub"
 misused "plan: option without its value" "option '--strategy' needs a value" plan "$hub" --strategy
 misused "plan: option with a value it does not take" "option '--dump' takes no value" plan "$hub" --dump=all
-misused "plan: unknown format" "'xml' is not a value" plan --format xml "$hub"
+misused "plan: unknown format" "--format takes table, tsv or json, not 'xml'" plan --format xml "$hub"
 for number in 0 -1 1.5 x 99999999999 ''; do
-    misused "plan: --ranks-per-node '$number'" "'$number' is not a value" \
+    misused "plan: --ranks-per-node '$number'" "--ranks-per-node takes a whole number from 1 to 16777216, not '$number'" \
         plan --ranks-per-node "$number" "$hub"
 done
 for number in 0 -1 x nan 1e13; do
-    misused "plan: --unit '$number'" "'$number' is not a value" plan --unit "$number" "$hub"
+    misused "plan: --unit '$number'" "--unit takes a number of bytes above 0, up to 1e12, not '$number'" \
+        plan --unit "$number" "$hub"
 done
+misused "plan: --budget" "--budget takes milliseconds above 0, up to 1e9, not '0'" plan --budget 0 "$hub"
 misused "plan: unknown strategy" "no strategy 'magic'; there are direct, " \
     plan --strategy direct,magic "$hub"
 misused "plan: strategy without its parameter" "as in vpt:2" plan --strategy vpt "$hub"
@@ -109,17 +110,48 @@ bad "zero-based.mtx" "3: " '%%MatrixMarket matrix coordinate pattern general\n2 
 
 # --- carpool plan: output
 expect "plan: table" 0 out "8 ranks, 14 messages" plan "$hub"
+check "plan: the table fits 100 columns" test "$(sed 1d "$tmp/out" | awk '{ if (length > n) n = length } END { print n }')" -le 100
+check "plan: its rows are in the order of their times" sh -c "sed -n '4,/^auto chose/p' '$tmp/out' | grep -v chose | awk '{ print \$(NF - 8) }' | sort -gc"
+check "plan: the table has all strategies" test "$(grep -Ec ' [0-9.]+$' "$tmp/out")" -ge 14
+cp "$tmp/out" "$tmp/table"
+expect "plan: --wide" 0 out "barriers" plan --wide "$hub"
+check "plan: --wide is wider" test "$(wc -c <"$tmp/out")" -gt "$(wc -c <"$tmp/table")"
+expect "plan: two files" 0 out "15 ranks, 72 messages" plan --strategy direct "$hub" "$golden/mixed-15.txt"
+check "plan: two files: the first, too" grep -q "8 ranks, 14 messages" "$tmp/out"
+none "plan: nothing was changed, nothing is told" "$(cat "$tmp/err")"
+printf '3\n0 0 5\n0 1 2\n0 1 3\n1 1 2\n' | "$carpool" plan --strategy direct - >"$tmp/out" 2>"$tmp/err"
+check "plan: standard input" test $? -eq 0
+check "plan: standard input: its name" grep -q '^standard input: 3 ranks, 1 messages' "$tmp/out"
+check "plan: messages to oneself are told of" grep -q 'messages of ranks to themselves, left out: 2$' "$tmp/err"
+check "plan: repeated lines are told of" grep -q 'lines that repeat a pair of ranks, added up: 1$' "$tmp/err"
+printf '3\n0 1 2\n' | gzip -c | "$carpool" plan --strategy direct --dump - >"$tmp/out" 2>"$tmp/err"
+if grep -q "without zlib" "$tmp/err"; then
+    skip "plan: gzipped standard input" "built without zlib"
+else
+    check "plan: gzipped standard input" grep -q '^1 0 -> 1' "$tmp/out"
+fi
+printf '3\n0 9 2\n' | "$carpool" plan - >"$tmp/out" 2>"$tmp/err"
+check "plan: a wrong line of standard input" sh -c "test $? -eq 1 && grep -q 'stdin:2: ' '$tmp/err'"
+: >"$tmp/empty.machine"
+expect "plan: a machine file without costs is told of" 0 err "empty.machine: has no costs; those of edr hold" \
+    plan --machine "$tmp/empty.machine" --strategy direct "$hub"
+if command -v script >/dev/null 2>&1; then
+    script -qec "'$carpool' plan --strategy direct,vpt:2 '$hub'" /dev/null >"$tmp/out" 2>&1 </dev/null
+    check "plan: progress on a terminal" grep -q 'carpool plan: 2 of 2, vpt:2 ...' "$tmp/out"
+else
+    skip "plan: progress on a terminal" "no script"
+fi
 expect "plan: lower bounds" 0 out "in two waves some rank sends or receives 3" plan "$hub"
 run plan --format tsv "$hub"
 printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max hops_avg \
-    volume_factor modelled_us plan_ms set_max set_avg lanes_avg mpi_max | sed 's/\t$//' >"$tmp/header"
+    volume_factor modelled_us plan_ms set_max set_avg lanes_avg mpi_max cpu_ms | sed 's/\t$//' >"$tmp/header"
 check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
 strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
 n_strategies=$(sed 1d "$tmp/out" | wc -l)
 check "plan: a tsv line for each strategy" \
     test "${strategies#direct direct by lanes share:1 share vpt:2 vpt:3 vpt:2+klr }" != "$strategies"
 check "plan: auto comes last" test "${strategies% auto}" != "$strategies"
-none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 15' "$tmp/out")"
+none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 16' "$tmp/out")"
 none "plan: tsv holds numbers only" \
     "$(sed 1d "$tmp/out" | cut -f 2- | grep -Ev '^[0-9.]+(	[0-9.]+)*$')"
 run plan --format tsv --strategy direct --ranks-per-node 4 "$hub"
@@ -188,7 +220,7 @@ fails "plan: --machine with a wrong value" "$tmp/value.machine:1: " \
 fails "plan: --machine that is neither file nor name" \
     "$tmp/none: no such file, and no such machine; built-in ones are edr, torus, node" \
     plan --machine "$tmp/none" "$hub"
-expect "plan: --machine node: all ranks on one" 0 out ", 1 nodes" plan --machine node "$hub"
+expect "plan: --machine node: all ranks on one" 0 out ", 1 node," plan --machine node "$hub"
 expect "plan: --machine node, but on two" 0 out ", 2 nodes" \
     plan --machine node --ranks-per-node 4 "$hub"
 time_of() { # machine; the modelled time of the direct plan, rank by rank a node
@@ -201,7 +233,7 @@ check "plan: --machine edr is the default" test "$(time_of edr)" = "$usual"
 check "plan: --machine torus is another" test "$(time_of torus)" != "$usual"
 expect "plan: --topology gives the ranks of a node" 0 out ", 2 nodes" \
     plan --topology "pack:2 core:2 pu:1" "$hub"
-expect "plan: --ranks-per-node wins over --topology" 0 out ", 1 nodes" \
+expect "plan: --ranks-per-node wins over --topology" 0 out ", 1 node," \
     plan --topology "pack:2 core:2 pu:1" --ranks-per-node 8 "$hub"
 fails "plan: --topology that is neither file nor description" "no-topology" \
     plan --topology no-topology "$hub"
@@ -399,7 +431,7 @@ fails "report: a JSON array" "no report of Carpool's" report "$tmp/array.json"
 printf '{"patterns": []}\n' >"$tmp/empty.json"
 expect "report: nothing was called" 0 out "no exchanges were seen" report "$tmp/empty.json"
 printf '{"patterns": [{}, 5, {"direct": 3}], "version": 7}\n' >"$tmp/strange.json"
-expect "report: strange values" 0 out "carpool ?" report "$tmp/strange.json"
+expect "report: strange values" 0 out "Carpool ?" report "$tmp/strange.json"
 
 # --- the tables
 expect "settings" 0 out "CARPOOL_MODE=auto" settings
@@ -425,14 +457,30 @@ report() { # nodes, members of the pattern
 }
 two='{"host": "a", "ranks": "0-1"}, {"host": "b", "ranks": "2,3"}'
 report "$two" ', "world": true' >"$tmp/run/report.json"
-expect "map: gain" 0 err "65.8% less" map "$tmp/run/report.json"
-check "map: hydra" test "$(tr '\n' ' ' <"$tmp/out")" = "b:1 a:1 b:1 a:1 "
+expect "map: hydra keeps node blocks" 0 err "the ranks stay where they are" map "$tmp/run/report.json"
+check "map: hydra: the ranks' own places" test "$(tr '\n' ' ' <"$tmp/out")" = "a:2 b:2 "
+check "map: what other places would gain" grep -q "it would be 65.8% less" "$tmp/err"
+expect "map: gain" 0 err "65.8% less" map --scatter "$tmp/run/report.json"
+check "map: hydra, scattered" test "$(tr '\n' ' ' <"$tmp/out")" = "b:1 a:1 b:1 a:1 "
 check "map: hosts that come again are warned about" grep -q "see 4 nodes" "$tmp/err"
+expect "map: a gain below the least" 0 err "gains 70% of the modelled time" map --scatter --min-gain 70 "$tmp/run/report.json"
+check "map: a gain below the least: the ranks' own places" test "$(tr '\n' ' ' <"$tmp/out")" = "a:2 b:2 "
+misused "map: a gain that is none" "--min-gain takes a number from 0 to 100, not 'x'" map --min-gain x "$tmp/run/report.json"
+expect "map: a host that is named twice" 0 err "--hosts names x again: it is taken as one node" \
+    map "$tmp/run/report.json" --hosts x:1,y:2,x:1 --format slurm
+check "map: a host that is named twice: its places" test "$(sort "$tmp/out" | uniq -c | tr -d '\n ')" = 2x2y
+report '{"host": "a", "ranks": "0,3"}, {"host": "b", "ranks": "1,2"}' ', "world": true' >"$tmp/run/report.json"
+sed 's/^1 3/1 2/; s/^3 1/2 1/; s/^2 4/3 4/; s/^4 2/4 3/' "$tmp/run/pattern-00000000000000aa.mtx" >"$tmp/aa" &&
+    cp "$tmp/run/pattern-00000000000000aa.mtx" "$tmp/bb" && cp "$tmp/aa" "$tmp/run/pattern-00000000000000aa.mtx"
+expect "map: node blocks where those gain" 0 err "65.8% less" map "$tmp/run/report.json"
+check "map: node blocks" test "$(sort "$tmp/out" | tr '\n' ' ')" = "a:2 b:2 "
+cp "$tmp/bb" "$tmp/run/pattern-00000000000000aa.mtx"
+report "$two" ', "world": true' >"$tmp/run/report.json"
 expect "map: slurm" 0 err "SLURM_HOSTFILE=FILE srun -n 4" map "$tmp/run/report.json" --format slurm
 check "map: a host for each rank" test "$(tr '\n' ' ' <"$tmp/out")" = "b a b a "
 run map "$tmp/run/report.json" --hosts x:3,y:9 -o "$tmp/hosts"
 check "map: nodes that are named" test "$code" -eq 0 -a "$(tr '\n' ' ' <"$tmp/hosts")" = "x:3 y:1 "
-check "map: nothing to gain" grep -q "no better placement was found" "$tmp/err"
+check "map: nothing to gain" grep -q "the ranks stay where they are" "$tmp/err"
 fails "map: too few places" "has places for 3 ranks, and there are 4" \
     map "$tmp/run/report.json" --hosts x:1,y:2
 fails "map: hosts that are none" "not 'y'" map "$tmp/run/report.json" --hosts x:1,y

@@ -72,6 +72,8 @@ force" try --modes =
 same "the program of try" "sha256sum" try -n 4 --repeat = 2 sha256su
 same "options of report" "--html
 --help" report -
+same "options of compare" "--html
+--help" compare a.json -
 same "options of map" "$("$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 --help" map x.json -
 same "values of --format of map" "hydra

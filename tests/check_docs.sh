@@ -56,7 +56,9 @@ listed() { # description, words, document...: none of the words is missing, and 
     none "$what" "$(words_missing "$@")"
 }
 
-for document in README.md doc/carpool.1 doc/carpool.7 doc/carpool_array.3 doc/architecture.md bench/README.md; do
+documents="README.md CHANGELOG.md CONTRIBUTING.md bench/README.md $(cd "$top_srcdir" &&
+    echo doc/*.[137] doc/*.md bench/results/*.md)"
+for document in $documents; do
     check "$document is written" test -s "$top_srcdir/$document"
 done
 check "the lists of settings and strategies are those of the tables" sh "$top_srcdir/doc/generate.sh" --check
@@ -67,15 +69,15 @@ none "every call that is named in the manual exists" "$(
         printf '%s\n' "$calls" MPI_Init MPI_Init_thread MPI_Finalize | grep -qx "$call" ||
             echo "$call is not intercepted"
     done)"
-listed "every strategy is in the manual" "$strategies" doc/carpool.1 doc/carpool.7
-listed "every strategy is in the README" "$strategies" README.md
+listed "every strategy is in the manual" "$strategies" doc/carpool.1
 listed "every command is in the manual" "$commands" doc/carpool.1
 listed "every option of carpool plan is in the manual" "$options" doc/carpool.1
 listed "every option of carpool report is in the manual" "$(
     "$carpool" report --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
+listed "every option of carpool compare is in the manual" "$(
+    "$carpool" compare --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every option of carpool map is in the manual" "$(
     "$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
-listed "every setting is in the README" "$variables" README.md
 listed "every function, policy and option of the array is in its manual" "$(
     grep -Eo 'int carpool_array_[a-z]+|^    CARPOOL_ARRAY_[A-Z]+' "$top_srcdir/array/carpool_array.h" |
         sed 's/.* //')" doc/carpool_array.3
@@ -87,8 +89,8 @@ fi
 
 # A name that ends in _ is the beginning of all names ("CARPOOL_* variables").
 unknown_variables() {
-    for document in README.md doc/carpool.1 doc/carpool.7 doc/architecture.md bench/README.md; do
-        for name in $(text_of "$document" | grep -Eo 'CARPOOL_[A-Z][A-Z_]*' | sort -u); do
+    for document in $documents; do
+        for name in $(text_of "$document" | grep -Eo 'CARPOOL_[A-Z][A-Z_]*' | grep -v '^CARPOOL_ARRAY' | sort -u); do
             printf '%s\n' "$variables" | grep -qx "$name" || echo "$document: $name does not exist"
         done
     done
@@ -96,7 +98,7 @@ unknown_variables() {
 none "every CARPOOL_ variable in the documents exists" "$(unknown_variables)"
 
 unknown_strategies() {
-    for document in README.md doc/carpool.1 doc/carpool.7 bench/README.md; do
+    for document in $documents; do
         for name in $(text_of "$document" | grep -Eo 'CARPOOL_STRATEGY=[a-z]+(:[0-9]+)?' |
             sed 's/.*=//' | sort -u); do
             [ -z "$(CARPOOL_STRATEGY=$name "$carpool" settings 2>&1 >/dev/null)" ] ||
@@ -105,6 +107,17 @@ unknown_strategies() {
     done
 }
 none "every strategy that is set in the documents exists" "$(unknown_strategies)"
+
+dead_links() { # [text](file) and ![text](file) in Markdown
+    for document in $documents; do
+        for file in $(grep -Eo '\]\([^)#: ]+\)' "$top_srcdir/$document" | tr -d '])('); do
+            [ -e "$top_srcdir/$(dirname "$document")/$file" ] || echo "$document: no $file"
+        done
+    done
+}
+none "every file that the documents link to exists" "$(dead_links)"
+readme_words=$(wc -w <"$top_srcdir/README.md")
+check "the README takes minutes to read ($readme_words words, at most 1100)" test "$readme_words" -le 1100
 
 if command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1; then
     for page in carpool.1 carpool.7 carpool_array.3; do

@@ -51,6 +51,13 @@ check "the program runs" test $code -eq 0
 grep checksum out >found
 check "its result is the same" cmp reference found
 check "the report is in carpool-profile" test -s carpool-profile/report.json
+holds_schema "the report holds to its schema" carpool-profile/report.json
+check "the program" grep -q '"program": ".*spmv"' carpool-profile/report.json
+check "its arguments" test "$(sed -n '/"arguments"/,/]/p' carpool-profile/report.json | tr -d ' \n')" = \
+    '"arguments":["--iterations","20","m.mtx"],'
+check "the date" grep -Eq '"started": "20[0-9-]{8}T[0-9:]{8}Z"' carpool-profile/report.json
+check "MPI's version" grep -Eq '"mpi": "MPICH [0-9]' carpool-profile/report.json
+check "the model's machine" grep -q '"machine": "edr"' carpool-profile/report.json
 check "the mode" grep -q '"mode": "profile"' carpool-profile/report.json
 check "the kind" test "$(member kind carpool-profile/report.json)" = Neighbor_alltoallv
 check "all calls" test "$(member calls carpool-profile/report.json)" -eq 30
@@ -66,14 +73,15 @@ check "the pattern is read by carpool plan" \
     sh -c "'$carpool' plan --unit 1 --ranks-per-node 3 '$pattern' --strategy direct |
         grep -q '6 ranks, $n_messages messages'"
 none "stderr holds the summary only" "$(grep -v '^carpool: ' err)"
-check "the summary is short" test "$(wc -l <err)" -le 8 -a "$(awk 'length > 140' err | wc -l)" -eq 0
+check "the summary is short" test "$(wc -l <err)" -le 9 -a "$(awk 'length > 140' err | wc -l)" -eq 0
 check "the summary names the exchange" grep -Eq '^carpool:   Neighbor_alltoallv +6 +30 ' err
 check "carpool report shows it" \
-    sh -c "'$carpool' report carpool-profile/report.json | grep -q 'Neighbor_alltoallv on 6 ranks: 30 calls'"
+    sh -c "'$carpool' report carpool-profile/report.json | grep -q 'Neighbor_alltoallv on 6 ranks, 30 calls'"
 
 # --- point-to-point messages
 run -n 6 "$carpool" run --profile=p2p --ranks-per-node=3 "$messages" --peers 4 --iterations 5 --blocks 60
 check "messages: the program runs" test $code -eq 0
+holds_schema "messages: the report" p2p/report.json
 check "messages: the kind" test "$(member kind p2p/report.json)" = pt2pt
 check "messages: the tag" test -n "$(member tag p2p/report.json)"
 calls=$(member calls p2p/report.json)
@@ -91,7 +99,8 @@ counted() { # description, kind, program...
     cp out reference
     run -n 6 "$carpool" run --profile=other --ranks-per-node=3 "$@"
     check "$what: the same output" sh -c "test $code -eq 0 && cmp reference out"
-    check "$what: the kind" test "$(member kind other/report.json)" = "$kind"
+    holds_schema "$what: the report" other/report.json
+    check "$what: the kind" grep -q "\"kind\": \"$kind\"" other/report.json
     check "$what: calls" test "$(member calls other/report.json)" -gt 3
     check "$what: none rerouted" test "$(member calls_planned other/report.json)" -eq 0
     check "$what: planned" test "$(member messages other/report.json)" -ge 5
@@ -115,6 +124,7 @@ check "communicators that could be placed better: told" \
 # --- a run that asks for a report gets one, whatever happens
 told() { # description, text of carpool report
     check "$1: there is a report" test $code -eq 0 -a -s left.json
+    holds_schema "$1: the report" left.json
     "$carpool" report left.json >shown 2>&1
     check "$1: carpool report says so" grep -Fqx "$2" shown
     "$carpool" report left.json --html=left.html

@@ -33,7 +33,11 @@ awk 'BEGIN {
         few = few (k ? "," : "") (12 + k % 3)
     }
     figures = "\"sends_avg\": 62.5, \"lanes_avg\": 31.25, \"mpi_max\": 11, \"recvs_max\": 480, \"hops_max\": 3, \"volume_factor\": 2.12,"
-    printf "{\"version\": \"9.9\", \"ranks\": 6400, \"mode\": \"auto\", \"seconds\": 812.4, \"left_out\": 3,\n"
+    printf "{\"version\": \"9.9\", \"schema\": 2, \"run\": {\"program\": \"./a&b\", \"arguments\": [\"-x\", \"<1>\"],"
+    printf "\"started\": \"2026-11-24T23:59:01Z\", \"mpi\": \"MPICH 4.0.2\", \"job\": \"Slurm 77\", \"machine\": \"edr\","
+    printf "\"machine_builtin\": \"cluster\", \"cores\": 64, \"cores_shared\": true, \"yields\": false},"
+    printf "\"nodes\": [{\"host\": \"n1\", \"ranks\": \"0-3199\"}, {\"host\": \"n2\", \"ranks\": \"3200-6399\"}],"
+    printf "\"ranks\": 6400, \"mode\": \"auto\", \"seconds\": 812.4, \"left_out\": 3,\n"
     printf "\"settings\": {\"CARPOOL_MODE\": \"auto\"}, \"patterns\": [\n"
     printf "{\"kind\": \"pt2pt\", \"tag\": 77, \"ordinal\": 1, \"ranks\": 6400, \"communicators\": 1,"
     printf "\"calls\": 120000, \"calls_planned\": 119000, \"strategy\": \"vpt:3+klr\","
@@ -47,11 +51,13 @@ awk 'BEGIN {
     printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
     printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5},"
     printf "{\"strategy\": \"direct\", \"modelled_us\": 431.9}], \"tried\": [{\"strategy\": \"vpt:2\", \"measured_us\": 171.3},"
-    printf "{\"strategy\": \"vpt:4\", \"measured_us\": null}], \"cell_ranks\": 50, \"bin_ranks\": 25,"
+    printf "{\"strategy\": \"vpt:4\", \"measured_us\": null}], \"cell_ranks\": 50, \"bin_ranks\": 25, \"node_borders\": [3200, 99999],"
     printf "\"direct\": {\"sends_max\": 490, %s \"modelled_us\": 431.9, \"us_per_call\": 520.1,", figures
-    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]},\n", loads, loads, before
+    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s], \"cell_bytes\": [%s],", loads, loads, before, before
+    printf "\"inside\": {\"messages\": 71, \"bytes\": 72}, \"between\": {\"messages\": 73, \"bytes\": 74}},\n"
     printf "\"planned\": {\"sends_max\": 14, %s \"modelled_us\": 81.2, \"us_per_call\": 133.7,", figures
-    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s]}},\n", few, few, after
+    printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s], \"cell_bytes\": [%s],", few, few, after, after
+    printf "\"inside\": {\"messages\": 75, \"bytes\": 76}, \"between\": {\"messages\": 77, \"bytes\": 78}}},\n"
     printf "{\"kind\": \"<script>alert(1)</script>\\\"&\", \"ranks\": 3, \"calls\": 2,"
     printf "\"left_alone\": \"a & b < c\","
     printf "\"order\": {\"in_use\": false, \"before\": {\"kind\": \"<i>\", \"tag\": 4, \"ordinal\": 0}, \"units\": {\"given\": 9}}},\n"
@@ -73,34 +79,47 @@ lacks() { # description, extended regular expression
 }
 
 "$carpool" report "$tmp/report.json" >"$tmp/text" 2>&1
-check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks: 120000 calls" \
+check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks, 120000 calls: carried by vpt:3+klr in 119000 of 120000 calls" \
     "$tmp/text"
 check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
-check "text: how often it was planned" grep -Fq "considered vpt:3+klr, planned 2 times in 512.30 ms;" "$tmp/text"
+check "text: how often it was planned" grep -Fq "plan: vpt:3+klr, made 2 times in 512.30 ms;" "$tmp/text"
 check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc, messages leave first to ranks that send most then; both done after 47 sends instead of 61 (no order: below 43, above 72), measured 280.75 us instead of 305.25; so in 118 calls" \
     "$tmp/text"
 check "text: the order, without a plan" grep -Fq "order: before <i> with tag 4, not in use; both" "$tmp/text"
 check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
-check "text: lanes" grep -Eq "^ +planned +14 +62.50 +480 +31.25 +11 +3 " "$tmp/text"
+check "text: lanes" grep -Eq "^ +by plan +133.70 +14 +62.50 +480 +31.25 +11 +3 " "$tmp/text"
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
 check "page: the same report gives the same page" cmp "$tmp/page.html" "$tmp/again.html"
 has "begins as HTML 5" "<!DOCTYPE html>"
 has "has a language and an encoding" '<html lang="en">'
-has "the run" "6400 ranks, mode auto, 812 s from MPI_Init to MPI_Finalize; Carpool 9.9"
+has "the program" "<p><code>./a&amp;b -x &lt;1&gt;</code></p>"
+has "the run" "6400 ranks on 2 nodes (n1, n2), 64 cores, mode auto, started 2026-11-24T23:59:01Z, 812 s from MPI_Init to MPI_Finalize"
+has "the versions" "Carpool 9.9 (report schema 2), MPICH 4.0.2, job Slurm 77"
+has "more ranks than cores" "more ranks (6400) than cores (64)"
+has "what to do about that" "carpool run --yield"
+has "the machine of the model" "called edr (cluster), not of the one that ran this"
+check "text: the run comes first" test "$(head -n 1 "$tmp/text")" = "./a&b -x <1>"
+check "text: the pattern's command can be pasted" grep -Fq "carpool plan --unit 1 $tmp/pattern-aa.mtx" "$tmp/text"
 has "a section of an exchange" '<h2 id="e1">1. pt2pt, tag 77, no. 2 on 6400 ranks</h2>'
-has "the decision" "Rerouted by vpt:3+klr in 119000 of 120000 calls"
-has "why it was left to MPI" "Left to MPI</b>: no gain. Best plan: direct"
+has "the decision" "Carried by vpt:3+klr in 119000 of 120000 calls"
+has "why it was left to MPI" "Left to MPI</b>: no gain. Best plan by the model: direct"
 has "text is escaped" '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&amp;'
 has "reasons are escaped" 'a &amp; b &lt; c'
-has "the pattern before" "Before: direct, by MPI"
-has "the pattern after" "After: planned, vpt:3+klr"
+has "the pattern before" "Before: messages, by MPI"
+has "the pattern after" "After: messages, by vpt:3+klr"
+has "bytes" "After: bytes, by vpt:3+klr"
+has "the borders of nodes" "Broken lines are the borders of nodes."
+has "messages inside nodes and between them" "<td class=\"n\">by plan</td><td>75</td><td>77</td><td>76</td><td>78</td>"
+has "measured before modelled" "<th>measured &micro;s</th><th>most sent by a rank</th><th>modelled &micro;s</th>"
+has "dark colours" "prefers-color-scheme:dark"
 has "what a cell is" "A cell is 50 sending by 50 receiving ranks"
 has "axes of ranks" "receiving rank"
 has "an axis of messages" "messages sent in one exchange"
 has "what a step is" "Each step is the busiest of 25 ranks"
 has "times with their unit" "microseconds for one exchange (cost model)"
 has "a measured trial" ">171.3</text>"
+has "trials are marked" "trial: vpt:2</text>"
 has "measured times" "microseconds a call (median of the slowest rank)"
 has "a strategy that was tried" "grid:far:inverse-hourglass:4+klf"
 has "sizes" "up to 4095 bytes"
@@ -123,7 +142,8 @@ lacks "nothing from elsewhere" '(https?:|src=|url\(|@import|<link|<iframe)'
 lacks "no numbers that are none" '(nan|inf)[ ,"vVhHz]'
 check "page: it stays small" test "$(wc -c <"$tmp/page.html")" -lt 400000
 count() { grep -o -e "$1" "$tmp/page.html" | wc -l; }
-check "page: two pictures of each pattern" test "$(count 'sending rank</text>')" -eq 4
+check "page: pictures of messages and bytes" test "$(count 'sending rank</text>')" -eq 6
+check "page: lines at the borders of nodes" test "$(count 'class="nb"')" -eq 4
 check "page: messages sent and received of each" test "$(count '>direct (MPI alone)</text>')" -eq 4
 check "page: tags are closed" test "$(count '<svg ')" -eq "$(count '</svg>')" -a \
     "$(count '<table>')" -eq "$(count '</table>')" -a "$(count '<tr')" -eq "$(count '</tr>')"
@@ -196,13 +216,15 @@ if (document.documentElement.scrollWidth > window.innerWidth)
 document.title = 'wrong:' + wrong.join('; ') + ':' + document.querySelectorAll('svg text').length;
 </script>
 JS
-    browse --window-size=1100,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
-    title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
-    case $title in
-        wrong::[1-9]*) ok "page: in a browser no label overlaps another or is cut off" ;;
-        *) not_ok "page: in a browser no label overlaps another or is cut off"
-           say "${title:-$(cat "$tmp/browser.log")}" ;;
-    esac
+    for width in 1100 600; do
+        browse --window-size=$width,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
+        title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
+        case $title in
+            wrong::[1-9]*) ok "page: in a browser, $width wide, no label overlaps another or is cut off" ;;
+            *) not_ok "page: in a browser, $width wide, no label overlaps another or is cut off"
+               say "${title:-$(cat "$tmp/browser.log")}" ;;
+        esac
+    done
     rm -f report.png
     browse --window-size=1100,3000 --screenshot="$PWD/report.png" "file://$tmp/page.html" >/dev/null
     check "page: a screenshot (report.png) that is not blank" \

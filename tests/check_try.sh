@@ -57,12 +57,12 @@ echo "residual 1.25e-3 after 7 steps"
 SH
 check "the same outputs: exit status 0" test $code -eq 0
 says "the same outputs: told" '^  force .* same +1 of 3$'
-says "what was carried" 'carried: pt2pt, tag 5: rerouted by vpt:2 in 7 of 9 calls'
+says "what was carried" 'carried: pt2pt, tag 5 by vpt:2 in 7 of 9 calls'
 says "what was not, and why" 'left to MPI: no gain \(2 exchanges\)'
 check "files of all runs" test -s kept/app/plain-2.out -a -s kept/app/force-2.out -a -s kept/app/auto-1.json
 check "the page" grep -q '</html>' kept/index.html
 check "the result is JSON that carpool report shows" \
-    sh -c "'$carpool' report kept/try.json | grep -q 'carried: pt2pt, tag 5' && '$carpool' report kept/try.json --html=again.html && cmp again.html kept/index.html"
+    sh -c "'$carpool' report kept/try.json | grep -q 'carried: pt2pt, tag 5 by' && '$carpool' report kept/try.json --html=again.html && cmp again.html kept/index.html"
 check "no report for others" sh -c "! '$carpool' map kept/try.json 2>map.err && grep -q 'no report' map.err"
 
 each <<'SH'
@@ -189,6 +189,7 @@ if command -v mpiexec.hydra >/dev/null 2>&1 && [ -x "$users/halo" ]; then
     try --table=table --repeat=1 --output=ours
     check "our own programs: exit status" test $code -eq 0
     [ $code -eq 0 ] || say "$(cat out err)"
+    holds_schema "our own programs: the reports" ours/*/off-1.json ours/*/auto-1.json ours/*/force-1.json
     for program in halo cg multigrid substeps; do
         check "$program: something was carried in mode force" \
             grep -Eq '"calls_planned": [1-9]' "ours/$program/force-1.json"

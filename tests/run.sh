@@ -32,6 +32,8 @@ if [ "$what" != mpi ] && ! command -v google-chrome >/dev/null 2>&1 &&
     sh tests/install-deps.sh chromium fonts-dejavu-core ||
         echo "without a browser carpool report --html is not looked at"
 fi
+[ "$what" = mpi ] || sh tests/install-deps.sh debhelper lintian cmake ||
+    echo "without debhelper the Debian package is not built"
 prepare
 step "make"
 build_in . make.log

@@ -51,6 +51,16 @@ none() { # description, text; ok when the text is empty: it lists what is wrong
     fi
 }
 
+holds_schema() { # description, report...
+    tap_what=$1
+    shift
+    if [ -x "$top_builddir/tests/schema" ]; then
+        none "$tap_what" "$("$top_builddir/tests/schema" "$top_srcdir/doc/report.schema.json" "$@" 2>&1)"
+    else
+        skip "$tap_what" "tests/schema is not built"
+    fi
+}
+
 strategies_to_test() { # carpool; the examples of every strategy, and auto
     "$1" strategies | sed -n -e '/^[a-z][a-z0-9-]*$/p' -e 's/^    for example //p' | tr -d ,
 }

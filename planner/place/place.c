@@ -303,12 +303,9 @@ static enum cpl_status find_placement(struct placer *placer, int32_t *place,
 {
     int32_t n = placer->machine->n_ranks;
     int32_t *candidate = CPL_ARENA_ARRAY(&placer->arena, int32_t, n);
-    placer->direct = CPL_ARENA_ARRAY(&placer->arena, struct cpl_plan, placer->n);
-    if (!candidate || !placer->direct)
+    if (!candidate)
         return cpl_fail_memory(error, "placing the ranks");
-    enum cpl_status status = plan_direct(placer, error);
-    if (!status)
-        status = model(placer, place, &gain->before_us, &gain->before_links_us, error);
+    enum cpl_status status = model(placer, place, &gain->before_us, &gain->before_links_us, error);
     if (status)
         return status;
     gain->after_us = gain->before_us;
@@ -331,6 +328,30 @@ static enum cpl_status find_placement(struct placer *placer, int32_t *place,
     return try_placement(placer, candidate, place, gain, error);
 }
 
+/* Checks the arguments and plans the exchanges; free the placer then, too. */
+static enum cpl_status begin(struct placer *placer, struct cpl_error *error)
+{
+    int32_t n_ranks = placer->machine->n_ranks;
+    if (n_ranks > CPL_PLACE_RANKS)
+        return cpl_fail(error, CPL_ERR_UNFIT, "at most %d ranks are placed, not %d",
+                        CPL_PLACE_RANKS, (int)n_ranks);
+    for (int32_t k = 0; k < placer->n; k++)
+        if (placer->exchanges[k].pattern->n_ranks != n_ranks)
+            return cpl_fail(error, CPL_ERR_ARG, "an exchange of %d ranks on a machine of %d",
+                            (int)placer->exchanges[k].pattern->n_ranks, (int)n_ranks);
+    placer->direct = CPL_ARENA_ARRAY(&placer->arena, struct cpl_plan, placer->n);
+    return placer->direct ? plan_direct(placer, error)
+                          : cpl_fail_memory(error, "placing the ranks");
+}
+
+static void end(struct placer *placer)
+{
+    for (int32_t k = 0; k < placer->n && placer->direct; k++)
+        cpl_plan_free(&placer->direct[k]);
+    cpl_pattern_free(&placer->weights);
+    cpl_arena_free(&placer->arena);
+}
+
 enum cpl_status cpl_place(const struct cpl_place_exchange *exchanges, int32_t n,
                           const struct cpl_machine *machine, double unit_bytes,
                           const int32_t *order, int32_t *place, struct cpl_place_gain *gain,
@@ -342,20 +363,38 @@ enum cpl_status cpl_place(const struct cpl_place_exchange *exchanges, int32_t n,
                             .unit_bytes = unit_bytes,
                             .order = order};
     struct cpl_place_gain found = {.changed = false};
-    if (machine->n_ranks > CPL_PLACE_RANKS)
-        return cpl_fail(error, CPL_ERR_UNFIT, "at most %d ranks are placed, not %d",
-                        CPL_PLACE_RANKS, (int)machine->n_ranks);
-    for (int32_t k = 0; k < n; k++)
-        if (exchanges[k].pattern->n_ranks != machine->n_ranks)
-            return cpl_fail(error, CPL_ERR_ARG, "an exchange of %d ranks on a machine of %d",
-                            (int)exchanges[k].pattern->n_ranks, (int)machine->n_ranks);
-    for (int32_t i = 0; i < machine->n_ranks; i++)
+    enum cpl_status status = begin(&placer, error);
+    for (int32_t i = 0; i < machine->n_ranks && !status; i++)
         place[i] = i;
-    enum cpl_status status = find_placement(&placer, place, &found, error);
-    for (int32_t k = 0; k < n && placer.direct; k++)
-        cpl_plan_free(&placer.direct[k]);
-    cpl_pattern_free(&placer.weights);
-    cpl_arena_free(&placer.arena);
+    if (!status)
+        status = find_placement(&placer, place, &found, error);
+    end(&placer);
+    if (!status)
+        *gain = found;
+    return status;
+}
+
+enum cpl_status cpl_place_model(const struct cpl_place_exchange *exchanges, int32_t n,
+                                const struct cpl_machine *machine, double unit_bytes,
+                                const int32_t *place, struct cpl_place_gain *gain,
+                                struct cpl_error *error)
+{
+    struct placer placer = {
+        .exchanges = exchanges, .n = n, .machine = machine, .unit_bytes = unit_bytes};
+    struct cpl_place_gain found = {.changed = false};
+    enum cpl_status status = begin(&placer, error);
+    int32_t *own = CPL_ARENA_ARRAY(&placer.arena, int32_t, machine->n_ranks);
+    if (!status && !own)
+        status = cpl_fail_memory(error, "placing the ranks");
+    for (int32_t i = 0; i < machine->n_ranks && !status; i++) {
+        own[i] = i;
+        found.changed |= place[i] != i;
+    }
+    if (!status)
+        status = model(&placer, own, &found.before_us, &found.before_links_us, error);
+    if (!status)
+        status = model(&placer, place, &found.after_us, &found.after_links_us, error);
+    end(&placer);
     if (!status)
         *gain = found;
     return status;

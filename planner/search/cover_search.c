@@ -36,21 +36,15 @@ struct candidate {
     double score;
 };
 
-static uint64_t next_random(struct search *s)
-{
-    s->random += UINT64_C(0x9e3779b97f4a7c15);
-    return cpl_hash_mix(s->random);
-}
-
 static int32_t random_below(struct search *s, int32_t n)
 {
-    return (int32_t)((next_random(s) >> 32) * (uint64_t)n >> 32);
+    return (int32_t)((cpl_random_next(&s->random) >> 32) * (uint64_t)n >> 32);
 }
 
 /* In [0, 1). */
 static double random_fraction(struct search *s)
 {
-    return (double)(next_random(s) >> 11) * 0x1p-53;
+    return (double)(cpl_random_next(&s->random) >> 11) * 0x1p-53;
 }
 
 static void change(struct search *s, struct entry e)

@@ -36,8 +36,7 @@ struct search {
 
 static int32_t random_below(struct search *s, int32_t n)
 {
-    s->random += UINT64_C(0x9e3779b97f4a7c15);
-    return (int32_t)((cpl_hash_mix(s->random) >> 32) * (uint64_t)n >> 32);
+    return (int32_t)((cpl_random_next(&s->random) >> 32) * (uint64_t)n >> 32);
 }
 
 /* Whether two messages are parts of the same pair; a comes before b. */

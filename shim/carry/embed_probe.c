@@ -1,6 +1,8 @@
 /* Vectors that tell orders of reducing apart (embed_probe.h). */
 #include "shim/carry/embed_probe.h"
 
+#include "planner/base/hash.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -67,12 +69,10 @@ bool cpl_embed_can_probe(MPI_Datatype type)
     return type != MPI_DATATYPE_NULL && find_layout(type, &layout);
 }
 
-static uint64_t mix(uint64_t x)
+/* The first random number from a seed. */
+static uint64_t mix(uint64_t seed)
 {
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
+    return cpl_random_next(&seed);
 }
 
 /* A number with a random sign, a random mantissa and a random exponent from -spread to spread. */

@@ -17,12 +17,12 @@
 static size_t n_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
 {
     size_t n = (size_t)picture->n_cells;
-    return part <= CPL_PLANNED_CELLS ? n * n : (size_t)picture->n_bins;
+    return part <= CPL_PLANNED_BYTES ? n * n : (size_t)picture->n_bins;
 }
 
-int32_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
+int64_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
 {
-    int32_t *counts = (int32_t *)(uintptr_t)(picture + 1);
+    int64_t *counts = (int64_t *)(uintptr_t)(picture + 1);
     for (int k = 0; k < (int)part; k++)
         counts += n_counts(picture, (enum cpl_picture_part)k);
     return counts;
@@ -44,7 +44,7 @@ static struct cpl_picture *make(int32_t n_ranks)
     shape.n_bins = group_of(n_ranks, shape.bin_ranks);
     for (int k = 0; k < CPL_N_PARTS; k++)
         n += n_counts(&shape, (enum cpl_picture_part)k);
-    size_t bytes = (sizeof shape + n * sizeof(int32_t) + 7) / 8 * 8;
+    size_t bytes = sizeof shape + n * sizeof(int64_t);
     struct cpl_picture *picture = calloc(1, bytes);
     if (picture) {
         *picture = shape;
@@ -53,21 +53,34 @@ static struct cpl_picture *make(int32_t n_ranks)
     return picture;
 }
 
-/* Counts messages by sender and receiver; loads has n_ranks entries for each of sends, receives. */
-static void count(struct cpl_picture *picture, enum cpl_picture_part cells, int32_t *loads,
-                  int32_t from, int32_t to)
+/* What messages are counted into. */
+struct tally {
+    struct cpl_picture *picture;
+    const struct cpl_machine *machine;
+    int32_t *loads; /* n_ranks for sends, then as many for receives */
+};
+
+/* Counts a message, of the plan or of the pattern. */
+static void count(const struct tally *t, bool planned, int32_t from, int32_t to, int64_t bytes)
 {
-    int32_t *cell = cpl_picture_counts(picture, cells);
-    cell[(from / picture->cell_ranks) * picture->n_cells + to / picture->cell_ranks]++;
-    loads[from]++;
-    loads[picture->n_ranks + to]++;
+    struct cpl_picture *picture = t->picture;
+    struct cpl_traffic *traffic = planned ? &picture->planned : &picture->direct;
+    int between = t->machine->node[from] != t->machine->node[to];
+    int64_t cell =
+        (int64_t)(from / picture->cell_ranks) * picture->n_cells + to / picture->cell_ranks;
+    cpl_picture_counts(picture, planned ? CPL_PLANNED_CELLS : CPL_DIRECT_CELLS)[cell]++;
+    cpl_picture_counts(picture, planned ? CPL_PLANNED_BYTES : CPL_DIRECT_BYTES)[cell] += bytes;
+    traffic->messages[between]++;
+    traffic->bytes[between] += bytes;
+    t->loads[from]++;
+    t->loads[picture->n_ranks + to]++;
 }
 
 /* Keeps the busiest rank of each bin, and clears the loads. */
 static void bin(struct cpl_picture *picture, enum cpl_picture_part sends,
                 enum cpl_picture_part recvs, int32_t *loads)
 {
-    int32_t *send = cpl_picture_counts(picture, sends), *recv = cpl_picture_counts(picture, recvs);
+    int64_t *send = cpl_picture_counts(picture, sends), *recv = cpl_picture_counts(picture, recvs);
     for (int32_t i = 0; i < picture->n_ranks; i++) {
         int32_t k = i / picture->bin_ranks;
         if (loads[i] > send[k])
@@ -86,23 +99,40 @@ static int class_of(int64_t bytes)
     return k;
 }
 
-static void draw(struct cpl_picture *picture, const struct cpl_pattern *pattern,
-                 const struct cpl_plan *plan, int32_t *loads)
+/* Where nodes begin, if each has consecutive ranks and there are few. */
+static void find_borders(struct cpl_picture *picture, const struct cpl_machine *machine)
 {
+    int32_t n = 0;
+    for (int32_t i = 1; i < machine->n_ranks; i++) {
+        if (machine->node[i] == machine->node[i - 1])
+            continue;
+        if (n == CPL_PICTURE_CELLS)
+            return;
+        picture->border[n++] = i;
+    }
+    if (n == machine->n_nodes - 1)
+        picture->n_borders = n;
+}
+
+static void draw(const struct tally *t, const struct cpl_pattern *pattern,
+                 const struct cpl_plan *plan)
+{
+    struct cpl_picture *picture = t->picture;
+    find_borders(picture, t->machine);
     for (int32_t i = 0; i < pattern->n_ranks; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
             int64_t bytes = pattern->volume[m];
-            count(picture, CPL_DIRECT_CELLS, loads, i, pattern->dst[m]);
+            count(t, false, i, pattern->dst[m], bytes);
             picture->size_class[class_of(bytes)]++;
             if (m == 0 || bytes < picture->smallest)
                 picture->smallest = bytes;
             if (bytes > picture->largest)
                 picture->largest = bytes;
         }
-    bin(picture, CPL_DIRECT_SENDS, CPL_DIRECT_RECVS, loads);
+    bin(picture, CPL_DIRECT_SENDS, CPL_DIRECT_RECVS, t->loads);
     for (int64_t e = 0; e < plan->n_edges; e++)
-        count(picture, CPL_PLANNED_CELLS, loads, plan->edges[e].from, plan->edges[e].to);
-    bin(picture, CPL_PLANNED_SENDS, CPL_PLANNED_RECVS, loads);
+        count(t, true, plan->edges[e].from, plan->edges[e].to, plan->edges[e].volume);
+    bin(picture, CPL_PLANNED_SENDS, CPL_PLANNED_RECVS, t->loads);
 }
 
 /* The fastest that were tried, and direct, which is what MPI does: mpi_us. */
@@ -177,7 +207,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
         picture->plan_fingerprint = summary->plan_fingerprint;
         picture->n_nodes = machine->n_nodes;
         picture->is_written = is_written;
-        draw(picture, pattern, plan, loads);
+        draw(&(struct tally){picture, machine, loads}, pattern, plan);
         if (ranking)
             list_tried(picture, ranking, machine, summary->direct.modelled_us);
         all->picture[all->n++] = picture;
@@ -207,7 +237,7 @@ static int bytes_of_all(void)
     int64_t bytes = 0;
     for (int k = 0; k < all->n; k++)
         bytes += all->picture[k]->n_bytes;
-    return (int)bytes; /* at most CPL_MOST_PICTURES of about 140 KB */
+    return (int)bytes; /* at most CPL_MOST_PICTURES of about 540 KB */
 }
 
 /* Divides the room among the ranks in their order: how many bytes each may hand in. */

@@ -26,17 +26,24 @@ struct cpl_tried {
     double us; /* modelled */
 };
 
-/* The arrays of counts behind a picture. Cells: messages from one group of cell_ranks ranks to
- * another, [sender's group * n_cells + receiver's]. Bins: the largest number of messages of a rank
- * among bin_ranks ranks. */
+/* The arrays of counts behind a picture. Cells: messages, or their bytes, from one group of
+ * cell_ranks ranks to another, [sender's group * n_cells + receiver's]. Bins: the largest number of
+ * messages of a rank among bin_ranks ranks. */
 enum cpl_picture_part {
     CPL_DIRECT_CELLS,
     CPL_PLANNED_CELLS,
+    CPL_DIRECT_BYTES,
+    CPL_PLANNED_BYTES,
     CPL_DIRECT_SENDS,
     CPL_PLANNED_SENDS,
     CPL_DIRECT_RECVS,
     CPL_PLANNED_RECVS,
     CPL_N_PARTS
+};
+
+/* Messages of one exchange, or combined messages of its plan: inside nodes and between them. */
+struct cpl_traffic {
+    int64_t messages[2], bytes[2]; /* 0: inside, 1: between */
 };
 
 /* A picture. Plain data, followed in memory by its counts (cpl_picture_part). */
@@ -47,6 +54,10 @@ struct cpl_picture {
     int32_t n_ranks, n_nodes;
     int32_t n_cells, cell_ranks;
     int32_t n_bins, bin_ranks;
+    int32_t n_borders; /* where each node has consecutive ranks: the first ranks of all but the
+                          first node; 0 else, and where there are more */
+    int32_t border[CPL_PICTURE_CELLS];
+    struct cpl_traffic direct, planned;
     int64_t
         size_class[CPL_SIZE_CLASSES]; /* numbers of messages of 0 bytes, 1, 2 to 3, 4 to 7, ... */
     int64_t smallest, largest;        /* sizes of the smallest and largest message, in bytes */
@@ -56,7 +67,7 @@ struct cpl_picture {
 };
 
 /* One of a picture's arrays: n_cells * n_cells or n_bins counts. */
-int32_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part);
+int64_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part);
 
 /* Makes the picture of a plan and, with CARPOOL_OUTPUT, writes its pattern; once for each pattern
  * and plan. A picture that cannot be kept (no memory, too many) is missing in the report. ranking

@@ -100,18 +100,21 @@ static int compare_seconds(const void *a, const void *b)
 }
 
 static void write_all(const struct cpl_record *records, size_t n, const unsigned char *pictures,
-                      size_t bytes, json_t *nodes)
+                      size_t bytes, const struct cpl_report_hosts *hosts)
 {
     char file[CPL_SETTINGS_TEXT + 64] = "";
     if (cpl_report_has_file()) {
         cpl_report_file(file, sizeof file);
-        json_t *root = cpl_report_json(records, n, pictures, bytes, nodes);
+        json_t *root = cpl_report_json(records, n, pictures, bytes, hosts);
         if (!write_json(root, file))
             file[0] = '\0';
         json_decref(root);
     }
-    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
-        cpl_report_summarize(records, n, file);
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE) {
+        json_t *run = cpl_report_run(hosts);
+        cpl_report_summarize(records, n, run, file);
+        json_decref(run);
+    }
 }
 
 /* This process's records as an array. */
@@ -142,12 +145,13 @@ void cpl_report_write(void)
     if (cpl_desk_hand_in(&desk, &handed)) {
         size_t bytes = 0;
         unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
-        json_t *nodes = cpl_report_has_file() ? cpl_report_nodes() : NULL;
+        struct cpl_report_hosts hosts = cpl_report_hosts();
         if (cpl_desk_is_root(&desk)) {
             size_t total = (size_t)desk.first[desk.n_ranks];
             qsort(desk.records, total, sizeof *mine, compare_seconds);
-            write_all(desk.records, total, pictures, bytes, nodes);
+            write_all(desk.records, total, pictures, bytes, &hosts);
         }
+        json_decref(hosts.nodes);
         free(pictures);
     } else if (cpl_desk_is_root(&desk)) {
         cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
@@ -158,6 +162,7 @@ void cpl_report_write(void)
 
 void cpl_report_write_left(void)
 {
+    const struct cpl_report_hosts unknown = {.nodes = NULL};
     if (cpl_context.told.all_left && cpl_report_is_wanted())
-        write_all(NULL, 0, NULL, 0, NULL);
+        write_all(NULL, 0, NULL, 0, &unknown);
 }

@@ -3,7 +3,7 @@
  *
  * Order of calls: cpl_report_start after MPI_Init; cpl_report_add as exchanges end;
  * cpl_report_write (or cpl_report_write_left) and cpl_report_free at MPI_Finalize. report_json.c
- * makes the file's contents, report_summary.c the summary. */
+ * makes the file's contents, report_run.c what it says of the run, report_summary.c the summary. */
 #ifndef CARPOOL_REPORT_H
 #define CARPOOL_REPORT_H
 
@@ -52,6 +52,9 @@ struct cpl_record_trials {
 
 #define CPL_RECORD_WAY 16
 
+/* The version of the report's form, doc/report.schema.json: raised when members change or go. */
+#define CPL_REPORT_SCHEMA 2
+
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */
 struct cpl_record {
@@ -99,19 +102,28 @@ void cpl_report_write_left(void);
 /* Frees this process's records. */
 void cpl_report_free(void);
 
+/* Where the ranks ran. At rank 0 only; elsewhere, and when memory ran out, all is 0. */
+struct cpl_report_hosts {
+    struct json_t *nodes; /* array of objects with host and ranks */
+    int64_t cores;        /* of all hosts; 0: not known */
+    bool cores_shared;    /* a host has more ranks than cores */
+};
+
+/* For report.c: finds the hosts; the caller releases the nodes. Collective over MPI_COMM_WORLD. */
+struct cpl_report_hosts cpl_report_hosts(void);
+
+/* For report.c: what run the report is of, as a JSON object: program, date, job, MPI, cost model,
+ * cores. Local, for rank 0. */
+struct json_t *cpl_report_run(const struct cpl_report_hosts *hosts);
+
 /* For report.c: all records, the slowest exchanges first, as a JSON object, which the caller
- * releases; NULL when memory ran out. pictures comes from cpl_picture_collect; the object takes
- * over nodes. */
+ * releases; NULL when memory ran out. pictures comes from cpl_picture_collect. */
 struct json_t *cpl_report_json(const struct cpl_record *records, size_t n,
                                const unsigned char *pictures, size_t picture_bytes,
-                               struct json_t *nodes);
+                               const struct cpl_report_hosts *hosts);
 
-/* For report.c: which ranks ran on which node. On rank 0 an array of objects with host and ranks,
- * which cpl_report_json takes over; NULL on other ranks or when memory ran out. Collective over
- * MPI_COMM_WORLD. */
-struct json_t *cpl_report_nodes(void);
-
-/* For report.c: the summary of a profile run, on stderr. */
-void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file);
+/* For report.c: the summary of a profile run, on stderr. run comes from cpl_report_run. */
+void cpl_report_summarize(const struct cpl_record *records, size_t n, const struct json_t *run,
+                          const char *file);
 
 #endif

@@ -32,29 +32,29 @@ static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t
 
 static json_t *counts_json(const struct cpl_picture *picture, enum cpl_picture_part part)
 {
-    const int32_t *counts = cpl_picture_counts(picture, part);
+    const int64_t *counts = cpl_picture_counts(picture, part);
     json_t *array = json_array();
     for (int32_t k = 0; array && k < picture->n_bins; k++)
         json_array_append_new(array, json_integer(counts[k]));
     return array;
 }
 
-/* The cells of a row that are not empty, as text: "COLUMN:MESSAGES COLUMN:MESSAGES". */
-static json_t *row_json(const int32_t *cells, int32_t n)
+/* The cells of a row that are not empty, as text: "COLUMN:COUNT COLUMN:COUNT". */
+static json_t *row_json(const int64_t *cells, int32_t n)
 {
     char text[CPL_PICTURE_CELLS * 24];
     size_t used = 0;
     text[0] = '\0';
     for (int32_t k = 0; k < n; k++)
         if (cells[k])
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d:%d", used ? " " : "", k,
-                                     cells[k]);
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d:%lld", used ? " " : "",
+                                     k, (long long)cells[k]);
     return json_string(text);
 }
 
 static json_t *cells_json(const struct cpl_picture *picture, enum cpl_picture_part part)
 {
-    const int32_t *counts = cpl_picture_counts(picture, part);
+    const int64_t *counts = cpl_picture_counts(picture, part);
     json_t *rows = json_array();
     for (int32_t i = 0; rows && i < picture->n_cells; i++)
         json_array_append_new(
@@ -86,6 +86,33 @@ static json_t *ranked_json(const struct cpl_picture *picture)
     return array;
 }
 
+static void add_side(json_t *side, const struct cpl_picture *picture,
+                     const struct cpl_traffic *traffic, bool planned)
+{
+    static const char *const where[] = {"inside", "between"};
+    int next = planned ? 1 : 0; /* the parts of both sides alternate */
+    for (int k = 0; k < 2; k++)
+        json_object_set_new(side, where[k],
+                            json_pack("{s:I s:I}", "messages", (json_int_t)traffic->messages[k],
+                                      "bytes", (json_int_t)traffic->bytes[k]));
+    json_object_set_new(
+        side, "sends", counts_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_SENDS + next)));
+    json_object_set_new(
+        side, "recvs", counts_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_RECVS + next)));
+    json_object_set_new(side, "cells",
+                        cells_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_CELLS + next)));
+    json_object_set_new(side, "cell_bytes",
+                        cells_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_BYTES + next)));
+}
+
+static json_t *borders_json(const struct cpl_picture *picture)
+{
+    json_t *array = json_array();
+    for (int32_t k = 0; array && k < picture->n_borders; k++)
+        json_array_append_new(array, json_integer(picture->border[k]));
+    return array;
+}
+
 static void add_picture(json_t *o, const struct cpl_picture *picture)
 {
     if (!picture)
@@ -97,13 +124,9 @@ static void add_picture(json_t *o, const struct cpl_picture *picture)
     json_object_set_new(o, "ranked", ranked_json(picture));
     json_object_set_new(o, "cell_ranks", json_integer(picture->cell_ranks));
     json_object_set_new(o, "bin_ranks", json_integer(picture->bin_ranks));
-    json_t *direct = json_object_get(o, "direct"), *planned = json_object_get(o, "planned");
-    json_object_set_new(direct, "sends", counts_json(picture, CPL_DIRECT_SENDS));
-    json_object_set_new(direct, "recvs", counts_json(picture, CPL_DIRECT_RECVS));
-    json_object_set_new(direct, "cells", cells_json(picture, CPL_DIRECT_CELLS));
-    json_object_set_new(planned, "sends", counts_json(picture, CPL_PLANNED_SENDS));
-    json_object_set_new(planned, "recvs", counts_json(picture, CPL_PLANNED_RECVS));
-    json_object_set_new(planned, "cells", cells_json(picture, CPL_PLANNED_CELLS));
+    json_object_set_new(o, "node_borders", borders_json(picture));
+    add_side(json_object_get(o, "direct"), picture, &picture->direct, false);
+    add_side(json_object_get(o, "planned"), picture, &picture->planned, true);
 }
 
 /* The candidates of trials: what the model said and what was measured. */
@@ -255,7 +278,7 @@ static bool is_shown(const struct cpl_record *records, size_t k)
 }
 
 json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsigned char *pictures,
-                        size_t picture_bytes, json_t *nodes)
+                        size_t picture_bytes, const struct cpl_report_hosts *hosts)
 {
     size_t n_listed = n < MOST_RECORDS ? n : MOST_RECORDS;
     json_t *patterns = json_array(), *settings = settings_json();
@@ -269,10 +292,11 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
     json_t *reorderable = json_pack(
         "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
         cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us);
-    return json_pack("{s:s s:i s:O s:s* s:f s:I s:I s:o s:o s:o* s:o}", "version", PACKAGE_VERSION,
+    return json_pack("{s:i s:s s:o s:i s:O s:s* s:f s:I s:I s:o s:o s:O* s:o}", "schema",
+                     CPL_REPORT_SCHEMA, "version", PACKAGE_VERSION, "run", cpl_report_run(hosts),
                      "ranks", cpl_context.size, "mode", json_object_get(settings, "CARPOOL_MODE"),
                      "all_left", cpl_context.told.all_left, "seconds",
                      PMPI_Wtime() - cpl_context.start, "left_out", (json_int_t)(n - n_listed),
                      "reordered", (json_int_t)cpl_context.placed.n, "reorderable", reorderable,
-                     "settings", settings, "nodes", nodes, "patterns", patterns);
+                     "settings", settings, "nodes", hosts->nodes, "patterns", patterns);
 }

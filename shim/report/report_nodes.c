@@ -1,5 +1,6 @@
 /* Which ranks ran on which node, for the report (report.h). With CARPOOL_RANKS_PER_NODE nodes are
  * those that planning assumes, else the hosts' names. */
+#include "shim/base/shared_memory.h"
 #include "shim/meet/desk.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -14,7 +15,13 @@
 struct named {
     char name[NAME_BYTES];
     int rank;
+    int32_t processors; /* of the host */
 };
+
+static int compare_hosts(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
 
 static int compare_named(const void *a, const void *b)
 {
@@ -64,20 +71,34 @@ static json_t *list_nodes(struct named *ranks, int n)
     return nodes;
 }
 
-json_t *cpl_report_nodes(void)
+/* The cores of all hosts, and whether one has more ranks than cores. Sorts the ranks. */
+static void count_cores(struct named *ranks, int n, struct cpl_report_hosts *hosts)
+{
+    qsort(ranks, (size_t)n, sizeof *ranks, compare_hosts);
+    for (int first = 0, last; first < n; first = last) {
+        for (last = first + 1; last < n && compare_hosts(&ranks[first], &ranks[last]) == 0;)
+            last++;
+        hosts->cores += ranks[first].processors;
+        hosts->cores_shared |= last - first > ranks[first].processors;
+    }
+}
+
+struct cpl_report_hosts cpl_report_hosts(void)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "";
     int length;
-    struct named mine = {.rank = cpl_context.rank};
+    struct named mine = {.rank = cpl_context.rank, .processors = (int32_t)cpl_shared_processors()};
     struct cpl_desk desk;
-    json_t *nodes = NULL;
+    struct cpl_report_hosts hosts = {.nodes = NULL};
     PMPI_Get_processor_name(name, &length);
     snprintf(mine.name, sizeof mine.name, "%.*s", NAME_BYTES - 1, name);
     cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
     const struct cpl_handed_in handed = {
         .able = true, .records = &mine, .n = 1, .record_bytes = sizeof mine};
-    if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk))
-        nodes = list_nodes(desk.records, desk.n_ranks);
+    if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk)) {
+        count_cores(desk.records, desk.n_ranks, &hosts);
+        hosts.nodes = list_nodes(desk.records, desk.n_ranks);
+    }
     cpl_desk_close(&desk);
-    return nodes;
+    return hosts;
 }

@@ -3,6 +3,7 @@
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,8 +39,8 @@ static void describe(const struct cpl_record *r)
     }
     if (r->direct_seconds > 0)
         snprintf(measured, sizeof measured, "%.1f", r->direct_seconds / (double)r->calls * 1e6);
-    line("  %-20s %6d %9lld %13s %17s %11s  %s%s", name, r->n_ranks, (long long)r->calls, sends,
-         modelled, measured, r->reason == CPL_LEFT_PROFILED ? "carry it by " : "leave it to MPI",
+    line("  %-20s %6d %9lld %11s %13s %17s  %s%s", name, r->n_ranks, (long long)r->calls, measured,
+         sends, modelled, r->reason == CPL_LEFT_PROFILED ? "carry it by " : "leave it to MPI",
          r->reason == CPL_LEFT_PROFILED ? s->strategy : "");
     if (r->reason != CPL_LEFT_PROFILED)
         line("    (%s)", cpl_left_alone_text((enum cpl_left_alone)r->reason));
@@ -59,7 +60,24 @@ static void tell_totals(const struct cpl_record *records, size_t n)
          all, saved);
 }
 
-void cpl_report_summarize(const struct cpl_record *records, size_t n, const char *file)
+/* What the times are of. */
+static void tell_machine(const json_t *run)
+{
+    const json_t *builtin = json_object_get(run, "machine_builtin");
+    if (builtin)
+        line("modelled times are of %s (%s), not of this machine; `carpool calibrate` measures it",
+             json_string_value(json_object_get(run, "machine")), json_string_value(builtin));
+    else
+        line("modelled times are of the machine in %s",
+             json_string_value(json_object_get(run, "machine")));
+    if (json_is_true(json_object_get(run, "cores_shared")))
+        line("more ranks than cores (%lld): measured times are mostly waiting for a core%s",
+             (long long)json_integer_value(json_object_get(run, "cores")),
+             json_is_true(json_object_get(run, "yields")) ? "" : "; use carpool run --yield");
+}
+
+void cpl_report_summarize(const struct cpl_record *records, size_t n, const json_t *run,
+                          const char *file)
 {
     line("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
          cpl_context.size, PMPI_Wtime() - cpl_context.start);
@@ -69,14 +87,16 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const char
         line("no exchanges were seen: no neighborhood collectives, no point-to-point messages on a "
              "communicator of all ranks");
     else
-        line("  %-20s %6s %9s %13s %17s %11s  %s", "exchange", "ranks", "calls", "busiest sends",
-             "modelled us", "measured us", "mode auto would");
+        line("  %-20s %6s %9s %11s %13s %17s  %s", "exchange", "ranks", "calls", "measured us",
+             "busiest sends", "modelled us", "mode auto would");
     for (size_t k = 0; k < n && k < MOST_LINES; k++)
         describe(&records[k]);
     if (n > MOST_LINES)
         line("  and %zu more exchanges%s", n - MOST_LINES, file[0] ? ", see the report" : "");
-    if (n > 0)
+    if (n > 0) {
         tell_totals(records, n);
+        tell_machine(run);
+    }
     if (cpl_context.placed.n_possible > 0)
         line("%lld communicators that the program lets MPI reorder could be placed better, by the "
              "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "

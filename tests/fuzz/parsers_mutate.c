@@ -66,8 +66,8 @@ static const char *const pieces[] = {"0",
 
 size_t draw(uint64_t *random, size_t n)
 {
-    *random += UINT64_C(0x9e3779b97f4a7c15);
-    return n ? (size_t)(cpl_hash_mix(*random) % n) : 0;
+    uint64_t next = cpl_random_next(random);
+    return n ? (size_t)(next % n) : 0;
 }
 
 static void insert(struct input *input, size_t at, const void *bytes, size_t n)

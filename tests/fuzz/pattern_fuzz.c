@@ -142,8 +142,7 @@ struct input {
 
 static size_t draw(uint64_t *random, size_t n)
 {
-    *random += UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(cpl_hash_mix(*random) % n);
+    return (size_t)(cpl_random_next(random) % n);
 }
 
 static void insert(struct input *input, size_t at, const void *bytes, size_t n)

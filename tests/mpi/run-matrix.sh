@@ -83,6 +83,11 @@ unexpected_stderr() { # strategy; leaves the lines in $tmp/unexpected
     [ -s "$tmp/unexpected" ]
 }
 
+holds_its_schema() { # prints what is wrong with the report, if there is one
+    [ -e "$tmp/report.json" ] && [ -x "$build/../schema" ] || return 0
+    "$build/../schema" "$(dirname "$0")/../../doc/report.schema.json" "$tmp/report.json" | head -n 1
+}
+
 was_planned() {
     grep -Eq '"calls_planned"[[:space:]]*:[[:space:]]*[1-9]' "$tmp/report.json" 2>/dev/null
 }
@@ -203,6 +208,8 @@ judge() { # description, strategy, whether calls must have been planned, whether
             [ "$2" = off ] || grep -q '"reordered": [1-9]' "$tmp/report.json" 2>/dev/null ||
                 why="${why:+$why, }no ranks were placed anew" ;;
     esac
+    broken=$(holds_its_schema)
+    [ -z "$broken" ] || why="${why:+$why, }the report is not as doc/report.schema.json says: $broken"
     if [ -z "$why" ]; then
         result ok "$1"
         return

@@ -36,8 +36,7 @@ struct generator {
 
 uint64_t random_draw(uint64_t *random, uint64_t n)
 {
-    *random += UINT64_C(0x9e3779b97f4a7c15);
-    return cpl_hash_mix(*random) % n;
+    return cpl_random_next(random) % n;
 }
 
 int32_t random_below(uint64_t *random, int32_t n)

@@ -85,6 +85,9 @@ static struct cpl_place_gain place(const struct cpl_pattern *pattern,
     assert_int_equal(cpl_place(&exchange, 1, machine, 1, NULL, found, &gain, NULL), CPL_OK);
     assert_int_equal(cpl_place(&exchange, 1, machine, 1, NULL, again, &second, NULL), CPL_OK);
     assert_memory_equal(found, again, (size_t)machine->n_ranks * sizeof *found);
+    assert_int_equal(cpl_place_model(&exchange, 1, machine, 1, found, &second, NULL), CPL_OK);
+    assert_true(second.changed == gain.changed && second.before_us == gain.before_us &&
+                second.after_us == gain.after_us && second.after_links_us == gain.after_links_us);
     bool moved = false;
     for (int32_t i = 0; i < machine->n_ranks; i++) {
         assert_in_range(found[i], 0, machine->n_ranks - 1);

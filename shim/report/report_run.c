@@ -1,0 +1,130 @@
+/* What run a report is of (report.h). Called on rank 0. */
+#include "shim/report/report.h"
+#include "shim/state/context.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define COMMAND_BYTES 8192 /* of the command line; what is longer is cut off */
+
+extern char **environ;
+
+static const char *variable(const char *name)
+{
+    size_t n = strlen(name);
+    for (char **at = environ; at && *at; at++)
+        if (strncmp(*at, name, n) == 0 && (*at)[n] == '=')
+            return *at + n + 1;
+    return NULL;
+}
+
+/* JSON is UTF-8: of a text that is not, all but ASCII is replaced. */
+static json_t *text_json(char *text)
+{
+    json_t *value = json_string(text);
+    for (char *at = text; !value && *at; at++)
+        if (!isascii((unsigned char)*at))
+            *at = '?';
+    return value ? value : json_string(text);
+}
+
+/* The program and its arguments, as the kernel has them. */
+static void add_command(json_t *run)
+{
+    char line[COMMAND_BYTES + 1];
+    FILE *in = fopen("/proc/self/cmdline", "r");
+    size_t n = in ? fread(line, 1, COMMAND_BYTES, in) : 0;
+    json_t *arguments = json_array();
+    if (in)
+        fclose(in);
+    line[n] = '\0';
+    for (size_t at = 0; at < n; at += strlen(line + at) + 1) {
+        json_t *word = text_json(line + at);
+        if (at == 0)
+            json_object_set_new(run, "program", word);
+        else
+            json_array_append_new(arguments, word);
+    }
+    json_object_set_new(run, "arguments", arguments);
+}
+
+static void add_start(json_t *run)
+{
+    char text[40];
+    struct tm utc;
+    time_t started = time(NULL) - (time_t)(PMPI_Wtime() - cpl_context.start);
+    if (gmtime_r(&started, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+        json_object_set_new(run, "started", json_string(text));
+}
+
+/* "MPICH 4.0.2", from "MPICH Version:      4.0.2" and further lines. */
+static void add_mpi(json_t *run)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "", name[64] = "", version[64] = "", brief[140];
+    int length;
+    PMPI_Get_library_version(text, &length);
+    if (sscanf(text, "%63s Version: %63s", name, version) == 2)
+        snprintf(brief, sizeof brief, "%s %s", name, version);
+    else
+        snprintf(brief, sizeof brief, "%.*s", (int)strcspn(text, "\n"), text);
+    json_object_set_new(run, "mpi", text_json(brief));
+}
+
+/* The number that a batch system gave the job. */
+static void add_job(json_t *run)
+{
+    static const struct {
+        const char *system, *variable;
+    } systems[] = {{"Slurm", "SLURM_JOB_ID"},
+                   {"PBS", "PBS_JOBID"},
+                   {"LSF", "LSB_JOBID"},
+                   {"Flux", "FLUX_JOB_ID"},
+                   {"Grid Engine", "JOB_ID"}};
+    for (size_t k = 0; k < sizeof systems / sizeof *systems; k++) {
+        const char *number = variable(systems[k].variable);
+        char text[160];
+        if (!number || !number[0])
+            continue;
+        snprintf(text, sizeof text, "%s %.100s", systems[k].system, number);
+        json_object_set_new(run, "job", text_json(text));
+        return;
+    }
+}
+
+/* The machine that modelled times are of: a file, or a built-in one. */
+static void add_machine(json_t *run)
+{
+    struct cpl_machine_file file;
+    struct cpl_error error;
+    size_t n;
+    const struct cpl_builtin_machine *builtin = cpl_builtin_machines(&n);
+    const char *name = cpl_context.settings.machine;
+    char text[CPL_SETTINGS_TEXT];
+    if (!name[0] || cpl_machine_file_load(name, &file, &error))
+        name = builtin[0].name;
+    snprintf(text, sizeof text, "%s", name);
+    json_object_set_new(run, "machine", text_json(text));
+    for (size_t k = 0; k < n; k++)
+        if (strcmp(builtin[k].name, name) == 0)
+            json_object_set_new(run, "machine_builtin", json_string(builtin[k].doc));
+}
+
+json_t *cpl_report_run(const struct cpl_report_hosts *hosts)
+{
+    json_t *run = json_object();
+    const char *preload = variable("LD_PRELOAD");
+    add_command(run);
+    add_start(run);
+    add_mpi(run);
+    add_job(run);
+    add_machine(run);
+    if (hosts->cores > 0) {
+        json_object_set_new(run, "cores", json_integer(hosts->cores));
+        json_object_set_new(run, "cores_shared", json_boolean(hosts->cores_shared));
+    }
+    json_object_set_new(run, "yields", json_boolean(preload && strstr(preload, "libyield")));
+    return run;
+}
