@@ -8,16 +8,10 @@
 #include <mpi.h>
 #include <stdint.h>
 
-struct cpl_hooks;
-
 /* Memory for the ranks of `node`: bytes, which are alike on all, of which the first CPL_SHARED_HEAD
  * are taken; the others are zeros. It has no name any more, so nothing stays when a process dies;
  * the caller frees it by cpl_shared_free. NULL on all of them when one cannot open it: why says
  * what went wrong on this rank, if anything did. Collective over node, whose errors return. */
 unsigned char *cpl_node_memory_open(MPI_Comm node, int64_t bytes, char why[CPL_SHARED_WHY]);
-
-/* Opens where the ranks of each node assemble (wait/assembly.h) before anything is managed, if they
- * can share memory on all nodes; else they go on by MPI. */
-extern const struct cpl_hooks cpl_node_hooks;
 
 #endif

@@ -24,7 +24,7 @@ void cpl_kin_made(MPI_Comm comm)
         return;
     if (cpl_context.comms.n_kin == 0)
         cpl_context.comms.n_kin = 1;
-    state->kin.number = ++cpl_context.comms.n_kin;
+    state->meeting.kin.number = ++cpl_context.comms.n_kin;
 }
 
 /* The one with the next higher number; NULL: there is none. */
@@ -32,7 +32,8 @@ static struct cpl_comm_state *next_after(int64_t number)
 {
     struct cpl_comm_state *next = NULL;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s->kin.number > number && (!next || s->kin.number < next->kin.number))
+        if (s->meeting.kin.number > number &&
+            (!next || s->meeting.kin.number < next->meeting.kin.number))
             next = s;
     return next;
 }
@@ -40,18 +41,18 @@ static struct cpl_comm_state *next_after(int64_t number)
 /* Whether messages on it are learned of, without collectives. Local. */
 static bool wants_to_join(const struct cpl_comm_state *state)
 {
-    return state->kin.number > 0 && !state->kin.joined && state->meeting.n < FEW &&
+    return state->meeting.kin.number > 0 && !state->meeting.kin.joined && state->meeting.n < FEW &&
            state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
 }
 
 static bool is_another(const struct cpl_comm_state *s, const struct cpl_comm_state *than)
 {
-    return s != than && (s->kin.joined || wants_to_join(s));
+    return s != than && (s->meeting.kin.joined || wants_to_join(s));
 }
 
 void cpl_kin_note_collective(const struct cpl_comm_state *state)
 {
-    if (state->kin.number == 0 || cpl_context.comms.n_kin == 0)
+    if (state->meeting.kin.number == 0 || cpl_context.comms.n_kin == 0)
         return;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         if (is_another(s, state))
@@ -64,7 +65,8 @@ enum { CANDIDATE, JOINED, JOINED_NEGATED, N_WORDS };
 /* One that has joined has nothing to lend. */
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
-    bool lends = state->kin.number > 0 && !state->kin.joined && cpl_context.comms.n_kin > 0;
+    bool lends =
+        state->meeting.kin.number > 0 && !state->meeting.kin.joined && cpl_context.comms.n_kin > 0;
     return lends ? &state->pt2pt->part.kin : NULL;
 }
 
@@ -72,8 +74,8 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 static bool sees_all(const struct cpl_comm_state *state)
 {
     bool any = false;
-    for (const struct cpl_comm_state *s = cpl_context.comms.first; s && state->kin.number > 0;
-         s = s->next)
+    for (const struct cpl_comm_state *s = cpl_context.comms.first;
+         s && state->meeting.kin.number > 0; s = s->next)
         any |= is_another(s, state) && s->pt2pt->phase != CPL_PT2PT_ALONE;
     return any;
 }
@@ -82,11 +84,11 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_alike joined = {CPL_HASH_START};
     words[CANDIDATE] = NONE;
-    for (const struct cpl_comm_state *s = next_after(0); s; s = next_after(s->kin.number)) {
-        if (s->kin.joined)
-            cpl_alike_add(&joined, s->kin.number);
+    for (const struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number)) {
+        if (s->meeting.kin.joined)
+            cpl_alike_add(&joined, s->meeting.kin.number);
         else if (s != state && wants_to_join(s) && words[CANDIDATE] == NONE)
-            words[CANDIDATE] = s->kin.number;
+            words[CANDIDATE] = s->meeting.kin.number;
     }
     words[JOINED] = (int64_t)joined.hash;
     words[JOINED_NEGATED] = ~words[JOINED];
@@ -97,8 +99,8 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
 static int64_t lend(const struct cpl_comm_state *state, int64_t n)
 {
     int64_t least = CPL_NEVER;
-    for (struct cpl_comm_state *s = next_after(0); s; s = next_after(s->kin.number)) {
-        if (!s->kin.joined || s == state)
+    for (struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number)) {
+        if (!s->meeting.kin.joined || s == state)
             continue;
         cpl_meeting_borrow(s, s->meeting.n + n < FEW ? FEW - s->meeting.n : n);
         int64_t distance = cpl_meeting_distance(s);
@@ -111,16 +113,16 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
 {
     struct cpl_comm_state *next = words[CANDIDATE] < NONE ? next_after(words[CANDIDATE] - 1) : NULL;
     (void)regular;
-    if (next && next->kin.number == words[CANDIDATE]) {
+    if (next && next->meeting.kin.number == words[CANDIDATE]) {
         cpl_comm_state_own(next);
-        next->kin.joined = true;
+        next->meeting.kin.joined = true;
     }
     if (words[CANDIDATE] < NONE)
         return CPL_SETTLED_MORE;
     if (words[JOINED] != ~words[JOINED_NEGATED])
         return CPL_NOT_SETTLED;
-    int64_t n = state->meeting.n - state->kin.seen;
-    state->kin.seen = state->meeting.n;
+    int64_t n = state->meeting.n - state->meeting.kin.seen;
+    state->meeting.kin.seen = state->meeting.n;
     int64_t distance = lend(state, n);
     if (distance < CPL_NEVER)
         cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, distance + 1);

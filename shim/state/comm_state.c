@@ -94,7 +94,7 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     if (!state)
         return NULL;
     state->comm = comm;
-    state->kin.number = comm == MPI_COMM_WORLD;
+    state->meeting.kin.number = comm == MPI_COMM_WORLD;
     state->private_comm = MPI_COMM_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);

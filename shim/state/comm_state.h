@@ -23,6 +23,13 @@ struct cpl_quiet {
     int64_t remaining, granted;
 };
 
+/* A communicator of all ranks of MPI_COMM_WORLD, among the others (pt2pt/pt2pt_kin.h). */
+struct cpl_kin {
+    int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
+    bool joined;    /* its ranks meet where they meet for another one, too; alike on all */
+    int64_t seen;   /* the communicator's collectives that the others know of */
+};
+
 /* The communicator's blocking collectives, at some of which the ranks meet (meet/meeting.h). */
 struct cpl_meeting {
     struct cpl_quiet quiet;
@@ -32,6 +39,7 @@ struct cpl_meeting {
                   * alike on all ranks */
     bool denied; /* the last meeting came to nothing, because other threads were in calls; alike on
                   * all ranks */
+    struct cpl_kin kin;
 };
 
 /* Persistent neighborhood requests of a communicator. */
@@ -47,13 +55,6 @@ struct cpl_comm_allgathers {
     struct cpl_allgather *kept; /* NULL: there was none that may be carried */
 };
 
-/* A communicator of all ranks of MPI_COMM_WORLD, among the others (pt2pt/pt2pt_kin.h). */
-struct cpl_kin {
-    int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
-    bool joined;    /* its ranks meet where they meet for another one, too; alike on all */
-    int64_t seen;   /* the communicator's collectives that the others know of */
-};
-
 struct cpl_comm_state {
     struct cpl_meeting meeting;
     MPI_Comm comm; /* the program's; not to be used once it is being freed */
@@ -61,7 +62,6 @@ struct cpl_comm_state {
         private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
     int64_t planned_number; /* counts communicators as they get a private one; 0: none yet. Of any
                              * two the same one is lower on all ranks that they share. */
-    struct cpl_kin kin;
     int rank, size;
     bool has_topology;
     bool watched; /* has a topology and several ranks, so the neighbours below are known: alike on

@@ -299,7 +299,7 @@ bool cpl_parts_are_served(const struct cpl_comm_state *state)
     return !pt2pt.answers.unserved;
 }
 
-void cpl_progress_gather(MPI_Comm comm)
+void cpl_assembly_gather(MPI_Comm comm)
 {
     (void)comm;
 }

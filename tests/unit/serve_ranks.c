@@ -281,7 +281,7 @@ bool cpl_service_prepare(bool (*its_serve)(void))
     return serve.answers.no_service != fibers_rank();
 }
 
-void cpl_progress_gather(MPI_Comm comm)
+void cpl_assembly_gather(MPI_Comm comm)
 {
     (void)comm;
 }
