@@ -249,6 +249,32 @@ void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double
     fputs("</svg>\n", out);
 }
 
+void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls *spans, int n,
+                   double top)
+{
+    struct plot p = {.left = 64, .top = 52, .width = 420, .height = 180};
+    p.x_most = n > 0 ? spans[n - 1].end : 1;
+    p.y_most = top > 0 ? top : 1;
+    open_picture(out, 500, 284, title);
+    axes(out, &p, "call", "microseconds");
+    for (int k = 0; k < n; k++) {
+        const struct cpl_span_of_calls *s = &spans[k];
+        double most = s->most < p.y_most ? s->most : p.y_most;
+        double least = s->least < most ? s->least : most;
+        double x = x_of(&p, s->first), width = x_of(&p, s->end) - x;
+        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"da\"/>\n",
+                x, y_of(&p, most), width, y_of(&p, least) - y_of(&p, most));
+        fprintf(out, "<path class=\"p\" d=\"M%.1f %.1fh%.1f\"/>\n", x,
+                y_of(&p, s->mean < p.y_most ? s->mean : p.y_most), width);
+        if (s->tried)
+            fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"4\" class=\"bo\"/>\n",
+                    x, p.top + p.height - 4, width);
+    }
+    key_at(out, 64, "p", "mean over the ranks");
+    text_at(out, 240, 38, "class=\"l\"", "band: fastest to slowest rank; grey: trials");
+    fputs("</svg>\n", out);
+}
+
 #define MOST_LETTERS 32 /* of a bar's label */
 
 static void abbreviate(const char *label, char *text, size_t size)

@@ -47,6 +47,10 @@ awk 'BEGIN {
     printf "\"units\": {\"given\": 61, \"ordered\": 47, \"least\": 43, \"most\": 72},"
     printf "\"tried_us\": [305.25, 280.75], \"calls_ordered\": 118},"
     printf "\"plan_ms\": 512.3, \"times_planned\": 2, \"bytes_min\": 0, \"bytes_max\": 4096, \"file\": \"pattern-aa.mtx\","
+    printf "\"times\": {\"calls_per_point\": 4096, \"points\": ["
+    printf "{\"first_call\": 0, \"least_us\": 900, \"mean_us\": 5000, \"most_us\": 9e9, \"planned\": 0.9, \"trial\": true},"
+    printf "{\"first_call\": 8192, \"least_us\": 90, \"mean_us\": 130, \"most_us\": 150, \"planned\": 1, \"trial\": false},"
+    printf "{\"first_call\": 118784, \"least_us\": 95, \"mean_us\": 140.5, \"most_us\": 160, \"planned\": 1, \"trial\": false}]},"
     printf "\"sizes\": [[0, 100], [1, 5], [4095, 120000], [4096, 10]], \"ranked\": ["
     printf "{\"strategy\": \"vpt:3+klr\", \"modelled_us\": 81.2},"
     printf "{\"strategy\": \"grid:far:inverse-hourglass:4+klf\", \"modelled_us\": 95.5},"
@@ -93,6 +97,7 @@ check "page: the options may come last" "$carpool" report "$tmp/report.json" --h
 check "page: the same report gives the same page" cmp "$tmp/page.html" "$tmp/again.html"
 has "begins as HTML 5" "<!DOCTYPE html>"
 has "has a language and an encoding" '<html lang="en">'
+has "shows what calls took over the run" "Over the run"
 has "the program" "<p><code>./a&amp;b -x &lt;1&gt;</code></p>"
 has "the run" "6400 ranks on 2 nodes (n1, n2), 64 cores, mode auto, started 2026-11-24T23:59:01Z, 812 s from MPI_Init to MPI_Finalize"
 has "the versions" "Carpool 9.9 (report schema 2), MPICH 4.0.2, job Slurm 77"

@@ -10,6 +10,7 @@
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,48 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     }
 }
 
+/* The points of all ranks together: for each the largest mean of a rank, the largest of their
+ * negations, their sum and number. */
+enum { TIME_MOST, TIME_NEGATED, TIME_N_MOST };
+enum { TIME_SUM, TIME_N, TIME_N_SUMS };
+
+struct times {
+    double most[CPL_TIMELINE_POINTS][TIME_N_MOST], sums[CPL_TIMELINE_POINTS][TIME_N_SUMS];
+};
+
+static struct times own_times(const struct cpl_timeline *t)
+{
+    struct times own = {.most = {{0}}};
+    for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
+        const struct cpl_time_point *p = t && t->point[k].n > 0 ? &t->point[k] : NULL;
+        double us = p ? p->seconds / (double)p->n * 1e6 : 0;
+        own.most[k][TIME_MOST] = us;
+        own.most[k][TIME_NEGATED] = p ? -us : -DBL_MAX;
+        own.sums[k][TIME_SUM] = us;
+        own.sums[k][TIME_N] = p != NULL;
+    }
+    return own;
+}
+
+static void tell_times(const struct cpl_timeline *t, const struct times *all,
+                       struct cpl_record_times *r)
+{
+    if (!t)
+        return;
+    r->width = t->width;
+    for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
+        const struct cpl_time_point *p = &t->point[k];
+        if (p->n == 0)
+            continue;
+        r->point[k] = (struct cpl_record_time){
+            .least_us = (float)-all->most[k][TIME_NEGATED],
+            .mean_us = (float)(all->sums[k][TIME_SUM] / all->sums[k][TIME_N]),
+            .most_us = (float)all->most[k][TIME_MOST],
+            .planned = (float)p->n_planned / (float)p->n,
+            .tried = p->n_tried > 0};
+    }
+}
+
 /* The figures of all ranks together: the slowest one's medians (direct, planned) and most sends in
  * reductions, the sum of bytes.
  */
@@ -82,6 +125,7 @@ enum { SUM_FORWARDED, SUM_SEGMENTS, SUM_LATE, N_SUMS };
 struct figures {
     double most[N_MOST];
     int64_t sums[N_SUMS];
+    struct times times;
 };
 
 static struct figures own_figures(const struct cpl_exchange *x)
@@ -92,6 +136,7 @@ static struct figures own_figures(const struct cpl_exchange *x)
     own.sums[SUM_FORWARDED] = forwarded_bytes(x);
     own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
     own.sums[SUM_LATE] = x->embedding.late;
+    own.times = own_times(x->plans.timeline);
     return own;
 }
 
@@ -146,6 +191,7 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
     tell_choice(x, &r);
     tell_embedding(&x->embedding, figures, &r);
     tell_order(&x->order, &r.order);
+    tell_times(x->plans.timeline, &figures->times, &r.times);
     cpl_report_add(&r);
 }
 
@@ -165,6 +211,10 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
                               state->private_comm);
         cpl_collective_Reduce(own.sums, all.sums, N_SUMS, MPI_INT64_T, MPI_SUM, 0,
                               state->private_comm);
+        cpl_collective_Reduce(own.times.most, all.times.most, CPL_TIMELINE_POINTS * TIME_N_MOST,
+                              MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
+        cpl_collective_Reduce(own.times.sums, all.times.sums, CPL_TIMELINE_POINTS * TIME_N_SUMS,
+                              MPI_DOUBLE, MPI_SUM, 0, state->private_comm);
     }
     add_record(x, state->rank, state->size, &all);
 }
@@ -176,6 +226,8 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
     cpl_neighbor_embed_forget(exchange);
     if (exchange->calls + exchange->nonblocking.n > 0 && cpl_report_is_wanted())
         record(exchange, state);
+    free(exchange->plans.timeline);
+    exchange->plans.timeline = NULL;
     cpl_neighbor_order_forget(exchange);
     cpl_exchange_release(exchange);
 }

@@ -6,6 +6,7 @@
 
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
+#include "shim/base/timeline.h"
 #include "shim/carry/executor.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_order.h"
@@ -85,6 +86,8 @@ struct cpl_exchange_plans {
     const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI, or
                                             no plan but ordered sends */
     struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */
+    struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
+                                      to be no report */
 };
 
 /* How this rank's neighbours take part. Set when the exchange is planned. */

@@ -136,6 +136,17 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
     return c.result;
 }
 
+/* Notes how long a blocking call took. */
+static void note_time(struct cpl_exchange *x, double seconds, bool planned)
+{
+    struct cpl_exchange_plans *plans = &x->plans;
+    cpl_samples_add(planned ? &x->planned : &x->direct, seconds);
+    if (!plans->timeline && cpl_report_is_wanted())
+        plans->timeline = calloc(1, sizeof *plans->timeline); /* else there is no picture */
+    if (plans->timeline)
+        cpl_timeline_add(plans->timeline, x->calls - 1, seconds, planned, plans->trial.running);
+}
+
 int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                            struct cpl_exchange *exchange, double start)
 {
@@ -144,7 +155,7 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
     cpl_neighbor_order_ended(exchange);
     exchange->calls_planned += exchange->plans.carries != NULL;
     exchange->order.n_calls += !exchange->plans.carries;
-    cpl_samples_add(exchange->plans.carries ? &exchange->planned : &exchange->direct, seconds);
+    note_time(exchange, seconds, exchange->plans.carries != NULL);
     if (exchange->phase == CPL_PHASE_PLANNED)
         note_call(state, exchange, seconds);
     return result;
@@ -180,7 +191,7 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
         return;
     double seconds = PMPI_Wtime() - call->start;
     cpl_neighbor_order_ended(call->watched);
-    cpl_samples_add(&call->watched->direct, seconds);
+    note_time(call->watched, seconds, false);
     if (call->watched->phase == CPL_PHASE_PLANNED)
         note_call(call->state, call->watched, seconds);
     cpl_quiet_grant(call->watched);

@@ -8,6 +8,7 @@
 #define CARPOOL_REPORT_H
 
 #include "shim/base/names.h"
+#include "shim/base/timeline.h"
 #include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
@@ -50,6 +51,16 @@ struct cpl_record_trials {
     double us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
 };
 
+/* How long blocking calls took over the run: means of a point's calls, over the ranks. */
+struct cpl_record_times {
+    int64_t width; /* calls of a point; 0: calls were not timed */
+    struct cpl_record_time {
+        float least_us, mean_us, most_us; /* of a rank; all 0: none of these calls was timed */
+        float planned;                    /* part of the calls that plans carried */
+        bool tried;                       /* calls were part of a trial */
+    } point[CPL_TIMELINE_POINTS];
+};
+
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
@@ -74,6 +85,7 @@ struct cpl_record {
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;
+    struct cpl_record_times times;
 };
 
 /* Whether there is to be a report or summary at the end; whether there is to be a report file.

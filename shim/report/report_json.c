@@ -141,6 +141,22 @@ static json_t *tried_json(const struct cpl_record *r)
     return list;
 }
 
+/* How long blocking calls took over the run. Calls that passed without a look have no point. */
+static json_t *times_json(const struct cpl_record_times *r)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
+        const struct cpl_record_time *p = &r->point[k];
+        if (p->most_us > 0)
+            json_array_append_new(
+                list,
+                json_pack("{s:I s:f s:f s:f s:f s:b}", "first_call", (json_int_t)(k * r->width),
+                          "least_us", (double)p->least_us, "mean_us", (double)p->mean_us, "most_us",
+                          (double)p->most_us, "planned", (double)p->planned, "trial", p->tried));
+    }
+    return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->width, "points", list);
+}
+
 /* The name of the exchange that follows. */
 static json_t *next_json(const struct cpl_record_order *r)
 {
@@ -200,6 +216,8 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
         json_object_set_new(o, "trial_calls", json_integer(r->trials.calls));
         json_object_set_new(o, "tried", tried_json(r));
     }
+    if (r->times.width > 0)
+        json_object_set_new(o, "times", times_json(&r->times));
     add_picture(o, picture);
 }
 

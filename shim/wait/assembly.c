@@ -164,7 +164,7 @@ static struct seats seats_of(MPI_Comm comm)
     if (!a || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return (struct seats){.n = 0};
     PMPI_Comm_size(comm, &n);
-    if (n == cpl_context.size && n == a->n)
+    if (n == cpl_context.size && n == a->n && !cpl_context.met_others)
         return (struct seats){.n = n};
     const struct kept_seats *kept = kept_seats(a, comm, n);
     return (struct seats){kept->n, kept->seat};
