@@ -16,6 +16,8 @@
  * rank there that had to wait for a message pays a switch. O(segments + edges log edges). */
 #include "planner/plan/plan_internal.h"
 
+#include "planner/base/heap.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -90,27 +92,16 @@ static bool sooner(const struct event *a, const struct event *b)
     return a->what != b->what ? a->what < b->what : a->number < b->number;
 }
 
+CPL_HEAP(events, struct event, sooner)
+
 static void push(struct heap *heap, struct event event)
 {
-    int64_t at = heap->n++;
-    for (; at > 0 && sooner(&event, &heap->event[(at - 1) / 2]); at = (at - 1) / 2)
-        heap->event[at] = heap->event[(at - 1) / 2];
-    heap->event[at] = event;
+    events_push(heap->event, heap->n++, event);
 }
 
 static struct event pop(struct heap *heap)
 {
-    struct event top = heap->event[0], last = heap->event[--heap->n];
-    int64_t at = 0;
-    for (int64_t child = 1; child < heap->n; child = 2 * at + 1) {
-        child += child + 1 < heap->n && sooner(&heap->event[child + 1], &heap->event[child]);
-        if (!sooner(&heap->event[child], &last))
-            break;
-        heap->event[at] = heap->event[child];
-        at = child;
-    }
-    heap->event[at] = last;
-    return top;
+    return events_pop(heap->event, heap->n--);
 }
 
 /* Groups edge numbers by one end: first[i] .. first[i + 1] - 1 of grouped are rank i's. */

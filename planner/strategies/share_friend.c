@@ -11,6 +11,8 @@
  * up. Batches of 8 to 16 were the fastest on the patterns tried. */
 #include "planner/strategies/share_friend.h"
 
+#include "planner/base/heap.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -170,28 +172,17 @@ static int32_t count_common(struct cpl_share_friend_finder *finder, int32_t rank
     return n_candidates;
 }
 
-/* Restores the heap (smallest key on top) of n keys whose entry at `at` may be too large. */
-static void sift_down(uint64_t *heap, int32_t n, int32_t at)
+static bool is_smaller(const uint64_t *a, const uint64_t *b)
 {
-    uint64_t key = heap[at];
-    for (;;) {
-        int32_t child = 2 * at + 1;
-        if (child >= n)
-            break;
-        if (child + 1 < n && heap[child + 1] < heap[child])
-            child++;
-        if (heap[child] >= key)
-            break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = key;
+    return *a < *b;
 }
+
+CPL_HEAP(keys, uint64_t, is_smaller)
 
 static void make_heap(uint64_t *heap, int32_t n)
 {
     for (int32_t at = n / 2 - 1; at >= 0; at--)
-        sift_down(heap, n, at);
+        keys_sink(heap, n, at);
 }
 
 /* Leaves the BATCH largest keys below limit among the candidates in finder->best, as a heap, and
@@ -213,7 +204,7 @@ static int32_t select_best(struct cpl_share_friend_finder *finder, int32_t rank,
                 make_heap(best, n);
         } else if (key > best[0]) {
             best[0] = key;
-            sift_down(best, n, 0);
+            keys_sink(best, n, 0);
         }
     }
     if (n < BATCH)
@@ -229,11 +220,8 @@ static void fill_batch(struct cpl_share_friend_finder *finder, int32_t rank, uin
     int32_t n = select_best(finder, rank, n_candidates, last);
     batch->n = n;
     batch->next = 0;
-    for (; n > 0; n--) {
-        batch->keys[n - 1] = finder->best[0];
-        finder->best[0] = finder->best[n - 1];
-        sift_down(finder->best, n - 1, 0);
-    }
+    for (; n > 0; n--)
+        batch->keys[n - 1] = keys_pop(finder->best, n);
 }
 
 /* The best candidate of rank that it has not looked at, of whatever pair; rank -1 when there is
