@@ -188,7 +188,7 @@ static void look_at(const json_t *root)
         cpl_report_nodes_option(p, text, 24);
         need(memchr(text, 0, 24));
     }
-    cpl_report_html(root, null);
+    cpl_report_html(root, "", null);
     need(!ferror(null) && !fclose(null));
 }
 
