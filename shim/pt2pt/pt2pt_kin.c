@@ -22,8 +22,10 @@ void cpl_kin_made(MPI_Comm comm)
     struct cpl_comm_state *state = size == cpl_context.size ? cpl_comm_state_get(comm) : NULL;
     if (!state || state->inter)
         return;
-    if (cpl_context.comms.n_kin == 0)
+    if (cpl_context.comms.n_kin == 0) {
+        cpl_meeting_end_grants(); /* the ranks meet from now on where none of them looked */
         cpl_context.comms.n_kin = 1;
+    }
     state->meeting.kin.number = ++cpl_context.comms.n_kin;
 }
 
