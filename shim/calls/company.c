@@ -1,6 +1,8 @@
 /* Whether all ranks run with the library (company.h). */
 #include "shim/calls/company.h"
 
+#include "shim/base/environment.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +18,6 @@ static struct {
     int fd; /* connection to the process manager; -1: there is none */
     char table[256];
 } manager = {.fd = -1};
-
-static const char *variable(const char *name)
-{
-    size_t n = strlen(name);
-    for (char **at = environ; at && *at; at++)
-        if (strncmp(*at, name, n) == 0 && (*at)[n] == '=')
-            return *at + n + 1;
-    return NULL;
-}
 
 /* Sends a request and reads the answer, one line each. */
 static bool ask(const char *request, char answer[LINE])
@@ -44,7 +37,7 @@ static bool ask(const char *request, char answer[LINE])
 
 void cpl_company_announce(void)
 {
-    const char *fd = variable("PMI_FD"), *rank = variable("PMI_RANK");
+    const char *fd = cpl_variable(environ, "PMI_FD"), *rank = cpl_variable(environ, "PMI_RANK");
     char request[LINE], answer[LINE];
     if (!fd || !rank)
         return;

@@ -1,4 +1,5 @@
 /* What run a report is of (report.h). Called on rank 0. */
+#include "shim/base/environment.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 
@@ -11,15 +12,6 @@
 #define COMMAND_BYTES 8192 /* of the command line; what is longer is cut off */
 
 extern char **environ;
-
-static const char *variable(const char *name)
-{
-    size_t n = strlen(name);
-    for (char **at = environ; at && *at; at++)
-        if (strncmp(*at, name, n) == 0 && (*at)[n] == '=')
-            return *at + n + 1;
-    return NULL;
-}
 
 /* JSON is UTF-8: of a text that is not, all but ASCII is replaced. */
 static json_t *text_json(char *text)
@@ -84,7 +76,7 @@ static void add_job(json_t *run)
                    {"Flux", "FLUX_JOB_ID"},
                    {"Grid Engine", "JOB_ID"}};
     for (size_t k = 0; k < sizeof systems / sizeof *systems; k++) {
-        const char *number = variable(systems[k].variable);
+        const char *number = cpl_variable(environ, systems[k].variable);
         char text[160];
         if (!number || !number[0])
             continue;
@@ -115,7 +107,7 @@ static void add_machine(json_t *run)
 json_t *cpl_report_run(const struct cpl_report_hosts *hosts)
 {
     json_t *run = json_object();
-    const char *preload = variable("LD_PRELOAD");
+    const char *preload = cpl_variable(environ, "LD_PRELOAD");
     add_command(run);
     add_start(run);
     add_mpi(run);
