@@ -47,18 +47,14 @@ static bool wants_to_join(const struct cpl_comm_state *state)
            state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
 }
 
-static bool is_another(const struct cpl_comm_state *s, const struct cpl_comm_state *than)
-{
-    return s != than && (s->meeting.kin.joined || wants_to_join(s));
-}
-
 void cpl_kin_note_collective(const struct cpl_comm_state *state)
 {
-    if (state->meeting.kin.number == 0 || cpl_context.comms.n_kin == 0)
-        return;
-    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (is_another(s, state))
+    int64_t left = state->meeting.kin.number > 0 ? cpl_context.comms.n_joined : 0;
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s && left > 0; s = s->next) {
+        left -= s->meeting.kin.joined;
+        if (s->meeting.kin.joined && s != state)
             cpl_pt2pt_note_elsewhere(s);
+    }
 }
 
 /* The words of a vote, of which the least counts. */
@@ -75,10 +71,13 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 /* While another one learns it must see what comes between its messages. */
 static bool sees_all(const struct cpl_comm_state *state)
 {
+    int64_t left = state->meeting.kin.number > 0 ? cpl_context.comms.n_joined : 0;
     bool any = false;
-    for (const struct cpl_comm_state *s = cpl_context.comms.first;
-         s && state->meeting.kin.number > 0; s = s->next)
-        any |= is_another(s, state) && s->pt2pt->phase != CPL_PT2PT_ALONE;
+    for (const struct cpl_comm_state *s = cpl_context.comms.first; s && left > 0 && !any;
+         s = s->next) {
+        left -= s->meeting.kin.joined;
+        any = s->meeting.kin.joined && s != state && s->pt2pt->phase != CPL_PT2PT_ALONE;
+    }
     return any;
 }
 
@@ -96,36 +95,50 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
     words[JOINED_NEGATED] = ~words[JOINED];
 }
 
-/* The others learn of n collectives that are not their own. Returns how many may pass before one of
- * them meets. */
-static int64_t lend(const struct cpl_comm_state *state, int64_t n)
+/* The others learn of n collectives that are not their own. */
+static void lend(const struct cpl_comm_state *state, int64_t n)
+{
+    for (struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number))
+        if (s->meeting.kin.joined && s != state)
+            cpl_meeting_borrow(s, n);
+}
+
+/* How many collectives may pass before another one meets. */
+static int64_t distance_to_others(const struct cpl_comm_state *state)
 {
     int64_t least = CPL_NEVER;
     for (struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number)) {
-        if (!s->meeting.kin.joined || s == state)
-            continue;
-        cpl_meeting_borrow(s, s->meeting.n + n < FEW ? FEW - s->meeting.n : n);
-        int64_t distance = cpl_meeting_distance(s);
+        bool waits = s->meeting.kin.joined && s != state;
+        int64_t distance = waits ? cpl_meeting_distance(s) : CPL_NEVER;
         least = distance < least ? distance : least;
     }
     return least;
 }
 
+static void join(int64_t number)
+{
+    struct cpl_comm_state *state = next_after(number - 1);
+    if (!state || state->meeting.kin.number != number)
+        return; /* this rank has freed it */
+    cpl_comm_state_own(state);
+    state->meeting.kin.joined = true;
+    cpl_context.comms.n_joined++;
+}
+
+/* What joins counts from now on. */
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
-    struct cpl_comm_state *next = words[CANDIDATE] < NONE ? next_after(words[CANDIDATE] - 1) : NULL;
     (void)regular;
-    if (next && next->meeting.kin.number == words[CANDIDATE]) {
-        cpl_comm_state_own(next);
-        next->meeting.kin.joined = true;
-    }
-    if (words[CANDIDATE] < NONE)
-        return CPL_SETTLED_MORE;
     if (words[JOINED] != ~words[JOINED_NEGATED])
         return CPL_NOT_SETTLED;
-    int64_t n = state->meeting.n - state->meeting.kin.seen;
+    if (state->meeting.n > state->meeting.kin.seen)
+        lend(state, state->meeting.n - state->meeting.kin.seen);
     state->meeting.kin.seen = state->meeting.n;
-    int64_t distance = lend(state, n);
+    if (words[CANDIDATE] < NONE) {
+        join(words[CANDIDATE]);
+        return CPL_SETTLED_MORE;
+    }
+    int64_t distance = distance_to_others(state);
     if (distance < CPL_NEVER)
         cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, distance + 1);
     return CPL_SETTLED;

@@ -177,6 +177,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
             hooks->end(state);
     }
     unlink_state(state);
+    cpl_context.comms.n_joined -= state->meeting.kin.joined;
     cpl_comm_state_forget_recent();
     if (state->persistent.kept) {
         state->comm = MPI_COMM_SELF; /* for errors */

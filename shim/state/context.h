@@ -119,8 +119,9 @@ struct cpl_comms {
                                           requests on them still existed */
     struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
     int64_t n_kin; /* communicators of all ranks that were made, with MPI_COMM_WORLD; 0: none was */
-    int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
-    int n_planned;                          /* communicators that have a private communicator now */
+    int64_t n_joined;       /* of these, how many meet where others do (pt2pt/pt2pt_kin.h) */
+    int64_t n_ever_planned; /* communicators that ever got a private communicator */
+    int n_planned;          /* communicators that have a private communicator now */
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
 };
 
