@@ -109,6 +109,13 @@ enum cpl_status cpl_pattern_leaders(const struct cpl_pattern *pattern, int64_t *
  * fingerprints on every machine and compiler. */
 uint64_t cpl_pattern_fingerprint(const struct cpl_pattern *pattern);
 
+/* The fingerprint is made of a hash for each row, whose sum is joined with the number of ranks: so
+ * ranks that know only their own row can compute it together. The hash is that of row i for the
+ * rank that has the number `rank`; rank_of[k] is the rank that the pattern calls k, NULL: k. */
+uint64_t cpl_pattern_row_hash(const struct cpl_pattern *pattern, int32_t i, int32_t rank,
+                              const int32_t *rank_of);
+uint64_t cpl_pattern_join_hashes(int32_t n_ranks, uint64_t rows);
+
 /* Releases the pattern's memory; the struct may be built again. */
 void cpl_pattern_free(struct cpl_pattern *pattern);
 

@@ -244,6 +244,30 @@ static void walk(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t
         stops[s] = at = cpl_grid_far_step(grid, at, dest, s);
 }
 
+/* What a walk over a grid looks at. */
+struct ordered_grid {
+    struct cpl_grid grid;
+    enum cpl_grid_order order;
+};
+
+static void go(const struct cpl_walk *w, int32_t src, int32_t dst, int32_t *stops)
+{
+    const struct ordered_grid *ordered = w->grid;
+    walk(&ordered->grid, ordered->order, src, dst, w->n_waves, stops);
+}
+
+enum cpl_status cpl_grid_walk(const struct cpl_grid *grid, enum cpl_grid_order order,
+                              struct cpl_walk *walk, struct cpl_error *error)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct ordered_grid *ordered = CPL_ARENA_ARRAY(&arena, struct ordered_grid, 1);
+    if (!ordered)
+        return cpl_fail_memory(error, "the walk");
+    *ordered = (struct ordered_grid){*grid, order};
+    *walk = (struct cpl_walk){cpl_grid_n_steps(grid, order), go, ordered, arena};
+    return CPL_OK;
+}
+
 static void walk_mapped(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
                         enum cpl_grid_order order, const int32_t *position, const int32_t *rank_at,
                         struct cpl_routes *routes)

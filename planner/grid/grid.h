@@ -7,6 +7,7 @@
 #define CARPOOL_GRID_H
 
 #include "planner/pattern.h"
+#include "planner/plan/walk.h"
 #include "planner/routes.h"
 #include "planner/status.h"
 
@@ -70,6 +71,11 @@ int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest,
  * room for n_ranks entries. Returns their number. */
 int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
                            int32_t *peer);
+
+/* The walk over a grid of as many ranks, rank i at point i: a wave per step. Returns CPL_OK,
+ * CPL_ERR_NOMEM. The caller frees *walk. */
+enum cpl_status cpl_grid_walk(const struct cpl_grid *grid, enum cpl_grid_order order,
+                              struct cpl_walk *walk, struct cpl_error *error);
 
 /* Routes of a pattern's messages over a grid of as many ranks: a wave per step. position[i] is the
  * point that rank i plays (a permutation, map.h); NULL: rank i is point i. Returns CPL_OK,

@@ -317,18 +317,31 @@ enum cpl_status cpl_pattern_build(int32_t n_ranks, const struct cpl_pattern_entr
     return CPL_OK;
 }
 
-uint64_t cpl_pattern_fingerprint(const struct cpl_pattern *pattern)
+uint64_t cpl_pattern_row_hash(const struct cpl_pattern *pattern, int32_t i, int32_t rank,
+                              const int32_t *rank_of)
 {
-    uint64_t hash = cpl_hash_word(CPL_HASH_START, (uint64_t)pattern->n_ranks);
-    for (int32_t i = 0; i < pattern->n_ranks; i++) {
-        hash = cpl_hash_word(hash, (uint64_t)cpl_pattern_sends(pattern, i));
-        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
-            hash = cpl_hash_word(hash, (uint64_t)pattern->dst[m]);
-            hash = cpl_hash_word(hash, (uint64_t)pattern->volume[m]);
-            hash = cpl_hash_word(hash, (uint64_t)(int64_t)class_of(pattern, m));
-        }
+    uint64_t hash = cpl_hash_word(CPL_HASH_START, (uint64_t)rank);
+    hash = cpl_hash_word(hash, (uint64_t)cpl_pattern_sends(pattern, i));
+    for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
+        int32_t dst = pattern->dst[m];
+        hash = cpl_hash_word(hash, (uint64_t)(rank_of ? rank_of[dst] : dst));
+        hash = cpl_hash_word(hash, (uint64_t)pattern->volume[m]);
+        hash = cpl_hash_word(hash, (uint64_t)(int64_t)class_of(pattern, m));
     }
     return cpl_hash_mix(hash);
+}
+
+uint64_t cpl_pattern_join_hashes(int32_t n_ranks, uint64_t rows)
+{
+    return cpl_hash_mix(cpl_hash_word(cpl_hash_word(CPL_HASH_START, (uint64_t)n_ranks), rows));
+}
+
+uint64_t cpl_pattern_fingerprint(const struct cpl_pattern *pattern)
+{
+    uint64_t rows = 0;
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        rows += cpl_pattern_row_hash(pattern, i, i, NULL);
+    return cpl_pattern_join_hashes(pattern->n_ranks, rows);
 }
 
 void cpl_pattern_free(struct cpl_pattern *pattern)

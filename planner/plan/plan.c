@@ -92,18 +92,15 @@ static enum cpl_status make_bundles(struct builder *b)
                   : cpl_plan_make_bundles(b->pattern, leader, b->plan, b->bundle_of, b->error);
 }
 
-/* A message's path without rests and loops: path[0] is its source, arrival[k] the wave in which
- * path[k] is reached. Returns the number of ranks on it. */
-static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t src, int32_t dst,
-                           int32_t *path, int32_t *arrival)
+int32_t cpl_plan_simple_path(const int32_t *stops, int32_t n_waves, int32_t src, int32_t dst,
+                             int32_t *path, int32_t *arrival)
 {
-    const int32_t *stops = cpl_routes_of(routes, m);
     int32_t n = 1;
     path[0] = src;
     arrival[0] = 0;
     uint64_t been =
         BIT_OF(src); /* ranks that share their bit with one on the path, or with one cut */
-    for (int32_t w = 1; w <= routes->n_waves && path[n - 1] != dst; w++) {
+    for (int32_t w = 1; w <= n_waves && path[n - 1] != dst; w++) {
         int32_t k = been & BIT_OF(stops[w - 1]) ? n - 1 : -1;
         while (k >= 0 && path[k] != stops[w - 1])
             k--;
@@ -116,6 +113,13 @@ static int32_t simple_path(const struct cpl_routes *routes, int64_t m, int32_t s
         }
     }
     return n;
+}
+
+static int32_t path_of(const struct builder *b, int64_t m, int32_t src, int32_t *path,
+                       int32_t *arrival)
+{
+    return cpl_plan_simple_path(cpl_routes_of(b->routes, m), b->routes->n_waves, src,
+                                b->pattern->dst[m], path, arrival);
 }
 
 static enum cpl_status add_path(struct builder *b, int32_t bundle, int32_t n, const int32_t *path,
@@ -185,12 +189,11 @@ static enum cpl_status emit_tree(struct builder *b, int32_t bundle)
 static enum cpl_status route_shared(struct builder *b, int32_t rank, int64_t lead, int32_t *path,
                                     int32_t *arrival, int32_t *n_children)
 {
-    const struct cpl_pattern *p = b->pattern;
     int32_t bundle = b->bundle_of[lead];
     b->arrival[rank] = 0;
     int32_t step = 1;
     for (int64_t m = lead; step > 0; m += step) {
-        join_tree(b, simple_path(b->routes, m, rank, p->dst[m], path, arrival), path, arrival);
+        join_tree(b, path_of(b, m, rank, path, arrival), path, arrival);
         step = b->next_of[m];
     }
     prune_tree(b, &b->plan->bundles[bundle], n_children);
@@ -206,7 +209,7 @@ static enum cpl_status route_rank(struct builder *b, int32_t rank, int32_t *path
     for (int64_t m = p->first[rank]; m < p->first[rank + 1] && !status; m++) {
         int32_t bundle = b->bundle_of[m];
         if (b->plan->bundles[bundle].n_dests == 1) {
-            int32_t n = simple_path(b->routes, m, rank, p->dst[m], path, arrival);
+            int32_t n = path_of(b, m, rank, path, arrival);
             status = add_path(b, bundle, n, path, arrival);
         } else if (b->plan->bundles[bundle].message == m) {
             status = route_shared(b, rank, m, path, arrival, n_children);
@@ -234,23 +237,60 @@ static enum cpl_status make_hops(struct builder *b)
     return status ? cpl_fail_memory(b->error, "the plan's hops") : CPL_OK;
 }
 
+/* Whether the bundle's destinations are in the list, in a plan that may be broken. */
+static bool has_dests(const struct cpl_plan *plan, const struct cpl_bundle *bundle)
+{
+    return bundle->first_dest >= 0 && bundle->first_dest <= plan->n_dests &&
+           bundle->n_dests <= plan->n_dests - bundle->first_dest;
+}
+
+uint64_t cpl_plan_edge_hash(const struct cpl_plan *plan, const struct cpl_edge *edge,
+                            const int32_t *rank_of, int32_t place)
+{
+    uint64_t hash = cpl_hash_word(CPL_HASH_START, (uint64_t)place);
+    int32_t from = rank_of ? rank_of[edge->from] : edge->from;
+    int32_t to = rank_of ? rank_of[edge->to] : edge->to;
+    hash = cpl_hash_word(hash, (uint64_t)from << 32 | (uint32_t)to);
+    hash = cpl_hash_word(hash, (uint64_t)edge->wave << 32 | (uint32_t)edge->n_segments);
+    if (edge->first_segment < 0 || edge->n_segments > plan->n_segments - edge->first_segment)
+        return cpl_hash_mix(hash); /* a broken plan */
+    for (int32_t k = 0; k < edge->n_segments; k++) {
+        int32_t b = plan->segments[edge->first_segment + k];
+        if (b < 0 || b >= plan->n_bundles || !has_dests(plan, &plan->bundles[b]))
+            continue;
+        const struct cpl_bundle *bundle = &plan->bundles[b];
+        int32_t owner = rank_of ? rank_of[bundle->owner] : bundle->owner;
+        hash = cpl_hash_word(hash, (uint64_t)owner << 32 | (uint32_t)bundle->n_dests);
+        for (int32_t d = 0; d < bundle->n_dests; d++) {
+            int32_t dest = plan->dests[bundle->first_dest + d];
+            hash = cpl_hash_word(hash, (uint64_t)(rank_of ? rank_of[dest] : dest));
+        }
+        if (plan->has_parts) /* parts can have the same destinations */
+            hash = cpl_hash_word(hash, (uint64_t)bundle->message);
+    }
+    return cpl_hash_mix(hash);
+}
+
+uint64_t cpl_plan_join_hashes(uint64_t pattern_fingerprint, int32_t n_ranks, int32_t n_waves,
+                              uint64_t edges)
+{
+    uint64_t hash = cpl_hash_word(CPL_HASH_START, pattern_fingerprint);
+    hash = cpl_hash_word(hash, (uint64_t)n_ranks);
+    hash = cpl_hash_word(hash, (uint64_t)n_waves);
+    return cpl_hash_mix(cpl_hash_word(hash, edges));
+}
+
 uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan)
 {
-    uint64_t hash = cpl_hash_word(CPL_HASH_START, plan->pattern_fingerprint);
-    hash = cpl_hash_word(hash, (uint64_t)plan->n_ranks);
-    hash = cpl_hash_word(hash, (uint64_t)plan->n_waves);
-    for (int64_t k = 0; k < plan->n_bundles; k++) {
-        hash = cpl_hash_word(hash, (uint64_t)plan->bundles[k].message);
-        hash = cpl_hash_word(hash, (uint64_t)plan->bundles[k].n_dests);
-    }
+    uint64_t edges = 0;
+    int32_t place = 0;
     for (int64_t e = 0; e < plan->n_edges; e++) {
         const struct cpl_edge *edge = &plan->edges[e];
-        hash = cpl_hash_word(hash, (uint64_t)edge->from << 32 | (uint32_t)edge->to);
-        hash = cpl_hash_word(hash, (uint64_t)edge->wave << 32 | (uint32_t)edge->n_segments);
+        bool follows = e > 0 && edge->from == edge[-1].from && edge->wave == edge[-1].wave;
+        place = follows ? place + 1 : 0;
+        edges += cpl_plan_edge_hash(plan, edge, NULL, place);
     }
-    for (int64_t s = 0; s < plan->n_segments; s++)
-        hash = cpl_hash_word(hash, (uint64_t)plan->segments[s]);
-    return hash;
+    return cpl_plan_join_hashes(plan->pattern_fingerprint, plan->n_ranks, plan->n_waves, edges);
 }
 
 static enum cpl_status check_routes(const struct cpl_pattern *pattern,

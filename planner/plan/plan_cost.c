@@ -11,14 +11,6 @@
  */
 #include "planner/plan/plan_internal.h"
 
-/* The load of one rank in one wave. */
-struct rank_load {
-    double busy_us; /* overheads, segments, bytes inside the node */
-    double latency_us;
-    double net_out; /* bytes to and from other nodes */
-    double net_in;
-};
-
 struct node_load {
     double busy_us; /* sum over all ranks of the node, with a switch for each rank that has
                        something to do */
@@ -28,15 +20,9 @@ struct node_load {
 
 struct wave_loads {
     const struct cpl_machine *machine;
-    struct rank_load *rank;
+    struct cpl_rank_load *rank;
     struct node_load *node;
 };
-
-static void add_latency(struct rank_load *load, double latency_us)
-{
-    if (load->latency_us < latency_us)
-        load->latency_us = latency_us;
-}
 
 /* The time to pack or unpack an edge's segments. */
 static double segments_us(const struct cpl_plan *plan, const struct cpl_edge *edge,
@@ -50,32 +36,37 @@ static double segments_us(const struct cpl_plan *plan, const struct cpl_edge *ed
     return us;
 }
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+void cpl_rank_load_add(struct cpl_rank_load *load, const struct cpl_machine *machine,
+                       enum cpl_link_class class_, bool sends, double bytes, double segments_us)
+{
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, class_);
+    double ends_us = segments_us;
+    if (class_ == CPL_LINK_NETWORK)
+        *(sends ? &load->net_out : &load->net_in) += bytes;
+    else
+        ends_us += bytes * link->ns_per_byte * 1e-3;
+    load->busy_us += (sends ? link->send_us : link->recv_us) + ends_us;
+    load->latency_us = larger(load->latency_us, link->latency_us);
+}
+
 static void add_edge(struct wave_loads *loads, const struct cpl_plan *plan,
                      const struct cpl_edge *edge, double unit_bytes)
 {
     const struct cpl_machine *machine = loads->machine;
     enum cpl_link_class class_ = cpl_machine_link(machine, edge->from, edge->to);
-    const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, class_);
     double bytes = (double)edge->volume * unit_bytes;
     double ends_us = segments_us(plan, edge, &machine->costs);
-    struct rank_load *from = &loads->rank[edge->from], *to = &loads->rank[edge->to];
+    cpl_rank_load_add(&loads->rank[edge->from], machine, class_, true, bytes, ends_us);
+    cpl_rank_load_add(&loads->rank[edge->to], machine, class_, false, bytes, ends_us);
     if (class_ == CPL_LINK_NETWORK) {
-        from->net_out += bytes;
-        to->net_in += bytes;
         loads->node[machine->node[edge->from]].net_out += bytes;
         loads->node[machine->node[edge->to]].net_in += bytes;
-    } else {
-        ends_us += bytes * link->ns_per_byte * 1e-3;
     }
-    from->busy_us += link->send_us + ends_us;
-    to->busy_us += link->recv_us + ends_us;
-    add_latency(from, link->latency_us);
-    add_latency(to, link->latency_us);
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 /* The time of the larger of two loads on a wire; 0 when there are none. */
@@ -85,11 +76,16 @@ static double wire_time(const struct cpl_costs *costs, double out, double in, do
     return bytes > 0 ? costs->link[CPL_LINK_NETWORK].latency_us + bytes * ns_per_byte * 1e-3 : 0;
 }
 
-static double rank_time(const struct cpl_costs *costs, const struct rank_load *load)
+double cpl_rank_load_time(const struct cpl_costs *costs, const struct cpl_rank_load *load)
 {
     return larger(
         load->latency_us + load->busy_us,
         wire_time(costs, load->net_out, load->net_in, costs->link[CPL_LINK_NETWORK].ns_per_byte));
+}
+
+double cpl_node_port_time(const struct cpl_costs *costs, double net_out, double net_in)
+{
+    return wire_time(costs, net_out, net_in, cpl_wave_node_ns(costs));
 }
 
 /* The time of the wave whose edges have been added; clears the loads. */
@@ -98,20 +94,19 @@ static double finish_wave(struct wave_loads *loads)
     const struct cpl_machine *machine = loads->machine;
     double slowest = 0;
     for (int32_t i = 0; i < machine->n_ranks; i++) {
-        slowest = larger(slowest, rank_time(&machine->costs, &loads->rank[i]));
+        slowest = larger(slowest, cpl_rank_load_time(&machine->costs, &loads->rank[i]));
         if (loads->rank[i].busy_us > 0)
             loads->node[machine->node[i]].busy_us +=
                 loads->rank[i].busy_us + machine->costs.switch_us;
     }
     for (int32_t k = 0; k < machine->n_nodes; k++) {
         const struct node_load *node = &loads->node[k];
-        slowest = larger(slowest, wire_time(&machine->costs, node->net_out, node->net_in,
-                                            cpl_wave_node_ns(&machine->costs)));
+        slowest = larger(slowest, cpl_node_port_time(&machine->costs, node->net_out, node->net_in));
         if (machine->cores_per_node > 0)
             slowest = larger(slowest, node->busy_us / machine->cores_per_node);
     }
     for (int32_t i = 0; i < machine->n_ranks; i++)
-        loads->rank[i] = (struct rank_load){0};
+        loads->rank[i] = (struct cpl_rank_load){0};
     for (int32_t k = 0; k < machine->n_nodes; k++)
         loads->node[k] = (struct node_load){0};
     return slowest;
@@ -126,7 +121,7 @@ enum cpl_status cpl_plan_cost(const struct cpl_plan *plan, const struct cpl_mach
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     struct wave_loads loads = {
         .machine = machine,
-        .rank = CPL_ARENA_ARRAY(&scratch, struct rank_load, machine->n_ranks),
+        .rank = CPL_ARENA_ARRAY(&scratch, struct cpl_rank_load, machine->n_ranks),
         .node = CPL_ARENA_ARRAY(&scratch, struct node_load, machine->n_nodes)};
     if (!loads.rank || !loads.node) {
         cpl_arena_free(&scratch);

@@ -13,11 +13,49 @@ enum cpl_status cpl_plan_make_bundles(const struct cpl_pattern *pattern, const i
                                       struct cpl_plan *plan, int32_t *bundle_of,
                                       struct cpl_error *error);
 
-/* The fingerprint of a plan, computed from its arrays. */
+/* A message's path without rests and loops: path[0] is its source, arrival[k] the wave in which
+ * path[k] is reached; both have n_waves + 1 entries. Returns the number of ranks on it. */
+int32_t cpl_plan_simple_path(const int32_t *stops, int32_t n_waves, int32_t src, int32_t dst,
+                             int32_t *path, int32_t *arrival);
+
+/* The fingerprint of a plan, computed from its arrays: cpl_plan_join_hashes of the sum of all
+ * edges' hashes. A sum, so that ranks can compute it together. */
 uint64_t cpl_plan_compute_fingerprint(const struct cpl_plan *plan);
+
+/* The hash of an edge, the place-th (from 0) among those of its sender and wave. rank_of[i] is the
+ * rank that the plan calls i; NULL: i. */
+uint64_t cpl_plan_edge_hash(const struct cpl_plan *plan, const struct cpl_edge *edge,
+                            const int32_t *rank_of, int32_t place);
+
+uint64_t cpl_plan_join_hashes(uint64_t pattern_fingerprint, int32_t n_ranks, int32_t n_waves,
+                              uint64_t edges);
 
 /* Whether a bundle is for a rank. */
 bool cpl_plan_is_dest(const struct cpl_plan *plan, const struct cpl_bundle *bundle, int32_t rank);
+
+/* Gives the ranks in a slice (rank_plan.h) their real numbers: rank_of[i] for i, of n_ranks ranks.
+ */
+void cpl_rank_plan_rename(int32_t *words, int32_t n_ranks, const int32_t *rank_of);
+
+/* The load of one rank in one wave, as cpl_plan_cost counts it. */
+struct cpl_rank_load {
+    double busy_us; /* overheads, segments, bytes inside the node */
+    double latency_us;
+    double net_out; /* bytes to and from other nodes */
+    double net_in;
+};
+
+/* Adds an edge of `bytes` bytes to the load of its sender (sends) or receiver; segments_us: the
+ * time to pack or unpack its segments. */
+void cpl_rank_load_add(struct cpl_rank_load *load, const struct cpl_machine *machine,
+                       enum cpl_link_class class_, bool sends, double bytes, double segments_us);
+
+/* The time that a wave of this load takes the rank. */
+double cpl_rank_load_time(const struct cpl_costs *costs, const struct cpl_rank_load *load);
+
+/* The time that a wave takes the port of a node, whose ranks send and receive so many bytes between
+ * nodes. */
+double cpl_node_port_time(const struct cpl_costs *costs, double net_out, double net_in);
 
 /* The edges that carry each bundle, in canonical order: edge[first[k]] .. edge[first[k + 1] - 1]
  * carry bundle k. */

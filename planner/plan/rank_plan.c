@@ -348,6 +348,21 @@ void cpl_slicer_extract(struct cpl_slicer *slicer, int32_t rank, int32_t *words)
     unmark_segments(slicer, rank);
 }
 
+void cpl_rank_plan_rename(int32_t *words, int32_t n_ranks, const int32_t *rank_of)
+{
+    struct offsets o = lay_out(words[H_IN], words[H_IN_SEGMENTS], words[H_FEEDS], words[H_OUT],
+                               words[H_OUT_SEGMENTS]);
+    words[H_RANK] = rank_of[words[H_RANK]];
+    words[H_RANKS] = n_ranks;
+    for (int32_t e = 0; e < words[H_IN]; e++)
+        words[o.in_from + e] = rank_of[words[o.in_from + e]];
+    for (int32_t s = 0; s < words[H_IN_SEGMENTS]; s++)
+        if (words[o.in_owner + s] >= 0)
+            words[o.in_owner + s] = rank_of[words[o.in_owner + s]];
+    for (int32_t e = 0; e < words[H_OUT]; e++)
+        words[o.out_to + e] = rank_of[words[o.out_to + e]];
+}
+
 void cpl_slicer_free(struct cpl_slicer *slicer)
 {
     cpl_arena_free(&slicer->arena);

@@ -13,7 +13,7 @@ struct local_grids {
 };
 
 struct walker {
-    const struct cpl_node_grid *steps;
+    struct cpl_node_grid steps;
     struct cpl_node_ranks nodes;
     int32_t n_between;         /* steps between nodes */
     int32_t *kind;             /* per node size: which of the grids, 1 .. ; 0: no node has it */
@@ -37,7 +37,7 @@ static enum cpl_status prepare(struct walker *walker, const struct cpl_machine *
     int32_t n_kinds = 0;
     if (cpl_node_ranks_build(machine, arena, nodes))
         return CPL_ERR_NOMEM;
-    walker->n_between = cpl_grid_n_steps(&walker->steps->between, walker->steps->order);
+    walker->n_between = cpl_grid_n_steps(&walker->steps.between, walker->steps.order);
     walker->kind = CPL_ARENA_ARRAY(arena, int32_t, nodes->largest + 1);
     if (!walker->kind)
         return CPL_ERR_NOMEM;
@@ -51,9 +51,9 @@ static enum cpl_status prepare(struct walker *walker, const struct cpl_machine *
         if (!walker->kind[size])
             continue;
         struct local_grids *grids = &walker->grids[walker->kind[size] - 1];
-        enum cpl_status status = make_grid(size, walker->steps->n_gather, &grids->gather);
+        enum cpl_status status = make_grid(size, walker->steps.n_gather, &grids->gather);
         if (!status)
-            status = make_grid(size, walker->steps->n_scatter, &grids->scatter);
+            status = make_grid(size, walker->steps.n_scatter, &grids->scatter);
         if (status)
             return status;
     }
@@ -84,10 +84,10 @@ static int32_t walk_between(const struct walker *walker, int32_t at, int32_t des
                             int32_t *stops)
 {
     const struct cpl_node_ranks *nodes = &walker->nodes;
-    const struct cpl_grid *grid = &walker->steps->between;
+    const struct cpl_grid *grid = &walker->steps.between;
     for (int32_t s = 0; s < walker->n_between; s++) {
         int32_t node = nodes->machine->node[at];
-        int32_t next = walker->steps->order == CPL_GRID_FAR_FIRST
+        int32_t next = walker->steps.order == CPL_GRID_FAR_FIRST
                            ? cpl_grid_far_step(grid, node, dest_node, s)
                            : cpl_grid_step(grid, node, dest_node, s);
         if (next != node)
@@ -97,33 +97,55 @@ static int32_t walk_between(const struct walker *walker, int32_t at, int32_t des
     return at;
 }
 
-static void walk(const struct walker *walker, int32_t at, int32_t dest, int32_t *stops)
+static void go(const struct cpl_walk *walk, int32_t at, int32_t dest, int32_t *stops)
 {
+    const struct walker *walker = walk->grid;
     const struct cpl_node_ranks *nodes = &walker->nodes;
     int32_t node = nodes->machine->node[at], dest_node = nodes->machine->node[dest];
-    int32_t n_before = walker->steps->n_gather + walker->n_between;
+    int32_t n_before = walker->steps.n_gather + walker->n_between;
     if (node != dest_node) {
         int32_t turn = (dest_node - node - 1 + nodes->n_nodes) % nodes->n_nodes;
         at = walk_inside(walker, &grids_of(walker, node)->gather, at,
-                         turn % cpl_node_size(nodes, node), walker->steps->n_gather, stops);
-        at = walk_between(walker, at, dest_node, stops + walker->steps->n_gather);
+                         turn % cpl_node_size(nodes, node), walker->steps.n_gather, stops);
+        at = walk_between(walker, at, dest_node, stops + walker->steps.n_gather);
     } else {
         for (int32_t s = 0; s < n_before; s++)
             stops[s] = at;
     }
     walk_inside(walker, &grids_of(walker, dest_node)->scatter, at, nodes->local[dest],
-                walker->steps->n_scatter, stops + n_before);
+                walker->steps.n_scatter, stops + n_before);
 }
 
 static enum cpl_status check_fit(const struct walker *walker, struct cpl_error *error)
 {
     int32_t most = cpl_grid_most_dimensions(walker->nodes.largest);
-    int32_t asked = walker->steps->n_gather > walker->steps->n_scatter ? walker->steps->n_gather
-                                                                       : walker->steps->n_scatter;
+    int32_t asked = walker->steps.n_gather > walker->steps.n_scatter ? walker->steps.n_gather
+                                                                     : walker->steps.n_scatter;
     if (asked <= most)
         return CPL_OK;
     return cpl_fail(error, CPL_ERR_UNFIT, "nodes of %d ranks fit 1 to %d dimensions inside, not %d",
                     (int)walker->nodes.largest, (int)most, (int)asked);
+}
+
+enum cpl_status cpl_node_grid_walk(const struct cpl_machine *machine,
+                                   const struct cpl_node_grid *steps, struct cpl_walk *walk,
+                                   struct cpl_error *error)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct walker *walker = CPL_ARENA_ARRAY(&arena, struct walker, 1);
+    enum cpl_status status = walker ? CPL_OK : CPL_ERR_NOMEM;
+    if (walker) {
+        walker->steps = *steps;
+        status = prepare(walker, machine, &arena);
+    }
+    status = status ? cpl_fail_memory(error, "the ranks of nodes") : check_fit(walker, error);
+    if (status) {
+        cpl_arena_free(&arena);
+        return status;
+    }
+    *walk = (struct cpl_walk){steps->n_gather + walker->n_between + steps->n_scatter, go, walker,
+                              arena};
+    return CPL_OK;
 }
 
 enum cpl_status cpl_node_grid_route(const struct cpl_pattern *pattern,
@@ -131,19 +153,11 @@ enum cpl_status cpl_node_grid_route(const struct cpl_pattern *pattern,
                                     const struct cpl_node_grid *steps, struct cpl_routes *routes,
                                     struct cpl_error *error)
 {
-    struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    struct walker walker = {.steps = steps};
-    enum cpl_status status = prepare(&walker, machine, &scratch);
+    struct cpl_walk walk;
+    enum cpl_status status = cpl_node_grid_walk(machine, steps, &walk, error);
     if (status)
-        cpl_fail_memory(error, "the ranks of nodes");
-    else
-        status = check_fit(&walker, error);
-    if (!status)
-        status = cpl_routes_init(pattern, steps->n_gather + walker.n_between + steps->n_scatter,
-                                 routes, error);
-    for (int32_t i = 0; i < pattern->n_ranks && !status; i++)
-        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
-            walk(&walker, i, pattern->dst[m], cpl_routes_of(routes, m));
-    cpl_arena_free(&scratch);
+        return status;
+    status = cpl_walk_routes(&walk, pattern, routes, error);
+    cpl_walk_free(&walk);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "planner/grid/grid.h"
 #include "planner/machine.h"
 #include "planner/pattern.h"
+#include "planner/plan/walk.h"
 #include "planner/routes.h"
 #include "planner/status.h"
 
@@ -20,14 +21,20 @@ struct cpl_node_grid {
     int32_t n_scatter;         /* steps of the scattering, at least 1 */
 };
 
-/* Routes of the pattern's messages. Gathering takes a message inside its node to the place that is
+/* The walk of a message. Gathering takes a message inside its node to the place that is
  * responsible for the destination's node (places are dealt to the other nodes in turn), in steps
  * over a grid of the node's places. A step between nodes goes to the rank in the same place of the
  * next node, modulo that node's size. Scattering takes the message to its destination. Messages
  * inside a node are only scattered. A node whose size does not fit so many dimensions of gathering
  * or scattering uses as many as fit, and rests in the remaining steps. Returns CPL_OK,
- * CPL_ERR_UNFIT when they fit no node, CPL_ERR_NOMEM. The caller frees *routes. O(messages x
- * steps). */
+ * CPL_ERR_UNFIT when they fit no node, CPL_ERR_NOMEM. The caller frees *walk; the machine must
+ * outlive it. */
+enum cpl_status cpl_node_grid_walk(const struct cpl_machine *machine,
+                                   const struct cpl_node_grid *steps, struct cpl_walk *walk,
+                                   struct cpl_error *error);
+
+/* The routes of a pattern's messages by that walk. Returns what cpl_node_grid_walk returns. The
+ * caller frees *routes. O(messages x steps). */
 enum cpl_status cpl_node_grid_route(const struct cpl_pattern *pattern,
                                     const struct cpl_machine *machine,
                                     const struct cpl_node_grid *steps, struct cpl_routes *routes,

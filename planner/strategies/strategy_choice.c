@@ -58,6 +58,16 @@ enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
     return status;
 }
 
+enum cpl_status cpl_strategy_walk(const struct cpl_strategy_input *input,
+                                  const struct cpl_strategy_choice *choice, struct cpl_walk *walk,
+                                  struct cpl_error *error)
+{
+    if (choice->strategy->walk)
+        return choice->strategy->walk(input, &choice->numbers, walk, error);
+    return cpl_fail(error, CPL_ERR_UNFIT, "strategy %s looks at all messages",
+                    choice->strategy->name);
+}
+
 enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
                                    const struct cpl_strategy_choice *choice,
                                    struct cpl_routes *routes, struct cpl_error *error)

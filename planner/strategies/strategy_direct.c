@@ -1,5 +1,6 @@
 /* direct: every message travels alone, in one wave. What MPI does, where no lanes carry messages
  * inside nodes; all plans are measured against that. */
+#include "planner/plan/walk.h"
 #include "planner/strategy.h"
 
 #include <stdio.h>
@@ -10,6 +11,24 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
 {
     (void)numbers;
     return cpl_routes_init(input->pattern, 1, routes, error);
+}
+
+static void go(const struct cpl_walk *walk, int32_t src, int32_t dst, int32_t *stops)
+{
+    (void)walk;
+    (void)src;
+    stops[0] = dst;
+}
+
+static enum cpl_status walk(const struct cpl_strategy_input *input,
+                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
+                            struct cpl_error *error)
+{
+    (void)input;
+    (void)numbers;
+    (void)error;
+    *walk = (struct cpl_walk){.n_waves = 1, .go = go, .arena = CPL_ARENA_EMPTY};
+    return CPL_OK;
 }
 
 static int32_t most_hops(const struct cpl_strategy_input *input,
@@ -55,4 +74,5 @@ const struct cpl_strategy cpl_strategy_direct = {
     .doc = "every message travels alone, inside nodes by lanes if there are any",
     .most_hops = most_hops,
     .candidates = cpl_strategy_add_itself,
-    .route = route};
+    .route = route,
+    .walk = walk};

@@ -99,6 +99,24 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                                           routes, error);
 }
 
+static enum cpl_status walk(const struct cpl_strategy_input *input,
+                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
+                            struct cpl_error *error)
+{
+    enum cpl_grid_order order = (enum cpl_grid_order)numbers->at[AT_ORDER];
+    bool locality = numbers->at[AT_SHAPE] == SHAPE_LOCALITY;
+    struct cpl_node_grid steps = {.n_gather = 0, .order = order, .n_scatter = 1};
+    if (numbers->at[AT_MAP] != CPL_MAP_NONE)
+        return cpl_fail_map_walk(error);
+    enum cpl_status status =
+        make_grid(numbers, locality ? input->machine->n_nodes : input->pattern->n_ranks,
+                  &steps.between, error);
+    if (status)
+        return status;
+    return locality ? cpl_node_grid_walk(input->machine, &steps, walk, error)
+                    : cpl_grid_walk(&steps.between, order, walk, error);
+}
+
 static enum cpl_status fail_parse(const char *text, struct cpl_error *error)
 {
     char shapes[120];
@@ -291,4 +309,5 @@ const struct cpl_strategy cpl_strategy_grid = {
     .parse = parse,
     .format = format,
     .candidates = candidates,
-    .route = route};
+    .route = route,
+    .walk = walk};

@@ -10,6 +10,7 @@
  * Two steps: a message goes straight to the rank with its source's place in the destination's node
  * (modulo that node's size), and is scattered. Messages inside a node travel with the scattering.
  * Any placement, any node sizes. O(messages + ranks). */
+#include "planner/plan/walk.h"
 #include "planner/strategies/node_ranks.h"
 #include "planner/strategies/rows.h"
 
@@ -43,10 +44,19 @@ static int32_t smallest(int32_t a, int32_t b, int32_t c)
     return ab < c ? ab : c;
 }
 
-/* The stops of a message: all before the last, which is its destination. */
-static void go(const struct cpl_node_ranks *nodes, int32_t leaders, int32_t src, int32_t dest,
-               int32_t *stops)
+/* What the walk looks at. */
+struct steps {
+    struct cpl_node_ranks nodes;
+    int32_t leaders;
+};
+
+static void go(const struct cpl_walk *walk, int32_t src, int32_t dest, int32_t *stops)
 {
+    const struct cpl_node_ranks *nodes = &((const struct steps *)walk->grid)->nodes;
+    int32_t leaders = ((const struct steps *)walk->grid)->leaders;
+    for (int32_t w = 0; w < walk->n_waves - 1; w++)
+        stops[w] = src;
+    stops[walk->n_waves - 1] = dest;
     int32_t from = nodes->machine->node[src], to = nodes->machine->node[dest];
     if (from == to)
         return;
@@ -60,25 +70,32 @@ static void go(const struct cpl_node_ranks *nodes, int32_t leaders, int32_t src,
     stops[1] = leader(nodes, to, from, leaders, which);
 }
 
+static enum cpl_status walk(const struct cpl_strategy_input *input,
+                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
+                            struct cpl_error *error)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct steps *steps = CPL_ARENA_ARRAY(&arena, struct steps, 1);
+    int32_t leaders = numbers->at[0];
+    if (!steps || cpl_node_ranks_build(input->machine, &arena, &steps->nodes)) {
+        cpl_arena_free(&arena);
+        return cpl_fail_memory(error, "the ranks of nodes");
+    }
+    steps->leaders = leaders == SPREAD ? spread_leaders(input->machine) : leaders;
+    *walk = (struct cpl_walk){leaders == PARTNER ? 2 : 3, go, steps, arena};
+    return CPL_OK;
+}
+
 static enum cpl_status route(const struct cpl_strategy_input *input,
                              const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
                              struct cpl_error *error)
 {
-    const struct cpl_pattern *pattern = input->pattern;
-    struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    struct cpl_node_ranks nodes;
-    int32_t leaders = numbers->at[0];
-    enum cpl_status status = cpl_node_ranks_build(input->machine, &scratch, &nodes);
+    struct cpl_walk by;
+    enum cpl_status status = walk(input, numbers, &by, error);
     if (status)
-        cpl_fail_memory(error, "the ranks of nodes");
-    else
-        status = cpl_routes_init(pattern, leaders == PARTNER ? 2 : 3, routes, error);
-    if (leaders == SPREAD)
-        leaders = spread_leaders(input->machine);
-    for (int32_t i = 0; i < pattern->n_ranks && !status; i++)
-        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
-            go(&nodes, leaders, i, pattern->dst[m], cpl_routes_of(routes, m));
-    cpl_arena_free(&scratch);
+        return status;
+    status = cpl_walk_routes(&by, input->pattern, routes, error);
+    cpl_walk_free(&by);
     return status;
 }
 
@@ -145,4 +162,5 @@ const struct cpl_strategy cpl_strategy_node = {
     .parse = parse,
     .format = format,
     .candidates = candidates,
-    .route = route};
+    .route = route,
+    .walk = walk};

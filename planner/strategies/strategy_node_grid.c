@@ -16,22 +16,38 @@
 /* Meaning of the numbers. */
 enum { GATHER, BETWEEN, SCATTER, N_PARTS };
 
-static enum cpl_status route(const struct cpl_strategy_input *input,
-                             const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
-                             struct cpl_error *error)
+static enum cpl_status make_steps(const struct cpl_machine *machine,
+                                  const struct cpl_strategy_numbers *numbers,
+                                  struct cpl_node_grid *steps, struct cpl_error *error)
 {
-    int32_t size[CPL_MAX_DIMENSIONS], n_nodes = input->machine->n_nodes;
-    struct cpl_node_grid steps = {.n_gather = numbers->at[GATHER],
-                                  .order = CPL_GRID_NEAR_FIRST,
-                                  .n_scatter = numbers->at[SCATTER]};
+    int32_t size[CPL_MAX_DIMENSIONS], n_nodes = machine->n_nodes;
+    *steps = (struct cpl_node_grid){.n_gather = numbers->at[GATHER],
+                                    .order = CPL_GRID_NEAR_FIRST,
+                                    .n_scatter = numbers->at[SCATTER]};
     if (cpl_grid_even_sizes(n_nodes, numbers->at[BETWEEN], size, NULL))
         return cpl_fail(error, CPL_ERR_UNFIT, "%d nodes fit 1 to %d dimensions between, not %d",
                         (int)n_nodes, (int)cpl_grid_most_dimensions(n_nodes),
                         (int)numbers->at[BETWEEN]);
-    enum cpl_status status =
-        cpl_grid_init(&steps.between, n_nodes, numbers->at[BETWEEN], size, error);
+    return cpl_grid_init(&steps->between, n_nodes, numbers->at[BETWEEN], size, error);
+}
+
+static enum cpl_status route(const struct cpl_strategy_input *input,
+                             const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
+                             struct cpl_error *error)
+{
+    struct cpl_node_grid steps;
+    enum cpl_status status = make_steps(input->machine, numbers, &steps, error);
     return status ? status
                   : cpl_node_grid_route(input->pattern, input->machine, &steps, routes, error);
+}
+
+static enum cpl_status walk(const struct cpl_strategy_input *input,
+                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
+                            struct cpl_error *error)
+{
+    struct cpl_node_grid steps;
+    enum cpl_status status = make_steps(input->machine, numbers, &steps, error);
+    return status ? status : cpl_node_grid_walk(input->machine, &steps, walk, error);
 }
 
 static int32_t most_hops(const struct cpl_strategy_input *input,
@@ -108,4 +124,5 @@ const struct cpl_strategy cpl_strategy_node_grid = {
     .parse = parse,
     .format = format,
     .candidates = candidates,
-    .route = route};
+    .route = route,
+    .walk = walk};

@@ -37,6 +37,18 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                   : cpl_grid_mapped_route(input, &grid, CPL_GRID_NEAR_FIRST, map, routes, error);
 }
 
+static enum cpl_status walk(const struct cpl_strategy_input *input,
+                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
+                            struct cpl_error *error)
+{
+    struct cpl_grid grid;
+    if (numbers->at[AT_MAP] != CPL_MAP_NONE)
+        return cpl_fail_map_walk(error);
+    enum cpl_status status =
+        make_grid(input->pattern->n_ranks, numbers->at[AT_DIMENSIONS], &grid, error);
+    return status ? status : cpl_grid_walk(&grid, CPL_GRID_NEAR_FIRST, walk, error);
+}
+
 static int32_t most_hops(const struct cpl_strategy_input *input,
                          const struct cpl_strategy_numbers *numbers)
 {
@@ -94,4 +106,5 @@ const struct cpl_strategy cpl_strategy_vpt = {
     .parse = parse,
     .format = format,
     .candidates = candidates,
-    .route = route};
+    .route = route,
+    .walk = walk};

@@ -1,0 +1,293 @@
+/* Tests of slices that ranks make for themselves (local_plan.h): all ranks of random patterns in
+ * one process, which learn by handing messages on. Everything must be what the whole plan gives:
+ * the slices word for word, the fingerprints, the figures, the modelled time. */
+#include "planner/plan/local_plan.h"
+
+#include "planner/rank_plan.h"
+#include "planner/strategy.h"
+#include "plans.h"
+#include "random_machine.h"
+#include "random_pattern.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TRIALS  60
+#define MOST    40
+#define LARGE   150
+#define N_LARGE 4
+
+/* What each rank knows. */
+struct ranks {
+    int32_t n;
+    struct cpl_passing *passing[LARGE];
+    int64_t n_passing[LARGE];
+    struct cpl_local_plan plan[LARGE];
+};
+
+static struct cpl_passing *room_for(struct ranks *ranks, int32_t rank)
+{
+    int64_t n = ranks->n_passing[rank]++;
+    ranks->passing[rank] = realloc(ranks->passing[rank], (size_t)(n + 1) * sizeof **ranks->passing);
+    assert_non_null(ranks->passing[rank]);
+    return &ranks->passing[rank][n];
+}
+
+/* Hands every message on from rank to rank, as the shim does by messages. */
+static void learn(struct ranks *ranks, const struct cpl_walk *walk,
+                  const struct cpl_pattern *pattern)
+{
+    struct cpl_way_room room;
+    int64_t done[LARGE] = {0};
+    memset(ranks, 0, sizeof *ranks);
+    ranks->n = pattern->n_ranks;
+    for (int32_t i = 0; i < ranks->n; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
+            *room_for(ranks, i) = (struct cpl_passing){i, pattern->dst[m], pattern->volume[m]};
+    for (bool more = true; more;) {
+        more = false;
+        for (int32_t i = 0; i < ranks->n; i++)
+            for (; done[i] < ranks->n_passing[i]; done[i]++) {
+                struct cpl_passing passing = ranks->passing[i][done[i]];
+                struct cpl_passing_here here = cpl_passing_here(walk, i, &passing, &room);
+                if (here.to >= 0)
+                    *room_for(ranks, here.to) = passing;
+                more |= here.to >= 0 && here.to < i;
+            }
+    }
+}
+
+static void forget(struct ranks *ranks)
+{
+    for (int32_t i = 0; i < ranks->n; i++)
+        free(ranks->passing[i]);
+}
+
+static void assert_near(double a, double b, const char *name)
+{
+    if (fabs(a - b) > 1e-9 * (1 + fabs(a)))
+        fail_msg("%s: %.17g is not %.17g", name, a, b);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sums and maxima of what the ranks count are the whole plan's figures. */
+static void check_figures(const struct ranks *ranks, const struct cpl_strategy_input *input,
+                          const struct cpl_walk *walk, const struct cpl_plan *plan,
+                          const char *name)
+{
+    const struct cpl_machine *machine = input->machine;
+    struct cpl_metrics whole;
+    struct cpl_local_counts counts, sum = {0}, most = {0};
+    struct cpl_rank_load load[CPL_LOCAL_WAVES];
+    double wave[CPL_LOCAL_WAVES] = {0}, out[CPL_LOCAL_WAVES][LARGE], in[CPL_LOCAL_WAVES][LARGE];
+    double total = 0;
+    memset(out, 0, sizeof out);
+    memset(in, 0, sizeof in);
+    for (int32_t i = 0; i < ranks->n; i++) {
+        assert_int_equal(cpl_local_loads(walk, machine, i, ranks->passing[i], ranks->n_passing[i],
+                                         input->unit_bytes, load, &counts, NULL),
+                         CPL_OK);
+        sum.sends += counts.sends;
+        sum.lanes += counts.lanes;
+        sum.set += counts.set;
+        sum.carried += counts.carried;
+        sum.messages += counts.messages;
+        sum.volume += counts.volume;
+        sum.hops += counts.hops;
+        most.sends = larger(most.sends, counts.sends);
+        most.recvs = larger(most.recvs, counts.recvs);
+        most.set = larger(most.set, counts.set);
+        most.mpi = larger(most.mpi, counts.mpi);
+        most.most_hops = larger(most.most_hops, counts.most_hops);
+        for (int32_t w = 0; w < walk->n_waves; w++) {
+            wave[w] = fmax(wave[w], cpl_rank_load_time(&machine->costs, &load[w]));
+            out[w][machine->node[i]] += load[w].net_out;
+            in[w][machine->node[i]] += load[w].net_in;
+        }
+    }
+    for (int32_t w = 0; w < walk->n_waves; total += wave[w++])
+        for (int32_t k = 0; k < machine->n_nodes; k++)
+            wave[w] = fmax(wave[w], cpl_node_port_time(&machine->costs, out[w][k], in[w][k]));
+    assert_int_equal(cpl_plan_measure(plan, machine, input->unit_bytes, &whole, NULL), CPL_OK);
+    assert_near(whole.waves_us, total, name);
+    assert_near(whole.sends_avg * ranks->n, (double)sum.sends, name);
+    assert_near(whole.lanes_avg * ranks->n, (double)sum.lanes, name);
+    assert_near(whole.set_avg * ranks->n, (double)sum.set, name);
+    assert_near(whole.hops_avg * (double)plan->n_dests, (double)sum.hops, name);
+    if (sum.volume > 0)
+        assert_near(whole.volume_factor * (double)sum.volume, (double)sum.carried, name);
+    assert_int_equal(whole.sends_max, most.sends);
+    assert_int_equal(whole.recvs_max, most.recvs);
+    assert_int_equal(whole.set_max, most.set);
+    assert_int_equal(whole.mpi_max, most.mpi);
+    assert_int_equal(whole.hops_max, most.most_hops);
+    assert_int_equal(plan->n_dests, sum.messages);
+}
+
+/* Each receiver tells the senders of its edges how many it sends later. */
+static void tell_later(struct ranks *ranks)
+{
+    for (int32_t i = 0; i < ranks->n; i++)
+        for (int32_t e = 0; e < ranks->plan[i].n_out; e++) {
+            struct cpl_local_plan *to = &ranks->plan[ranks->plan[i].out_to[e]];
+            int n_found = 0;
+            for (int32_t k = 0; k < to->n_in; k++)
+                if (to->in_from[k] == i && to->in_wave[k] == ranks->plan[i].out_wave[e]) {
+                    ranks->plan[i].out_later[e] = to->in_later[k];
+                    n_found++;
+                }
+            assert_int_equal(n_found, 1); /* both ends know the edge */
+        }
+}
+
+static void check_slices(struct ranks *ranks, const struct cpl_walk *walk,
+                         const struct cpl_pattern *pattern, const struct cpl_plan *plan,
+                         const char *name)
+{
+    struct cpl_slicer slicer;
+    uint64_t waves = 0, rows = 0, edges = 0;
+    assert_int_equal(cpl_slicer_init(&slicer, plan, pattern, NULL), CPL_OK);
+    for (int32_t i = 0; i < ranks->n; i++) {
+        assert_int_equal(cpl_local_plan_make(walk, ranks->n, i, ranks->passing[i],
+                                             ranks->n_passing[i], &ranks->plan[i], NULL),
+                         CPL_OK);
+        waves |= ranks->plan[i].waves;
+    }
+    tell_later(ranks);
+    for (int32_t i = 0; i < ranks->n; i++) {
+        cpl_local_plan_order(&ranks->plan[i], waves);
+        rows += ranks->plan[i].row_hash;
+        edges += ranks->plan[i].edges_hash;
+    }
+    uint64_t of_pattern = cpl_pattern_join_hashes(ranks->n, rows);
+    uint64_t of_plan = cpl_plan_join_hashes(of_pattern, ranks->n, plan->n_waves, edges);
+    assert_true(of_pattern == plan->pattern_fingerprint);
+    assert_true(of_plan == plan->fingerprint);
+    for (int32_t i = 0; i < ranks->n; i++) {
+        int32_t n_words, n_mine, *mine;
+        assert_int_equal(cpl_slicer_words(&slicer, i, &n_words, NULL), CPL_OK);
+        int32_t *words = malloc((size_t)n_words * sizeof *words);
+        assert_non_null(words);
+        cpl_slicer_extract(&slicer, i, words);
+        assert_int_equal(
+            cpl_local_plan_words(&ranks->plan[i], of_pattern, of_plan, &mine, &n_mine, NULL),
+            CPL_OK);
+        if (n_mine != n_words || memcmp(mine, words, (size_t)n_words * sizeof *words) != 0)
+            fail_msg("%s: the slice of rank %d of %d differs", name, (int)i, (int)ranks->n);
+        free(words);
+        free(mine);
+        cpl_local_plan_free(&ranks->plan[i]);
+    }
+    cpl_slicer_free(&slicer);
+}
+
+/* Returns whether the choice has a walk. */
+static bool check_choice(const struct cpl_strategy_input *input,
+                         const struct cpl_strategy_choice *choice)
+{
+    static struct ranks ranks;
+    char name[CPL_STRATEGY_TEXT];
+    struct cpl_walk walk;
+    struct cpl_routes routes, by_walk;
+    struct cpl_plan plan;
+    if (cpl_strategy_walk(input, choice, &walk, NULL))
+        return false;
+    cpl_strategy_format(choice, name);
+    assert_int_equal(cpl_strategy_route(input, choice, &routes, NULL), CPL_OK);
+    assert_int_equal(cpl_walk_routes(&walk, input->pattern, &by_walk, NULL), CPL_OK);
+    assert_int_equal(routes.n_waves, walk.n_waves);
+    assert_memory_equal(routes.stops, by_walk.stops,
+                        (size_t)(routes.n_messages * routes.n_waves) * sizeof *routes.stops);
+    assert_int_equal(cpl_plan_build(input->pattern, &routes, &plan, NULL), CPL_OK);
+    learn(&ranks, &walk, input->pattern);
+    check_figures(&ranks, input, &walk, &plan, name);
+    check_slices(&ranks, &walk, input->pattern, &plan, name);
+    forget(&ranks);
+    cpl_plan_free(&plan);
+    cpl_routes_free(&routes);
+    cpl_routes_free(&by_walk);
+    cpl_walk_free(&walk);
+    return true;
+}
+
+/* A random pattern, every message with a payload of its own. */
+static struct cpl_pattern draw(uint64_t seed, int32_t most)
+{
+    struct cpl_pattern drawn = random_pattern_undivided(seed, most);
+    struct cpl_pattern_entry *entries = calloc((size_t)drawn.n_messages + 1, sizeof *entries);
+    int64_t n = 0;
+    assert_non_null(entries);
+    for (int32_t i = 0; i < drawn.n_ranks; i++)
+        for (int64_t m = drawn.first[i]; m < drawn.first[i + 1]; m++)
+            entries[n++] =
+                (struct cpl_pattern_entry)MESSAGE(i, drawn.dst[m], drawn.volume[m] % 100000);
+    struct cpl_pattern pattern = make_pattern(drawn.n_ranks, entries, n);
+    free(entries);
+    cpl_pattern_free(&drawn);
+    return pattern;
+}
+
+static void check_pattern(uint64_t seed, int32_t most, size_t *n_walks)
+{
+    uint64_t random = seed;
+    struct cpl_pattern pattern = draw(seed, most);
+    struct cpl_machine machine = random_machine(&random, pattern.n_ranks);
+    struct cpl_strategy_input input = {&pattern, &machine, 1 + (double)random_below(&random, 9), 1};
+    struct cpl_strategy_list list = {0};
+    machine.lanes = random_below(&random, 2);
+    cpl_strategy_candidates(&input, &list);
+    for (size_t k = 0; k < list.n; k++)
+        *n_walks += check_choice(&input, &list.choice[k]);
+    cpl_machine_free(&machine);
+    cpl_pattern_free(&pattern);
+}
+
+static void test_same_as_the_whole(void **state)
+{
+    (void)state;
+    size_t n_walks = 0;
+    for (uint64_t seed = 0; seed < TRIALS; seed++)
+        check_pattern(seed, MOST, &n_walks);
+    for (uint64_t seed = 0; seed < N_LARGE; seed++)
+        check_pattern(1000 + seed, LARGE, &n_walks);
+    assert_true(n_walks > 3 * TRIALS);
+}
+
+static void test_what_has_no_walk(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"share", "balance", "vpt:2+klr", "grid:2x2+near"};
+    struct cpl_pattern pattern = draw(3, MOST);
+    struct cpl_machine machine;
+    struct cpl_strategy_input input = {&pattern, &machine, 1, 1};
+    assert_int_equal(cpl_machine_init(pattern.n_ranks, 4, &machine, NULL), CPL_OK);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        struct cpl_strategy_choice choice;
+        struct cpl_walk walk;
+        struct cpl_error error = {""};
+        assert_int_equal(cpl_strategy_parse(names[k], &choice, &error), CPL_OK);
+        assert_int_equal(cpl_strategy_walk(&input, &choice, &walk, &error), CPL_ERR_UNFIT);
+        assert_true(strstr(error.text, "all messages") != NULL);
+    }
+    cpl_machine_free(&machine);
+    cpl_pattern_free(&pattern);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_the_whole),
+        cmocka_unit_test(test_what_has_no_walk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
