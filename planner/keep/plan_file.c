@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC           "CPLPLAN"
+#define MAGIC           "CPLPLN2"
 #define FORMAT          2
 #define BYTE_ORDER_MARK 0x01020304
 

@@ -9,7 +9,9 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/desk.h"
 #include "shim/plan/plan_root.h"
+#include "shim/plan/plan_together.h"
 #include "shim/state/context.h"
+#include "shim/wait/collective.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +139,15 @@ void cpl_agree_output_free(struct cpl_agree_output *output)
     *output = (struct cpl_agree_output){.n = 0};
 }
 
+/* All ranks' messages together; -1 when a rank is not able to take part. Collective. */
+static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
+{
+    int64_t mine[2] = {!input->able, input->n_messages}, all[2] = {1, 0};
+    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
+        return -1;
+    return all[0] ? -1 : all[1];
+}
+
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
@@ -145,11 +156,15 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     int rank;
     memset(output, 0, sizeof *output);
     PMPI_Comm_rank(comm, &rank);
-    if (!cpl_agree_all(comm, input->able) ||
+    int64_t n_messages = count_all(comm, input);
+    if (n_messages < 0 ||
         (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, rank, private_comm)))
         return false;
     PMPI_Comm_rank(*private_comm, &rank);
-    cpl_desk_open(&desk, *private_comm, cpl_agree_root(*private_comm, rank));
+    int root = cpl_agree_root(*private_comm, rank);
+    if (cpl_plan_is_together(input, n_messages))
+        return cpl_plan_together(*private_comm, root, input, output);
+    cpl_desk_open(&desk, *private_comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
         if (cpl_desk_is_root(&desk))

@@ -51,23 +51,14 @@ static void warn_once(bool *warned, const char *text)
     *warned = true;
 }
 
-static void apply_topology(struct cpl_machine *machine)
+static void load_topology(struct cpl_shim_machine *cache)
 {
-    struct cpl_shim_machine *cache = &cpl_context.machine;
     struct cpl_error error;
-    if (!cache->shape_tried) {
-        cache->shape_tried = true;
-        cache->shape_known =
-            !cpl_node_shape_load(cpl_context.settings.topology, &cache->shape, &error);
-        if (!cache->shape_known)
-            cpl_log(CPL_LOG_WARN, "plan", "%s%s; nodes are taken as one socket",
-                    cpl_context.settings.topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
-    }
-    if (cache->shape_known)
-        cpl_machine_apply_shape(machine, &cache->shape);
-    /* A run with more ranks than cores tests a program that will run elsewhere: plan for that
-     * machine, with a core for every rank. */
-    machine->cores_per_node = 0;
+    cache->shape_tried = true;
+    cache->shape_known = !cpl_node_shape_load(cpl_context.settings.topology, &cache->shape, &error);
+    if (!cache->shape_known)
+        cpl_log(CPL_LOG_WARN, "plan", "%s%s; nodes are taken as one socket",
+                cpl_context.settings.topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
 }
 
 /* Reads the files of CARPOOL_MACHINE. Warns of those that cannot be used and does without them. */
@@ -85,17 +76,16 @@ static void load_machine_file(struct cpl_shim_machine *cache)
                 error.text);
 }
 
-/* Ranks of another MPI_COMM_WORLD have no distances. */
-static enum cpl_status apply_machine_file(const int32_t *world_rank, struct cpl_machine *machine,
-                                          struct cpl_error *error)
+void cpl_plan_root_costs(struct cpl_planning_costs *costs)
 {
     struct cpl_shim_machine *cache = &cpl_context.machine;
+    if (!cache->shape_tried)
+        load_topology(cache);
     if (!cache->file_tried)
         load_machine_file(cache);
-    machine->costs = cache->file.costs;
-    if (!cache->distances.n_ranks || cpl_context.met_others)
-        return CPL_OK;
-    return cpl_machine_set_distances(machine, &cache->distances, world_rank, error);
+    costs->costs = cache->file.costs;
+    costs->shape = cache->shape;
+    costs->shape_known = cache->shape_known;
 }
 
 static struct cpl_seat seat_of(const unsigned char *headers, size_t header_bytes, int32_t rank)
@@ -105,28 +95,59 @@ static struct cpl_seat seat_of(const unsigned char *headers, size_t header_bytes
     return seat;
 }
 
+/* Ranks of another MPI_COMM_WORLD have no distances. */
+static enum cpl_status apply_distances(int32_t n_ranks, const unsigned char *headers,
+                                       size_t header_bytes, struct cpl_machine *machine,
+                                       struct cpl_error *error)
+{
+    const struct cpl_distances *distances = &cpl_context.machine.distances;
+    if (!distances->n_ranks || cpl_context.met_others)
+        return CPL_OK;
+    int32_t *world_rank = calloc((size_t)n_ranks, sizeof *world_rank);
+    if (!world_rank)
+        return cpl_fail_memory(error, "the machine");
+    for (int32_t i = 0; i < n_ranks; i++)
+        world_rank[i] = (int32_t)seat_of(headers, header_bytes, i).world_rank;
+    enum cpl_status status = cpl_machine_set_distances(machine, distances, world_rank, error);
+    free(world_rank);
+    return status;
+}
+
+enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
+                                 const struct cpl_planning_costs *costs,
+                                 struct cpl_machine *machine, struct cpl_error *error)
+{
+    int64_t *node = calloc((size_t)n_ranks, sizeof *node);
+    if (!node)
+        return cpl_fail_memory(error, "the machine");
+    for (int32_t i = 0; i < n_ranks; i++)
+        node[i] = seat_of(headers, header_bytes, i).node;
+    enum cpl_status status = cpl_machine_from_places(n_ranks, node, NULL, NULL, 0, machine, error);
+    free(node);
+    if (status)
+        return status;
+    if (costs->shape_known)
+        cpl_machine_apply_shape(machine, &costs->shape);
+    /* A run with more ranks than cores tests a program that will run elsewhere: plan for that
+     * machine, with a core for every rank. */
+    machine->cores_per_node = 0;
+    machine->costs = costs->costs;
+    return CPL_OK;
+}
+
 enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
                                       size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error)
 {
-    int64_t *node = calloc((size_t)n_ranks, sizeof *node);
-    int32_t *world_rank = calloc((size_t)n_ranks, sizeof *world_rank);
-    enum cpl_status status = node && world_rank ? CPL_OK : cpl_fail_memory(error, "the machine");
-    for (int32_t i = 0; i < n_ranks && !status; i++) {
-        struct cpl_seat seat = seat_of(headers, header_bytes, i);
-        node[i] = seat.node;
-        world_rank[i] = (int32_t)seat.world_rank;
-    }
-    if (!status)
-        status = cpl_machine_from_places(n_ranks, node, NULL, NULL, 0, machine, error);
+    struct cpl_planning_costs costs;
+    cpl_plan_root_costs(&costs);
+    enum cpl_status status =
+        cpl_plan_machine(n_ranks, headers, header_bytes, &costs, machine, error);
     if (!status) {
-        apply_topology(machine);
-        status = apply_machine_file(world_rank, machine, error);
+        status = apply_distances(n_ranks, headers, header_bytes, machine, error);
         if (status)
             cpl_machine_free(machine);
     }
-    free(node);
-    free(world_rank);
     return status;
 }
 
@@ -283,6 +304,12 @@ static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool f
     return unless_profiled();
 }
 
+void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed)
+{
+    summary->reason = decide(summary, true, needed);
+    summary->decided = summary->reason == CPL_LEFT_NOT;
+}
+
 static bool must_check(void)
 {
 #ifdef NDEBUG
@@ -343,10 +370,9 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* Whether all ranks are on this rank's node, and share its processors. */
-static bool is_crowded(const struct cpl_machine *machine, int32_t n_ranks)
+bool cpl_plan_is_crowded(const struct cpl_machine *machine)
 {
-    return machine->n_nodes == 1 && n_ranks > cpl_shared_processors();
+    return machine->n_nodes == 1 && machine->n_ranks > cpl_shared_processors();
 }
 
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
@@ -376,7 +402,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         summary[k].cost.made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
         summary[k].direct_us = by_lanes.modelled_us;
-        summary[k].crowded = is_crowded(input->machine, input->pattern->n_ranks);
+        summary[k].crowded = cpl_plan_is_crowded(input->machine);
         summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
         status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);
@@ -395,7 +421,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     return status;
 }
 
-static void log_plan(const struct cpl_plan_summary *s, bool tried)
+void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
 {
     char made[80] = "planned";
     if (s->cost.was_kept)
@@ -462,7 +488,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
     bool in_world = is_world(request);
     for (int k = 0; k < n; k++) {
         summary[k].in_world = in_world;
-        log_plan(&summary[k], request->most_plans > 1);
+        cpl_plan_log(&summary[k], request->most_plans > 1);
     }
     return n;
 }

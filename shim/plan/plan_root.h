@@ -42,11 +42,36 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
 
+/* What plans are made with besides ranks' seats: from the settings' topology and machine file,
+ * which one rank reads. Plain data. */
+struct cpl_planning_costs {
+    struct cpl_costs costs;
+    struct cpl_node_shape shape;
+    int32_t shape_known;
+};
+
+void cpl_plan_root_costs(struct cpl_planning_costs *costs);
+
+/* The machine of ranks with these seats, without distances and lanes. The caller frees *machine. */
+enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
+                                 const struct cpl_planning_costs *costs,
+                                 struct cpl_machine *machine, struct cpl_error *error);
+
 /* Makes the machine that plans are made for, from the settings' topology and machine file and the
  * ranks' seats, which begin the headers. The caller frees *machine. */
 enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
                                       size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error);
+
+/* Whether all ranks are on this rank's node, and share its processors. */
+bool cpl_plan_is_crowded(const struct cpl_machine *machine);
+
+/* Decides by the settings and the figures whether a plan that fits is used or tried: sets reason
+ * and decided. */
+void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed);
+
+/* Tells of a plan at level info; tried: it will be measured first. */
+void cpl_plan_log(const struct cpl_plan_summary *summary, bool tried);
 
 /* Whether a plan that will not be measured promises enough. The threshold is the accuracy of the
  * model. */

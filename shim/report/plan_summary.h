@@ -23,6 +23,8 @@ struct cpl_plan_summary {
     char strategy[CPL_STRATEGY_TEXT];
     uint64_t pattern_fingerprint;
     uint64_t plan_fingerprint;
+    int32_t together; /* 1: all ranks planned together (plan_together.h); modelled times are then
+                         those with a barrier between waves */
     int32_t in_world; /* 1: the pattern's ranks are those of MPI_COMM_WORLD */
     int64_t n_messages;
     int64_t bytes;      /* sum over all messages of the pattern */

@@ -1,0 +1,577 @@
+/* Planning without a root (plan_together.h).
+ *
+ * In each round every rank hands the messages that it has got to the next rank on their ways, for
+ * all candidates at once: a census of as many rounds as the longest way has hops. Then each rank
+ * knows its own part of every candidate's plan. Three reductions join what the parts take; the
+ * ranks of a node add up the bytes on its port at the node's first rank. Of the fastest candidates
+ * each rank makes its slice, after its receivers have told what they send later. */
+#include "shim/plan/plan_together.h"
+
+#include "planner/plan/local_plan.h"
+#include "planner/strategies/rows.h"
+#include "shim/base/log.h"
+#include "shim/base/work.h"
+#include "shim/meet/agree.h"
+#include "shim/meet/census.h"
+#include "shim/plan/plan_root.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* The most bytes that a rank keeps of the messages that pass through it. */
+#define MOST_BYTES (64 << 20)
+
+/* What the root of a central plan takes for a message at least: collecting it, pricing direct and
+ * cutting slices (bench/results/scale.md). Candidates and searches come on top. */
+#define ROOT_MS_PER_MESSAGE 0.004
+
+/* A message under way. */
+struct record {
+    int32_t candidate, src, dst, to; /* to: the next rank, while it is with its sender */
+    int64_t volume;
+};
+
+/* Messages that pass through this rank. */
+struct passings {
+    struct cpl_passing *list;
+    int64_t n, room;
+};
+
+struct candidate {
+    struct cpl_strategy_choice choice;
+    const struct cpl_machine *machine; /* with or without lanes */
+    struct cpl_walk walk;
+    struct passings passing;
+    int64_t handed_on; /* of these */
+    int first_wave;    /* of its waves among all candidates' */
+    struct cpl_local_counts sum, most;
+    double us;
+};
+
+/* A wave of a candidate: its load on this rank, bytes on this rank's node's port. */
+struct wave {
+    struct cpl_rank_load load;
+    double port_out, port_in;
+    double us; /* time; at last of the slowest rank or port */
+};
+
+struct planning {
+    MPI_Comm comm; /* of the shim's own */
+    int root;
+    const struct cpl_agree_input *input;
+    int32_t rank, n_ranks;
+    unsigned char *seats; /* struct cpl_seat of each rank */
+    struct cpl_machine machine, by_mpi;
+    struct cpl_census census;
+    int n; /* candidates; the first is what MPI does */
+    struct candidate *candidate;
+    int n_waves; /* of all candidates */
+    struct wave *wave;
+    bool failed;
+};
+
+static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
+{
+    cpl_strategy_parse(cpl_context.settings.strategy, choice, NULL);
+    return choice->strategy;
+}
+
+bool cpl_plan_is_together(const struct cpl_agree_input *input, int64_t n_messages)
+{
+    struct cpl_strategy_choice choice;
+    const struct cpl_strategy *asked = asked_for(&choice);
+    if (cpl_context.settings.planning == CPL_PLANNING_ROOT || input->same_payload || !n_messages)
+        return false;
+    if (asked && !asked->walk)
+        return false;
+    return cpl_context.settings.planning == CPL_PLANNING_TOGETHER ||
+           ROOT_MS_PER_MESSAGE * (double)n_messages > (double)cpl_context.settings.budget;
+}
+
+/* --- the machine and the candidates, alike on all ranks */
+
+static struct cpl_seat seat_of(const struct planning *p, int32_t rank)
+{
+    struct cpl_seat seat;
+    memcpy(&seat, p->seats + (size_t)rank * sizeof seat, sizeof seat);
+    return seat;
+}
+
+static bool make_machine(struct planning *p)
+{
+    struct cpl_planning_costs costs;
+    struct cpl_error error;
+    MPI_Comm comm = p->comm;
+    struct cpl_seat seat = cpl_agree_seat(comm);
+    memset(&costs, 0, sizeof costs);
+    if (p->rank == p->root)
+        cpl_plan_root_costs(&costs);
+    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, p->root, comm);
+    p->seats = calloc((size_t)p->n_ranks, sizeof seat);
+    if (!cpl_agree_all(comm, p->seats))
+        return false;
+    cpl_collective_Allgather(&seat, (int)sizeof seat, MPI_BYTE, p->seats, (int)sizeof seat,
+                             MPI_BYTE, comm);
+    bool made = !cpl_plan_machine(p->n_ranks, p->seats, sizeof seat, &costs, &p->machine, &error);
+    if (!cpl_agree_all(comm, made)) {
+        if (made)
+            cpl_machine_free(&p->machine);
+        return false;
+    }
+    p->machine.lanes = cpl_context.settings.lanes;
+    p->by_mpi = cpl_machine_without_lanes(&p->machine);
+    return true;
+}
+
+/* Adds a candidate if its routes are arithmetic. Returns false when memory ran out. */
+static bool add(struct planning *p, const struct cpl_strategy_input *input,
+                const struct cpl_strategy_choice *choice)
+{
+    struct candidate *c = &p->candidate[p->n];
+    struct cpl_error error;
+    *c = (struct candidate){.choice = *choice, .machine = input->machine};
+    enum cpl_status status = cpl_strategy_walk(input, choice, &c->walk, &error);
+    if (!status && c->walk.n_waves > CPL_LOCAL_WAVES) {
+        cpl_walk_free(&c->walk);
+        return true;
+    }
+    if (!status) {
+        c->first_wave = p->n_waves;
+        p->n_waves += c->walk.n_waves;
+        p->n++;
+    }
+    return status != CPL_ERR_NOMEM;
+}
+
+/* What MPI does first; then the strategy that is asked for, or all. */
+static bool list_candidates(struct planning *p)
+{
+    const struct cpl_pattern empty = {.n_ranks = p->n_ranks};
+    const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
+    struct cpl_strategy_input input = {&empty, &p->by_mpi, 1, (double)cpl_context.settings.budget};
+    struct cpl_strategy_list list = {.n = 1};
+    p->candidate = calloc(CPL_MAX_CANDIDATES + 1, sizeof *p->candidate);
+    bool listed = p->candidate && add(p, &input, &direct);
+    input.machine = &p->machine;
+    if (!asked_for(&list.choice[0])) {
+        list.n = 0;
+        cpl_strategy_candidates(&input, &list);
+    }
+    for (size_t k = 0; k < list.n && listed; k++)
+        listed = add(p, &input, &list.choice[k]);
+    if (listed)
+        p->wave = calloc((size_t)p->n_waves, sizeof *p->wave);
+    return cpl_agree_all(p->comm, listed && p->wave);
+}
+
+/* --- the census of messages */
+
+static void keep(struct planning *p, int32_t candidate, struct cpl_passing passing)
+{
+    struct passings *to = &p->candidate[candidate].passing;
+    if (to->n == to->room) {
+        int64_t room = 2 * to->room + 16;
+        struct cpl_passing *list = room < MOST_BYTES / (int64_t)sizeof *list
+                                       ? realloc(to->list, (size_t)room * sizeof *list)
+                                       : NULL;
+        if (!list) {
+            p->failed = true;
+            return;
+        }
+        to->list = list;
+        to->room = room;
+    }
+    to->list[to->n++] = passing;
+}
+
+static int by_next(const void *a, const void *b)
+{
+    const struct record *x = a, *y = b;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+/* What this rank has got and must hand on. Returns the number of records, which the caller frees.
+ */
+static int64_t hand_on(struct planning *p, struct record **records)
+{
+    struct cpl_way_room room;
+    int64_t n = 0, most = 0;
+    for (int k = 0; k < p->n; k++)
+        most += p->candidate[k].passing.n - p->candidate[k].handed_on;
+    *records = calloc((size_t)most + 1, sizeof **records);
+    p->failed |= !*records;
+    for (int k = 0; k < p->n; k++) {
+        struct candidate *c = &p->candidate[k];
+        for (; c->handed_on < c->passing.n; c->handed_on++) {
+            const struct cpl_passing *m = &c->passing.list[c->handed_on];
+            struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
+            if (here.to >= 0 && *records)
+                (*records)[n++] = (struct record){k, m->src, m->dst, here.to, m->volume};
+        }
+    }
+    if (*records)
+        qsort(*records, (size_t)n, sizeof **records, by_next);
+    return n;
+}
+
+/* A round in which records go to the ranks that they name, which they are sorted by. */
+static int64_t send_round(struct planning *p, const struct record *records, int64_t n)
+{
+    int *to = calloc((size_t)n + 1, sizeof *to);
+    int64_t *first = calloc((size_t)n + 2, sizeof *first);
+    struct cpl_census_out out = {0, to, first, records};
+    p->failed |= !to || !first;
+    for (int64_t k = 0; k < n && to && first; k++) {
+        if (k == 0 || records[k].to != records[k - 1].to)
+            to[out.n++] = records[k].to;
+        first[out.n] = k + 1;
+    }
+    int64_t came = cpl_census_round(&p->census, &out, sizeof *records);
+    p->failed |= p->census.failed;
+    free(to);
+    free(first);
+    return came;
+}
+
+static struct record came_at(const struct planning *p, int64_t k)
+{
+    struct record record;
+    memcpy(&record, p->census.records + (size_t)k * sizeof record, sizeof record);
+    return record;
+}
+
+static void count_messages(struct planning *p)
+{
+    int32_t n_rounds = 0;
+    for (int k = 0; k < p->n; k++) {
+        int32_t n_waves = p->candidate[k].walk.n_waves;
+        n_rounds = n_waves > n_rounds ? n_waves : n_rounds;
+        for (int m = 0; m < p->input->n_messages; m++)
+            keep(p, k, (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
+    }
+    for (int32_t r = 0; r < n_rounds; r++) {
+        struct record *records;
+        int64_t n = hand_on(p, &records);
+        int64_t came = send_round(p, records, records ? n : 0);
+        for (int64_t k = 0; k < came; k++) {
+            struct record record = came_at(p, k);
+            keep(p, record.candidate, (struct cpl_passing){record.src, record.dst, record.volume});
+        }
+        free(records);
+    }
+}
+
+/* --- what the candidates take */
+
+static void find_loads(struct planning *p)
+{
+    struct cpl_rank_load load[CPL_LOCAL_WAVES];
+    for (int k = 0; k < p->n; k++) {
+        struct candidate *c = &p->candidate[k];
+        if (cpl_local_loads(&c->walk, c->machine, p->rank, c->passing.list, c->passing.n, 1, load,
+                            &c->sum, NULL)) {
+            p->failed = true;
+            return;
+        }
+        c->most = c->sum;
+        for (int32_t w = 0; w < c->walk.n_waves; w++)
+            p->wave[c->first_wave + w] =
+                (struct wave){load[w], load[w].net_out, load[w].net_in,
+                              cpl_rank_load_time(&c->machine->costs, &load[w])};
+    }
+}
+
+/* A node's first rank adds up what its ranks send to and receive from other nodes: in the place of
+ * records travel pairs of bytes, one for each wave of each candidate. */
+static void add_ports(struct planning *p)
+{
+    int32_t node = p->machine.node[p->rank], first = 0;
+    struct pair {
+        double out, in;
+    } *pairs = calloc((size_t)p->n_waves, sizeof *pairs);
+    while (p->machine.node[first] != node)
+        first++;
+    for (int w = 0; w < p->n_waves && pairs; w++)
+        pairs[w] = (struct pair){p->wave[w].port_out, p->wave[w].port_in};
+    const int64_t of[] = {0, p->n_waves};
+    p->failed |= !pairs;
+    int64_t came = cpl_census_round(
+        &p->census, &(struct cpl_census_out){pairs && first != p->rank, &first, of, pairs},
+        sizeof *pairs);
+    p->failed |= p->census.failed;
+    for (int64_t k = 0; k < came; k++) {
+        struct pair pair;
+        struct wave *wave = &p->wave[k % p->n_waves];
+        memcpy(&pair, p->census.records + (size_t)k * sizeof pair, sizeof pair);
+        wave->port_out += pair.out;
+        wave->port_in += pair.in;
+    }
+    for (int w = 0; w < p->n_waves && first == p->rank; w++) {
+        double us = cpl_node_port_time(&p->machine.costs, p->wave[w].port_out, p->wave[w].port_in);
+        p->wave[w].us = us > p->wave[w].us ? us : p->wave[w].us;
+    }
+    free(pairs);
+}
+
+/* The counts of all candidates as words, in turn into them or out of them. */
+#define COUNTS_WORDS ((int)(sizeof(struct cpl_local_counts) / sizeof(int64_t)))
+_Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
+
+static void move_counts(struct planning *p, bool sums, int64_t *words, bool out)
+{
+    for (int k = 0; k < p->n; k++) {
+        struct cpl_local_counts *c = sums ? &p->candidate[k].sum : &p->candidate[k].most;
+        if (out)
+            memcpy(c, words + (size_t)k * COUNTS_WORDS, sizeof *c);
+        else
+            memcpy(words + (size_t)k * COUNTS_WORDS, c, sizeof *c);
+    }
+}
+
+/* Joins the times, sums and maxima of all ranks. The first word of the sums is how many ranks
+ * failed. Returns false on all ranks when one did. */
+static bool join(struct planning *p, int64_t straight[2])
+{
+    MPI_Comm comm = p->comm;
+    int n = 3 + p->n * COUNTS_WORDS;
+    int64_t *words = calloc(2 * (size_t)n, sizeof *words), *all = words + n;
+    double *us = calloc(2 * (size_t)p->n_waves, sizeof *us);
+    bool ready = cpl_agree_all(comm, words && us);
+    if (ready) {
+        words[0] = p->failed;
+        words[1] = p->input->n_straight;
+        words[2] = p->input->straight_bytes;
+        move_counts(p, true, words + 3, false);
+        cpl_collective_Allreduce(words, all, n, MPI_INT64_T, MPI_SUM, comm);
+        move_counts(p, true, all + 3, true);
+        ready = all[0] == 0;
+        straight[0] = all[1];
+        straight[1] = all[2];
+        move_counts(p, false, words + 3, false);
+        cpl_collective_Allreduce(words, all, n, MPI_INT64_T, MPI_MAX, comm);
+        move_counts(p, false, all + 3, true);
+        for (int w = 0; w < p->n_waves; w++)
+            us[w] = p->wave[w].us;
+        cpl_collective_Allreduce(us, us + p->n_waves, p->n_waves, MPI_DOUBLE, MPI_MAX, comm);
+        for (int w = 0; w < p->n_waves; w++)
+            p->wave[w].us = us[p->n_waves + w];
+    }
+    free(words);
+    free(us);
+    for (int k = 0; k < p->n; k++)
+        for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
+            p->candidate[k].us += p->wave[p->candidate[k].first_wave + w].us;
+    return ready;
+}
+
+static struct cpl_metrics metrics_of(const struct planning *p, const struct candidate *c)
+{
+    double n = (double)p->n_ranks;
+    return (struct cpl_metrics){
+        .n_waves = c->walk.n_waves,
+        .sends_max = c->most.sends,
+        .sends_avg = (double)c->sum.sends / n,
+        .recvs_max = c->most.recvs,
+        .recvs_avg = (double)c->sum.recvs / n,
+        .hops_max = (int32_t)c->most.most_hops,
+        .hops_avg = c->sum.messages ? (double)c->sum.hops / (double)c->sum.messages : 0,
+        .volume_factor = c->sum.volume ? (double)c->sum.carried / (double)c->sum.volume : 1,
+        .modelled_us = c->us,
+        .waves_us = c->us,
+        .set_max = c->most.set,
+        .set_avg = (double)c->sum.set / n,
+        .lanes_avg = (double)c->sum.lanes / n,
+        .mpi_max = c->most.mpi};
+}
+
+/* --- the slices */
+
+/* Tells each sender how many edges this rank sends later, in the place of records: candidate is the
+ * wave, src this rank, volume the number. */
+static void tell_later(struct planning *p, struct cpl_local_plan *local)
+{
+    struct record *records = calloc((size_t)local->n_in + 1, sizeof *records);
+    p->failed |= !records;
+    for (int32_t e = 0; e < local->n_in && records; e++)
+        records[e] =
+            (struct record){local->in_wave[e], p->rank, 0, local->in_from[e], local->in_later[e]};
+    if (records)
+        qsort(records, (size_t)local->n_in, sizeof *records, by_next);
+    int64_t came = send_round(p, records, records ? local->n_in : 0);
+    for (int64_t k = 0; k < came; k++) {
+        struct record record = came_at(p, k);
+        for (int32_t e = 0; e < local->n_out; e++)
+            if (local->out_to[e] == record.src && local->out_wave[e] == record.candidate)
+                local->out_later[e] = record.volume;
+    }
+    free(records);
+}
+
+/* Makes this rank's slice of a candidate's plan. Collective; the same on all ranks. */
+static bool make_slice(struct planning *p, const struct candidate *c,
+                       struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words)
+{
+    MPI_Comm comm = p->comm;
+    struct cpl_local_plan local = {.n_in = 0};
+    struct cpl_error error;
+    uint64_t waves = 0, all_waves = 0, hashes[2] = {0, 0}, all_hashes[2];
+    bool made = !cpl_local_plan_make(&c->walk, p->n_ranks, p->rank, c->passing.list, c->passing.n,
+                                     &local, &error);
+    if (!cpl_agree_all(comm, made)) {
+        if (made)
+            cpl_local_plan_free(&local);
+        return false;
+    }
+    tell_later(p, &local);
+    waves = local.waves;
+    cpl_collective_Allreduce(&waves, &all_waves, 1, MPI_UINT64_T, MPI_BOR, comm);
+    cpl_local_plan_order(&local, all_waves);
+    hashes[0] = local.row_hash;
+    hashes[1] = local.edges_hash;
+    cpl_collective_Allreduce(hashes, all_hashes, 2, MPI_UINT64_T, MPI_SUM, comm);
+    summary->planned.n_waves = local.plan.n_waves;
+    summary->pattern_fingerprint = cpl_pattern_join_hashes(p->n_ranks, all_hashes[0]);
+    summary->plan_fingerprint = cpl_plan_join_hashes(summary->pattern_fingerprint, p->n_ranks,
+                                                     local.plan.n_waves, all_hashes[1]);
+    made = !p->failed && !cpl_local_plan_words(&local, summary->pattern_fingerprint,
+                                               summary->plan_fingerprint, words, n_words, &error);
+    cpl_local_plan_free(&local);
+    return cpl_agree_all(comm, made);
+}
+
+/* Whether another one is there with as many waves. */
+static bool has_waves(const struct candidate *const *chosen, int n, const struct candidate *c)
+{
+    for (int k = 0; k < n; k++)
+        if (chosen[k]->walk.n_waves == c->walk.n_waves)
+            return true;
+    return false;
+}
+
+/* The fastest, then the fastest of each other number of waves if it is faster than MPI. */
+static int choose(const struct planning *p, const struct candidate **chosen)
+{
+    int n = 0;
+    for (bool more = true; more && n < p->input->most_plans;) {
+        const struct candidate *best = NULL;
+        for (int k = 1; k < p->n; k++)
+            if (!has_waves(chosen, n, &p->candidate[k]) && (!best || p->candidate[k].us < best->us))
+                best = &p->candidate[k];
+        more = best && (n == 0 || best->us < p->candidate[0].us);
+        if (more)
+            chosen[n++] = best;
+    }
+    return n;
+}
+
+static void summarise(const struct planning *p, const struct candidate *c,
+                      const int64_t straight[2], struct cpl_plan_summary *s)
+{
+    *s = (struct cpl_plan_summary){.known = 1,
+                                   .together = 1,
+                                   .n_messages = c->sum.messages,
+                                   .bytes = c->sum.volume,
+                                   .n_straight = straight[0],
+                                   .straight_bytes = straight[1],
+                                   .direct = metrics_of(p, &p->candidate[0]),
+                                   .planned = metrics_of(p, c),
+                                   .crowded = cpl_plan_is_crowded(&p->machine),
+                                   .reduced = CPL_EMBED_REFUSED};
+    s->direct_us = s->direct.modelled_us;
+    for (int k = 1; k < p->n; k++)
+        if (p->candidate[k].choice.strategy == &cpl_strategy_direct)
+            s->direct_us = p->candidate[k].us;
+    cpl_strategy_label(&c->choice, &p->machine, s->strategy);
+    s->in_world = !cpl_context.met_others && p->n_ranks == cpl_context.size;
+    for (int32_t i = 0; i < p->n_ranks && s->in_world; i++)
+        s->in_world = seat_of(p, i).world_rank == i;
+}
+
+static bool plan(struct planning *p, struct cpl_agree_output *output)
+{
+    const struct candidate *chosen[CPL_MAX_PLANS];
+    int64_t straight[2] = {0, 0};
+    count_messages(p);
+    find_loads(p);
+    add_ports(p);
+    if (!join(p, straight))
+        return false;
+    int n = choose(p, chosen);
+    for (int k = 0; k < n; k++) {
+        struct cpl_plan_summary *s = &output->summary[k];
+        summarise(p, chosen[k], straight, s);
+        output->n = k + 1;
+        if (!make_slice(p, chosen[k], s, &output->words[k], &output->n_words[k]))
+            return false;
+        cpl_plan_decide(s, p->input->needed);
+        if (!s->decided) {
+            free(output->words[k]);
+            output->words[k] = NULL;
+        }
+    }
+    return n > 0;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* Of all candidates. */
+static int64_t count_passing(const struct planning *p)
+{
+    int64_t n = 0;
+    for (int k = 0; k < p->n; k++)
+        n += p->candidate[k].passing.n;
+    return n;
+}
+
+static void free_all(struct planning *p)
+{
+    for (int k = 0; k < p->n; k++) {
+        free(p->candidate[k].passing.list);
+        cpl_walk_free(&p->candidate[k].walk);
+    }
+    free(p->candidate);
+    free(p->wave);
+    free(p->seats);
+    cpl_census_close(&p->census);
+    cpl_machine_free(&p->machine);
+}
+
+bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *input,
+                       struct cpl_agree_output *output)
+{
+    double start = now_ms();
+    struct planning p = {.comm = comm, .root = root, .input = input};
+    PMPI_Comm_rank(comm, &p.rank);
+    PMPI_Comm_size(comm, &p.n_ranks);
+    memset(output, 0, sizeof *output);
+    cpl_census_open(&p.census, comm);
+    bool done = make_machine(&p);
+    if (done) {
+        done = list_candidates(&p) && plan(&p, output);
+        cpl_work_planned(count_passing(&p), 1, 0);
+    }
+    double ms = now_ms() - start;
+    cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, root, comm);
+    for (int k = 0; k < output->n && done; k++) {
+        output->summary[k].cost.ms = ms;
+        if (p.rank == root)
+            cpl_plan_log(&output->summary[k], input->most_plans > 1);
+    }
+    if (!done) {
+        if (p.rank == root)
+            cpl_log(CPL_LOG_WARN, "plan",
+                    "no plan: a rank had no memory for the messages that pass through it; the "
+                    "exchange is left to MPI");
+        cpl_agree_output_free(output);
+    }
+    free_all(&p);
+    return done;
+}
