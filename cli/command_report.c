@@ -71,7 +71,10 @@ static void print_plan(const json_t *p)
         snprintf(times, sizeof times, " %lld times",
                  (long long)cpl_report_integer(p, "times_planned"));
     printf("    plan: %s, %s%s in %.2f ms", cpl_report_text(p, "considered"),
-           was_kept ? "read from the plan cache" : "made", times, cpl_report_number(p, "plan_ms"));
+           was_kept                                               ? "read from the plan cache"
+           : json_is_true(json_object_get(p, "planned_together")) ? "made by all ranks together"
+                                                                  : "made",
+           times, cpl_report_number(p, "plan_ms"));
     if (was_kept)
         printf(" (making it took %.2f ms)", cpl_report_number(p, "made_ms"));
     printf("; %lld bytes forwarded in all calls\n",

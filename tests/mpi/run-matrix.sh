@@ -54,6 +54,8 @@ run() { # name of the output files, preload, settings...; the program is $progra
     shift 2
     rm -f "$tmp/report.json"
     carrier=$(flag way) placed=$(flag allgather)
+    planning=$(flag planning)
+    [ -z "$planning" ] || set -- "$@" -genv CARPOOL_PLANNING "$planning"
     [ -z "$carrier" ] || set -- "$@" -genv CARPOOL_WAY "$carrier"
     [ -z "$placed" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$placed"
     prefix=$gently
