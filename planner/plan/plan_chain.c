@@ -79,7 +79,7 @@ struct chain {
     int32_t *missing;    /* edge -> edges that its sender still waits for */
     int8_t *n_through;   /* edge -> ports that it has passed, of two */
     double *out_us;      /* edge -> when its bytes have left its sender */
-    int64_t *next;       /* edge -> the next higher that has arrived at the same rank; -1: none */
+    int64_t *next;       /* edge -> the next that has arrived at the same rank; -1: none */
     struct rank_state *rank;
     struct port *port; /* of node j: 2 j out, 2 j + 1 in */
     struct heap heap;
@@ -284,13 +284,46 @@ static void arrive(struct chain *c, const struct event *event)
 {
     int32_t to = c->plan->edges[event->number].to;
     struct rank_state *rank = &c->rank[to];
-    int64_t *at = &rank->arrived;
-    if (*at < 0)
+    if (rank->arrived < 0)
         push(&c->heap, (struct event){later(event->at, rank->clock_us), to, WAKES, 0});
-    while (*at >= 0 && *at < event->number)
-        at = &c->next[*at];
-    c->next[event->number] = *at;
-    *at = event->number;
+    c->next[event->number] = rank->arrived;
+    rank->arrived = event->number;
+}
+
+/* Merges two lists of edges, each in the order of numbers. */
+static int64_t merge(struct chain *c, int64_t a, int64_t b)
+{
+    int64_t first = -1, *end = &first;
+    while (a >= 0 && b >= 0) {
+        int64_t *lower = a < b ? &a : &b;
+        *end = *lower;
+        end = &c->next[*lower];
+        *lower = *end;
+    }
+    *end = a >= 0 ? a : b;
+    return first;
+}
+
+/* Brings a list of edges into the order of numbers: run[k] is empty or has 2^k of them. */
+static int64_t sort(struct chain *c, int64_t list)
+{
+    int64_t run[64], sorted = -1;
+    int n = 0;
+    while (list >= 0) {
+        int64_t one = list;
+        int k = 0;
+        list = c->next[one];
+        c->next[one] = -1;
+        for (; k < n && run[k] >= 0; k++) {
+            one = merge(c, run[k], one);
+            run[k] = -1;
+        }
+        n = k == n ? n + 1 : n;
+        run[k] = one;
+    }
+    for (int k = 0; k < n; k++)
+        sorted = merge(c, run[k], sorted);
+    return sorted;
 }
 
 /* A rank receives all edges that have arrived. For each in turn it sends the edges that waited only
@@ -299,7 +332,7 @@ static void wake(struct chain *c, const struct event *event)
 {
     const struct cpl_edge *edges = c->plan->edges;
     struct rank_state *rank = &c->rank[event->number];
-    int64_t arrived = rank->arrived;
+    int64_t arrived = sort(c, rank->arrived);
     rank->arrived = -1;
     if (event->at > rank->clock_us) {
         rank->clock_us = event->at;
