@@ -21,7 +21,7 @@ for pattern in "$@"; do
     name=${name%.txt}
     case $pattern in *.gz) gzip -dc "$pattern" ;; *) cat "$pattern" ;; esac |
         awk 'NF == 3 { $3 = 1 } { print }' >"$work/pattern.txt" # all of one size
-    "$carpool" plan "$work/pattern.txt" --strategy $strategies --unit 64 --format tsv --no-lanes \
+    "$carpool" plan "$work/pattern.txt" --size-limit none --strategy $strategies --unit 64 --format tsv --no-lanes \
         --machine "$bench/sim/edr.machine" >"$work/plans" || exit 1
     awk -v name="$name" 'BEGIN { FS = OFS = "\t" }
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == "modelled_us") column = i; next }

@@ -28,7 +28,7 @@ trap 'rm -rf "$work"' EXIT
 
 for pattern in "$@"; do
     name=$(basename "$pattern" .gz)
-    "$build/cli/carpool" plan "$pattern" --strategy all --budget "$budget" --format tsv \
+    "$build/cli/carpool" plan "$pattern" --size-limit none --strategy all --budget "$budget" --format tsv \
         >"$work/plans" || exit 1
     sed "s/^/${name%.txt}\t/" "$work/plans" >>"$work/all"
 done

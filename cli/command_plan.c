@@ -24,6 +24,7 @@ struct options {
     const char *machine;    /* a file or a built-in machine; NULL: the default */
     int32_t ranks_per_node; /* 0: not given */
     double unit_bytes;
+    double size_limit; /* bytes; larger messages are not planned */
     double budget_ms;
     enum cpl_plan_format format;
     bool wide, dump;
@@ -52,6 +53,8 @@ static void usage(FILE *out)
         fprintf(out, "                                    %-6s %s\n", machines[k].name,
                 machines[k].doc);
     fputs("  --unit BYTES                    bytes of a unit of volume; default 8\n"
+          "  --size-limit BYTES|none         larger messages go straight, not by plans, as with\n"
+          "                                  CARPOOL_SIZE_LIMIT; default 4096\n"
           "  --budget MS                     effort of strategies that search; default 500\n"
           "  --format table|tsv|json         default table\n"
           "  --wide                          a table with all columns (more than 100 characters)\n"
@@ -116,6 +119,10 @@ static bool set_option(struct options *options, int option, const char *value)
     case 'b':
         return parse_positive(value, 1e9, &options->budget_ms) ||
                complain_of("--budget", "milliseconds above 0, up to 1e9", value);
+    case 'S':
+        options->size_limit = INFINITY;
+        return strcmp(value, "none") == 0 || parse_positive(value, 1e12, &options->size_limit) ||
+               complain_of("--size-limit", "bytes above 0, up to 1e12, or none", value);
     case 'f':
         return set_format(options, value);
     case 'w':
@@ -138,6 +145,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"topology", required_argument, NULL, 't'},
                                           {"machine", required_argument, NULL, 'm'},
                                           {"unit", required_argument, NULL, 'u'},
+                                          {"size-limit", required_argument, NULL, 'S'},
                                           {"budget", required_argument, NULL, 'b'},
                                           {"format", required_argument, NULL, 'f'},
                                           {"wide", no_argument, NULL, 'w'},
@@ -370,9 +378,47 @@ static void tell_changes(const struct options *options, const char *name,
                 cpl_builtin_machines(&(size_t){0})->name);
 }
 
+/* Takes the messages above the size limit out of the pattern, which the preloaded library sends
+ * straight. *n_straight becomes their number. */
+static enum cpl_status take_straight(const struct options *options, struct cpl_pattern *pattern,
+                                     int64_t *n_straight, struct cpl_error *error)
+{
+    const struct cpl_pattern *pairs = cpl_pattern_pairs(pattern);
+    struct cpl_pattern_entry *entries = calloc((size_t)pattern->n_messages + 1, sizeof *entries);
+    struct cpl_pattern kept;
+    int64_t n = 0;
+    *n_straight = 0;
+    if (!entries)
+        return cpl_fail_memory(error, "the pattern");
+    for (int32_t i = 0; i < pattern->n_ranks; i++) {
+        int64_t pair = pairs->first[i];
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
+            bool begins = m == pattern->first[i] || pattern->dst[m] != pattern->dst[m - 1];
+            pair += m > pattern->first[i] && begins;
+            bool rides = (double)pairs->volume[pair] * options->unit_bytes <= options->size_limit;
+            *n_straight += begins && !rides;
+            if (rides)
+                entries[n++] = (struct cpl_pattern_entry){
+                    i, pattern->dst[m], pattern->volume[m],
+                    pattern->payload_class ? pattern->payload_class[m] : -1};
+        }
+    }
+    enum cpl_status status =
+        *n_straight ? cpl_pattern_build(pattern->n_ranks, entries, n, &kept, error) : CPL_OK;
+    free(entries);
+    if (status || !*n_straight)
+        return status;
+    kept.n_self = pattern->n_self;
+    kept.n_merged = pattern->n_merged;
+    cpl_pattern_free(pattern);
+    *pattern = kept;
+    return CPL_OK;
+}
+
 static int plan_file(const struct options *options, const char *file)
 {
     struct cpl_pattern pattern;
+    int64_t n_straight;
     struct cpl_machine machine;
     struct cpl_error error;
     bool is_input = strcmp(file, "-") == 0;
@@ -380,7 +426,8 @@ static int plan_file(const struct options *options, const char *file)
         fprintf(stderr, "carpool plan: %s\n", error.text);
         return CPL_EXIT_FAILED;
     }
-    if (describe_machine(options, pattern.n_ranks, &machine, &error)) {
+    if (take_straight(options, &pattern, &n_straight, &error) ||
+        describe_machine(options, pattern.n_ranks, &machine, &error)) {
         fprintf(stderr, "carpool plan: %s\n", error.text);
         cpl_pattern_free(&pattern);
         return CPL_EXIT_FAILED;
@@ -388,6 +435,11 @@ static int plan_file(const struct options *options, const char *file)
     struct cpl_strategy_input input = {&pattern, &machine, options->unit_bytes, options->budget_ms};
     const char *name = is_input ? "standard input" : file;
     int exit_status = plan_all(options, &input, name);
+    if (exit_status == 0 && n_straight > 0)
+        fprintf(stderr,
+                "carpool plan: %s: messages above %g bytes, which go straight, left out: %lld "
+                "(--size-limit)\n",
+                name, options->size_limit, (long long)n_straight);
     if (exit_status == 0)
         tell_changes(options, name, &pattern);
     cpl_machine_free(&machine);
@@ -397,8 +449,10 @@ static int plan_file(const struct options *options, const char *file)
 
 int cpl_command_plan(int argc, char **argv)
 {
-    struct options options = {
-        .strategies = "all", .unit_bytes = 8, .budget_ms = CPL_DEFAULT_BUDGET_MS};
+    struct options options = {.strategies = "all",
+                              .unit_bytes = 8,
+                              .size_limit = 4096,
+                              .budget_ms = CPL_DEFAULT_BUDGET_MS};
     int exit_status = parse_options(argc, argv, &options);
     if (exit_status >= 0)
         return exit_status;

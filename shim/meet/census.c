@@ -38,6 +38,7 @@ static bool make_room(struct cpl_census *census, size_t more)
  * sender must not wait for ever. */
 static bool receive(struct cpl_census *census, int tag)
 {
+    MPI_Request request;
     MPI_Status status;
     int flag = 0, bytes = 0;
     PMPI_Iprobe(MPI_ANY_SOURCE, tag, census->comm, &flag, &status);
@@ -48,8 +49,9 @@ static bool receive(struct cpl_census *census, int tag)
         census->failed = true;
         bytes = 0;
     }
-    if (PMPI_Recv(census->records ? census->records + census->n_bytes : NULL, bytes, MPI_BYTE,
-                  status.MPI_SOURCE, tag, census->comm, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+    if (PMPI_Irecv(census->records ? census->records + census->n_bytes : NULL, bytes, MPI_BYTE,
+                   status.MPI_SOURCE, tag, census->comm, &request) == MPI_SUCCESS &&
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS)
         census->n_bytes += (size_t)bytes;
     else
         census->failed = true;

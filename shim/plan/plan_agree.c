@@ -132,13 +132,6 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
         }
 }
 
-void cpl_agree_output_free(struct cpl_agree_output *output)
-{
-    for (int k = 0; k < output->n; k++)
-        free(output->words[k]);
-    *output = (struct cpl_agree_output){.n = 0};
-}
-
 /* All ranks' messages together; -1 when a rank is not able to take part. Collective. */
 static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
 {

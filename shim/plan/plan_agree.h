@@ -11,6 +11,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Plans for one exchange, to be tried against each other. */
 #define CPL_MAX_PLANS 2
@@ -45,6 +46,11 @@ struct cpl_agree_output {
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output);
 
-void cpl_agree_output_free(struct cpl_agree_output *output);
+static inline void cpl_agree_output_free(struct cpl_agree_output *output)
+{
+    for (int k = 0; k < output->n; k++)
+        free(output->words[k]);
+    *output = (struct cpl_agree_output){.n = 0};
+}
 
 #endif

@@ -471,7 +471,7 @@ static void summarise(const struct planning *p, const struct candidate *c,
                       const int64_t straight[2], struct cpl_plan_summary *s)
 {
     *s = (struct cpl_plan_summary){.known = 1,
-                                   .together = 1,
+                                   .cost = {.together = 1},
                                    .n_messages = c->sum.messages,
                                    .bytes = c->sum.volume,
                                    .n_straight = straight[0],

@@ -14,6 +14,8 @@ struct cpl_plan_cost {
                               else 0 */
     int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
     double made_ms;        /* if was_kept: time that making the plan took */
+    int32_t together;      /* 1: all ranks planned together (plan_together.h); modelled times are
+                              then those with a barrier between waves */
 };
 
 /* The decision and its figures. Plain data, alike on all ranks. */
@@ -23,8 +25,6 @@ struct cpl_plan_summary {
     char strategy[CPL_STRATEGY_TEXT];
     uint64_t pattern_fingerprint;
     uint64_t plan_fingerprint;
-    int32_t together; /* 1: all ranks planned together (plan_together.h); modelled times are then
-                         those with a barrier between waves */
     int32_t in_world; /* 1: the pattern's ranks are those of MPI_COMM_WORLD */
     int64_t n_messages;
     int64_t bytes;      /* sum over all messages of the pattern */
