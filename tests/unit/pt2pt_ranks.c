@@ -63,12 +63,6 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     return false;
 }
 
-void cpl_agree_output_free(struct cpl_agree_output *output)
-{
-    free(output->words[0]);
-    output->words[0] = NULL;
-}
-
 bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)
 {
     return summary->planned.modelled_us < summary->direct.modelled_us;
