@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tables of plans for pattern files, as Markdown: what the thesis's table 6.2 shows (send sets before
-# and after its phases) with the counts as executed; the counts of searching; the modelled times.
+# Tables of plans for pattern files, as Markdown: the counts of searching; the modelled times.
+# What the thesis's tables show makes table62.sh.
 #
 #   bench/plans.sh BUILDDIR [-b BUDGET_MS] PATTERN...
 #
@@ -40,7 +40,7 @@ table() { # awk program
         $2 == "strategy" { next }
         {
             k = $1 SUBSEP $2
-            max_of[k] = $4 > $6 ? $4 : $6; sends[k] = $4; recvs[k] = $6
+            max_of[k] = $4 > $6 ? $4 : $6
             set_max[k] = $13; set_avg[k] = $14; us[k] = $11; ms[k] = $12
             if ($2 ~ /^vpt:[0-9]+$/ && (!($1 in vpt) || $11 < vpt[$1])) vpt[$1] = $11
             if ($2 !~ /^(auto|balance.*)$/ && (!($1 in other) || $11 < other[$1])) {
@@ -53,17 +53,6 @@ table() { # awk program
         END { '"$1"' }' "$work/names" "$work/all"
 }
 
-echo "Send sets of a rank, average and largest (thesis, table 6.2), and the combined messages that"
-echo "the busiest rank sends / receives as executed:"
-echo
-echo "| pattern | initial | Phase I | Phase II | executed: Phase I | Phase II |"
-echo "|---|---|---|---|---|---|"
-table 'for (i = 1; i <= n; i++) { p = order[i]
-    printf "| %s | %.2f, %d | %.2f, %d | %.2f, %d | %d / %d | %d / %d |\n", p,
-        set_avg[p, "direct"], set_max[p, "direct"], set_avg[p, "share:1"], set_max[p, "share:1"],
-        set_avg[p, "share"], set_max[p, "share"], sends[p, "share:1"], recvs[p, "share:1"],
-        sends[p, "share"], recvs[p, "share"] }'
-echo
 echo "Largest of the busiest ranks' sends and receives, budget $budget ms:"
 echo
 echo "| pattern | direct | vpt:2 | balance:hops=2 | vpt:3 | balance:hops=3 |"

@@ -2,18 +2,20 @@
  *
  * Phase I (share_phase1.h) divides the destinations that two ranks have in common between them, so
  * that a message takes at most two hops; Phase II (share_phase2.h) moves combined messages from the
- * most to the least loaded rank, which can lengthen each hop by one more rank. The thesis executes
- * the result as one combined message for each pair of ranks. Those can wait for each other in
- * cycles, so here the paths are packed into waves (cpl_routes_from_paths), and a pair of ranks may
- * have a combined message in more than one of them. */
+ * most to the least loaded rank, which puts more ranks inside each hop. The thesis executes the
+ * result as one combined message for each pair of ranks. Those can wait for each other in cycles,
+ * so here the paths are packed into waves (cpl_routes_from_paths), and a pair of ranks may have a
+ * combined message in more than one of them. */
 #include "planner/strategies/rows.h"
 #include "planner/strategies/share_phase1.h"
 #include "planner/strategies/share_phase2.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { PHASE1_HOPS = 2, PHASE2_HOPS = 4 };
-enum { PARAMETER_PHASE1 = 1, PARAMETER_BOTH = 2 };
+enum { PHASE1_HOPS = 2 };
+/* Both phases: received entries are handed on, or stay. */
+enum { PARAMETER_PHASE1 = 1, PARAMETER_BOTH = 2, PARAMETER_STAY = 3 };
 
 /* The path of every message: always max_hops stops, of which some may be the same rank. */
 struct paths {
@@ -47,49 +49,69 @@ static enum cpl_status phase1_paths(const struct cpl_pattern *pattern, const int
     return CPL_OK;
 }
 
-/* The way from a rank to `to`: over what Phase II put between. detour has an entry per rank that
- * the rank sends to. */
-static void go(int32_t *stops, const int32_t *detour, int32_t to)
+/* The hops of Phase II. */
+struct ways {
+    const struct cpl_share_sets *sets;
+    const struct cpl_share_ways *found;
+    int64_t *edge; /* per rank: the edge to it of the rank at hand */
+};
+
+/* The way from the rank at hand to `to`: as many stops as there may be ranks inside, and one. */
+static void go(int32_t *stops, const struct ways *ways, int32_t to)
 {
-    stops[0] = detour[to] >= 0 ? detour[to] : to;
-    stops[1] = to;
+    int32_t most_via = ways->found->most_via;
+    const int32_t *via = ways->found->via + ways->edge[to] * most_via;
+    for (int32_t n = 0; n < most_via; n++)
+        stops[n] = via[n] >= 0 ? via[n] : to;
+    stops[most_via] = to;
 }
 
 /* Writes the hops that begin at rank: the first ones of its own messages, the second ones of those
  * that it sends on for others. */
 static void write_hops(const struct cpl_pattern *pattern, const int32_t *sender,
-                       const struct cpl_share_sets *sets, const int32_t *detour, int32_t rank,
-                       struct paths *paths)
+                       const struct ways *ways, int32_t rank, struct paths *paths)
 {
+    int32_t half = paths->max_hops / 2;
     for (int64_t m = pattern->first[rank]; m < pattern->first[rank + 1]; m++) {
-        int32_t *stops = paths->stops + PHASE2_HOPS * m;
+        int32_t *stops = paths->stops + paths->max_hops * m;
         int32_t dst = pattern->dst[m];
-        go(stops, detour, sender[m] == rank ? dst : sender[m]);
-        if (sender[m] == rank)
-            stops[2] = stops[3] = dst;
+        go(stops, ways, sender[m] == rank ? dst : sender[m]);
+        for (int32_t k = half; k < paths->max_hops && sender[m] == rank; k++)
+            stops[k] = dst;
     }
-    for (int64_t k = sets->carried_first[rank]; k < sets->carried_first[rank + 1]; k++) {
-        int64_t m = sets->carried[k];
-        go(paths->stops + PHASE2_HOPS * m + 2, detour, pattern->dst[m]);
+    for (int64_t k = ways->sets->carried_first[rank]; k < ways->sets->carried_first[rank + 1];
+         k++) {
+        int64_t m = ways->sets->carried[k];
+        go(paths->stops + paths->max_hops * m + half, ways, pattern->dst[m]);
     }
 }
 
+static int8_t phase2_hops(int32_t most_via)
+{
+    return (int8_t)(PHASE1_HOPS * (1 + most_via));
+}
+
+static int32_t most_via(int32_t parameter)
+{
+    return parameter == PARAMETER_STAY ? 1 : CPL_SHARE_MOST_VIA;
+}
+
 static enum cpl_status phase2_paths(const struct cpl_pattern *pattern, const int32_t *sender,
-                                    struct cpl_arena *arena, struct paths *paths)
+                                    int32_t parameter, struct cpl_arena *arena, struct paths *paths)
 {
     struct cpl_share_sets sets;
-    int32_t *via;
+    struct cpl_share_ways found;
     if (cpl_share_sets_build(pattern, sender, arena, &sets) ||
-        cpl_share_phase2(&sets, arena, &via) ||
-        init_paths(paths, pattern->n_messages, PHASE2_HOPS, arena))
+        cpl_share_phase2(&sets, most_via(parameter), arena, &found) ||
+        init_paths(paths, pattern->n_messages, phase2_hops(found.most_via), arena))
         return CPL_ERR_NOMEM;
-    int32_t *detour = CPL_ARENA_ARRAY(arena, int32_t, pattern->n_ranks);
-    if (!detour)
+    struct ways ways = {&sets, &found, CPL_ARENA_ARRAY(arena, int64_t, pattern->n_ranks)};
+    if (!ways.edge)
         return CPL_ERR_NOMEM;
     for (int32_t rank = 0; rank < pattern->n_ranks; rank++) {
         for (int64_t edge = sets.first[rank]; edge < sets.first[rank + 1]; edge++)
-            detour[sets.to[edge]] = via[edge];
-        write_hops(pattern, sender, &sets, detour, rank, paths);
+            ways.edge[sets.to[edge]] = edge;
+        write_hops(pattern, sender, &ways, rank, paths);
     }
     return CPL_OK;
 }
@@ -104,10 +126,10 @@ static enum cpl_status find_paths(const struct cpl_pattern *pattern, int32_t par
     if (status)
         return status;
     return parameter == PARAMETER_PHASE1 ? phase1_paths(pattern, sender, arena, paths)
-                                         : phase2_paths(pattern, sender, arena, paths);
+                                         : phase2_paths(pattern, sender, parameter, arena, paths);
 }
 
-/* numbers: the phases, PARAMETER_PHASE1 or PARAMETER_BOTH. */
+/* numbers: a PARAMETER. */
 static enum cpl_status route(const struct cpl_strategy_input *input,
                              const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
                              struct cpl_error *error)
@@ -128,37 +150,48 @@ static int32_t most_hops(const struct cpl_strategy_input *input,
                          const struct cpl_strategy_numbers *numbers)
 {
     (void)input;
-    return numbers->at[0] == PARAMETER_PHASE1 ? PHASE1_HOPS : PHASE2_HOPS;
+    return numbers->at[0] == PARAMETER_PHASE1 ? PHASE1_HOPS : phase2_hops(most_via(numbers->at[0]));
 }
 
 static enum cpl_status parse(const struct cpl_strategy *strategy, const char *text,
                              struct cpl_strategy_numbers *numbers, struct cpl_error *error)
 {
+    (void)strategy;
     *numbers = (struct cpl_strategy_numbers){1, {PARAMETER_BOTH}};
-    return text ? cpl_strategy_parse_number(strategy, text, PARAMETER_PHASE1, PARAMETER_BOTH,
-                                            &numbers->at[0], error)
-                : CPL_OK;
+    if (text && strcmp(text, "stay") == 0) {
+        numbers->at[0] = PARAMETER_STAY;
+        return CPL_OK;
+    }
+    if (text && strcmp(text, "1") != 0 && strcmp(text, "2") != 0)
+        return cpl_fail(error, CPL_ERR_ARG, "strategy share takes 1, 2 or stay after ':', not '%s'",
+                        text);
+    if (text)
+        numbers->at[0] = text[0] == '1' ? PARAMETER_PHASE1 : PARAMETER_BOTH;
+    return CPL_OK;
 }
 
 static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STRATEGY_TEXT])
 {
-    snprintf(text, CPL_STRATEGY_TEXT, "%s", numbers->at[0] == PARAMETER_PHASE1 ? "1" : "");
+    const char *const texts[] = {
+        [PARAMETER_PHASE1] = "1", [PARAMETER_BOTH] = "", [PARAMETER_STAY] = "stay"};
+    snprintf(text, CPL_STRATEGY_TEXT, "%s", texts[numbers->at[0]]);
 }
 
 static void candidates(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
                        struct cpl_strategy_list *list)
 {
     (void)input;
-    for (int32_t phases = PARAMETER_PHASE1; phases <= PARAMETER_BOTH; phases++)
-        cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {phases}});
+    for (int32_t kind = PARAMETER_PHASE1; kind <= PARAMETER_BOTH; kind++)
+        cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {kind}});
 }
 
 const struct cpl_strategy cpl_strategy_share = {
     .name = "share",
-    .parameter = "[:1|2]",
+    .parameter = "[:1|2|stay]",
     .doc = "the busiest rank shares its messages with a rank of common destinations (1: this "
-           "alone), then with the least busy one (2, the default); Duymus 2021",
-    .examples = "share",
+           "alone), then with the least busy one (2, the default; stay: what came so is not "
+           "handed on, so paths are shorter); Duymus 2021",
+    .examples = "share, share:stay",
     .most_hops = most_hops,
     .parse = parse,
     .format = format,

@@ -218,6 +218,7 @@ const struct parser parser_distances = {"distances",   8,    false, distance_see
 static const char *const strategy_seeds[] = {"direct",
                                              "share",
                                              "share:1",
+                                             "share:stay",
                                              "vpt:3",
                                              "grid:8x64",
                                              "grid:far:8x64+near",

@@ -21,6 +21,9 @@
 #define END         (-1)
 #define MOST_DESTS  10
 
+/* The parameters of share: 1, 2 and stay. */
+enum { PHASE1 = 1, BOTH = 2, STAY = 3 };
+
 /* A send set; ends with END. */
 struct send_set {
     int32_t dst[MOST_DESTS + 1];
@@ -144,6 +147,26 @@ static int32_t segments_of(const struct cpl_plan *plan, int32_t from, int32_t to
     return 0;
 }
 
+/* The most different ranks that one rank sends to. */
+static int64_t largest_set(const struct cpl_plan *plan)
+{
+    int64_t largest = 0;
+    for (int32_t rank = 0; rank < plan->n_ranks; rank++) {
+        bool *seen = calloc((size_t)plan->n_ranks, sizeof *seen);
+        int64_t n = 0;
+        assert_non_null(seen);
+        for (int64_t e = 0; e < plan->n_edges; e++) {
+            if (plan->edges[e].from == rank) {
+                n += !seen[plan->edges[e].to];
+                seen[plan->edges[e].to] = true;
+            }
+        }
+        free(seen);
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}
+
 /* Section 4.2.2: 100 and 80 messages with 10 or 40 in common; odd sums round down; never below 0.
  */
 static void test_alpha(void **state)
@@ -167,7 +190,7 @@ static void test_figure_2_3(void **state)
     const struct shared shared[] = {{0, 3, 2}};
     struct cpl_pattern pattern = build_sets(5, sets, N_OF(sets));
     check_phase1(&pattern, shared, N_OF(shared));
-    struct cpl_plan shared_plan = make_plan(&pattern, 1);
+    struct cpl_plan shared_plan = make_plan(&pattern, PHASE1);
     assert_int_equal(shared_plan.n_waves, 2);
     assert_int_equal(shared_plan.n_edges, 4);
     assert_int_equal(segments_of(&shared_plan, 0, 2, 1), 2);
@@ -187,7 +210,7 @@ static void test_figure_4_2(void **state)
                                     {1, 5, 0}, {1, 6, 0}, {1, 7, 0}};
     struct cpl_pattern pattern = build_sets(8, sets, N_OF(sets));
     check_phase1(&pattern, shared, N_OF(shared));
-    struct cpl_plan shared_plan = make_plan(&pattern, 1);
+    struct cpl_plan shared_plan = make_plan(&pattern, PHASE1);
     assert_int_equal(shared_plan.n_edges, 8);
     assert_int_equal(segments_of(&shared_plan, 0, 1, 1), 3);
     assert_int_equal(segments_of(&shared_plan, 1, 0, 1), 3);
@@ -330,32 +353,79 @@ static void test_group_is_kept(void **state)
     cpl_pattern_free(&pattern);
 }
 
-/* Phase II on one rank that sends to eight. First 2, 3, 4, 5 go over 1 (1 itself is passed over),
- * then 6 and 7 over 2: a new message to 2 itself, as the one for 2 goes over 1. Then 1 is the most
+/* Phase II of a pattern whose messages have the senders; compares the ranks inside the ways. */
+static void check_phase2(const struct cpl_pattern *pattern, const int32_t *sender, int32_t most_via,
+                         const int32_t *expected, int64_t n_expected, int64_t largest)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct cpl_share_sets send_sets;
+    struct cpl_share_ways ways;
+    assert_int_equal(cpl_share_sets_build(pattern, sender, &arena, &send_sets), CPL_OK);
+    assert_int_equal(cpl_share_phase2(&send_sets, most_via, &arena, &ways), CPL_OK);
+    assert_int_equal(ways.largest_load, largest);
+    assert_int_equal(send_sets.n_edges * ways.most_via, n_expected);
+    assert_memory_equal(ways.via, expected, (size_t)n_expected * sizeof *expected);
+    cpl_arena_free(&arena);
+}
+
+/* Phase II on one rank that sends to eight, nothing handed on. First 2, 3, 4, 5 go over 1 (1 itself
+ * is passed over), then 6 and 7 over 2: the rank sends to 2 itself again. Then 1 is the most
  * loaded, with nothing but what it was given. */
 static void test_hub(void **state)
 {
     (void)state;
     const struct send_set sets[] = {{{1, 2, 3, 4, 5, 6, 7, 8, END}}};
     const int32_t sender[8] = {0};
-    const int32_t expected[] = {-1, 1, 1, 1, 1, 2, 2, -1};
+    const int32_t expected[] = {-1, -1, 1, 1, 1, 2, 2, -1};
     struct cpl_pattern pattern = build_sets(9, sets, N_OF(sets));
-    struct cpl_arena arena = CPL_ARENA_EMPTY;
-    struct cpl_share_sets send_sets;
-    int32_t *via;
-    assert_int_equal(cpl_share_sets_build(&pattern, sender, &arena, &send_sets), CPL_OK);
-    assert_int_equal(cpl_share_phase2(&send_sets, &arena, &via), CPL_OK);
-    assert_int_equal(send_sets.n_edges, 8);
-    assert_memory_equal(via, expected, sizeof expected);
-    cpl_arena_free(&arena);
-    struct cpl_plan shared_plan = make_plan(&pattern, 2);
+    check_phase2(&pattern, sender, 1, expected, N_OF(expected), 4);
+    struct cpl_plan shared_plan = make_plan(&pattern, STAY);
     assert_int_equal(shared_plan.n_waves, 2);
-    assert_int_equal(shared_plan.n_edges, 9);
-    assert_int_equal(segments_of(&shared_plan, 0, 1, 1), 5);
-    assert_int_equal(segments_of(&shared_plan, 0, 2, 1), 2);
+    assert_int_equal(shared_plan.n_edges, 8);
+    assert_int_equal(segments_of(&shared_plan, 0, 1, 1), 4);
+    assert_int_equal(segments_of(&shared_plan, 0, 2, 1), 3);
     assert_int_equal(segments_of(&shared_plan, 0, 8, 2), 1);
     cpl_plan_free(&shared_plan);
     cpl_pattern_free(&pattern);
+}
+
+/* One rank sends to all 63 others. Where nothing is handed on, the first who is given half of that
+ * keeps it. */
+static void test_hub_hands_on(void **state)
+{
+    (void)state;
+    struct cpl_pattern_entry entries[63];
+    for (int32_t k = 0; k < N_OF(entries); k++)
+        entries[k] = (struct cpl_pattern_entry){0, k + 1, 1, -1};
+    struct cpl_pattern pattern = build(64, entries, N_OF(entries));
+    struct cpl_plan handed_on = make_plan(&pattern, BOTH);
+    struct cpl_plan stayed = make_plan(&pattern, STAY);
+    assert_int_equal(largest_set(&stayed), 30);
+    assert_true(3 * largest_set(&handed_on) < largest_set(&stayed));
+    assert_true(handed_on.n_waves > 2);
+    cpl_plan_free(&handed_on);
+    cpl_plan_free(&stayed);
+    cpl_pattern_free(&pattern);
+}
+
+/* No way has more ranks inside than it may, ends early, or comes to a rank twice. */
+static void check_ways(const struct cpl_share_sets *sets, const struct cpl_share_ways *ways,
+                       int32_t most_via)
+{
+    assert_in_range(ways->most_via, 1, most_via);
+    for (int32_t rank = 0; rank < sets->n_ranks; rank++) {
+        for (int64_t edge = sets->first[rank]; edge < sets->first[rank + 1]; edge++) {
+            const int32_t *via = ways->via + edge * ways->most_via;
+            bool ended = false;
+            for (int32_t n = 0; n < ways->most_via; n++) {
+                assert_true(!ended || via[n] < 0);
+                ended |= via[n] < 0;
+                assert_true(via[n] < sets->n_ranks && via[n] != rank && via[n] != sets->to[edge]);
+                for (int32_t k = 0; k < n; k++)
+                    assert_true(via[n] < 0 || via[n] != via[k]);
+            }
+        }
+    }
 }
 
 /* The send sets after Phase I count what is carried for others, and every edge once. */
@@ -418,7 +488,7 @@ static void test_cycle_becomes_waves(void **state)
     struct cpl_pattern pattern = build_sets(5, sets, N_OF(sets));
     check_phase1(&pattern, shared, N_OF(shared));
     assert_true(has_cycle(&pattern, shared, N_OF(shared)));
-    struct cpl_plan shared_plan = make_plan(&pattern, 1);
+    struct cpl_plan shared_plan = make_plan(&pattern, PHASE1);
     assert_int_equal(shared_plan.n_waves, 2);
     assert_int_equal(segments_of(&shared_plan, 1, 4, 1), 1);
     assert_int_equal(segments_of(&shared_plan, 1, 4, 2), 3);
@@ -427,12 +497,13 @@ static void test_cycle_becomes_waves(void **state)
 }
 
 /* Twice the same; every route ends at its destination; as many hops as the phases allow; a valid
- * plan. */
-static void check_properties(const struct cpl_pattern *pattern, int32_t parameter)
+ * plan, whose waves let nothing wait for itself. Returns its largest send set. */
+static int64_t check_properties(const struct cpl_pattern *pattern, int32_t parameter)
 {
+    const int32_t most_hops[] = {[PHASE1] = 2, [BOTH] = 2 * (1 + CPL_SHARE_MOST_VIA), [STAY] = 4};
     struct cpl_routes routes = route(pattern, parameter);
     struct cpl_routes again = route(pattern, parameter);
-    assert_in_range(routes.n_waves, 1, parameter == 1 ? 2 : 4);
+    assert_in_range(routes.n_waves, 1, most_hops[parameter]);
     assert_int_equal(routes.n_waves, again.n_waves);
     size_t n_stops = (size_t)routes.n_messages * (size_t)routes.n_waves;
     assert_memory_equal(routes.stops, again.stops, n_stops * sizeof *routes.stops);
@@ -441,7 +512,36 @@ static void check_properties(const struct cpl_pattern *pattern, int32_t paramete
     cpl_routes_free(&routes);
     cpl_routes_free(&again);
     struct cpl_plan shared_plan = make_plan(pattern, parameter);
+    assert_true(shared_plan.n_waves <= most_hops[parameter]);
+    int64_t largest = largest_set(&shared_plan);
     cpl_plan_free(&shared_plan);
+    return largest;
+}
+
+/* Phase II after Phase I, with and without handing on; the loads bound the plans' send sets. */
+static void check_loads(const struct cpl_pattern *pattern, int64_t handed_on, int64_t stayed)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    int32_t *sender = CPL_ARENA_ARRAY(&arena, int32_t, pattern->n_messages);
+    struct cpl_share_sets sets;
+    struct cpl_share_ways one, more;
+    assert_non_null(sender);
+    assert_int_equal(cpl_share_phase1(pattern, &arena, sender), CPL_OK);
+    assert_int_equal(cpl_share_sets_build(pattern, sender, &arena, &sets), CPL_OK);
+    assert_int_equal(cpl_share_phase2(&sets, 1, &arena, &one), CPL_OK);
+    assert_int_equal(cpl_share_phase2(&sets, CPL_SHARE_MOST_VIA, &arena, &more), CPL_OK);
+    check_ways(&sets, &one, 1);
+    check_ways(&sets, &more, CPL_SHARE_MOST_VIA);
+    assert_true(more.largest_load <= one.largest_load);
+    assert_true(more.most_via == 1 || more.largest_load < one.largest_load);
+    int64_t before = 0;
+    for (int32_t rank = 0; rank < sets.n_ranks; rank++)
+        if (before < sets.first[rank + 1] - sets.first[rank])
+            before = sets.first[rank + 1] - sets.first[rank];
+    assert_true(one.largest_load <= before);
+    assert_true(stayed <= one.largest_load);
+    assert_true(handed_on <= more.largest_load);
+    cpl_arena_free(&arena);
 }
 
 static void test_random_patterns(void **state)
@@ -453,8 +553,9 @@ static void test_random_patterns(void **state)
         for (int32_t k = 0; k < N_OF(percent); k++) {
             struct cpl_pattern pattern =
                 build_random(n_ranks[i], percent[k], (uint32_t)(31 * i + k));
-            check_properties(&pattern, 1);
-            check_properties(&pattern, 2);
+            check_properties(&pattern, PHASE1);
+            int64_t stayed = check_properties(&pattern, STAY);
+            check_loads(&pattern, check_properties(&pattern, BOTH), stayed);
             cpl_pattern_free(&pattern);
         }
     }
@@ -473,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_case_4),
         cmocka_unit_test(test_group_is_kept),
         cmocka_unit_test(test_hub),
+        cmocka_unit_test(test_hub_hands_on),
         cmocka_unit_test(test_sets_after_phase1),
         cmocka_unit_test(test_cycle_becomes_waves),
         cmocka_unit_test(test_random_patterns),

@@ -37,6 +37,7 @@ static void test_names(void **state)
     check_format("share", "share");
     check_format("share:1", "share:1");
     check_format("share:2", "share");
+    check_format("share:stay", "share:stay");
     check_format("vpt:1", "vpt:1");
     check_format("vpt:24", "vpt:24");
     check_format("grid:8x64", "grid:8x64");
@@ -92,7 +93,7 @@ static void test_wrong_names(void **state)
     check_refused("vpt:-1", "from 1 to 24");
     check_refused("vpt:2x", "not '2x'");
     check_refused("vpt:99999999999999999999", "from 1 to 24");
-    check_refused("share:3", "strategy share takes a whole number from 1 to 2");
+    check_refused("share:3", "strategy share takes 1, 2 or stay after ':', not '3'");
     check_refused("grid", "strategy grid takes 1 to 24 sizes");
     check_refused("grid:", "one of equal, hypercube, increase, decrease, hourglass, "
                            "inverse-hourglass, locality, not ''");
