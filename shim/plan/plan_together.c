@@ -24,8 +24,8 @@
 /* The most bytes that a rank keeps of the messages that pass through it. */
 #define MOST_BYTES (64 << 20)
 
-/* What the root of a central plan takes for a message at least: collecting it, pricing direct and
- * cutting slices (bench/results/scale.md). Candidates and searches come on top. */
+/* What one rank takes for a message, roughly: collecting it, trying the first few candidates,
+ * cutting slices (bench/results/planning.md). Further candidates and searches come on top. */
 #define ROOT_MS_PER_MESSAGE 0.004
 
 /* A message under way. */
