@@ -69,17 +69,29 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+static int32_t rank_of(const struct steps *steps, int32_t point)
+{
+    return steps->rank_at ? steps->rank_at[point] : point;
+}
+
+/* What a message without bytes takes, as measured or by its class. */
+static double fixed_cost(const struct cpl_machine *machine, int32_t from, int32_t to)
+{
+    const struct cpl_link_cost *link = &machine->costs.link[cpl_machine_link(machine, from, to)];
+    return machine->distance_us
+               ? (double)machine->distance_us[(int64_t)from * machine->n_ranks + to]
+               : link->send_us + link->latency_us + link->recv_us;
+}
+
 /* Adds a message between two points to the step. */
 static void add(struct steps *steps, int32_t from_point, int32_t to_point, double bytes)
 {
     const struct cpl_machine *machine = steps->machine;
-    int32_t from = steps->rank_at ? steps->rank_at[from_point] : from_point;
-    int32_t to = steps->rank_at ? steps->rank_at[to_point] : to_point;
+    int32_t from = rank_of(steps, from_point);
+    int32_t to = rank_of(steps, to_point);
     enum cpl_link_class class_ = cpl_machine_link(machine, from, to);
     const struct cpl_link_cost *link = &machine->costs.link[class_];
-    double fixed_us = link->send_us + link->latency_us + link->recv_us;
-    if (machine->distance_us)
-        fixed_us = (double)machine->distance_us[(int64_t)from * machine->n_ranks + to];
+    double fixed_us = fixed_cost(machine, from, to);
     struct load *sender = &steps->rank[from], *receiver = &steps->rank[to];
     sender->fixed_us = larger(sender->fixed_us, fixed_us);
     receiver->fixed_us = larger(receiver->fixed_us, fixed_us);
@@ -94,24 +106,34 @@ static void add(struct steps *steps, int32_t from_point, int32_t to_point, doubl
     steps->node[machine->node[to]].net_in += bytes;
 }
 
-/* Ends the step, which takes as long as its busiest rank and is repeated `times` times. */
-static void finish(struct steps *steps, double times)
+/* The time of a rank's bytes in the step. */
+static double bytes_us(const struct steps *steps, int32_t rank)
 {
     const struct cpl_machine *machine = steps->machine;
+    const struct load *load = &steps->rank[rank];
+    const struct node_load *node = &steps->node[machine->node[rank]];
+    double bytes = larger(load->net_out, load->net_in);
+    double wire_us = bytes * machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+    if (bytes > 0)
+        wire_us = larger(wire_us, larger(node->net_out, node->net_in) *
+                                      cpl_wave_node_ns(&machine->costs) * 1e-3);
+    return load->inside_us + wire_us;
+}
+
+static void clear(struct steps *steps)
+{
+    memset(steps->rank, 0, (size_t)steps->machine->n_ranks * sizeof *steps->rank);
+    memset(steps->node, 0, (size_t)steps->machine->n_nodes * sizeof *steps->node);
+}
+
+/* Ends the step, which takes as long as its busiest rank. */
+static void finish(struct steps *steps)
+{
     double slowest_us = 0;
-    for (int32_t i = 0; i < machine->n_ranks; i++) {
-        const struct load *load = &steps->rank[i];
-        const struct node_load *node = &steps->node[machine->node[i]];
-        double bytes = larger(load->net_out, load->net_in);
-        double wire_us = bytes * machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
-        if (bytes > 0)
-            wire_us = larger(wire_us, larger(node->net_out, node->net_in) *
-                                          cpl_wave_node_ns(&machine->costs) * 1e-3);
-        slowest_us = larger(slowest_us, load->fixed_us + load->inside_us + wire_us);
-    }
-    steps->us += times * slowest_us;
-    memset(steps->rank, 0, (size_t)machine->n_ranks * sizeof *steps->rank);
-    memset(steps->node, 0, (size_t)machine->n_nodes * sizeof *steps->node);
+    for (int32_t i = 0; i < steps->machine->n_ranks; i++)
+        slowest_us = larger(slowest_us, steps->rank[i].fixed_us + bytes_us(steps, i));
+    steps->us += slowest_us;
+    clear(steps);
 }
 
 static int32_t steps_of_ring(int32_t n_ranks)
@@ -119,12 +141,39 @@ static int32_t steps_of_ring(int32_t n_ranks)
     return n_ranks - 1;
 }
 
+/* The least that a message keeps its rank from the next one: bytes excepted, the larger overhead.
+ */
+static double occupied_us(const struct cpl_machine *machine, int32_t from, int32_t to)
+{
+    const struct cpl_link_cost *link = &machine->costs.link[cpl_machine_link(machine, from, to)];
+    double fixed_us = fixed_cost(machine, from, to);
+    double overhead_us = larger(link->send_us, link->recv_us);
+    return overhead_us < fixed_us ? overhead_us : fixed_us;
+}
+
+/* Step k of a rank begins when its step k-1 has ended and its neighbour's message of that step has
+ * come. So a chain of n-1 steps goes around the ring, or stays with one rank and waits for what a
+ * message occupies only. The longest is taken of: all but the cheapest message one after the other;
+ * the slowest message, then the busiest rank for the other steps. */
 static void model_ring(struct steps *steps, double bytes)
 {
     int32_t n = steps->machine->n_ranks;
+    double around_us = 0, least_us = 0, most_us = 0, busiest_us = 0;
     for (int32_t point = 0; point < n; point++)
         add(steps, point, point + 1 < n ? point + 1 : 0, bytes);
-    finish(steps, n - 1); /* all steps are alike */
+    for (int32_t point = 0; point < n; point++) {
+        int32_t next = point + 1 < n ? point + 1 : 0;
+        int32_t from = rank_of(steps, point), to = rank_of(steps, next);
+        double occupies_us = larger(bytes_us(steps, from), bytes_us(steps, to));
+        double us = fixed_cost(steps->machine, from, to) + occupies_us;
+        busiest_us = larger(busiest_us, occupied_us(steps->machine, from, to) + occupies_us);
+        around_us += us;
+        most_us = larger(most_us, us);
+        least_us = point == 0 || us < least_us ? us : least_us;
+    }
+    double stay_us = most_us + (n - 2) * busiest_us;
+    steps->us += n > 1 ? larger(around_us - least_us, stay_us) : 0;
+    clear(steps);
 }
 
 static const struct rule ring = {steps_of_ring, model_ring, cpl_map_near, true};
@@ -142,7 +191,7 @@ static void model_doubling(struct steps *steps, double bytes)
     for (int32_t v = 0; v < cube.n_folded; v++)
         add(steps, 2 * v, 2 * v + 1, bytes);
     if (cube.n_folded > 0)
-        finish(steps, 1);
+        finish(steps);
     for (int32_t bit = 1; bit < 1 << cube.n_steps; bit *= 2) {
         for (int32_t corner = 0; corner < 1 << cube.n_steps; corner++) {
             int32_t from = cpl_hypercube_rank(&cube, corner);
@@ -151,12 +200,12 @@ static void model_doubling(struct steps *steps, double bytes)
             add(steps, from, cpl_hypercube_rank(&cube, corner ^ bit),
                 bytes * (bit + (n_folded > 0 ? n_folded : 0)));
         }
-        finish(steps, 1);
+        finish(steps);
     }
     for (int32_t v = 0; v < cube.n_folded; v++)
         add(steps, 2 * v + 1, 2 * v, bytes * n);
     if (cube.n_folded > 0)
-        finish(steps, 1);
+        finish(steps);
 }
 
 static const struct rule doubling = {steps_of_cube, model_doubling, cpl_map_hypercube, false};
@@ -168,7 +217,7 @@ static void model_bruck(struct steps *steps, double bytes)
         double n_blocks = (double)(2 * distance <= n ? distance : n - distance);
         for (int32_t point = 0; point < n; point++)
             add(steps, point, (int32_t)((point - distance + n) % n), bytes * n_blocks);
-        finish(steps, 1);
+        finish(steps);
     }
 }
 

@@ -7,12 +7,14 @@
  * and gets everything at the end. Bruck's form needs no power of two either, but its steps wrap
  * around, so that no placement keeps the large ones inside nodes.
  *
- * The model: steps add up, and a step takes as long as its slowest rank. Bytes inside a node are
- * charged at each end; bytes between nodes at the rank's rate or, if that takes longer, all of its
- * node's at the interface's rate. A measured distance replaces the part of a message's cost that
- * does not depend on its size. MPI's own is what MPICH 4.0 does by default: doubling below 512 KiB
- * in all with a power of two, else Bruck's form below 80 KiB, above that the ring, in the order of
- * the ranks. Sizes are divided into classes by factors of two. */
+ * The model: steps add up, and a step takes as long as its slowest rank; but in a ring, where a
+ * rank waits for one neighbour only, the longest chain of messages counts, not the slowest message
+ * at every step. So a ring that rarely crosses between distant ranks is faster. Bytes inside a node
+ * are charged at each end; bytes between nodes at the rank's rate or, if that takes longer, all of
+ * its node's at the interface's rate. A measured distance replaces the part of a message's cost
+ * that does not depend on its size. MPI's own is what MPICH 4.0 does by default: doubling below 512
+ * KiB in all with a power of two, else Bruck's form below 80 KiB, above that the ring, in the order
+ * of the ranks. Sizes are divided into classes by factors of two. */
 #ifndef CARPOOL_ALLGATHER_H
 #define CARPOOL_ALLGATHER_H
 

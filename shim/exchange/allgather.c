@@ -87,6 +87,7 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_desk *desk)
     if (!status) {
         bool even = cpl_place_is_even(&machine) && !machine.distance_us;
         status = cpl_allgather_plan(&machine, a->rank_at, a->plan.model, &error);
+        a->plan.measured = machine.distance_us != NULL;
         a->plan.outcome = even ? CPL_ALLGATHER_EVEN : CPL_ALLGATHER_PLACED;
         cpl_machine_free(&machine);
     }
@@ -132,8 +133,8 @@ static int32_t list_ways(const struct cpl_allgather *a, int32_t class_,
     bool forced = cpl_context.settings.mode == CPL_MODE_FORCE;
     int32_t n = 0;
     for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
-        bool promises =
-            a->plan.outcome == CPL_ALLGATHER_PLACED && model->us[w] < PROMISING * model->mpi_us;
+        bool promises = a->plan.outcome == CPL_ALLGATHER_PLACED &&
+                        model->us[w] < (a->plan.measured ? 1 : PROMISING) * model->mpi_us;
         if (!allows((enum cpl_allgather_way)w) || !(forced || promises))
             continue;
         int32_t k = n++;

@@ -88,9 +88,10 @@ static void test_ring(void **state)
     struct cpl_machine machine = make_machine(4, cyclic);
     /* all links are between nodes: 4 us, and two KB through each interface; three steps */
     assert_us(cost(CPL_ALLGATHER_RING, &machine, NULL, true), 3 * (4 + 40));
-    /* one of each node: 4 us, one KB inside the node, one through the interface */
+    /* each rank has one KB inside the node, one through the interface; around the ring, but for one
+     * link inside a node: two links of 4 us, one of 1 us */
     assert_us(cost(CPL_ALLGATHER_RING, &machine, (const int32_t[]){0, 2, 1, 3}, true),
-              3 * (4 + 1 + 20));
+              4 + 1 + 4 + 3 * (1 + 20));
     cpl_machine_free(&machine);
 }
 
@@ -145,8 +146,33 @@ static void test_distances(void **state)
     set_distances(&machine, us);
     assert_int_equal(cpl_allgather_place(CPL_ALLGATHER_RING, &machine, rank_at, NULL), CPL_OK);
     assert_memory_equal(rank_at, expected, sizeof expected);
-    assert_us(cost(CPL_ALLGATHER_RING, &machine, rank_at, true), 3 * (9 + 2)); /* 1 to 2 takes 9 */
-    assert_us(cost(CPL_ALLGATHER_RING, &machine, NULL, true), 3 * (9 + 2));
+    /* all messages of the ring but the one that takes least */
+    assert_us(cost(CPL_ALLGATHER_RING, &machine, rank_at, true), 1 + 9 + 4 + 3 * 2);
+    assert_us(cost(CPL_ALLGATHER_RING, &machine, NULL, true), 5 + 9 + 8 + 3 * 2);
+    cpl_machine_free(&machine);
+}
+
+/* Four islands of four ranks on one node, dealt in turn, which only distances show: 1 us inside, 20
+ * between. MPI's ring crosses at each step, the placed one four times in all. */
+static void test_islands(void **state)
+{
+    (void)state;
+    int64_t node[16] = {0};
+    float us[16 * 16];
+    int32_t rank_at[CPL_N_ALLGATHER_WAYS * 16];
+    struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
+    for (int32_t i = 0; i < 16; i++)
+        for (int32_t j = 0; j < 16; j++)
+            us[i * 16 + j] = i == j ? 0 : i % 4 == j % 4 ? 1 : 20;
+    struct cpl_machine machine = make_machine(16, node);
+    set_distances(&machine, us);
+    assert_int_equal(cpl_allgather_place(CPL_ALLGATHER_RING, &machine, rank_at, NULL), CPL_OK);
+    assert_us(cost(CPL_ALLGATHER_RING, &machine, NULL, true), 15 * (20 + 2));
+    assert_us(cost(CPL_ALLGATHER_RING, &machine, rank_at, true), 4 * 20 + 11 * 1 + 15 * 2);
+    assert_int_equal(cpl_allgather_plan(&machine, rank_at, classes, NULL), CPL_OK);
+    int32_t large = cpl_allgather_class_of(1 << 20);
+    assert_true(classes[large].placed[CPL_ALLGATHER_RING]);
+    assert_true(classes[large].us[CPL_ALLGATHER_RING] < classes[large].mpi_us);
     cpl_machine_free(&machine);
 }
 
@@ -235,10 +261,11 @@ static void test_gain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),     cmocka_unit_test(test_mpi),
-        cmocka_unit_test(test_ring),        cmocka_unit_test(test_doubling),
-        cmocka_unit_test(test_folding),     cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_never_worse), cmocka_unit_test(test_gain),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_mpi),
+        cmocka_unit_test(test_ring),    cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_folding), cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_islands), cmocka_unit_test(test_never_worse),
+        cmocka_unit_test(test_gain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
