@@ -70,6 +70,7 @@ struct planning {
     struct candidate *candidate;
     int n_waves; /* of all candidates */
     struct wave *wave;
+    int64_t n_bytes; /* of all candidates' passing messages */
     bool failed;
 };
 
@@ -174,15 +175,16 @@ static void keep(struct planning *p, int32_t candidate, struct cpl_passing passi
     struct passings *to = &p->candidate[candidate].passing;
     if (to->n == to->room) {
         int64_t room = 2 * to->room + 16;
-        struct cpl_passing *list = room < MOST_BYTES / (int64_t)sizeof *list
-                                       ? realloc(to->list, (size_t)room * sizeof *list)
-                                       : NULL;
+        int64_t more = (room - to->room) * (int64_t)sizeof(struct cpl_passing);
+        struct cpl_passing *list =
+            p->n_bytes + more <= MOST_BYTES ? realloc(to->list, (size_t)room * sizeof *list) : NULL;
         if (!list) {
             p->failed = true;
             return;
         }
         to->list = list;
         to->room = room;
+        p->n_bytes += more;
     }
     to->list[to->n++] = passing;
 }
