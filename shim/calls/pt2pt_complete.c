@@ -148,44 +148,51 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 
 /* ---- all ---- */
 
-/* Settles the shim's requests of an array, waiting for each if need be. */
-static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result, bool waited)
+/* Waits for a request of the shim and settles it, which has a place in statuses. Its error becomes
+ * that of the array; *comm: of such an error that is still to be raised. */
+static int settle_of_all(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
+                         bool waited, int result, MPI_Comm *comm)
+{
+    while (!cpl_request_is_done(request))
+        cpl_progress_poll();
+    MPI_Comm its = request->comm;
+    int error = cpl_request_settle(request, handle, status);
+    if (status != MPI_STATUS_IGNORE && (waited || error != MPI_SUCCESS))
+        status->MPI_ERROR = error;
+    if (error == MPI_SUCCESS)
+        return result;
+    *comm = its == MPI_COMM_NULL ? *comm : its;
+    return MPI_ERR_IN_STATUS;
+}
+
+/* Settles the shim's requests of an array, all of which are done. */
+static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
-        if (!request)
-            continue;
-        while (!cpl_request_is_done(request))
-            cpl_progress_poll();
-        MPI_Comm its = request->comm;
-        int error = cpl_request_settle(request, &requests[k], status_at(statuses, k));
-        if (statuses != MPI_STATUSES_IGNORE && (waited || error != MPI_SUCCESS))
-            statuses[k].MPI_ERROR = error;
-        if (error == MPI_SUCCESS)
-            continue;
-        result = MPI_ERR_IN_STATUS;
-        comm = its == MPI_COMM_NULL ? comm : its;
+        if (request)
+            result =
+                settle_of_all(request, &requests[k], status_at(statuses, k), false, result, &comm);
     }
     return raise_error(comm, result);
 }
 
-/* Waits for MPI's requests. */
-static int wait_others(int n, MPI_Request *requests, MPI_Status *statuses)
-{
-    int result = MPI_SUCCESS;
-    for (int k = 0; k < n; k++) {
-        int code = MPI_SUCCESS;
-        if (!cpl_request_active(requests[k]))
-            code = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
-        result = code == MPI_SUCCESS ? result : code;
-    }
-    return result;
-}
-
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    return settle_ours(n, requests, statuses, wait_others(n, requests, statuses), true);
+    int result = MPI_SUCCESS;
+    MPI_Comm comm = MPI_COMM_NULL;
+    for (int k = 0; k < n; k++) {
+        struct cpl_request *request = cpl_request_active(requests[k]);
+        if (request) {
+            result =
+                settle_of_all(request, &requests[k], status_at(statuses, k), true, result, &comm);
+            continue;
+        }
+        int code = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
+        result = code == MPI_SUCCESS ? result : code;
+    }
+    return raise_error(comm, result);
 }
 
 static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
@@ -205,7 +212,7 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
             result = MPI_SUCCESS;
         }
         if (*flag)
-            return settle_ours(n, requests, statuses, result, false);
+            return settle_ours(n, requests, statuses, result);
         if (looked)
             return MPI_SUCCESS;
         cpl_progress_poll();

@@ -13,6 +13,7 @@
 
 enum cpl_embed_verdict {
     CPL_EMBED_REFUSED,   /* MPI carries them out */
+    CPL_EMBED_BEHIND,    /* they come when the messages have been waited for: they carry none */
     CPL_EMBED_NEW,       /* MPI carries the first one out, and checks its arguments */
     CPL_EMBED_COMPARING, /* to be compared with MPI's on vectors of our own (embed_probe.h) */
     CPL_EMBED_UNDECIDED, /* to be compared, but nonblocking: MPI's until the ranks meet */

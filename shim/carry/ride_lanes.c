@@ -108,6 +108,7 @@ void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
     if (cpl_lanes_open(&lanes->lanes, comm, ready && key, &to, &from)) {
         compress(&lanes->out);
         compress(&lanes->in);
+        lanes->take_all = lanes->in.n == n_in;
     } else {
         cpl_ride_lanes_free(lanes);
     }

@@ -24,6 +24,7 @@ struct cpl_ride_side {
 struct cpl_ride_lanes {
     struct cpl_lanes lanes;
     struct cpl_ride_side out, in;
+    bool take_all;    /* all rides of plans that come here come by lanes */
     int looks, pause; /* at lanes, before the next one at MPI: still, and in all */
 };
 

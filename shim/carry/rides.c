@@ -11,8 +11,9 @@
 #define RIDE_TAG    1000
 #define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
 #define N_RECEIVES  8
-#define MOST_SHARED 31 /* looks at lanes between two at MPI, where ranks share cores */
+#define MOST_SHARED 31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
 #define MOST_OWN    3  /* and where they do not */
+#define MOST_LOOKS  64 /* at single lanes, where they do not and all planned rides go by lanes */
 #define N_INSTANCES 8  /* of a plan that can be under way at once, a power of two */
 #define ALIGN_BITS  16 /* of a number, for instances after an alignment */
 
@@ -422,7 +423,7 @@ static bool poll_mpi(struct cpl_rides *rides)
 
 /* Whether MPI is to be looked at. That takes longer than a look at lanes, and may give the core
  * away: ranks look at their lanes alone as long as MPI has had nothing, and at MPI ever more
- * rarely. */
+ * rarely; most rarely where only what no plan has can come by MPI. */
 static bool is_turn_of_mpi(struct cpl_rides *rides)
 {
     return rides->lanes.in.n == 0 || rides->lanes.looks == 0 || --rides->lanes.looks == 0;
@@ -431,6 +432,8 @@ static bool is_turn_of_mpi(struct cpl_rides *rides)
 static void note_mpi(struct cpl_rides *rides, bool any)
 {
     int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
+    if (rides->lanes.take_all && !cpl_context.machine.shares_cores && rides->lanes.in.n > 0)
+        most += MOST_LOOKS / rides->lanes.in.n;
     int longer = 2 * rides->lanes.pause + 1;
     rides->lanes.pause = any ? 0 : longer < most ? longer : most;
     rides->lanes.looks = rides->lanes.pause;

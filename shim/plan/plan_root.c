@@ -10,7 +10,6 @@
 #include "planner/machine.h"
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
-#include "shim/base/shared_memory.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/report/picture.h"
@@ -276,7 +275,7 @@ bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)
 
 bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
 {
-    return summary->reduced != CPL_EMBED_REFUSED &&
+    return summary->reduced > CPL_EMBED_BEHIND &&
            cpl_plan_managed_promises(summary, summary->embedded_us, summary->direct.modelled_us);
 }
 
@@ -370,11 +369,6 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
-bool cpl_plan_is_crowded(const struct cpl_machine *machine)
-{
-    return machine->n_nodes == 1 && machine->n_ranks > cpl_shared_processors();
-}
-
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
@@ -402,7 +396,6 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         summary[k].cost.made_ms = was_kept ? set.ms : 0;
         summary[k].direct = direct;
         summary[k].direct_us = by_lanes.modelled_us;
-        summary[k].crowded = cpl_plan_is_crowded(input->machine);
         summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
         status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);

@@ -63,9 +63,6 @@ enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *head
                                       size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error);
 
-/* Whether all ranks are on this rank's node, and share its processors. */
-bool cpl_plan_is_crowded(const struct cpl_machine *machine);
-
 /* Decides by the settings and the figures whether a plan that fits is used or tried: sets reason
  * and decided. */
 void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed);

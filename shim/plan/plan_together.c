@@ -480,7 +480,6 @@ static void summarise(const struct planning *p, const struct candidate *c,
                                    .straight_bytes = straight[1],
                                    .direct = metrics_of(p, &p->candidate[0]),
                                    .planned = metrics_of(p, c),
-                                   .crowded = cpl_plan_is_crowded(&p->machine),
                                    .reduced = CPL_EMBED_REFUSED};
     s->direct_us = s->direct.modelled_us;
     for (int k = 1; k < p->n; k++)

@@ -141,6 +141,8 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_embed_kind *kind = NULL;
     p->reducing = cpl_embed_judge(count, type, op, true);
+    if (p->reducing)
+        cpl_pt2pt_learn_reduction(p);
     if (may_embed(p))
         kind = cpl_embed_takes(state, send, recv, count, type, op, true);
     if (!kind)

@@ -157,13 +157,13 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
  * same answer on all ranks.
  *
- * Where ranks share cores, waiting takes most of the time, of which the model knows nothing. With
- * lanes, and small reductions in memory where these mostly come next, ranks take fewer turns. So
- * that is tried, and reviewed. */
+ * Of waiting the model knows nothing. With lanes, and small reductions in memory where these mostly
+ * come before the next batch, ranks look at memory, not at MPI, and take fewer turns where they
+ * share cores. So that is tried, and reviewed. */
 static bool pays_alone(const struct cpl_plan_summary *summary)
 {
     return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (summary->crowded && is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED);
+           (is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED);
 }
 
 static bool pays(const struct cpl_plan_summary *summary)
@@ -176,7 +176,9 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
 {
     if (2 * s->n_in_any_order > s->times)
         return CPL_EMBED_ANY_ORDER;
-    return 2 * s->n_reduced > s->times ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
+    if (2 * s->n_reduced > s->times)
+        return CPL_EMBED_COMPARING;
+    return 2 * s->n_behind > s->times ? CPL_EMBED_BEHIND : CPL_EMBED_REFUSED;
 }
 
 /* Messages of a rank to itself need no plan. */

@@ -53,6 +53,7 @@ struct cpl_signature {
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
+    int64_t n_behind;       /* how often one came before the next batch, next or not */
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
     int64_t n_embedded,
         n_missed; /* how often a reduction came next, and how often something else */
@@ -94,8 +95,9 @@ struct cpl_pt2pt_learned {
         *signature; /* room for CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;
     struct cpl_exchange_names names;
-    bool counts_only;  /* batches do not recur here, so they are no longer examined */
-    int64_t n_counted; /* messages sent since then */
+    struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
+    bool counts_only;            /* batches do not recur here, so they are no longer examined */
+    int64_t n_counted;           /* messages sent since then */
     int64_t n_batches;
     int n_watched, n_wild; /* receives with wildcards so far, and those that are open */
 };
@@ -165,6 +167,8 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
 /* blocking: the receive is over; else it was posted. */
 void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking);
+/* A small blocking reduction has come that the shim could carry out. */
+void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
 bool cpl_pt2pt_batch_reserve(
     struct cpl_batch *batch); /* makes room for one more message; false: no memory */

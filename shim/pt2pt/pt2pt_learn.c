@@ -239,13 +239,23 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
         s->n_reduced += next != CPL_EMBED_REFUSED;
         s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
+        s->n_behind += next != CPL_EMBED_REFUSED;
     }
+    p->learned.ended = p->reducing || p->batch.reduced ? NULL : s;
     cpl_profile_batch_left(p, s);
     p->learned.n_batches++;
     p->batch.n = 0;
     if (p->learned.n_batches % VARIED_BATCHES == 0)
         p->learned.counts_only = cpl_pt2pt_exhausted(p);
     return s;
+}
+
+void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p)
+{
+    if (!p->learned.ended || p->open)
+        return;
+    p->learned.ended->n_behind++;
+    p->learned.ended = NULL;
 }
 
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)

@@ -42,8 +42,8 @@ struct cpl_left_exchanges {
 /* Whether an exchange was planned before and need not be planned again. A plan that did not pay
  * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
  * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
- * better verdict than before. A verdict improves at most twice, so nothing is planned more than
- * three times. Collective, the same on all ranks. */
+ * better verdict than before. A verdict improves at most three times, so nothing is planned more
+ * than four times. Collective, the same on all ranks. */
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                      enum cpl_embed_verdict reduced);
 

@@ -36,7 +36,6 @@ struct cpl_plan_summary {
     struct cpl_metrics direct;
     struct cpl_metrics planned;
     double direct_us; /* modelled time of direct if messages inside nodes cost no more than lanes */
-    int32_t crowded;  /* 1: all ranks are on one node, which has fewer processors */
     int32_t reduced;  /* enum cpl_embed_verdict: the lowest among the ranks that send */
     double embedded_us; /* modelled time that the messages add to a reduction which carries them */
     struct cpl_plan_cost cost;

@@ -7,9 +7,12 @@
 
 #include <sched.h>
 
-#define IDLE_LOOKS   64   /* in a row before a rank with a core of its own gives it to others */
-#define MPI_LOOKS    4    /* in a row before a rank that shares its core gives it to others */
-#define LOOKS_AN_MPI 16   /* looks at shared memory for one at MPI */
+#define IDLE_LOOKS 64 /* in a row before a rank with a core of its own gives it to others */
+#define MPI_LOOKS  4  /* in a row before a rank that shares its core gives it to others */
+/* Looks at shared memory for one at MPI: where ranks share cores, and where they do not. There a
+ * look at MPI takes as long as a message inside the node. */
+#define LOOKS_SHARED 16
+#define LOOKS_OWN    64
 #define SECONDS_AWAY 2e-6 /* since the last look: others have had the core */
 
 /* A look at whether anything has come for MPI makes all of MPI go on. */
@@ -17,6 +20,11 @@ static void poll_mpi(void)
 {
     int flag;
     PMPI_Iprobe(MPI_ANY_SOURCE, cpl_context.tag_ub, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+}
+
+static bool is_turn_of_mpi(int n_idle)
+{
+    return n_idle % (cpl_context.machine.shares_cores ? LOOKS_SHARED : LOOKS_OWN) == 0;
 }
 
 /* What is polled may be in shared memory alone: others may wait for MPI to go on at this rank. */
@@ -30,7 +38,7 @@ static bool poll_once(void)
         if (hooks->poll)
             any |= hooks->poll();
     }
-    if (!any && ++n_idle % LOOKS_AN_MPI == 0)
+    if (!any && is_turn_of_mpi(++n_idle))
         poll_mpi();
     return any;
 }
@@ -94,7 +102,7 @@ void cpl_progress_pause(int n)
         cpl_progress_poll();
         return;
     }
-    if (n % LOOKS_AN_MPI == 0)
+    if (is_turn_of_mpi(n))
         poll_mpi();
     else
         give_way(n, 1);
