@@ -2,13 +2,19 @@
  * cg: conjugate gradients with messages to a few others, in the two forms of [Selvitopi-embed].
  *
  *   cg [--form conventional|reorganised] [--halo messages|neighbor] [--iterations N] [--solves N]
- *      [--warmup N] [--partition block|metis|FILE] [--history] [--json] MATRIX.mtx[.gz]
+ *      [--warmup N] [--partition block|metis|FILE] [--map klf|klr] [--nonzero-ps N] [--history]
+ *      [--json] MATRIX.mtx[.gz]
  *
  * Conventional (figure 1): the entries of p that other ranks need are sent, then q = A p, then one
  * MPI_Allreduce of both inner products. Reorganised (figure 2): the entries of q are sent before
  * that MPI_Allreduce and received after it; every rank keeps r and p for its halo, too. So both
  * phases of communication are next to each other. With --halo neighbor the entries travel by
  * MPI_Ineighbor_alltoallv on a graph communicator instead of MPI_Isend and MPI_Irecv.
+ *
+ * --map numbers the parts so that those that exchange much are few steps of the reduction apart
+ * (the paper's section 4; powers of two). In a simulation computation takes no time; --nonzero-ps
+ * charges it: a rank sleeps so long for each of its nonzeros, and for each entry of the two inner
+ * products and three vector updates.
  *
  * A is the Laplacian of the matrix's graph plus 1 on the diagonal (the matrix must be symmetric;
  * its values are not used), b is all ones times a hash. --history prints the squared residual of
@@ -17,12 +23,17 @@
  * rank may be early in one iteration and late in the next, for ever. Exit status: 0, 1 if the input
  * cannot be used, 2 for bad arguments.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* nanosleep */
+#endif
+#include "planner/grid/map.h"
 #include "report.h"
 #include "spmv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { TAG = 7, MOST_ITERATIONS = 1000000, MOST_SOLVES = 1000, IN_A_ROW = 4 };
 
@@ -34,6 +45,8 @@ static const char usage[] =
     "  --solves N                        the same system so many times (default 1)\n"
     "  --warmup N                        iterations not timed, of all solves' (default 0)\n"
     "  --partition block|metis|FILE      as spmv (default block)\n"
+    "  --map none|klf|klr        how parts become ranks, for reductions that carry messages\n"
+    "  --nonzero-ps N            charge computation: picoseconds for each nonzero (default 0)\n"
     "  --history                         print the squared residual of each iteration\n"
     "  --json                            print one JSON object on one line instead\n"
     "  --help                            print this\n";
@@ -43,8 +56,12 @@ enum { MESSAGES, NEIGHBOR };
 
 static const char *const forms[] = {"conventional", "reorganised", NULL};
 static const char *const halos[] = {"messages", "neighbor", NULL};
+static const char *const maps[] = {"none", "klf", "klr", NULL}; /* enum cpl_map */
 
-static int form = CONVENTIONAL, halo = MESSAGES, history, n_solves = 1;
+_Static_assert(CPL_MAP_KLF == 1 && CPL_MAP_KLR == 2, "places among the names of maps");
+
+static int form = CONVENTIONAL, halo = MESSAGES, map, history, n_solves = 1;
+static int64_t nonzero_ps;
 static struct spmv_options given = {
     .form = SPMV_ROW, .partition = "block", .n_iterations = 50, .seed = 1};
 
@@ -55,12 +72,77 @@ static const struct bench_option table[] = {
     {"solves", .count = &n_solves, .least = 1, .most = MOST_SOLVES},
     {"warmup", .count = &given.n_warmup, .most = MOST_ITERATIONS},
     {"partition", .text = &given.partition},
+    {"map", .word = &map, .words = maps},
+    {"nonzero-ps", .number = &nonzero_ps, .most = 1000000},
     {"history", .flag = &history},
     {NULL},
 };
 
+/* ---- numbers of the parts ---- */
+
+/* Who sends how many entries to whom. The matrix is symmetric: line j lists who needs entry j. */
+static int find_pattern(const struct matrix *lines, int n_parts, const int *part,
+                        struct cpl_pattern *pattern, struct bench_error *error)
+{
+    int *seen = bench_array((size_t)n_parts, sizeof *seen);
+    struct cpl_pattern_entry *entry = bench_array(matrix_entries(lines) + 1, sizeof *entry);
+    struct cpl_error why = {"no memory"};
+    int64_t n = 0;
+    int status = seen && entry ? 0 : -1;
+
+    for (int j = 0; j < lines->n_rows && status == 0; j++)
+        for (size_t k = lines->start[j]; k < lines->start[j + 1]; k++) {
+            int to = part[lines->col[k]];
+            if (to == part[j] || seen[to] == j + 1)
+                continue;
+            seen[to] = j + 1;
+            entry[n++] = (struct cpl_pattern_entry){part[j], to, 1, -1};
+        }
+    if (status != 0 || cpl_pattern_build(n_parts, entry, n, pattern, &why))
+        status = bench_fail(error, "the pattern of %d parts: %s", n_parts, why.text);
+    free(seen);
+    free(entry);
+    return status;
+}
+
+/* Parts become corners of the hypercube by a map, and ranks are the corners of their numbers. */
+static int renumber(const struct matrix *lines, int n_parts, int *part, struct bench_error *error)
+{
+    int32_t size[CPL_MAX_DIMENSIONS], n_dims = 0;
+    int32_t *position = bench_array((size_t)n_parts, sizeof *position);
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_grid grid;
+    struct cpl_error why;
+
+    while (1 << n_dims < n_parts)
+        size[n_dims++] = 2;
+    if (n_parts < 2 || 1 << n_dims != n_parts) {
+        free(position);
+        return bench_fail(error, "--map %s is for powers of two, not for %d ranks", maps[map],
+                          n_parts);
+    }
+    if (!position || find_pattern(lines, n_parts, part, &pattern, error) != 0) {
+        free(position);
+        return -1;
+    }
+    enum cpl_status status = cpl_machine_init(n_parts, n_parts, &machine, &why);
+    if (!status) {
+        status = cpl_grid_init(&grid, n_parts, n_dims, size, &why);
+        if (!status)
+            status = cpl_map_make((enum cpl_map)map, &pattern, &machine, &grid, position, &why);
+        cpl_machine_free(&machine);
+    }
+    for (int i = 0; i < lines->n_rows && !status; i++)
+        part[i] = position[part[i]];
+    cpl_pattern_free(&pattern);
+    free(position);
+    return status ? bench_fail(error, "--map %s: %s", maps[map], why.text) : 0;
+}
+
 static int check(const struct bench *bench, struct bench_error *error)
 {
+    given.renumber = map ? renumber : NULL;
     return spmv_take_matrix(bench, &given, error);
 }
 
@@ -137,6 +219,16 @@ static void finish_exchange(struct solver *s)
     MPI_Waitall(s->n_requests, s->requests, MPI_STATUSES_IGNORE);
 }
 
+/* Charges the computation of so many nonzeros or entries of a vector. */
+static void compute(int64_t n)
+{
+    int64_t ns = n * nonzero_ps / 1000;
+    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+    if (ns > 0)
+        nanosleep(&time, NULL);
+}
+
 /* q = A p for own rows. */
 static void multiply(struct solver *s)
 {
@@ -148,6 +240,7 @@ static void multiply(struct solver *s)
             sum += s->p[i] - s->p[share->entry[k]]; /* the diagonal adds nothing */
         s->q[i] = sum;
     }
+    compute(share->start[share->n_own]);
 }
 
 static double inner(const struct solver *s, const double *a, const double *b)
@@ -172,6 +265,7 @@ static double iterate(struct solver *s, int reorganised, double rho)
     multiply(s);
     products[0] = inner(s, s->p, s->q);
     products[1] = inner(s, s->q, s->q);
+    compute(2 * (int64_t)s->share->n_own);
     if (reorganised)
         start_exchange(s, s->q);
     MPI_Allreduce(products, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -184,6 +278,7 @@ static double iterate(struct solver *s, int reorganised, double rho)
         s->r[i] -= alpha * s->q[i];
         s->p[i] = s->r[i] + beta * s->p[i];
     }
+    compute(s->share->n_own + 2 * (int64_t)n);
     return beta * rho;
 }
 

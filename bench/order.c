@@ -2,13 +2,15 @@
  * order: two exchanges with computation between them, over and over, whose messages leave in
  * different orders (Uçar and Aykanat, A message ordering problem in parallel programs, figure 2).
  *
- *     order [--form pt2pt|neighbor] [--orders LIST] [--pre LEAST:MOST:ALL] [--post LEAST:MOST:ALL]
- *           [--bytes N] [--work N] [--pause N] [--warmup N] [--iterations N] [--runs N] [--seed N]
+ *     order [--form pt2pt|neighbor] [--orders LIST] [--pre LEAST:MOST:ALL|FILE]
+ *           [--post LEAST:MOST:ALL|FILE] [--bytes N] [--work N] [--pause N] [--warmup N]
+ * [--iterations N] [--runs N] [--seed N]
  *           [--json]
  *
  * An iteration is the pre-communication, the computation, the post-communication and a barrier.
  * Whom a rank sends to is drawn: --pre and --post say how many messages the ranks send at least, at
- * most and together, as the paper's table 1 does. Orders of the first exchange's messages, of LIST,
+ * most and together, as the paper's table 1 does; or it is read from a file of a pattern
+ * (planner/pattern.h). Orders of the first exchange's messages, of LIST,
  * separated by commas, take turns:
  *     best      first to the ranks that send most afterwards (the paper's optimum)
  *     worst     first to those that send least
@@ -46,6 +48,7 @@ static const char usage[] =
     "  --pre LEAST:MOST:ALL    messages of a rank and of all in the first exchange (default\n"
     "                          1, all others, half of all pairs)\n"
     "  --post LEAST:MOST:ALL   the same of the second one\n"
+    "                          either may be the name of a file with a pattern of so many ranks\n"
     "  --bytes N               bytes of every message, a multiple of 8 (default 8)\n"
     "  --work N                passes of the computation (default 1)\n"
     "  --pause N               microseconds that a rank sleeps before each MPI_Send (default 0)\n"
@@ -64,6 +67,7 @@ static const char *const forms[] = {"pt2pt", "neighbor", NULL};
 /* How many messages an exchange has. */
 struct shape {
     int64_t least, most, all; /* -1: the default */
+    const char *file;         /* a pattern that is taken instead; NULL: none */
 };
 
 struct options {
@@ -90,6 +94,10 @@ static int read_shape(const struct bench_option *option, char *value, struct ben
     struct shape *shape = &given.shape[strcmp(option->name, "post") == 0];
     int64_t *numbers[] = {&shape->least, &shape->most, &shape->all};
     char text[64], *rest = NULL;
+    if (!strchr(value, ':')) {
+        shape->file = value;
+        return 0;
+    }
     snprintf(text, sizeof text, "%s", value);
     char *word = strtok_r(text, ":", &rest);
     for (int k = 0; k < 3; k++, word = strtok_r(NULL, ":", &rest))
@@ -139,8 +147,10 @@ static int check(const struct bench *bench, struct bench_error *error)
                           (long long)given.bytes);
     for (int k = 0; k < 2; k++) {
         struct shape *s = &given.shape[k];
+        if (s->file)
+            continue;
         if (s->least < 0)
-            *s = (struct shape){n_others > 0, n_others, (n_others + 1) * n_others / 2};
+            *s = (struct shape){n_others > 0, n_others, (n_others + 1) * n_others / 2, NULL};
         int64_t fewest = s->least * n_others + s->most;
         int64_t most = s->most * n_others + s->least;
         if (s->least > s->most || s->most > n_others || s->all < fewest || s->all > most)
@@ -200,6 +210,25 @@ static struct cpl_pattern draw_exchange(const struct shape *shape, int n_ranks,
     free(sends);
     free(entries);
     return pattern;
+}
+
+/* The pattern of a file, or one that is drawn. 0, or -1 with the error set. */
+static int take_exchange(const struct shape *shape, int n_ranks, struct bench_random *random,
+                         struct cpl_pattern *pattern, struct bench_error *error)
+{
+    struct cpl_error why;
+
+    if (!shape->file) {
+        *pattern = draw_exchange(shape, n_ranks, random);
+        return 0;
+    }
+    if (cpl_pattern_read(shape->file, pattern, &why))
+        return bench_fail(error, "%s", why.text);
+    if (pattern->n_ranks == n_ranks)
+        return 0;
+    int n = pattern->n_ranks;
+    cpl_pattern_free(pattern);
+    return bench_fail(error, "%s: is a pattern of %d ranks, not of %d", shape->file, n, n_ranks);
 }
 
 static void reverse(int64_t *order, int64_t n)
@@ -463,12 +492,16 @@ static void print_results(const struct bench *bench, const struct cpl_pattern *p
 static int run(const struct bench *bench, struct bench_error *error)
 {
     struct bench_random random = {(uint64_t)given.seed};
-    struct cpl_pattern pre = draw_exchange(&given.shape[0], bench->n_ranks, &random);
-    struct cpl_pattern post = draw_exchange(&given.shape[1], bench->n_ranks, &random);
+    struct cpl_pattern pre, post;
     struct variant variants[N_ORDERS];
     uint64_t n_wrong = 0;
 
-    (void)error;
+    if (take_exchange(&given.shape[0], bench->n_ranks, &random, &pre, error))
+        return -1;
+    if (take_exchange(&given.shape[1], bench->n_ranks, &random, &post, error)) {
+        cpl_pattern_free(&pre);
+        return -1;
+    }
     for (int k = 0; k < given.n_orders; k++)
         variants[k] = make_variant(given.order[k], &given, &pre, &post, bench->rank);
     run_in_turns(&given, variants);

@@ -41,6 +41,9 @@ static const char usage[] =
     "  --pattern FILE --parts N\n"
     "                          write who sends how much to whom with N ranks, and stop\n"
     "  --items                 in it list the entries of x that are sent (row form)\n"
+    "  --split                 nonzeros are dealt to the owners of their rows and columns: row "
+    "form\n"
+    "                          writes who sends entries of x, column form who sends partial sums\n"
     "  --json                  print one JSON object on one line\n"
     "  --help                  print this\n";
 
@@ -58,6 +61,7 @@ static const struct bench_option table[] = {
     {"pattern", .text = &given.pattern},
     {"parts", .count = &given.n_parts, .least = 1, .most = MOST_ITERATIONS},
     {"items", .flag = &given.lists_items},
+    {"split", .flag = &given.splits},
     {"compare", .flag = &given.compares},
     {NULL},
 };
@@ -68,6 +72,8 @@ static int check(const struct bench *bench, struct bench_error *error)
         return -1;
     if (!given.pattern != !given.n_parts)
         return bench_fail(error, "--pattern FILE and --parts N go together");
+    if (given.splits && !given.pattern)
+        return bench_fail(error, "--split goes with --pattern FILE");
     if (given.lists_items && (!given.pattern || given.form != SPMV_ROW))
         return bench_fail(error, "--items goes with --pattern FILE and --form row: partial sums "
                                  "have one destination each");

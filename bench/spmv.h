@@ -22,7 +22,10 @@ struct spmv_options {
     const char *pattern; /* the file to write the pattern to, NULL: multiply */
     int n_parts;         /* of that pattern */
     int lists_items;     /* the pattern lists items, not their numbers */
-    int compares;        /* also time the MPI library's own PMPI_Neighbor_alltoallv */
+    int splits; /* the pattern is of half of the nonzeros, the other form's of the others */
+    /* Gives the parts other numbers, after partitioning; NULL: no. 0, or -1 with the error set. */
+    int (*renumber)(const struct matrix *lines, int n_parts, int *part, struct bench_error *error);
+    int compares; /* also time the MPI library's own PMPI_Neighbor_alltoallv */
 };
 
 /* The remedy of programs with a matrix (struct bench_program). */

@@ -24,24 +24,36 @@ struct volumes {
     int64_t *next;  /* where the next item of each pair goes while these are listed */
 };
 
+/* With --split a nonzero belongs to the owner of its row, whom the entry of x is sent, or of its
+ * column, who sends the partial sum; a hash of its place says which. */
+static int is_of_form(const struct spmv_options *options, int row, int col)
+{
+    uint64_t hash = bench_hash((uint64_t)options->seed + 3, (uint64_t)row, (uint64_t)col);
+
+    return !options->splits || hash % 2 == (options->form == SPMV_ROW);
+}
+
 /*
  * Each line across is one item, once for every other part with an entry on it: in row form its
  * owner sends it there, in column form that part sends its partial sum to the owner. The first pass
  * (next is NULL) counts the items, the second lists them.
  */
 static void pass_items(const struct matrix *across, const int *part, const int *number,
-                       enum spmv_form form, int *seen, struct volumes *volumes)
+                       const struct spmv_options *options, int *seen, struct volumes *volumes)
 {
+    int is_row = options->form == SPMV_ROW;
+
     memset(seen, 0, (size_t)volumes->n_parts * sizeof *seen);
     for (int j = 0; j < across->n_rows; j++) {
         int owner = part[j];
         for (size_t k = across->start[j]; k < across->start[j + 1]; k++) {
-            int other = part[across->col[k]];
-            if (other == owner || seen[other] == j + 1)
+            int i = across->col[k], other = part[i];
+            if (other == owner || seen[other] == j + 1 ||
+                !is_of_form(options, is_row ? i : j, is_row ? j : i))
                 continue;
             seen[other] = j + 1;
-            int source = form == SPMV_ROW ? owner : other;
-            int destination = form == SPMV_ROW ? other : owner;
+            int source = is_row ? owner : other;
+            int destination = is_row ? other : owner;
             size_t pair = (size_t)source * (size_t)volumes->n_parts + (size_t)destination;
             if (volumes->next)
                 volumes->item[volumes->next[pair]++] = number[j];
@@ -52,8 +64,8 @@ static void pass_items(const struct matrix *across, const int *part, const int *
 }
 
 /* Lists the items that pass_items has counted. 0, or -1 without memory. */
-static int list_items(const struct matrix *across, const int *part, enum spmv_form form, int *seen,
-                      struct volumes *volumes)
+static int list_items(const struct matrix *across, const int *part,
+                      const struct spmv_options *options, int *seen, struct volumes *volumes)
 {
     size_t n_pairs = (size_t)volumes->n_parts * (size_t)volumes->n_parts;
     int64_t n_items = 0;
@@ -70,7 +82,7 @@ static int list_items(const struct matrix *across, const int *part, enum spmv_fo
     if (status == 0) {
         for (int j = 0; j < across->n_rows; j++)
             number[j] = n_owned[part[j]]++;
-        pass_items(across, part, number, form, seen, volumes);
+        pass_items(across, part, number, options, seen, volumes);
     }
     free(number);
     free(n_owned);
@@ -95,9 +107,9 @@ static int count(const struct spmv_options *options, const struct matrix *lines,
         status = partition_lines(options->partition, lines, volumes->n_parts, options->seed, part,
                                  error);
     if (status == 0)
-        pass_items(&across, part, NULL, options->form, seen, volumes);
+        pass_items(&across, part, NULL, options, seen, volumes);
     if (status == 0 && options->lists_items) {
-        status = list_items(&across, part, options->form, seen, volumes);
+        status = list_items(&across, part, options, seen, volumes);
         if (status != 0)
             bench_fail(error, "no memory for the items of %d parts", volumes->n_parts);
     }

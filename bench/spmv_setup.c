@@ -212,6 +212,8 @@ static int prepare(const struct spmv_options *options, struct deal *deal, struct
     int status = part ? partition_lines(options->partition, &lines, deal->n_parts, options->seed,
                                         part, error)
                       : bench_fail(error, "no memory for %d part numbers", lines.n_rows);
+    if (status == 0 && options->renumber)
+        status = options->renumber(&lines, deal->n_parts, part, error);
     if (status == 0)
         status = deal_lines(options, &lines, part, deal, error);
     free(part);
