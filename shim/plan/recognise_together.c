@@ -155,6 +155,13 @@ static bool find_labels(struct together *t)
     }
 }
 
+#define SIGN (UINT64_C(1) << 63)
+
+static int64_t in_order(uint64_t hash)
+{
+    return (int64_t)(hash ^ SIGN);
+}
+
 /* The heaviest of what all ranks know of, found[n]. Returns whether there is one. */
 static bool find_heaviest(struct together *t, struct cpl_recurring *found, int n,
                           int64_t least_times)
@@ -164,15 +171,18 @@ static bool find_heaviest(struct together *t, struct cpl_recurring *found, int n
     cpl_collective_Allreduce(&mine.weight, &weight, 1, MPI_INT64_T, MPI_MAX, t->comm);
     if (weight <= 0)
         return false;
-    uint64_t hash = mine.weight == weight ? mine.exchange.hash : UINT64_MAX, lowest = UINT64_MAX;
-    cpl_collective_Allreduce(&hash, &lowest, 1, MPI_UINT64_T, MPI_MIN, t->comm);
-    if (mine.weight == weight && mine.exchange.hash == lowest) {
+    /* As signed numbers in the same order: MPICH (4.0.2) compares MPI_UINT64_T as if it were
+     * signed. */
+    int64_t hash = mine.weight == weight ? in_order(mine.exchange.hash) : INT64_MAX;
+    int64_t lowest = INT64_MAX;
+    cpl_collective_Allreduce(&hash, &lowest, 1, MPI_INT64_T, MPI_MIN, t->comm);
+    if (mine.weight == weight && hash == lowest) {
         figures[0] = mine.exchange.tag;
         figures[1] = mine.exchange.times;
         figures[2] = mine.exchange.n_messages;
     }
     cpl_collective_Allreduce(figures, all, 3, MPI_INT64_T, MPI_MAX, t->comm);
-    found[n] = (struct cpl_recurring){lowest, (int32_t)all[0], all[1], all[2]};
+    found[n] = (struct cpl_recurring){(uint64_t)lowest ^ SIGN, (int32_t)all[0], all[1], all[2]};
     return true;
 }
 
