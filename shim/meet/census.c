@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 /* Two tags in turn: a rank may be one round ahead of another, not two. No other messages of the
- * shim's communicators have them (CPL_STRAIGHT_TAG and CPL_HOSTED_TAG are the nearest). */
-#define FIRST_TAG 2002
+ * shim's communicators have them (keyed.c has the next one). */
+#define FIRST_TAG 2003
 
-void cpl_census_open(struct cpl_census *census, MPI_Comm comm)
+void cpl_census_open(struct cpl_census *census, MPI_Comm comm, size_t most_bytes)
 {
-    *census = (struct cpl_census){.comm = comm};
+    *census = (struct cpl_census){.comm = comm, .most_bytes = most_bytes};
 }
 
 void cpl_census_close(struct cpl_census *census)
@@ -26,6 +26,8 @@ static bool make_room(struct cpl_census *census, size_t more)
     if (more <= census->room - census->n_bytes)
         return true;
     size_t room = 2 * census->room + more;
+    if (room > census->most_bytes)
+        return false;
     unsigned char *records = realloc(census->records, room);
     if (!records)
         return false;

@@ -17,7 +17,8 @@
 struct cpl_census {
     MPI_Comm comm; /* of the shim's own */
     int round;
-    bool failed; /* no memory, or MPI failed: what came is not complete */
+    bool failed;       /* no memory, too much came, or MPI failed: what came is not complete */
+    size_t most_bytes; /* that what comes may take here */
     /* What came in the last round: records one after another, in no particular order. */
     unsigned char *records;
     size_t n_bytes, room;
@@ -32,7 +33,7 @@ struct cpl_census_out {
 };
 
 /* Local. comm's errors return. */
-void cpl_census_open(struct cpl_census *census, MPI_Comm comm);
+void cpl_census_open(struct cpl_census *census, MPI_Comm comm, size_t most_bytes);
 
 /* A round; records are of record_bytes bytes on all ranks. Returns how many came. */
 int64_t cpl_census_round(struct cpl_census *census, const struct cpl_census_out *out,

@@ -553,7 +553,7 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
-    cpl_census_open(&p.census, comm);
+    cpl_census_open(&p.census, comm, MOST_BYTES);
     bool done = make_machine(&p);
     if (done) {
         done = list_candidates(&p) && plan(&p, output);

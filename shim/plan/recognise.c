@@ -1,8 +1,6 @@
 /* Recognising exchanges (recognise.h). */
 #include "shim/plan/recognise.h"
 
-#include "planner/base/hash.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,19 +8,15 @@
 struct end {
     int32_t source, dest, tag;
     int32_t window;
-    int64_t number; /* of the note */
+    int64_t number; /* in the order of notes */
 };
 
-/* A window: the notes of a rank between two leave points. */
 struct window {
+    struct cpl_window own;
     int32_t rank;
-    int32_t signature; /* -1: none, because the window sends nothing that recurs */
-    int32_t tag;       /* tag of the first message sent in the window */
-    int32_t n_sent;
-    int64_t end_note; /* number of the note that ended the window; -1: none */
-    int32_t parent;   /* another window of the same exchange; the root is its own parent */
-    int32_t group;    /* group of a window that sends */
-    bool incomplete;  /* on a root: the other end of some message is not among the notes */
+    int32_t parent;  /* another window of the same exchange; the root is its own parent */
+    int32_t group;   /* group of a window that sends */
+    bool incomplete; /* on a root: the other end of some message is not among the notes */
 };
 
 /* Linked windows, at most one of each rank: where a rank has several, its second ones form another
@@ -75,47 +69,44 @@ static void release(struct search *s)
     free(s->sorted);
 }
 
-static int32_t open_window(struct search *s, int32_t rank)
+/* Adds a rank's windows to those of all. */
+static void take_windows(struct search *s, int32_t rank, const struct cpl_windows *windows)
 {
-    s->window[s->n_windows] = (struct window){
-        .rank = rank, .signature = -1, .end_note = -1, .parent = s->n_windows, .group = -1};
-    return s->n_windows++;
-}
-
-static void note_end(struct search *s, int32_t rank, int64_t k, int32_t window)
-{
-    const struct cpl_note *note = &s->notes[k];
-    struct window *w = &s->window[window];
-    if (note->kind == CPL_NOTE_SENT) {
-        if (w->n_sent++ == 0)
-            w->tag = note->tag;
-        s->sent[s->n_sent++] = (struct end){rank, note->peer, note->tag, window, k};
-    } else {
-        s->received[s->n_received++] = (struct end){note->peer, rank, note->tag, window, k};
+    int32_t before = s->n_windows;
+    for (int32_t w = 0; w < windows->n; w++) {
+        struct cpl_window own = windows->window[w];
+        own.end_note += own.end_note >= 0 ? s->first[rank] : 0;
+        s->window[s->n_windows] =
+            (struct window){.own = own, .rank = rank, .parent = s->n_windows, .group = -1};
+        s->n_windows++;
+    }
+    for (int64_t k = 0; k < windows->n_sent; k++) {
+        const struct cpl_message_end *end = &windows->sent[k];
+        s->sent[s->n_sent] =
+            (struct end){rank, end->peer, end->tag, before + end->window, s->n_sent};
+        s->n_sent++;
+    }
+    for (int64_t k = 0; k < windows->n_received; k++) {
+        const struct cpl_message_end *end = &windows->received[k];
+        s->received[s->n_received] =
+            (struct end){end->peer, rank, end->tag, before + end->window, s->n_received};
+        s->n_received++;
     }
 }
 
-/* A blocking receive ends a window by itself, but consecutive ones are one window. */
-static void cut_into_windows(struct search *s, int32_t rank)
+static bool cut_into_windows(struct search *s)
 {
-    int32_t window = -1;
-    bool blocking = false;
-    for (int64_t k = s->first[rank]; k < s->first[rank + 1]; k++) {
-        const struct cpl_note *note = &s->notes[k];
-        if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_WINDOW_END) {
-            if (note->kind == CPL_NOTE_WINDOW_END && window >= 0 && !blocking) {
-                s->window[window].signature = note->peer;
-                s->window[window].end_note = k;
-            }
-            window = -1;
-            continue;
-        }
-        if (window < 0 || (blocking && note->kind != CPL_NOTE_RECEIVED)) {
-            window = open_window(s, rank);
-            blocking = note->kind == CPL_NOTE_RECEIVED;
-        }
-        note_end(s, rank, k, window);
+    struct cpl_windows windows;
+    int64_t most = 0;
+    for (int32_t i = 0; i < s->n_ranks; i++)
+        most = s->first[i + 1] - s->first[i] > most ? s->first[i + 1] - s->first[i] : most;
+    bool ready = cpl_windows_init(&windows, most);
+    for (int32_t i = 0; i < s->n_ranks && ready; i++) {
+        cpl_windows_cut(&windows, &s->notes[s->first[i]], s->first[i + 1] - s->first[i]);
+        take_windows(s, i, &windows);
     }
+    cpl_windows_free(&windows);
+    return ready;
 }
 
 static int32_t find_root(struct search *s, int32_t w)
@@ -182,8 +173,7 @@ static void match_ends(struct search *s)
 static struct group *add_group(struct search *s, int32_t root, struct group *before)
 {
     int32_t number = s->n_groups++;
-    s->group[number] = (struct group){
-        .hash = CPL_HASH_START, .root = root, .next = -1, .number = -1, .last_rank = -1};
+    s->group[number] = (struct group){.root = root, .next = -1, .number = -1, .last_rank = -1};
     if (before)
         before->next = number;
     else
@@ -211,16 +201,15 @@ static void gather_groups(struct search *s)
     for (int32_t w = 0; w < s->n_windows; w++) {
         struct window *window = &s->window[w];
         int32_t root = find_root(s, w);
-        if (window->signature < 0 || window->n_sent == 0 || s->window[root].incomplete)
+        if (window->own.signature < 0 || window->own.n_sent == 0 || s->window[root].incomplete)
             continue;
         struct group *group = find_group(s, root, window->rank);
         if (group->n_messages == 0)
-            group->tag = window->tag;
+            group->tag = window->own.tag;
         group->last_rank = window->rank;
-        group->n_messages += window->n_sent;
-        group->several |= window->n_sent > 1;
-        group->hash = cpl_hash_word(group->hash, (uint64_t)(uint32_t)window->rank << 32 |
-                                                     (uint32_t)window->signature);
+        group->n_messages += window->own.n_sent;
+        group->several |= window->own.n_sent > 1;
+        group->hash += cpl_window_hash(window->rank, window->own.signature);
         window->group = (int32_t)(group - s->group);
     }
 }
@@ -230,7 +219,8 @@ static int compare_hashes(const void *a, const void *b)
     const struct group *x = *(struct group *const *)a, *y = *(struct group *const *)b;
     if (x->hash != y->hash)
         return x->hash < y->hash ? -1 : 1;
-    return compare(x->root, y->root);
+    int order = compare(x->root, y->root);
+    return order ? order : compare(x - y, 0); /* of the same windows: in the order of making */
 }
 
 static int compare_weights(const void *a, const void *b)
@@ -283,7 +273,7 @@ static void label(const struct search *s, int32_t *exchange)
         if (window->group < 0)
             continue;
         int32_t number = s->group[window->group].number;
-        exchange[window->end_note] = number < -1 ? s->group[-2 - number].number : number;
+        exchange[window->own.end_note] = number < -1 ? s->group[-2 - number].number : number;
     }
 }
 
@@ -293,9 +283,7 @@ int cpl_recognise(int n_ranks, const int64_t *first, const struct cpl_note *note
     struct search s = {
         .n_ranks = n_ranks, .first = first, .notes = notes, .n_notes = first[n_ranks]};
     int n = -1;
-    if (allocate(&s)) {
-        for (int32_t rank = 0; rank < n_ranks; rank++)
-            cut_into_windows(&s, rank);
+    if (allocate(&s) && cut_into_windows(&s)) {
         match_ends(&s);
         gather_groups(&s);
         n = choose(&s, most, least_times, found);

@@ -369,8 +369,12 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
         manage(state, &exchanges, slices);
     else if (slices->n > 0)
         postpone(state->pt2pt, slices);
+    if (!found) {
+        state->pt2pt->reason = CPL_LEFT_NO_PLAN;
+        return 0;
+    }
     cpl_exchanges_free(&exchanges);
-    return found ? exchanges.n : 0;
+    return exchanges.n;
 }
 
 /* Tries to manage the communicator. Returns false when that failed only because messages were under

@@ -1,9 +1,13 @@
 /* The exchanges that recur on a communicator (pt2pt_exchanges.h). */
 #include "shim/pt2pt/pt2pt_exchanges.h"
-#include "shim/meet/desk.h"
 
+#include "shim/base/log.h"
+#include "shim/meet/agree.h"
+#include "shim/meet/desk.h"
+#include "shim/plan/recognise_together.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
+#include "shim/wait/collective.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +68,7 @@ void cpl_notes_free(struct cpl_notes *notes)
     *notes = (struct cpl_notes){.n = 0};
 }
 
-/* --- recognising, by the first rank ------------------------------------------------------ */
+/* --- recognising, by the first rank or by all --------------------------------------------- */
 
 /* The first of this rank's last notes that are handed in. */
 static int first_handed_in(const struct cpl_comm_state *state)
@@ -100,6 +104,29 @@ static int recognise(struct cpl_desk *desk, const struct cpl_notes *mine,
         exchanges->of_note = of_note;
     }
     free(exchange);
+    return n;
+}
+
+/* The same by all ranks, each of which looks at all notes that it has. Collective. */
+static int recognise_together(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
+{
+    const struct cpl_notes *notes = &state->pt2pt->learned.notes;
+    bool has_comm = state->private_comm != MPI_COMM_NULL ||
+                    cpl_agree_private(state->comm, state->rank, &state->private_comm);
+    cpl_comm_state_number(state);
+    if (!has_comm)
+        return -1;
+    exchanges->first_note = 0;
+    exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
+    return cpl_recognise_together(state->private_comm, notes->note, notes->n, CPL_MOST_EXCHANGES,
+                                  CPL_RECURS_TIMES, exchanges->found, exchanges->of_note);
+}
+
+/* The notes of all ranks that one rank would get; alike on all of them. Collective. */
+static int64_t count_notes(struct cpl_comm_state *state, int64_t n_mine)
+{
+    int64_t n = 0;
+    cpl_collective_Allreduce(&n_mine, &n, 1, MPI_INT64_T, MPI_SUM, state->comm);
     return n;
 }
 
@@ -147,11 +174,23 @@ bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exch
     struct cpl_notes mine = {.n = p->learned.notes.n - exchanges->first_note};
     if (mine.n > 0)
         mine.note = p->learned.notes.note + exchanges->first_note;
-    cpl_desk_open(&desk, state->comm, 0);
-    exchanges->n = recognise(&desk, &mine, exchanges);
-    cpl_desk_close(&desk);
-    if (exchanges->n < 0)
+    if (cpl_recognise_is_together(count_notes(state, mine.n))) {
+        exchanges->n = recognise_together(state, exchanges);
+        mine = p->learned.notes;
+    } else {
+        cpl_desk_open(&desk, state->comm, 0);
+        exchanges->n = recognise(&desk, &mine, exchanges);
+        cpl_desk_close(&desk);
+    }
+    if (exchanges->n < 0) {
+        if (state->rank == 0)
+            cpl_log(CPL_LOG_WARN, "pt2pt",
+                    "%d ranks: nothing is recognised, since a rank had no memory for it; messages "
+                    "are left to MPI",
+                    state->size);
+        cpl_exchanges_free(exchanges);
         return false;
+    }
     if (exchanges->n > 0)
         find_signatures(exchanges, &mine);
     for (int k = 0; k < exchanges->n; k++)

@@ -1,8 +1,8 @@
 /* The exchanges that recur on a communicator (doc/point-to-point.md).
  *
  * While learning a rank makes notes. At an agreement the first rank recognises exchanges in all
- * ranks' notes (recognise.h), and each rank keeps the cycle in which its own batches recur
- * (cycle.h). */
+ * ranks' notes (recognise.h), or all ranks do it together (recognise_together.h), and each rank
+ * keeps the cycle in which its own batches recur (cycle.h). */
 #ifndef CARPOOL_PT2PT_EXCHANGES_H
 #define CARPOOL_PT2PT_EXCHANGES_H
 

@@ -12,16 +12,19 @@
 
 #include <cmocka.h>
 
-enum { MOST_REQUESTS = 8192, FIRST_COMM = 1000 };
+enum { MOST_REQUESTS = 8192, FIRST_COMM = 1000, COMM_STEP = 100 }; /* mock_collectives.h */
 
 struct message {
     struct message *next;
     int source, tag, n_bytes;
+    MPI_Request sender; /* that waits for its receive; 0: none does */
     char bytes[];
 };
 
 struct request {
-    bool used, receives, done, cancelled;
+    bool used, receives, done, cancelled, truncated;
+    bool waits;  /* a send that is over when its message is received, or a barrier */
+    int barrier; /* its number; 0: it is none */
     int rank, source, tag, room;
     uint64_t order; /* of posting */
     char *buffer;
@@ -32,11 +35,14 @@ static struct {
     int n_ranks;
     uint64_t random, n_posted;
     int64_t n_sent;
+    int n_entered[MOCK_MOST_RANKS]; /* barriers */
     double time;
     struct message *first[MOCK_MOST_RANKS][MOCK_MOST_RANKS]; /* by source, destination */
     struct request request[MOST_REQUESTS];                   /* handle - 1; 0 is not used */
     int until_failure[MOCK_N_CALLS][MOCK_MOST_RANKS];        /* calls; 0: none is to fail */
 } mock;
+
+void (*mock_takes_memory)(bool takes);
 
 void mock_begin(int n_ranks, uint64_t seed)
 {
@@ -118,9 +124,14 @@ static struct request *find(MPI_Request handle)
     return &mock.request[handle];
 }
 
+static int rank_in(MPI_Comm comm)
+{
+    return (comm - FIRST_COMM) % COMM_STEP;
+}
+
 int PMPI_Comm_rank(MPI_Comm comm, int *rank)
 {
-    *rank = comm - FIRST_COMM;
+    *rank = rank_in(comm);
     return MPI_SUCCESS;
 }
 
@@ -136,25 +147,43 @@ double PMPI_Wtime(void)
     return mock.time;
 }
 
-int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-               MPI_Request *request)
+static int send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                bool waits, MPI_Request *request)
 {
-    int source = comm - FIRST_COMM;
+    int source = rank_in(comm);
     struct message *message = NULL;
     if (fails(MOCK_ISEND, source))
         return MOCK_ERROR;
+    if (mock_takes_memory)
+        mock_takes_memory(true);
     while (!message) /* a test's heap may fail, the network does not */
         message = malloc(sizeof *message + (size_t)count);
+    if (mock_takes_memory)
+        mock_takes_memory(false);
     assert_true(type == MPI_BYTE && dest >= 0 && dest < mock.n_ranks);
-    *message = (struct message){.source = source, .tag = tag, .n_bytes = count};
-    memcpy(message->bytes, buf, (size_t)count);
+    *request = new_request((struct request){.rank = source, .waits = waits});
+    *message = (struct message){
+        .source = source, .tag = tag, .n_bytes = count, .sender = waits ? *request : 0};
+    if (count > 0)
+        memcpy(message->bytes, buf, (size_t)count);
     struct message **at = &mock.first[source][dest];
     while (*at)
         at = &(*at)->next;
     *at = message;
     mock.n_sent++;
-    *request = new_request((struct request){.rank = source});
     return MPI_SUCCESS;
+}
+
+int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    return send(buf, count, type, dest, tag, comm, false, request);
+}
+
+int PMPI_Issend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                MPI_Request *request)
+{
+    return send(buf, count, type, dest, tag, comm, true, request);
 }
 
 int PMPI_Isend_c(const void *buf, MPI_Count count, MPI_Datatype type, int dest, int tag,
@@ -167,10 +196,10 @@ int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI
                MPI_Request *request)
 {
     assert_true(type == MPI_BYTE);
-    if (fails(MOCK_IRECV, comm - FIRST_COMM))
+    if (fails(MOCK_IRECV, rank_in(comm)))
         return MOCK_ERROR;
     *request = new_request((struct request){.receives = true,
-                                            .rank = comm - FIRST_COMM,
+                                            .rank = rank_in(comm),
                                             .source = source,
                                             .tag = tag,
                                             .room = count,
@@ -211,18 +240,59 @@ static void progress(int rank)
         if (!receive)
             continue;
         *at = message->next;
-        assert_true(message->n_bytes <= receive->room);
-        memcpy(receive->buffer, message->bytes, (size_t)message->n_bytes);
+        receive->truncated = message->n_bytes > 0 && receive->room == 0; /* it was given up */
+        assert_true(receive->truncated || message->n_bytes <= receive->room);
+        if (message->n_bytes > 0 && !receive->truncated)
+            memcpy(receive->buffer, message->bytes, (size_t)message->n_bytes);
+        if (message->sender)
+            find(message->sender)->done = true;
         receive->message = message;
         receive->done = true;
     }
+}
+
+/* A message that no receive waits for, from any rank. */
+int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    int rank = rank_in(comm), from = random_below(&mock.random, mock.n_ranks);
+    assert_int_equal(source, MPI_ANY_SOURCE);
+    *flag = 0;
+    for (int k = 0; k < mock.n_ranks && !*flag; k++) {
+        int i = (from + k) % mock.n_ranks;
+        struct message *message = mock.first[i][rank];
+        while (message && message->tag != tag)
+            message = message->next;
+        *flag = message && random_below(&mock.random, 3) == 0;
+        if (!*flag)
+            continue;
+        status->MPI_SOURCE = i;
+        status->MPI_TAG = tag;
+        status->count_lo = message->n_bytes;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Of all ranks; they enter the same ones. */
+int PMPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
+{
+    int rank = rank_in(comm);
+    *request = new_request(
+        (struct request){.rank = rank, .waits = true, .barrier = ++mock.n_entered[rank]});
+    return MPI_SUCCESS;
+}
+
+static void look_at_barrier(struct request *r)
+{
+    r->done = true;
+    for (int i = 0; i < mock.n_ranks; i++)
+        r->done &= mock.n_entered[i] >= r->barrier;
 }
 
 /* A message that no receive waits for; the handle is a request's that is done. */
 int PMPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *handle,
                  MPI_Status *status)
 {
-    int rank = comm - FIRST_COMM;
+    int rank = rank_in(comm);
     struct message **at = &mock.first[source][rank];
     (void)status;
     progress(rank);
@@ -272,7 +342,7 @@ int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI
         struct request *r = find(requests[k]);
         if (n_active++ == 0)
             progress(r->rank);
-        if (!r->receives && random_below(&mock.random, 3) == 0)
+        if (!r->receives && !r->waits && random_below(&mock.random, 3) == 0)
             r->done = true;
         if (!r->done)
             continue;
@@ -296,15 +366,32 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     if (*request == MPI_REQUEST_NULL)
         return MPI_SUCCESS;
     struct request *r = find(*request);
-    bool sends = !r->receives;
+    bool sends = !r->receives, truncated;
     int rank = r->rank;
     progress(rank);
-    if (sends && random_below(&mock.random, 3) == 0)
+    if (r->barrier)
+        look_at_barrier(r);
+    if (sends && !r->waits && random_below(&mock.random, 3) == 0)
         r->done = true;
+    truncated = r->truncated;
     *flag = r->done;
     if (*flag)
         take(request, status);
+    if (*flag && truncated)
+        return MPI_ERR_TRUNCATE;
     return *flag && sends && fails(MOCK_TEST, rank) ? MOCK_ERROR : MPI_SUCCESS;
+}
+
+int PMPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    assert_true(statuses == MPI_STATUSES_IGNORE);
+    *flag = 1;
+    for (int k = 0; k < n; k++)
+        *flag &= requests[k] == MPI_REQUEST_NULL || find(requests[k])->done;
+    for (int k = 0; k < n && *flag; k++)
+        if (requests[k] != MPI_REQUEST_NULL)
+            take(&requests[k], MPI_STATUS_IGNORE);
+    return MPI_SUCCESS;
 }
 
 int PMPI_Cancel(MPI_Request *request)

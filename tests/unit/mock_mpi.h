@@ -10,6 +10,7 @@
 #include "shim/state/datatype.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MOCK_MOST_RANKS 32
@@ -18,6 +19,10 @@ void mock_begin(int n_ranks, uint64_t seed);
 void mock_end(void);
 
 MPI_Comm mock_comm(int rank);
+
+/* Called with true before the network takes memory of its own, and with false after it; NULL:
+ * nothing is. For tests whose heap fails for good. */
+extern void (*mock_takes_memory)(bool takes);
 
 /* What PMPI_Wtime returns; starts at 1. */
 void mock_set_time(double seconds);

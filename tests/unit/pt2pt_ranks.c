@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 struct pt2pt_world pt2pt;
+enum cpl_planning pt2pt_planning;
 
 static int64_t n_live; /* blocks of memory before the ranks began */
 
@@ -281,6 +282,32 @@ void cpl_progress_poll(void)
 {
 }
 
+void cpl_progress_pause(int n)
+{
+    (void)n;
+    fibers_yield();
+}
+
+int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
+{
+    for (int flag = 0;;) {
+        int result = PMPI_Test(request, &flag, status);
+        if (flag || result != MPI_SUCCESS)
+            return result;
+        fibers_yield();
+    }
+}
+
+int cpl_progress_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    int result = MPI_SUCCESS;
+    assert_true(statuses == MPI_STATUSES_IGNORE);
+    for (int k = 0; k < n; k++)
+        if (cpl_progress_wait(&requests[k], MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            result = MPI_ERR_IN_STATUS;
+    return result;
+}
+
 bool cpl_buffered_any(MPI_Comm comm)
 {
     (void)comm;
@@ -319,6 +346,12 @@ static void turn(int rank)
         mock_set_time(pt2pt.rank[rank].time);
 }
 
+/* The network's memory is nobody's. */
+static void spare_network(bool takes)
+{
+    heap.counts = !takes && fibers_rank() == pt2pt.victim;
+}
+
 struct cpl_pt2pt *pt2pt_of(int rank)
 {
     return pt2pt.rank[rank].state.pt2pt;
@@ -336,6 +369,7 @@ static void begin_rank(int r)
     assert_non_null(me->state.line);
     cpl_context.hooks = hooks;
     cpl_context.settings.mode = CPL_MODE_AUTO;
+    cpl_context.settings.planning = pt2pt_planning;
     cpl_context.settings.embed = CPL_EMBED_EXACT;
     cpl_context.comms.first = &me->state;
     cpl_context.comms.away = MPI_COMM_NULL;
@@ -360,6 +394,7 @@ void pt2pt_ranks_begin(int n, uint64_t seed)
     collectives_begin();
     mock_begin(n, seed);
     fibers_turn = turn;
+    mock_takes_memory = spare_network;
     fibers_begin(n, seed);
     fibers_run(begin_rank);
 }
@@ -386,6 +421,7 @@ void pt2pt_ranks_end(void)
     pt2pt.victim = -1;
     fibers_run(end_rank);
     fibers_turn = NULL;
+    mock_takes_memory = NULL;
     collectives_end();
     mock_end();
     assert_int_equal(heap.n_live, n_live);

@@ -581,7 +581,8 @@ static void test_anything(void **state)
 {
     (void)state;
     int n_managed = 0, n_given_up = 0, n_alone = 0;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    const uint64_t n_seeds = pt2pt_planning == CPL_PLANNING_TOGETHER ? 40 : 400; /* it takes long */
+    for (uint64_t seed = 1; seed <= n_seeds; seed++) {
         uint64_t random = seed;
         memset(&plan, 0, sizeof plan);
         memset(owed, 0, sizeof owed);
@@ -609,7 +610,8 @@ static void test_anything(void **state)
         n_alone += pt2pt_all_are(CPL_PT2PT_ALONE);
         pt2pt_ranks_end();
     }
-    assert_true(n_managed > 80 && n_given_up > 40 && n_alone > 80);
+    int n = (int)n_seeds;
+    assert_true(5 * n_managed > n && 10 * n_given_up > n && 5 * n_alone > n);
 }
 
 int main(void)
@@ -637,5 +639,8 @@ int main(void)
         cmocka_unit_test(test_review_soon),
         cmocka_unit_test(test_anything),
     };
-    return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
+    pt2pt_planning = CPL_PLANNING_ROOT;
+    int n_failed = cmocka_run_group_tests_name("agreement by one rank", tests, NULL, NULL);
+    pt2pt_planning = CPL_PLANNING_TOGETHER;
+    return n_failed + cmocka_run_group_tests_name("agreement together", tests, NULL, NULL);
 }

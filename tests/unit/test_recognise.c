@@ -1,7 +1,9 @@
-/* Tests of recognising exchanges (recognise.h): random programs in which ranks repeat a sequence of
- * exchanges, all with one tag, on random subsets of the ranks. */
+/* Tests of recognising exchanges by one rank (recognise.h), and by all ranks (recognise_local.h),
+ * which must come to the same in every bit: random programs in which ranks repeat a sequence of
+ * exchanges, all with one tag, on random subsets of the ranks; and notes of no sense. */
 #include "planner/base/hash.h"
 #include "random_pattern.h"
+#include "recognise_ranks.h"
 #include "shim/plan/recognise.h"
 
 #include <setjmp.h>
@@ -158,6 +160,27 @@ struct outcome {
     struct cpl_recurring found[MOST_EXCHANGES];
 };
 
+/* By one rank, and by all: with the same result. */
+static int recognise_twice(int n_ranks, const int64_t *first, const struct cpl_note *notes,
+                           int most, int64_t least_times, struct cpl_recurring *found,
+                           int32_t *exchange)
+{
+    struct cpl_recurring again[MOST_EXCHANGES];
+    int32_t *label = calloc((size_t)first[n_ranks] + 1, sizeof *label);
+    int n_rounds;
+    assert_non_null(label);
+    int n = cpl_recognise(n_ranks, first, notes, most, least_times, found, exchange);
+    assert_int_equal(
+        recognise_ranks(n_ranks, first, notes, most, least_times, again, label, &n_rounds), n);
+    for (int k = 0; k < n; k++) {
+        assert_true(again[k].hash == found[k].hash && again[k].tag == found[k].tag);
+        assert_true(again[k].times == found[k].times && again[k].n_messages == found[k].n_messages);
+    }
+    assert_memory_equal(label, exchange, (size_t)first[n_ranks] * sizeof *label);
+    free(label);
+    return n;
+}
+
 static struct outcome *recognise(const struct program *p, int most)
 {
     struct outcome *o = calloc(1, sizeof *o);
@@ -167,7 +190,7 @@ static struct outcome *recognise(const struct program *p, int most)
         memcpy(&o->note[o->first[r]], p->rank[r].note,
                (size_t)p->rank[r].n * sizeof *p->rank[r].note);
     }
-    o->n = cpl_recognise(p->n_ranks, o->first, o->note, most, 3, o->found, o->exchange);
+    o->n = recognise_twice(p->n_ranks, o->first, o->note, most, 3, o->found, o->exchange);
     return o;
 }
 
@@ -283,7 +306,7 @@ static void test_waits_between(void **state)
     struct cpl_recurring found[MOST_EXCHANGES];
     int32_t exchange[15];
     (void)state;
-    assert_int_equal(cpl_recognise(2, first, both, MOST_EXCHANGES, 1, found, exchange), 2);
+    assert_int_equal(recognise_twice(2, first, both, MOST_EXCHANGES, 1, found, exchange), 2);
     assert_int_equal(found[0].n_messages, 4);
     assert_int_equal(found[0].tag, 8);
     assert_int_equal(found[1].n_messages, 2);
@@ -291,8 +314,129 @@ static void test_waits_between(void **state)
     assert_int_equal(exchange[6], 0);
     assert_int_equal(exchange[11], 0);
     assert_int_equal(exchange[14], 1);
-    assert_int_equal(cpl_recognise(2, first, both, MOST_EXCHANGES, 2, found, exchange), 0);
+    assert_int_equal(recognise_twice(2, first, both, MOST_EXCHANGES, 2, found, exchange), 0);
     assert_int_equal(exchange[6], -1);
+}
+
+/* Equal signatures send equally many messages. */
+static void sign(const int64_t *first, int n_ranks, struct cpl_note *notes)
+{
+    struct cpl_windows windows;
+    for (int r = 0; r < n_ranks; r++) {
+        assert_true(cpl_windows_init(&windows, first[r + 1] - first[r]));
+        cpl_windows_cut(&windows, notes + first[r], first[r + 1] - first[r]);
+        for (int32_t w = 0; w < windows.n; w++)
+            if (windows.window[w].end_note >= 0 && windows.window[w].signature >= 0)
+                notes[first[r] + windows.window[w].end_note].peer = windows.window[w].n_sent;
+        cpl_windows_free(&windows);
+    }
+}
+
+/* Notes of every kind by chance, of few ranks: windows of a rank linked with each other, several of
+ * a rank in an exchange, messages to itself, now and then an end that is missing. */
+enum { MOST_CHAOS = 60 };
+
+static int make_chaos(uint64_t seed, int64_t *first, struct cpl_note *notes)
+{
+    static struct cpl_note of[MOST_RANKS][2 * MOST_CHAOS];
+    uint64_t random = seed;
+    int n_ranks = 1 + random_below(&random, 9), n_tags = 1 + random_below(&random, 3);
+    int n_of[MOST_RANKS] = {0};
+    for (int k = random_below(&random, MOST_CHAOS); k > 0; k--) {
+        int from = random_below(&random, n_ranks), to = random_below(&random, n_ranks);
+        int tag = random_below(&random, n_tags), missing = random_below(&random, 200);
+        int received = random_below(&random, 5) ? CPL_NOTE_POSTED : CPL_NOTE_RECEIVED;
+        if (random_below(&random, 4) == 0) {
+            int kind = random_below(&random, 3) ? CPL_NOTE_WINDOW_END : CPL_NOTE_COLLECTIVE;
+            of[from][n_of[from]++] = (struct cpl_note){kind, random_below(&random, 4) ? 0 : -1, 0};
+            continue;
+        }
+        if (missing != 0)
+            of[from][n_of[from]++] = (struct cpl_note){CPL_NOTE_SENT, to, tag};
+        if (missing != 1)
+            of[to][n_of[to]++] = (struct cpl_note){received, from, tag};
+    }
+    first[0] = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        memcpy(notes + first[r], of[r], (size_t)n_of[r] * sizeof *notes);
+        first[r + 1] = first[r] + n_of[r];
+    }
+    return n_ranks;
+}
+
+/* The same ones several times over: something recurs, and nothing is missing but at the front. */
+static void repeat(int n_ranks, int times, int64_t *first, struct cpl_note *notes)
+{
+    struct cpl_note *once = calloc((size_t)first[n_ranks] + 1, sizeof *once);
+    int64_t before[MOST_RANKS + 1], n = 0;
+    assert_non_null(once);
+    memcpy(once, notes, (size_t)first[n_ranks] * sizeof *once);
+    memcpy(before, first, ((size_t)n_ranks + 1) * sizeof *first);
+    for (int r = 0; r < n_ranks; r++) {
+        first[r] = n;
+        for (int t = 0; t < times; t++) {
+            int64_t own = before[r + 1] - before[r];
+            memcpy(notes + n, once + before[r], (size_t)own * sizeof *once);
+            n += own;
+            notes[n++] = (struct cpl_note){CPL_NOTE_WINDOW_END, t % 2, 0};
+        }
+    }
+    first[n_ranks] = n;
+    free(once);
+}
+
+static void test_chaos(void **state)
+{
+    enum { MOST = (2 * MOST_CHAOS + MOST_RANKS) * 4 };
+    static struct cpl_note notes[MOST];
+    static int32_t exchange[MOST];
+    int64_t first[MOST_RANKS + 1];
+    struct cpl_recurring found[MOST_EXCHANGES];
+    int n_found = 0, n_several = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        int n_ranks = make_chaos(seed, first, notes);
+        if (seed % 2)
+            repeat(n_ranks, 1 + (int)(seed / 2 % 4), first, notes);
+        sign(first, n_ranks, notes);
+        int n = recognise_twice(n_ranks, first, notes, 1 + (int)(seed % MOST_EXCHANGES),
+                                1 + (int)(seed % 3), found, exchange);
+        n_found += n > 0;
+        n_several += n > 1;
+    }
+    assert_true(n_found > 1000 && n_several > 100);
+}
+
+/* A ring of many ranks, each of which sends its neighbour two messages: a round leaves about a
+ * third of the labels, so there are few rounds. */
+static void test_rounds(void **state)
+{
+    enum { N = 1 << 12, TIMES = 3, OWN = 5 * TIMES };
+    struct cpl_note *notes = calloc((size_t)N * OWN, sizeof *notes), *note = notes;
+    int32_t *exchange = calloc((size_t)N * OWN, sizeof *exchange);
+    int64_t *first = calloc(N + 1, sizeof *first);
+    struct cpl_recurring found[MOST_EXCHANGES];
+    int n_rounds;
+    (void)state;
+    assert_true(notes && exchange && first);
+    for (int r = 0; r < N; r++) {
+        for (int t = 0; t < TIMES; t++) {
+            for (int k = 0; k < 2; k++) {
+                *note++ = (struct cpl_note){CPL_NOTE_POSTED, (r + N - 1) % N, k};
+                *note++ = (struct cpl_note){CPL_NOTE_SENT, (r + 1) % N, k};
+            }
+            *note++ = (struct cpl_note){CPL_NOTE_WINDOW_END, 0, 0};
+        }
+        first[r + 1] = note - notes;
+    }
+    assert_int_equal(
+        recognise_ranks(N, first, notes, MOST_EXCHANGES, 3, found, exchange, &n_rounds), 1);
+    assert_int_equal(found[0].times, TIMES);
+    assert_int_equal(found[0].n_messages, 2 * N);
+    assert_in_range(n_rounds, 2, 14);
+    free(notes);
+    free(exchange);
+    free(first);
 }
 
 int main(void)
@@ -303,6 +447,8 @@ int main(void)
         cmocka_unit_test(test_most),
         cmocka_unit_test(test_blocking),
         cmocka_unit_test(test_waits_between),
+        cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

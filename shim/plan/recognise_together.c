@@ -1,0 +1,214 @@
+/* Recognising without a root (recognise_together.h). Every step that may fail on one rank is
+ * followed by one in which all learn of it; until then the rank goes through the same calls as the
+ * others. */
+#include "shim/plan/recognise_together.h"
+
+#include "shim/meet/agree.h"
+#include "shim/meet/census.h"
+#include "shim/meet/keyed.h"
+#include "shim/plan/recognise_local.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
+
+#include <stdlib.h>
+
+#define TAG        2006 /* of labels, on the shim's communicator: keyed.c has the one before */
+#define MOST_BYTES (64 << 20)
+
+/* What one rank takes for a note: collecting it, recognising, telling what it is of
+ * (bench/results/planning.md). */
+#define ROOT_MS_PER_NOTE 0.001
+
+bool cpl_recognise_is_together(int64_t n_notes)
+{
+    if (cpl_context.settings.planning != CPL_PLANNING_AUTO)
+        return cpl_context.settings.planning == CPL_PLANNING_TOGETHER;
+    return ROOT_MS_PER_NOTE * (double)n_notes > (double)cpl_context.settings.budget;
+}
+
+/* What a rank tells its neighbours: the labels of the links to each of them. */
+struct neighbours {
+    int n;
+    int *peer;
+    int64_t *first;          /* links first[k] .. first[k + 1] - 1 are to peer[k] */
+    uint64_t *mine, *theirs; /* labels of links */
+    MPI_Request *requests;   /* 2 * n */
+};
+
+struct together {
+    MPI_Comm comm;
+    int rank;
+    struct cpl_local_recognising local;
+    struct neighbours neighbours;
+    struct cpl_census census;
+    bool failed; /* on this rank; the others do not know yet */
+};
+
+static int64_t send_round(struct together *t, const struct cpl_records *records, size_t bytes)
+{
+    const struct cpl_census_out out = {records->n, records->to, records->first, records->records};
+    int64_t came = cpl_census_round(&t->census, &out, bytes);
+    t->failed |= t->census.failed;
+    return t->failed ? 0 : came;
+}
+
+/* The ranks tell each other in which windows they sent and received what. Returns false on all
+ * ranks when that failed on one. */
+static bool find_links(struct together *t)
+{
+    struct cpl_records told = {.n = 0}, answers = {.n = 0};
+    t->failed = t->failed || !cpl_local_tell(&t->local, &told);
+    int64_t came = send_round(t, &told, sizeof(struct cpl_told_message));
+    t->failed =
+        t->failed ||
+        !cpl_local_answer(&t->local, (struct cpl_told_message *)t->census.records, came, &answers);
+    came = send_round(t, &answers, sizeof(struct cpl_answer));
+    t->failed =
+        t->failed || !cpl_local_link(&t->local, (struct cpl_answer *)t->census.records, came);
+    cpl_records_free(&told);
+    cpl_records_free(&answers);
+    return cpl_agree_all(t->comm, !t->failed);
+}
+
+static bool list_neighbours(struct together *t)
+{
+    struct neighbours *of = &t->neighbours;
+    size_t n = (size_t)t->local.n_links + 1;
+    of->peer = calloc(n, sizeof *of->peer);
+    of->first = calloc(n, sizeof *of->first);
+    of->mine = calloc(n, sizeof *of->mine);
+    of->theirs = calloc(n, sizeof *of->theirs);
+    of->requests = calloc(2 * n, sizeof *of->requests);
+    if (!of->peer || !of->first || !of->mine || !of->theirs || !of->requests)
+        return false;
+    for (int64_t k = 0; k < t->local.n_links; k++) {
+        if (of->n == 0 || of->peer[of->n - 1] != t->local.link[k].peer)
+            of->peer[of->n++] = t->local.link[k].peer;
+        of->first[of->n] = k + 1;
+    }
+    return true;
+}
+
+static void free_neighbours(struct neighbours *of)
+{
+    free(of->peer);
+    free(of->first);
+    free(of->mine);
+    free(of->theirs);
+    free(of->requests);
+}
+
+static void exchange_labels(struct together *t)
+{
+    struct neighbours *of = &t->neighbours;
+    int n = 0;
+    cpl_local_labels(&t->local, of->mine);
+    for (int out = 0; out < 2; out++)
+        for (int k = 0; k < of->n; k++) {
+            int64_t first = of->first[k];
+            int bytes = (int)((of->first[k + 1] - first) * (int64_t)sizeof *of->mine);
+            if (of->peer[k] == t->rank)
+                continue;
+            int result = out ? PMPI_Isend(of->mine + first, bytes, MPI_BYTE, of->peer[k], TAG,
+                                          t->comm, &of->requests[n])
+                             : PMPI_Irecv(of->theirs + first, bytes, MPI_BYTE, of->peer[k], TAG,
+                                          t->comm, &of->requests[n]);
+            if (result == MPI_SUCCESS)
+                n++;
+            else
+                t->failed = true;
+        }
+    t->failed |= cpl_progress_wait_each(n, of->requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS;
+}
+
+static void join(struct together *t)
+{
+    const struct cpl_keys *keys = &t->local.keys;
+    t->failed |= !cpl_keyed_join(t->comm, &(struct cpl_keyed){keys->n, keys->key, keys->words,
+                                                              keys->value, keys->join, MOST_BYTES});
+}
+
+/* Whether labels differ anywhere; false on all ranks, too, when one has failed. */
+static bool any_differ(struct together *t, bool differ)
+{
+    int64_t mine[2] = {t->failed, differ}, all[2] = {1, 0};
+    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, t->comm) != MPI_SUCCESS)
+        all[0] = 1;
+    t->failed |= all[0] != 0;
+    return !t->failed && all[1];
+}
+
+static bool find_labels(struct together *t)
+{
+    if (!cpl_agree_all(t->comm, list_neighbours(t)))
+        return false;
+    for (;;) {
+        exchange_labels(t);
+        bool differ = cpl_local_compare(&t->local, t->neighbours.theirs);
+        if (!any_differ(t, differ))
+            return !t->failed;
+        join(t);
+        cpl_local_hook(&t->local);
+        join(t);
+        cpl_local_jump(&t->local);
+    }
+}
+
+#define SIGN (UINT64_C(1) << 63)
+
+static int64_t in_order(uint64_t hash)
+{
+    return (int64_t)(hash ^ SIGN);
+}
+
+/* The heaviest of what all ranks know of, found[n]. Returns whether there is one. */
+static bool find_heaviest(struct together *t, struct cpl_recurring *found, int n,
+                          int64_t least_times)
+{
+    struct cpl_heaviest mine = cpl_local_heaviest(&t->local, found, n, least_times);
+    int64_t weight = 0, figures[3] = {INT64_MIN, INT64_MIN, INT64_MIN}, all[3];
+    cpl_collective_Allreduce(&mine.weight, &weight, 1, MPI_INT64_T, MPI_MAX, t->comm);
+    if (weight <= 0)
+        return false;
+    /* As signed numbers in the same order: MPICH (4.0.2) compares MPI_UINT64_T as if it were
+     * signed. */
+    int64_t hash = mine.weight == weight ? in_order(mine.exchange.hash) : INT64_MAX;
+    int64_t lowest = INT64_MAX;
+    cpl_collective_Allreduce(&hash, &lowest, 1, MPI_INT64_T, MPI_MIN, t->comm);
+    if (mine.weight == weight && hash == lowest) {
+        figures[0] = mine.exchange.tag;
+        figures[1] = mine.exchange.times;
+        figures[2] = mine.exchange.n_messages;
+    }
+    cpl_collective_Allreduce(figures, all, 3, MPI_INT64_T, MPI_MAX, t->comm);
+    found[n] = (struct cpl_recurring){(uint64_t)lowest ^ SIGN, (int32_t)all[0], all[1], all[2]};
+    return true;
+}
+
+int cpl_recognise_together(MPI_Comm comm, const struct cpl_note *notes, int64_t n, int most,
+                           int64_t least_times, struct cpl_recurring *found, int32_t *exchange)
+{
+    struct together t = {.comm = comm};
+    int n_found = -1;
+    PMPI_Comm_rank(comm, &t.rank);
+    cpl_census_open(&t.census, comm, MOST_BYTES);
+    t.failed = !cpl_local_open(&t.local, t.rank, notes, n) || !exchange;
+    if (find_links(&t) && find_labels(&t)) {
+        cpl_local_group(&t.local);
+        join(&t);
+        cpl_local_count(&t.local);
+        join(&t);
+        if (cpl_agree_all(comm, !t.failed)) {
+            cpl_local_counted(&t.local);
+            n_found = 0;
+            while (n_found < most && find_heaviest(&t, found, n_found, least_times))
+                n_found++;
+            cpl_local_label(&t.local, found, n_found, n, exchange);
+        }
+    }
+    free_neighbours(&t.neighbours);
+    cpl_local_close(&t.local);
+    cpl_census_close(&t.census);
+    return n_found;
+}
