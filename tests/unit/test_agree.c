@@ -614,6 +614,20 @@ static void test_anything(void **state)
     assert_true(5 * n_managed > n && 10 * n_given_up > n && 5 * n_alone > n);
 }
 
+static int plan_at_root(void **state)
+{
+    (void)state;
+    pt2pt_planning = CPL_PLANNING_ROOT;
+    return 0;
+}
+
+static int plan_together(void **state)
+{
+    (void)state;
+    pt2pt_planning = CPL_PLANNING_TOGETHER;
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -639,8 +653,11 @@ int main(void)
         cmocka_unit_test(test_review_soon),
         cmocka_unit_test(test_anything),
     };
-    pt2pt_planning = CPL_PLANNING_ROOT;
-    int n_failed = cmocka_run_group_tests_name("agreement by one rank", tests, NULL, NULL);
-    pt2pt_planning = CPL_PLANNING_TOGETHER;
-    return n_failed + cmocka_run_group_tests_name("agreement together", tests, NULL, NULL);
+    enum { N_TESTS = sizeof tests / sizeof *tests };
+    struct CMUnitTest all[2 * N_TESTS]; /* by one rank, then together */
+    for (int k = 0; k < 2 * N_TESTS; k++) {
+        all[k] = tests[k % N_TESTS];
+        all[k].setup_func = k < N_TESTS ? plan_at_root : plan_together;
+    }
+    return cmocka_run_group_tests(all, NULL, NULL);
 }
