@@ -57,6 +57,13 @@ double cpl_rank_load_time(const struct cpl_costs *costs, const struct cpl_rank_l
  * nodes. */
 double cpl_node_port_time(const struct cpl_costs *costs, double net_out, double net_in);
 
+/* cpl_plan_chain_cost that may give up: INFINITY as soon as it is certain that the exchange takes
+ * longer than limit_us, which must be above 0. Times up to limit_us are always told; a longer one
+ * may be. */
+enum cpl_status cpl_plan_chain_below(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                                     double unit_bytes, double limit_us, double *microseconds,
+                                     struct cpl_error *error);
+
 /* The edges that carry each bundle, in canonical order: edge[first[k]] .. edge[first[k + 1] - 1]
  * carry bundle k. */
 struct cpl_bundle_edges {
