@@ -127,19 +127,28 @@ static void group_edges(const struct cpl_plan *plan, bool by_receiver, int32_t *
         grouped[next[by_receiver ? plan->edges[e].to : plan->edges[e].from]++] = (int32_t)e;
 }
 
-/* Edge e of rank i waits for every edge that brings i one of its bundles; by[b] is the edge that
- * brought bundle b to the last rank that was looked at, waits[k] the last edge that waits for k. */
-static void find_feeds(struct chain *c, int32_t e, int32_t i, const int32_t *by, int32_t *waits)
+/* The edges into a rank, numbered among all edges grouped by receiver. */
+struct inward {
+    int32_t begin, end; /* their numbers */
+    const int32_t *edge;
+    int32_t *by;    /* bundle -> number of the edge that brought it to the last rank that was looked
+                       at and that it came to; -1: to none */
+    int32_t *waits; /* number -> the last edge that waits for it; -1: none */
+};
+
+/* Edge e waits for every edge into its sender that brings one of its bundles. */
+static void find_feeds(struct chain *c, int32_t e, const struct inward *in)
 {
     const struct cpl_edge *edge = &c->plan->edges[e];
     const int32_t *segments = c->plan->segments + edge->first_segment;
     for (int32_t s = 0; s < edge->n_segments; s++) {
-        int32_t source = by[segments[s]];
-        if (source < 0 || c->edge[source].to != i || waits[source] == e)
+        int32_t k = in->by[segments[s]];
+        if (k < in->begin || k >= in->end || in->waits[k] == e)
             continue;
-        waits[source] = e;
-        c->feeds[c->n_feeds] = (struct feed){e, c->edge[source].first_feed};
-        c->edge[source].first_feed = c->n_feeds++;
+        in->waits[k] = e;
+        struct chain_edge *source = &c->edge[in->edge[k]];
+        c->feeds[c->n_feeds] = (struct feed){e, source->first_feed};
+        source->first_feed = c->n_feeds++;
         c->edge[e].missing++;
     }
 }
@@ -150,26 +159,27 @@ static enum cpl_status find_all_feeds(struct chain *c, const int32_t *out_first,
 {
     const struct cpl_plan *plan = c->plan;
     int32_t *in_first = CPL_ARENA_ARRAY(scratch, int32_t, (size_t)plan->n_ranks + 2);
-    int32_t *in = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_edges);
-    int32_t *by = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_bundles);
-    int32_t *waits = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_edges);
-    if (!in_first || !in || !by || !waits)
+    int32_t *edges = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_edges);
+    struct inward in = {.edge = edges,
+                        .by = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_bundles),
+                        .waits = CPL_ARENA_ARRAY(scratch, int32_t, plan->n_edges)};
+    if (!in_first || !edges || !in.by || !in.waits)
         return CPL_ERR_NOMEM;
-    group_edges(plan, true, in_first, in);
-    for (int64_t b = 0; b < plan->n_bundles; b++)
-        by[b] = -1;
-    for (int64_t e = 0; e < plan->n_edges; e++)
-        waits[e] = -1;
+    group_edges(plan, true, in_first, edges);
+    memset(in.by, -1, (size_t)plan->n_bundles * sizeof *in.by);
+    memset(in.waits, -1, (size_t)plan->n_edges * sizeof *in.waits);
     for (int32_t i = 0; i < plan->n_ranks; i++) {
-        if (out_first[i] == out_first[i + 1])
+        in.begin = in_first[i];
+        in.end = in_first[i + 1];
+        if (in.begin == in.end || out_first[i] == out_first[i + 1])
             continue;
-        for (int32_t k = in_first[i]; k < in_first[i + 1]; k++) {
-            const struct cpl_edge *edge = &plan->edges[in[k]];
+        for (int32_t k = in.begin; k < in.end; k++) {
+            const struct cpl_edge *edge = &plan->edges[edges[k]];
             for (int32_t s = 0; s < edge->n_segments; s++)
-                by[plan->segments[edge->first_segment + s]] = in[k];
+                in.by[plan->segments[edge->first_segment + s]] = k;
         }
         for (int32_t k = out_first[i + 1]; k > out_first[i]; k--)
-            find_feeds(c, out[k - 1], i, by, waits);
+            find_feeds(c, out[k - 1], &in);
     }
     return CPL_OK;
 }
