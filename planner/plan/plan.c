@@ -314,8 +314,9 @@ static enum cpl_status check_routes(const struct cpl_pattern *pattern,
     return CPL_OK;
 }
 
-enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct cpl_routes *routes,
-                               struct cpl_plan *plan, struct cpl_error *error)
+enum cpl_status cpl_plan_build_unmarked(const struct cpl_pattern *pattern,
+                                        const struct cpl_routes *routes, struct cpl_plan *plan,
+                                        struct cpl_error *error)
 {
     struct cpl_plan built = {
         .n_ranks = pattern->n_ranks, .has_parts = pattern->pairs, .arena = CPL_ARENA_EMPTY};
@@ -337,10 +338,23 @@ enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct c
         cpl_plan_free(&built);
         return status;
     }
-    built.pattern_fingerprint = cpl_pattern_fingerprint(pattern);
-    built.fingerprint = cpl_plan_compute_fingerprint(&built);
     *plan = built;
     return CPL_OK;
+}
+
+void cpl_plan_mark(const struct cpl_pattern *pattern, struct cpl_plan *plan)
+{
+    plan->pattern_fingerprint = cpl_pattern_fingerprint(pattern);
+    plan->fingerprint = cpl_plan_compute_fingerprint(plan);
+}
+
+enum cpl_status cpl_plan_build(const struct cpl_pattern *pattern, const struct cpl_routes *routes,
+                               struct cpl_plan *plan, struct cpl_error *error)
+{
+    enum cpl_status status = cpl_plan_build_unmarked(pattern, routes, plan, error);
+    if (!status)
+        cpl_plan_mark(pattern, plan);
+    return status;
 }
 
 void cpl_plan_free(struct cpl_plan *plan)

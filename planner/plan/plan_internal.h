@@ -57,6 +57,21 @@ double cpl_rank_load_time(const struct cpl_costs *costs, const struct cpl_rank_l
  * nodes. */
 double cpl_node_port_time(const struct cpl_costs *costs, double net_out, double net_in);
 
+/* cpl_plan_build without the fingerprints, which cpl_plan_mark adds: for plans that are only
+ * priced.
+ */
+enum cpl_status cpl_plan_build_unmarked(const struct cpl_pattern *pattern,
+                                        const struct cpl_routes *routes, struct cpl_plan *plan,
+                                        struct cpl_error *error);
+void cpl_plan_mark(const struct cpl_pattern *pattern, struct cpl_plan *plan);
+
+/* cpl_plan_chain_cost that gives up, with INFINITY as the time, as soon as it is certain that the
+ * exchange takes longer than limit_us. Times up to limit_us are always told; a longer one may be.
+ */
+enum cpl_status cpl_plan_chain_below(const struct cpl_plan *plan, const struct cpl_machine *machine,
+                                     double unit_bytes, double limit_us, double *microseconds,
+                                     struct cpl_error *error);
+
 /* The edges that carry each bundle, in canonical order: edge[first[k]] .. edge[first[k + 1] - 1]
  * carry bundle k. */
 struct cpl_bundle_edges {

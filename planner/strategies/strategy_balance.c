@@ -26,10 +26,9 @@
 /* More effort than this many steps for each message has not been seen to help. */
 #define MOST_STEPS_PER_MESSAGE 20000
 
-#define MOST_STARTS   5 /* routes that are improved before one is chosen */
-#define WORTH_A_START 2 /* times the best known modelled time: what starts may take */
-#define MOST_WAVES    5 /* of a start */
-#define FEWEST_WAVES  3 /* starts with fewer get empty waves, for the search to use */
+#define MOST_STARTS  5 /* routes that are improved before one is chosen */
+#define MOST_WAVES   5 /* of a start */
+#define FEWEST_WAVES 3 /* starts with fewer get empty waves, for the search to use */
 
 enum { GOAL_TIME = 0, FEWEST_HOPS = 2, MOST_HOPS = 3 };
 
@@ -328,7 +327,7 @@ static enum cpl_status begin_all(const struct cpl_strategy_input *input,
         const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
         int32_t n_waves = ranked->n_waves;
         if (n_waves > MOST_WAVES || taken[n_waves] ||
-            ranked->us > WORTH_A_START * ranking->ranked[0].us)
+            ranked->us > CPL_WORTH_A_START * ranking->ranked[0].us)
             continue;
         taken[n_waves] = true;
         status = begin(input, ranked, &starts[*n], error);

@@ -1,17 +1,28 @@
-/* Ranking the strategies that do not search (strategy_rank.h). */
+/* Ranking the strategies that do not search (strategy_rank.h).
+ *
+ * All whose routes are walks are priced, whatever the budget. Since that has to be quick, a price
+ * is given up as soon as it is certain that it is above what matters, and the candidates that may
+ * be the best by a sample of their messages (walk_sample.h) come first: most of the others are not
+ * even made. Those that look at all messages follow as far as the budget reaches. */
 #include "planner/strategies/strategy_rank.h"
 
+#include "planner/plan/plan_internal.h"
 #include "planner/strategies/rows.h"
+#include "planner/strategies/walk_sample.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Nominal cost of planning by one choice, per message. */
+/* Nominal cost of trying one choice, per message. */
 #define PLAN_MS_PER_MESSAGE 1e-4
 
-/* Planned whatever the budget. */
-#define FIRST_CANDIDATES 6
+/* About what pricing one choice takes, in nanoseconds: for each message, and for each hop that it
+ * may make. */
+#define PRICE_MESSAGE_NS 300
+#define PRICE_RIDE_NS    60
 
-/* Of the budget: what ranking may take. Searching takes the rest. */
+/* Of the budget: what may be spent before the last of those begins that look at all messages.
+ * Searching takes the rest. */
 #define RANKING_SHARE 0.5
 
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
@@ -20,38 +31,6 @@ void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_cho
     for (; k > 0 && ranking->ranked[k - 1].us > ranked->us; k--)
         ranking->ranked[k] = ranking->ranked[k - 1];
     ranking->ranked[k] = *ranked;
-}
-
-/* Plans by one choice and keeps the plan if it is the fastest so far. */
-static enum cpl_status try_choice(const struct cpl_strategy_input *input,
-                                  const struct cpl_strategy_choice *choice,
-                                  struct cpl_ranking *ranking, struct cpl_plan *best,
-                                  struct cpl_error *error)
-{
-    struct cpl_routes routes;
-    struct cpl_plan plan;
-    struct cpl_ranked_choice ranked = {.choice = *choice};
-    enum cpl_status status = cpl_strategy_route(input, choice, &routes, error);
-    if (status == CPL_ERR_UNFIT)
-        return CPL_OK;
-    if (status)
-        return status;
-    ranked.n_waves = routes.n_waves;
-    status = cpl_plan_build(input->pattern, &routes, &plan, error);
-    cpl_routes_free(&routes);
-    if (status)
-        return status;
-    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, &ranked.us, error);
-    bool fastest = !status && (ranking->n == 0 || ranked.us < ranking->ranked[0].us);
-    if (!status)
-        cpl_ranking_insert(ranking, &ranked);
-    if (fastest && best) {
-        cpl_plan_free(best);
-        *best = plan;
-    } else {
-        cpl_plan_free(&plan);
-    }
-    return status;
 }
 
 #define ROUTES(name) &cpl_strategy_##name,
@@ -98,26 +77,213 @@ static void deal(const struct cpl_strategy_list *list, struct cpl_strategy_list 
                 dealt->choice[dealt->n++] = list->choice[k];
 }
 
+/* A candidate. */
+struct runner {
+    bool is_walk;
+    double least_us; /* what it takes at least */
+    double us;       /* its price; INFINITY: it has none */
+    int32_t n_waves; /* of its routes */
+};
+
+struct race {
+    const struct cpl_strategy_input *input;
+    struct cpl_strategy_list list; /* direct is the first */
+    struct runner runner[CPL_MAX_CANDIDATES];
+    bool hurries;          /* only the best matters */
+    size_t first;          /* the best so far */
+    struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
+    double ms;             /* of the budget, nominally spent */
+    double each_ms;        /* nominal, of each candidate */
+    struct cpl_walk_sample sample;
+};
+
+/* A price above this does not matter: that of the best with the same number of waves, if that is
+ * faster than direct or worth to start a search from; in a hurry that of the best of all. */
+static double limit_us(const struct race *race, int32_t n_waves)
+{
+    double us = race->runner[race->first].us;
+    if (race->hurries)
+        return us;
+    us *= CPL_WORTH_A_START;
+    us = us > race->runner[0].us ? us : race->runner[0].us;
+    for (size_t k = 0; k < race->list.n; k++)
+        if (race->runner[k].n_waves == n_waves && race->runner[k].us < us)
+            us = race->runner[k].us;
+    return us;
+}
+
+/* Whether candidate k beats the best one: of equal ones the first in the list does. */
+static bool leads(const struct race *race, size_t k)
+{
+    double us = race->runner[k].us, best_us = race->runner[race->first].us;
+    return us < best_us || (!(us > best_us) && k < race->first);
+}
+
+static void keep_if_best(struct race *race, size_t k, struct cpl_plan *plan)
+{
+    bool is_best = k == race->first || leads(race, k);
+    if (is_best)
+        race->first = k;
+    if (is_best && race->plan) {
+        cpl_plan_free(race->plan);
+        *race->plan = *plan;
+    } else {
+        cpl_plan_free(plan);
+    }
+}
+
+/* Prices candidate k by its routes. */
+static enum cpl_status price_routes(struct race *race, size_t k, const struct cpl_routes *routes,
+                                    struct cpl_error *error)
+{
+    const struct cpl_strategy_input *input = race->input;
+    struct runner *runner = &race->runner[k];
+    double us;
+    struct cpl_plan plan;
+    enum cpl_status status = cpl_plan_build_unmarked(input->pattern, routes, &plan, error);
+    if (status)
+        return status;
+    double limit = k == 0 ? INFINITY : limit_us(race, routes->n_waves);
+    status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us, error);
+    if (status) {
+        cpl_plan_free(&plan);
+        return status;
+    }
+    runner->us = us;
+    runner->n_waves = routes->n_waves;
+    if (isfinite(runner->us))
+        keep_if_best(race, k, &plan);
+    else
+        cpl_plan_free(&plan);
+    return CPL_OK;
+}
+
+/* Prices candidate k, unless some of its ranks alone show that it is too slow. */
+static enum cpl_status price(struct race *race, size_t k, struct cpl_error *error)
+{
+    struct cpl_routes routes;
+    double busy_us = 0;
+    enum cpl_status status = cpl_strategy_route(race->input, &race->list.choice[k], &routes, error);
+    if (status)
+        return status == CPL_ERR_UNFIT ? CPL_OK : status;
+    if (k > 0)
+        status = cpl_walk_sample_busy(&race->sample, &routes, &busy_us);
+    if (status)
+        cpl_fail_memory(error, "ranking the strategies");
+    else if (k == 0 || busy_us <= limit_us(race, routes.n_waves))
+        status = price_routes(race, k, &routes, error);
+    cpl_routes_free(&routes);
+    return status;
+}
+
+/* What pricing the candidate takes about. */
+static double price_ms(const struct race *race, size_t k)
+{
+    const struct cpl_strategy_choice *choice = &race->list.choice[k];
+    int32_t hops = choice->strategy->most_hops(race->input, &choice->numbers);
+    return (double)race->input->pattern->n_messages * (PRICE_MESSAGE_NS + PRICE_RIDE_NS * hops) *
+           1e-6;
+}
+
+/* Looks at samples of all candidates. */
+static enum cpl_status look_at_all(struct race *race, struct cpl_arena *arena,
+                                   struct cpl_error *error)
+{
+    enum cpl_status status = cpl_walk_sample_init(&race->sample, race->input, arena);
+    if (status)
+        cpl_fail_memory(error, "ranking the strategies");
+    for (size_t k = 0; k < race->list.n && !status; k++) {
+        struct runner *runner = &race->runner[k];
+        struct cpl_walk walk;
+        *runner = (struct runner){.us = INFINITY};
+        status = cpl_strategy_walk(race->input, &race->list.choice[k], &walk, error);
+        runner->is_walk = !status;
+        if (!status) {
+            runner->n_waves = walk.n_waves;
+            runner->least_us = cpl_walk_sample_bound(&race->sample, &walk);
+            cpl_walk_free(&walk);
+        } else if (status == CPL_ERR_UNFIT) {
+            status = CPL_OK;
+        }
+    }
+    return status;
+}
+
+/* The next walk to price: of those that have not been, the one that may be best. n: there is none.
+ */
+static size_t next_walk(const struct race *race, const bool *done)
+{
+    size_t next = race->list.n;
+    for (size_t k = 0; k < race->list.n; k++)
+        if (race->runner[k].is_walk && !done[k] &&
+            (next == race->list.n || race->runner[k].least_us < race->runner[next].least_us))
+            next = k;
+    return next;
+}
+
+static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
+{
+    bool done[CPL_MAX_CANDIDATES] = {true};
+    double all_ms = 0;
+    enum cpl_status status = price(race, 0, error);
+    for (size_t k = 0; k < race->list.n; k++) {
+        all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
+        race->ms += race->runner[k].is_walk ? race->each_ms : 0;
+    }
+    race->hurries = all_ms > race->input->budget_ms;
+    for (size_t k = next_walk(race, done); k < race->list.n && !status; k = next_walk(race, done)) {
+        done[k] = true;
+        if (race->runner[k].least_us <= limit_us(race, race->runner[k].n_waves))
+            status = price(race, k, error);
+    }
+    return status;
+}
+
+static enum cpl_status price_others(struct race *race, struct cpl_error *error)
+{
+    enum cpl_status status = CPL_OK;
+    for (size_t k = 0; k < race->list.n && !status; k++) {
+        if (race->runner[k].is_walk)
+            continue;
+        if (race->ms + race->each_ms > RANKING_SHARE * race->input->budget_ms)
+            break;
+        race->ms += race->each_ms;
+        status = price(race, k, error);
+    }
+    return status;
+}
+
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error)
 {
-    struct cpl_strategy_list all, list;
+    struct cpl_strategy_list all;
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
-    enum cpl_status status = CPL_OK;
-    double each_ms = (double)input->pattern->n_messages * PLAN_MS_PER_MESSAGE;
-    *ranking = (struct cpl_ranking){0};
+    struct race race = {.input = input,
+                        .plan = best ? &fastest : NULL,
+                        .each_ms = (double)input->pattern->n_messages * PLAN_MS_PER_MESSAGE};
     list_candidates(input, &all);
-    deal(&all, &list);
-    for (size_t k = 0; k < list.n && !status; k++) {
-        if (k >= FIRST_CANDIDATES && ranking->ms + each_ms > RANKING_SHARE * input->budget_ms)
-            break;
-        status = try_choice(input, &list.choice[k], ranking, best ? &fastest : NULL, error);
-        ranking->ms += each_ms;
-    }
-    if (status)
+    deal(&all, &race.list);
+    enum cpl_status status = look_at_all(&race, &arena, error);
+    if (!status)
+        status = price_walks(&race, error);
+    if (!status)
+        status = price_others(&race, error);
+    cpl_arena_free(&arena);
+    if (status) {
         cpl_plan_free(&fastest);
-    else if (best)
+        return status;
+    }
+    *ranking = (struct cpl_ranking){.ms = race.ms};
+    for (size_t k = 0; k < race.list.n; k++)
+        if (isfinite(race.runner[k].us))
+            cpl_ranking_insert(ranking, &(struct cpl_ranked_choice){race.list.choice[k],
+                                                                    race.runner[k].n_waves,
+                                                                    race.runner[k].us});
+    if (best) {
+        cpl_plan_mark(input->pattern, &fastest);
         *best = fastest;
-    return status;
+    }
+    return CPL_OK;
 }

@@ -2,6 +2,7 @@
  * simulation. */
 #include "plain_machine.h"
 #include "planner/plan.h"
+#include "planner/plan/plan_internal.h"
 #include "plans.h"
 #include "random_pattern.h"
 
@@ -419,6 +420,23 @@ static double naive_chain(const struct cpl_plan *plan, const struct cpl_machine 
     return last;
 }
 
+/* Times up to the limit are told, longer ones exactly or not at all. */
+static void check_limits(const struct cpl_plan *plan, const struct cpl_machine *machine)
+{
+    static const double parts[] = {0, 0.3, 0.9, 1, 1.2};
+    double us = 0;
+    assert_int_equal(cpl_plan_chain_cost(plan, machine, 1, &us, NULL), CPL_OK);
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        double told_us = -1;
+        assert_int_equal(cpl_plan_chain_below(plan, machine, 1, parts[k] * us, &told_us, NULL),
+                         CPL_OK);
+        if (parts[k] >= 1 || !isinf(told_us))
+            assert_true(told_us >= us && told_us <= us);
+        if (parts[k] == 0 && us > 0)
+            assert_true(isinf(told_us));
+    }
+}
+
 static void test_chain_of_random_plans(void **state)
 {
     (void)state;
@@ -432,6 +450,7 @@ static void test_chain_of_random_plans(void **state)
         machine.costs.combined_ns = 3000;
         machine.costs.packed_ns_per_byte = 250;
         check_chain(&plan, &machine, naive_chain(&plan, &machine));
+        check_limits(&plan, &machine);
         assert_int_equal(cpl_plan_chain_cost(&plan, &machine, 0, &us, NULL), CPL_OK);
         n_with_messages += us > 0;
         cpl_machine_free(&machine);

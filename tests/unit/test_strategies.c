@@ -4,6 +4,7 @@
 #include "planner/grid/grid.h"
 #include "planner/grid/grid_shape.h"
 #include "planner/plan.h"
+#include "planner/plan/walk.h"
 #include "planner/strategy.h"
 #include "plans.h"
 #include "random_pattern.h"
@@ -19,9 +20,10 @@
 
 #include <cmocka.h>
 
-#define N_PATTERNS    1000
-#define MOST_EXAMPLES 4  /* of a strategy */
-#define SEARCH_EVERY  20 /* patterns: searching takes long */
+#define N_PATTERNS      1000
+#define MOST_EXAMPLES   4  /* of a strategy */
+#define SEARCH_EVERY    20 /* patterns: searching takes long */
+#define LEAST_BUDGET_MS 0.001
 
 static struct cpl_strategy_choice parse(const char *text)
 {
@@ -189,6 +191,32 @@ static void check_searches(const struct trial *trial, double fastest_us)
         fail_msg("seed %d: balance takes %g us, not %g", (int)trial->seed, us, fastest_us);
 }
 
+/* However small the budget, auto is no slower than any strategy whose routes are arithmetic. */
+static void check_small_budget(const struct trial *trial, double fastest_us)
+{
+    struct cpl_strategy_input input = trial->input;
+    struct cpl_strategy_choice chosen;
+    struct cpl_plan plan;
+    double us = -1;
+    input.budget_ms = LEAST_BUDGET_MS;
+    assert_int_equal(cpl_strategy_plan_auto(&input, &chosen, &plan, NULL), CPL_OK);
+    assert_int_equal(cpl_plan_check(&plan, &trial->pattern, NULL), CPL_OK);
+    assert_int_equal(cpl_plan_chain_cost(&plan, &trial->machine, 8, &us, NULL), CPL_OK);
+    if (us > fastest_us)
+        fail_msg("seed %d: auto without time takes %g us, not %g", (int)trial->seed, us,
+                 fastest_us);
+    cpl_plan_free(&plan);
+}
+
+static bool has_walk(const struct trial *trial, const struct cpl_strategy_choice *choice)
+{
+    struct cpl_walk walk;
+    if (cpl_strategy_walk(&trial->input, choice, &walk, NULL))
+        return false;
+    cpl_walk_free(&walk);
+    return true;
+}
+
 /* Plans to be tried against each other: auto's first, then others, slower one after another, with
  * other numbers of waves, none slower than what MPI does; on one node with lanes direct is one. */
 static void check_several(const struct trial *trial)
@@ -306,7 +334,7 @@ static void check_trial(const struct trial *trial)
     struct cpl_strategy_list list;
     struct cpl_strategy_choice vpt1 = parse("vpt:1");
     uint64_t direct = 0;
-    double fastest_us = 1e300, us;
+    double fastest_us = 1e300, fastest_walk_us = 1e300, us;
     cpl_strategy_candidates(&trial->input, &list);
     for (size_t k = 0; k < list.n; k++) {
         if (list.choice[k].strategy->searches && trial->seed % SEARCH_EVERY)
@@ -315,7 +343,10 @@ static void check_trial(const struct trial *trial)
         direct = k == 0 ? fingerprint : direct;
         if (!list.choice[k].strategy->searches)
             fastest_us = us < fastest_us ? us : fastest_us;
+        if (has_walk(trial, &list.choice[k]))
+            fastest_walk_us = us < fastest_walk_us ? us : fastest_walk_us;
     }
+    check_small_budget(trial, fastest_walk_us);
     check_examples(trial, &list);
     if (trial->seed % SEARCH_EVERY == 0) {
         check_searches(trial, fastest_us);
