@@ -25,7 +25,8 @@ struct cpl_agree_input {
     int64_t n_straight;             /* number of further messages, which are above the size limit */
     int64_t straight_bytes;         /* bytes of those */
     enum cpl_embed_verdict reduced; /* verdict on the reductions that mostly come next on this rank
-                                       and could carry the messages; REFUSED: there are none */
+                                       and could carry the messages; BEHIND: they come when
+                                       the messages are over; REFUSED: there are none */
     bool needed;                    /* use the plan even if it gains nothing; alike on all ranks */
     bool same_payload;              /* all messages carry the same bytes (allgather) */
     int most_plans; /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
