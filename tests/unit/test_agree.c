@@ -90,6 +90,33 @@ static void test_agrees(void **state)
     pt2pt_ranks_end();
 }
 
+/* Small reductions come when the first batches have been waited for. */
+static void reduce_behind(int r)
+{
+    for (int k = 0; k < 4; k++) {
+        pt2pt_exchange();
+        cpl_pt2pt_close_batch(pt2pt_of(r));
+        for (int i = 0; i < 2 && k < plan.from; i++) /* the second one is not behind a batch */
+            cpl_pt2pt_learn_reduction(pt2pt_of(r));
+        pt2pt_collective();
+    }
+}
+
+/* A plan by lanes that saves nothing by the model is tried where reductions mostly come between. */
+static void test_reduced_behind(void **state)
+{
+    (void)state;
+    for (int n = 0; n <= 4; n++) {
+        begin(12);
+        plan.from = n;
+        pt2pt.answers.planned_us = pt2pt.answers.embedded_us = pt2pt.answers.direct_us;
+        fibers_run(reduce_behind);
+        assert_int_equal(pt2pt_of(1)->learned.signature[0].n_behind, n);
+        assert_true(pt2pt_all_are(n > 2 ? CPL_PT2PT_MANAGED : CPL_PT2PT_LEARNING));
+        pt2pt_ranks_end();
+    }
+}
+
 /* The batches are too few at the 4th collective, and enough at the 8th. */
 static void idle_then_exchange(int r)
 {
@@ -632,6 +659,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees),
+        cmocka_unit_test(test_reduced_behind),
         cmocka_unit_test(test_recurs_later),
         cmocka_unit_test(test_unable),
         cmocka_unit_test(test_wildcards),
