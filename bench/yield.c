@@ -12,6 +12,12 @@
  * round-robin one puts it behind all others (0.4 ms). So the rank asks for round robin at the
  * lowest real-time priority, which root may; otherwise it stays where it is.
  *
+ * Such a rank would starve what is not real-time: ranks that are still in MPI_Init, the launcher,
+ * which MPI_Finalize waits for (eight ranks on two cores took 2.2 s to start and end, until the
+ * kernel held them back, and 0.6 s now). So a rank that has long waited in vain sleeps between its
+ * looks. In MPI_Finalize ranks wait for each other without progress calls, so there they go back to
+ * the default scheduler.
+ *
  * It wraps ucp_worker_progress of UCX, which the progress loop of MPICH's ch4:ucx device calls. Use
  * it on both sides of a comparison. With another device nobody calls the wrapper and it does
  * nothing. Cost: a system call per progress call that found nothing, none for the others.
@@ -26,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef unsigned progress_function(void *worker);
 
@@ -84,6 +91,25 @@ static void ask_for_round_robin(void)
                                  &lowest); /* refused: as before */
 }
 
+#define LOOKS_AWAKE 2000    /* calls in vain, one after the other; 1 ms and more */
+#define SLEEP_NS    50000   /* after the next one; each time longer, */
+#define LONGEST_NS  1000000 /* up to this */
+
+/* For this rank's threads together: it only has to be roughly right. */
+static atomic_uint n_in_vain;
+
+static void give_way(void)
+{
+    unsigned n = atomic_fetch_add_explicit(&n_in_vain, 1, memory_order_relaxed);
+    if (n < LOOKS_AWAKE) {
+        sched_yield();
+        return;
+    }
+    long wanted = (long)(n - LOOKS_AWAKE + 1) * SLEEP_NS;
+    const struct timespec pause = {.tv_nsec = wanted < LONGEST_NS ? wanted : LONGEST_NS};
+    nanosleep(&pause, NULL);
+}
+
 unsigned ucp_worker_progress(void *worker)
 {
     progress_function *progress = atomic_load_explicit(&real_progress, memory_order_relaxed);
@@ -94,6 +120,20 @@ unsigned ucp_worker_progress(void *worker)
         ask_for_round_robin();
     unsigned n_events = progress(worker);
     if (n_events == 0)
-        sched_yield();
+        give_way();
+    else
+        atomic_store_explicit(&n_in_vain, 0, memory_order_relaxed);
     return n_events;
+}
+
+/* As in UCX. MPICH calls it in MPI_Finalize, before its last waits, which spin. */
+void ucp_worker_destroy(void *worker);
+
+void ucp_worker_destroy(void *worker)
+{
+    const struct sched_param none = {.sched_priority = 0};
+    void (*destroy)(void *);
+    (void)sched_setscheduler(0, SCHED_OTHER, &none);
+    if (look_up("ucp_worker_destroy", "libucp.so.0", &destroy))
+        destroy(worker);
 }

@@ -13,7 +13,10 @@ mpi_seconds=60   # so is a run of an MPI program
 library=$build/shim/.libs/libcarpool.so
 yield=$build/bench/.libs/libyield.so
 
-step() {
+step() { # tells how long the one before took
+    step_now=$(date +%s)
+    [ -z "${step_began:-}" ] || echo "   ($((step_now - step_began)) s)"
+    step_began=$step_now
     echo "== $*"
 }
 
