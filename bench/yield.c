@@ -32,7 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef unsigned progress_function(void *worker);
 
@@ -70,6 +69,7 @@ static progress_function *find_progress(void)
 #define MULTIPLE 3 /* MPICH's MPI_THREAD_MULTIPLE */
 
 static atomic_bool asked;
+static atomic_uint n_calls, n_found; /* until then */
 
 /* Children (a shell that the program starts, say) are not to inherit the policy. Once MPI is
  * initialised: where several threads call MPI it stays as it is, because MPI's lock is held here,
@@ -91,23 +91,16 @@ static void ask_for_round_robin(void)
                                  &lowest); /* refused: as before */
 }
 
-#define LOOKS_AWAKE 2000    /* calls in vain, one after the other; 1 ms and more */
-#define SLEEP_NS    50000   /* after the next one; each time longer, */
-#define LONGEST_NS  1000000 /* up to this */
+/* Calls, and calls that found something, from the end of MPI_Init to asking. */
+#define CALLS_BEFORE  100000
+#define EVENTS_BEFORE 64
 
-/* For this rank's threads together: it only has to be roughly right. */
-static atomic_uint n_in_vain;
-
-static void give_way(void)
+static void note_call(unsigned n_events)
 {
-    unsigned n = atomic_fetch_add_explicit(&n_in_vain, 1, memory_order_relaxed);
-    if (n < LOOKS_AWAKE) {
-        sched_yield();
-        return;
-    }
-    long wanted = (long)(n - LOOKS_AWAKE + 1) * SLEEP_NS;
-    const struct timespec pause = {.tv_nsec = wanted < LONGEST_NS ? wanted : LONGEST_NS};
-    nanosleep(&pause, NULL);
+    unsigned calls = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    unsigned found = atomic_fetch_add_explicit(&n_found, n_events > 0, memory_order_relaxed);
+    if (calls >= CALLS_BEFORE || found >= EVENTS_BEFORE)
+        ask_for_round_robin();
 }
 
 unsigned ucp_worker_progress(void *worker)
@@ -116,13 +109,11 @@ unsigned ucp_worker_progress(void *worker)
 
     if (!progress)
         progress = find_progress();
-    if (!atomic_load_explicit(&asked, memory_order_relaxed))
-        ask_for_round_robin();
     unsigned n_events = progress(worker);
+    if (!atomic_load_explicit(&asked, memory_order_relaxed))
+        note_call(n_events);
     if (n_events == 0)
-        give_way();
-    else
-        atomic_store_explicit(&n_in_vain, 0, memory_order_relaxed);
+        sched_yield();
     return n_events;
 }
 

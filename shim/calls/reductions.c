@@ -28,9 +28,11 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
     cpl_comm_state_own(state);
     struct cpl_embed_kind *kind =
         state->line->embed.on ? NULL : cpl_embed_takes(state, send, recv, count, type, op, true);
-    if (kind)
-        *result = cpl_embed_allreduce(state, kind, send, recv);
-    return kind;
+    if (!kind)
+        return false;
+    cpl_pt2pt_arrive(state);
+    *result = cpl_embed_allreduce(state, kind, send, recv);
+    return true;
 }
 
 bool cpl_reduction_carry(MPI_Comm comm, const void *send, void *recv, int64_t count,

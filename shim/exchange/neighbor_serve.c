@@ -420,8 +420,8 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
     memcpy(words, &mine, sizeof mine);
     if (cpl_context.busy.n_served + cpl_context.busy.n_hosts == 0)
         return;
-    words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_samples_quartile(&pace->before));
-    words[BALLOT_WORDS + NS_SINCE] = cpl_agree_ns(cpl_samples_median(&pace->since));
+    words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_pace_before(pace));
+    words[BALLOT_WORDS + NS_SINCE] = cpl_agree_ns(cpl_pace_since(pace));
 }
 
 /* The communicator with this number, which all ranks have voted for. */
@@ -480,7 +480,7 @@ void cpl_neighbor_note_collective(struct cpl_comm_state *state)
         s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
     if (is_paced())
         cpl_pace_note(&s->pace, cpl_context.exchanges.n_started,
-                      cpl_context.exchanges.n_carried > s->n_carried, PMPI_Wtime());
+                      cpl_context.exchanges.n_carried > s->n_carried);
     state->line->embed.tried = false;
     s->n_carried = cpl_context.exchanges.n_carried;
 }
@@ -534,7 +534,7 @@ static int64_t longest(const struct cpl_comm_state *state)
 static void resume(struct cpl_comm_state *state)
 {
     if (may_be_planned(state) && is_paced())
-        state->serve->pace.at = PMPI_Wtime();
+        cpl_pace_resume(&state->serve->pace, cpl_context.exchanges.n_started);
 }
 
 static const struct cpl_item item = {.name = "nonblocking collectives",

@@ -65,6 +65,11 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
     }
 }
 
+static int64_t count_batches(const struct cpl_pt2pt *p)
+{
+    return p->learned.n_batches + p->n_batches;
+}
+
 void cpl_pt2pt_arrive(struct cpl_comm_state *state)
 {
     if (cpl_context.busy.n_open_batches > 0)
@@ -75,8 +80,7 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state)
         return;
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->started && !p->given_up)
-        cpl_pace_note(&p->pace, p->learned.n_batches + p->n_batches, p->phase == CPL_PT2PT_MANAGED,
-                      PMPI_Wtime());
+        cpl_pace_note(&p->pace, count_batches(p), p->phase == CPL_PT2PT_MANAGED);
 }
 
 /* All ranks come here: their next batches belong together, whatever some did before. */
@@ -150,9 +154,10 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     p->line->embed.waiting = true;
     cpl_pt2pt_arrive(state);
     p->line->embed.waiting = false;
+    enum cpl_embed_verdict before = kind->verdict;
     *result = cpl_embed_allreduce(state, kind, send, recv);
-    if (p->phase == CPL_PT2PT_MANAGED)
-        p->pace.at = PMPI_Wtime();
+    if (p->started && kind->verdict != before) /* it has been tried */
+        cpl_pace_resume(&p->pace, count_batches(p));
     return true;
 }
 
@@ -195,7 +200,7 @@ static bool sees_all(const struct cpl_comm_state *state)
 static void resume(struct cpl_comm_state *state)
 {
     if (state->pt2pt->started)
-        state->pt2pt->pace.at = PMPI_Wtime();
+        cpl_pace_resume(&state->pt2pt->pace, count_batches(state->pt2pt));
 }
 
 static const struct cpl_item item = {.name = "messages",

@@ -79,8 +79,8 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
         words[IN_TIME] = p->line->rides.in_time;
         words[RODE] = p->plans.n_carried;
         words[WALKED] = p->plans.n_walked;
-        words[NS_BEFORE] = cpl_agree_ns(cpl_samples_quartile(&p->pace.before));
-        words[NS_SINCE] = cpl_agree_ns(cpl_samples_median(&p->pace.since));
+        words[NS_BEFORE] = cpl_agree_ns(cpl_pace_before(&p->pace));
+        words[NS_SINCE] = cpl_agree_ns(cpl_pace_since(&p->pace));
         return;
     }
     int most = 0;
@@ -480,13 +480,17 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
  * after it. */
 #define FIRST_PAUSE  256
 #define PAUSE_FACTOR 4
-#define SOON_LEARNED 4 /* collectives until the ranks agree again */
+#define SOON_LEARNED 4  /* collectives until the ranks agree again */
+#define MOST_WATCHED 16 /* reviews after it that are early */
 
-/* Plans that were given up before are looked at more often. */
+/* Plans that were given up before are looked at more often at first. */
 static void watch_closely(struct cpl_comm_state *state)
 {
-    if (state->pt2pt->phase == CPL_PT2PT_MANAGED && state->pt2pt->plans.pause > 0)
-        cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
+    struct cpl_pt2pt *p = state->pt2pt;
+    if (p->phase != CPL_PT2PT_MANAGED || p->plans.pause == 0 || p->plans.n_passed > MOST_WATCHED)
+        return;
+    cpl_date_hasten(&p->date, state->meeting.n, (int64_t)SOON << p->plans.n_passed);
+    p->plans.n_passed++;
 }
 
 /* The communicator is MPI's again. What made it slower may pass: in mode auto it is tried again. */

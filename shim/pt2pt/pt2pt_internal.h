@@ -117,6 +117,7 @@ struct cpl_pt2pt_plans {
     struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS];
     int64_t pause; /* collectives without plans after they were given up, before the ranks learn
                       anew; 0: they never were, or it is for good. Alike on all ranks */
+    int n_passed;  /* reviews since that the plans have passed; alike on all ranks */
     int64_t n_carried, n_walked; /* batches of the only_embeds plans since the last review that
                                  reductions carried, and that they did not */
 };
