@@ -4,10 +4,10 @@
 #include <mpi.h>
 
 #define SLOWER       1.05
-#define SHORT        20e-6 /* seconds an exchange; of such ones the clock is looked at after */
-#define STEP         8     /* so many */
-#define FEWEST       5     /* times that say something: */
-#define FEWEST_SHORT 12    /* the first ones are those of cold memory */
+#define SHORT        200e-6 /* seconds an exchange; of such ones the clock is looked at after */
+#define STEP         8      /* so many */
+#define FEWEST       3      /* times that say something; */
+#define FEWEST_SHORT 12     /* of short ones the first are those of cold memory */
 
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted)
 {

@@ -471,6 +471,8 @@ static void test_review_pace(void **state)
             for (int r = 0; r < N; r++) {
                 fibers_context(r)->settings.mode = mode;
                 pt2pt.rank[r].pace = r == 0 ? cases[k].first : cases[k].others;
+                for (int n = 0; n < 2; n++) /* two alone say nothing */
+                    cpl_samples_add(&pt2pt_of(r)->pace.since, pt2pt.rank[r].pace);
             }
             run(4);
             if (cases[k].slower && mode == CPL_MODE_AUTO)

@@ -330,8 +330,11 @@ static void test_notes_without_memory(void **state)
 /* Three collectives of another pace with calls between them, of all ranks. */
 static void change_pace(double first, double others)
 {
-    for (int r = 0; r < fibers_n(); r++)
+    for (int r = 0; r < fibers_n(); r++) {
         serve.rank[r].pace = r == 0 ? first : others;
+        for (int k = 0; k < 2 * SERVE_COMMS; k++) /* two alone say nothing */
+            cpl_samples_add(&serve.rank[r].state[k / 2].serve->pace.since, serve.rank[r].pace);
+    }
 }
 
 /* Served by the first communicator's meetings, paced before at a second. */
