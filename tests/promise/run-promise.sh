@@ -52,9 +52,11 @@ embeddings="off exact all"
 n_combinations=216 # 6 * 6 * 3 * 2
 turn=0             # of the settings, goes on from line to line
 
-pick() { # number, words...; the word of that number, from 0
+# There are many runs: each starts few processes besides its ranks.
+
+pick() { # number, words...; the word of that number, from 0, becomes $picked
     shift $(($1 + 1))
-    echo "$1"
+    picked=$1
 }
 
 has() { # flag
@@ -72,14 +74,14 @@ launch() { # output, nodes, preload, options of mpiexec...; the program is $prog
         half=$((n / 2))
         timeout -k 5 "$limit" $gently "$mpiexec" "$@" -n "$half" -env LD_PRELOAD "$first$preload" \
             "$build/$program" $args : -n $((n - half)) -env LD_PRELOAD "$first$yield" \
-            "$build/$program" $args >"$out.raw" 2>"$out.err" </dev/null
+            "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
     else
         timeout -k 5 "$limit" $gently "$mpiexec" "$@" -n "$n" -genv LD_PRELOAD "$first$preload" \
-            "$build/$program" $args >"$out.raw" 2>"$out.err" </dev/null
+            "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
     fi
     code=$?
     # the launcher tells process numbers when a rank exits with another code than 0
-    sed '/^=\{9,\}/,$d' "$out.raw" >"$out.out"
+    [ "$code" -eq 0 ] || sed -i '/^=\{9,\}/,$d' "$out.out"
     echo "$code" >"$out.code"
 }
 
@@ -100,7 +102,8 @@ reference() { # nodes; once for each line, number of ranks and nodes; fails when
             echo failed >"$ref.code"
         fi
     fi
-    [ "$(cat "$ref.code")" != failed ]
+    read -r ref_code <"$ref.code"
+    [ "$ref_code" != failed ]
 }
 
 under() { # mode, strategy, embedding, nodes
@@ -108,54 +111,56 @@ under() { # mode, strategy, embedding, nodes
     launch "$tmp/now" "$4" "$library:$yield" -genv CARPOOL_MODE "$1" -genv CARPOOL_STRATEGY "$2" \
         -genv CARPOOL_EMBED "$3"
     describe="$what, $n ranks, $1 $2 embed=$3 nodes=$4"
-    grep -v '^carpool\[[^]]*\] warn' "$tmp/now.err" >"$tmp/now.unexpected"
-    if [ "$code" -eq "$(cat "$ref.code")" ] && cmp -s "$ref.out" "$tmp/now.out"; then
+    if [ "$code" -eq "$ref_code" ] && cmp -s "$ref.out" "$tmp/now.out"; then
         ok "$describe"
     else
         not_ok "$describe"
         say "exit code $code"
         say "$(diff "$ref.out" "$tmp/now.out")"
-        say "$(head -5 "$tmp/now.unexpected")"
+        say "$(grep -v '^carpool\[[^]]*\] warn' "$tmp/now.err" | head -5)"
     fi
 }
 
-number() { # which of the numbers of ranks
+number() { # which of the numbers of ranks; $n becomes that
     # shellcheck disable=SC2086
     set -- "$1" $(echo "$ranks" | tr , ' ')
     which=$1
     shift
     pick $((which % $#)) "$@"
+    n=$picked
 }
 
 combination() { # number; under it, unless the line is not for it
     # shellcheck disable=SC2086
-    mode=$(pick $(($1 % 6)) $modes) strategy=$(pick $(($1 / 6 % 6)) $strategies)
+    pick $(($1 % 6)) $modes && mode=$picked
     # shellcheck disable=SC2086
-    embedding=$(pick $(($1 / 36 % 3)) $embeddings)
+    pick $(($1 / 6 % 6)) $strategies && strategy=$picked
+    # shellcheck disable=SC2086
+    pick $(($1 / 36 % 3)) $embeddings && embedding=$picked
     nodes=1
     [ $(($1 / 108)) -eq 0 ] || nodes=3
-    if [ $embedding = all ] && has exact; then # it may change the bits of sums
+    if [ "$embedding" = all ] && has exact; then # it may change the bits of sums
         embedding=exact
     fi
     under "$mode" "$strategy" "$embedding" "$nodes"
 }
 
 few() { # settings for this line
-    n=$(number 0)
+    number 0
     under force vpt:2 off 1
     [ "${TEST_SETTINGS:-all}" = all ] || return
-    n=$(number 1)
+    number 1
     under force vpt:3 off $((turn % 2 * 2 + 1))
     for _ in 1 2; do
         turn=$((turn + 1))
-        n=$(number $((turn + turn / 5))) # not in step with the modes
+        number $((turn + turn / 5)) # not in step with the modes
         combination $((turn * 95 % n_combinations)) # 95 and 216 have no common factor
     done
 }
 
 test_line() {
     what="$program $args"
-    echo "$what" | grep -Eq -e "$filter" || return
+    [ "$filter" = . ] || echo "$what" | grep -Eq -e "$filter" || return
     if ! [ -e "$build/$program" ]; then
         not_ok "$what: not built"
         return
