@@ -322,7 +322,7 @@ test_line() { # one line of the list with $n ranks
     case $flags in *calls:*) without_report auto ;; esac
     case $flags in *measured*)
         measured measured '"trial_calls": [1-9]'
-        measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 20000
+        measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 100000
         ;;
     esac
     case $flags in *follows*)
@@ -340,7 +340,7 @@ test_line() { # one line of the list with $n ranks
         for link in socket node network; do
             printf '%s.send_us 50\n%s.recv_us 50\n' $link $link
         done >"$tmp/dear.txt" # so that the model is for the plan
-        measured slowed 'the program was slower than before' -genv CARPOOL_DELAY 20000 -genv CARPOOL_HOLD 200000 \
+        measured slowed 'the program was slower than before' -genv CARPOOL_DELAY 100000 -genv CARPOOL_HOLD 1000000 \
             -genv CARPOOL_STRATEGY vpt:2 -genv CARPOOL_MACHINE "$tmp/dear.txt"
         ;;
     esac
