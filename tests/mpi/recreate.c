@@ -1,5 +1,5 @@
 /*
- * Graph communicators that come and go: created, used for four calls, freed, a thousand times.
+ * Graph communicators that come and go: created, used for four calls, freed, hundreds of times.
  *
  *   recreate [--rounds N]
  *
