@@ -247,7 +247,11 @@ static enum cpl_status price_others(struct race *race, struct cpl_error *error)
             continue;
         if (race->ms + race->each_ms > RANKING_SHARE * race->input->budget_ms)
             break;
-        race->ms += race->each_ms;
+        const struct cpl_strategy *strategy = race->list.choice[k].strategy;
+        if (strategy->applies && !strategy->applies(race->input, &race->list.choice[k].numbers))
+            continue;
+        /* What applies to few patterns takes nothing from the search. */
+        race->ms += strategy->applies ? 0 : race->each_ms;
         status = price(race, k, error);
     }
     return status;
