@@ -186,9 +186,8 @@ static void candidates(const struct cpl_strategy *strategy, const struct cpl_str
 const struct cpl_strategy cpl_strategy_part_grid = {
     .name = "part-grid",
     .parameter = ":DIMENSIONS|product",
-    .doc =
-        "a grid of so many dimensions for each set of ranks that messages join, node by node; or "
-        "that in which its ranks are neighbours (product)",
+    .doc = "a grid of so many dimensions for each set of ranks that messages join, node by "
+           "node; or that in which its ranks are neighbours (product)",
     .examples = "part-grid:2",
     .most_hops = most_hops,
     .parse = parse,
