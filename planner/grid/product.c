@@ -98,7 +98,8 @@ enum cpl_status cpl_neighbours_find(const struct cpl_pattern *pattern, struct cp
         for (int64_t e = neighbours->first[i]; e < neighbours->first[i + 1]; e++) {
             int32_t j = neighbours->rank[e];
             neighbours->twin[e] = next[j]++;
-            if (degree(neighbours, i) <= CPL_PRODUCT_NEIGHBOURS)
+            if (degree(neighbours, i) <= CPL_PRODUCT_NEIGHBOURS &&
+                degree(neighbours, j) <= CPL_PRODUCT_NEIGHBOURS)
                 neighbours->joint[e] = find_joint(neighbours, i, j);
         }
     cpl_arena_free(&scratch);

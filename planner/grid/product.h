@@ -21,7 +21,7 @@ struct cpl_neighbours {
     int32_t *rank;   /* ascending for each rank, and without itself */
     int64_t *twin;   /* of the neighbour j of i: where i is among j's */
     uint64_t *joint; /* of the neighbour j of i: which of i's neighbours are j or j's (a bit each, i
-                        the lowest); of ranks with more than CPL_PRODUCT_NEIGHBOURS all 0 */
+                        the lowest); 0 where either has more than CPL_PRODUCT_NEIGHBOURS */
 };
 
 /* Ranks with more neighbours than this are in no product. */

@@ -239,21 +239,25 @@ static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
     return status;
 }
 
+/* Whether candidate k, which looks at all messages, is priced: as far as the budget reaches. What
+ * applies to few patterns always is, and takes nothing from the search. */
+static bool is_worth_it(struct race *race, size_t k)
+{
+    const struct cpl_strategy_choice *choice = &race->list.choice[k];
+    if (choice->strategy->applies)
+        return choice->strategy->applies(race->input, &choice->numbers);
+    if (race->ms + race->each_ms > RANKING_SHARE * race->input->budget_ms)
+        return false;
+    race->ms += race->each_ms;
+    return true;
+}
+
 static enum cpl_status price_others(struct race *race, struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;
-    for (size_t k = 0; k < race->list.n && !status; k++) {
-        if (race->runner[k].is_walk)
-            continue;
-        if (race->ms + race->each_ms > RANKING_SHARE * race->input->budget_ms)
-            break;
-        const struct cpl_strategy *strategy = race->list.choice[k].strategy;
-        if (strategy->applies && !strategy->applies(race->input, &race->list.choice[k].numbers))
-            continue;
-        /* What applies to few patterns takes nothing from the search. */
-        race->ms += strategy->applies ? 0 : race->each_ms;
-        status = price(race, k, error);
-    }
+    for (size_t k = 0; k < race->list.n && !status; k++)
+        if (!race->runner[k].is_walk && is_worth_it(race, k))
+            status = price(race, k, error);
     return status;
 }
 
