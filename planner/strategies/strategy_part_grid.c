@@ -128,19 +128,21 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
 
 /* Whether there are products, or the ranks of a part are others than all, or in another order: else
  * vpt:N does the same. */
-static bool applies(const struct cpl_strategy_input *input,
-                    const struct cpl_strategy_numbers *numbers)
+static enum cpl_status applies(const struct cpl_strategy_input *input,
+                               const struct cpl_strategy_numbers *numbers, bool *does,
+                               struct cpl_error *error)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct part_grids g = {.n_waves = 0};
-    bool does = make_grids(input, numbers->at[0], &g, &arena, NULL) != CPL_OK || g.has_products;
-    if (!does && numbers->at[0] != PRODUCT) {
-        does = g.parts.n_parts > 1;
+    enum cpl_status status = make_grids(input, numbers->at[0], &g, &arena, error);
+    *does = g.has_products;
+    if (!status && numbers->at[0] != PRODUCT) {
+        *does = g.parts.n_parts > 1;
         for (int32_t i = 0; i < input->pattern->n_ranks; i++)
-            does |= g.parts.place[i] != i;
+            *does |= g.parts.place[i] != i;
     }
     cpl_arena_free(&arena);
-    return does;
+    return status;
 }
 
 static int32_t most_hops(const struct cpl_strategy_input *input,
