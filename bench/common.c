@@ -74,6 +74,25 @@ uint64_t bench_hash(uint64_t seed, uint64_t first, uint64_t second)
     return bench_mix(word + second + GOLDEN_STEP);
 }
 
+static unsigned char byte_at(uint64_t key, int place)
+{
+    return (unsigned char)((key + (uint64_t)place * GOLDEN_STEP) >> 56);
+}
+
+void bench_fill(unsigned char *bytes, int n, uint64_t key)
+{
+    for (int k = 0; k < n; k++)
+        bytes[k] = byte_at(key, k);
+}
+
+int bench_is_filled(const unsigned char *bytes, int n, uint64_t key)
+{
+    int k = 0;
+    while (k < n && bytes[k] == byte_at(key, k))
+        k++;
+    return k == n;
+}
+
 uint64_t bench_random_next(struct bench_random *random)
 {
     return cpl_random_next(&random->state);

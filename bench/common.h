@@ -46,6 +46,13 @@ uint64_t bench_mix(uint64_t word);
 /* A hash of two words under a seed. */
 uint64_t bench_hash(uint64_t seed, uint64_t first, uint64_t second);
 
+/* Writes n bytes of a message. Each hangs on the key, which is to be another for each message, and
+ * on its place, so that bytes that came to another place are found. */
+void bench_fill(unsigned char *bytes, int n, uint64_t key);
+
+/* Whether n bytes are what bench_fill writes. */
+int bench_is_filled(const unsigned char *bytes, int n, uint64_t key);
+
 /* A stream of random numbers (splitmix64); start it with any seed. */
 struct bench_random {
     uint64_t state;

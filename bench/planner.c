@@ -4,11 +4,11 @@
  *   planner [-n SIZES] [-r REPETITIONS] [STRATEGY...]
  *
  * SIZES is how many of the sizes below to try, from the smallest (default all); STRATEGY as in
- * CARPOOL_STRATEGY, default all that do not search. Writes tab-separated values: route_ms is the
- * strategy's own time, build_ms that of cpl_plan_build, total_ms their sum (medians of the
- * repetitions, each alone), peak_MiB the largest memory of the process with the pattern in it;
- * keep_ms and read_ms are what writing the plan as a file (plan_file.h) and reading it take, in
- * memory, without the disk, and file_MiB how long that file is.
+ * CARPOOL_STRATEGY, default all that do not search. Writes tab-separated values, times in processor
+ * time: route_ms is the strategy's own time, build_ms that of cpl_plan_build, total_ms their sum
+ * (medians of the repetitions, each alone), peak_MiB the largest memory of the process with the
+ * pattern in it; keep_ms and read_ms are what writing the plan as a file (plan_file.h) and reading
+ * it take, in memory, without the disk, and file_MiB how long that file is.
  */
 #include "common.h"
 #include "planner/keep/plan_file.h"
@@ -113,7 +113,7 @@ static struct cpl_pattern make_pattern(const struct shape *shape, const struct s
 static double now_ms(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 

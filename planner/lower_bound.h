@@ -20,9 +20,10 @@ extern "C" {
 enum cpl_status cpl_bound_two_waves(const struct cpl_pattern *pattern, int64_t *messages,
                                     struct cpl_error *error);
 
-/* A time that cpl_plan_cost exceeds or equals for every plan of the pattern on the machine, of any
- * number of waves, with unit_bytes bytes a unit of volume. Returns CPL_OK, CPL_ERR_ARG (ranks
- * differ), CPL_ERR_NOMEM. lower_bound.c has the argument. */
+/* A time that the modelled time, cpl_plan_chain_cost, exceeds or equals for every plan of the
+ * pattern on the machine, of any number of waves, with unit_bytes bytes a unit of volume; and for
+ * what MPI does (cpl_machine_without_lanes). Returns CPL_OK, CPL_ERR_ARG (ranks differ, or more
+ * messages than the model takes), CPL_ERR_NOMEM. lower_bound_time.c has the argument. */
 enum cpl_status cpl_bound_time(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
                                double unit_bytes, double *microseconds, struct cpl_error *error);
 

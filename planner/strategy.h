@@ -70,6 +70,11 @@ struct cpl_strategy {
      * not try it. */
     void (*candidates)(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
                        struct cpl_strategy_list *list);
+    /* Whether `auto` tries such a candidate for the input's pattern; where not, another candidate
+     * does the same. Returns CPL_OK, CPL_ERR_NOMEM. NULL: always. */
+    enum cpl_status (*applies)(const struct cpl_strategy_input *input,
+                               const struct cpl_strategy_numbers *numbers, bool *does,
+                               struct cpl_error *error);
     /* Routes for the input's pattern, which has no parts (pattern.h) unless the strategy searches;
      * others call cpl_strategy_route. Returns CPL_OK, CPL_ERR_UNFIT with a text that says which
      * parameters would fit, CPL_ERR_NOMEM. */

@@ -150,16 +150,21 @@ else
     skip "plan: progress on a terminal" "no script"
 fi
 expect "plan: lower bounds" 0 out "in two waves some rank sends or receives 3" plan "$hub"
+check "plan: how far auto is from the bound" grep -Eq '^no plan takes less than [0-9.]+ us \(modelled\), auto [1-9][0-9.]* times as long$' \
+    "$tmp/out"
+expect "plan: without auto the fastest is told" 0 out "(modelled), direct by lanes 1.00 times as long" \
+    plan --strategy direct --unit 1000 --size-limit none "$hub"
 run plan --format tsv "$hub"
 printf '%s\t' strategy waves sends_max sends_avg recvs_max recvs_avg hops_max hops_avg \
-    volume_factor modelled_us plan_ms set_max set_avg lanes_avg mpi_max cpu_ms | sed 's/\t$//' >"$tmp/header"
+    volume_factor modelled_us plan_ms set_max set_avg lanes_avg mpi_max cpu_ms bound_us | sed 's/\t$//' >"$tmp/header"
 check "plan: tsv columns" test "$(sed 1q "$tmp/out")" = "$(cat "$tmp/header")"
 strategies=$(sed 1d "$tmp/out" | cut -f 1 | paste -s -d ' ' -)
 n_strategies=$(sed 1d "$tmp/out" | wc -l)
 check "plan: a tsv line for each strategy" \
     test "${strategies#direct direct by lanes share:1 share vpt:2 vpt:3 vpt:2+klr }" != "$strategies"
 check "plan: auto comes last" test "${strategies% auto}" != "$strategies"
-none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 16' "$tmp/out")"
+none "plan: every tsv line has all columns" "$(awk -F '\t' 'NF != 17' "$tmp/out")"
+none "plan: no tsv line is below the bound" "$(awk -F '\t' 'NR > 1 && !($17 > 0 && $10 >= $17)' "$tmp/out")"
 none "plan: tsv holds numbers only" \
     "$(sed 1d "$tmp/out" | cut -f 2- | grep -Ev '^[0-9.]+(	[0-9.]+)*$')"
 run plan --format tsv --strategy direct --ranks-per-node 4 "$hub"
@@ -188,13 +193,13 @@ json_is_valid() { # file; 77 when nothing is there to tell
 j = json.load(open(sys.argv[1]))
 s = j["strategies"]
 sys.exit(0 if j["ranks"] == 8 and len(s) == int(sys.argv[2]) and all(
-    x["modelled_us"] > 0 and x["waves_us"] >= j["bound_us"] > 0 for x in s)
+    x["waves_us"] > 0 and x["modelled_us"] >= j["bound_us"] > 0 for x in s)
     and j["bound_two_waves"] == 3 else 1)' "$1" "$n_strategies"
     elif command -v node >/dev/null 2>&1; then
         node -e 'const j = JSON.parse(require("fs").readFileSync(process.argv[1]));
 process.exit(j.ranks === 8 && j.strategies.length === Number(process.argv[2]) &&
     j.bound_two_waves === 3 &&
-    j.strategies.every(s => s.modelled_us > 0 && s.waves_us >= j.bound_us) ? 0 : 1)' "$1" "$n_strategies"
+    j.strategies.every(s => s.waves_us > 0 && s.modelled_us >= j.bound_us) ? 0 : 1)' "$1" "$n_strategies"
     else
         return 77
     fi

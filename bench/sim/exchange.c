@@ -172,29 +172,23 @@ static void read_sides(const struct options *options, int rank, int n_ranks, str
 
 /* ---- exchanges ---- */
 
-static unsigned char content(int from, int to, int call)
+static uint64_t key_of(int from, int to, int call)
 {
-    return (unsigned char)bench_hash((uint64_t)call, (uint64_t)from, (uint64_t)to);
+    return bench_hash((uint64_t)call, (uint64_t)from, (uint64_t)to);
 }
 
 static void fill(struct side *out, int rank, int call)
 {
     for (int k = 0; k < out->n; k++)
-        memset(out->buffer + out->displ[k], content(rank, out->peer[k], call),
-               (size_t)out->count[k]);
+        bench_fill(out->buffer + out->displ[k], out->count[k], key_of(rank, out->peer[k], call));
 }
 
 static int64_t count_wrong(const struct side *in, int rank, int call)
 {
     int64_t n_wrong = 0;
-    for (int k = 0; k < in->n; k++) {
-        unsigned char expected = content(in->peer[k], rank, call);
-        for (int b = 0; b < in->count[k]; b++)
-            if (in->buffer[in->displ[k] + b] != expected) {
-                n_wrong++;
-                break;
-            }
-    }
+    for (int k = 0; k < in->n; k++)
+        n_wrong += !bench_is_filled(in->buffer + in->displ[k], in->count[k],
+                                    key_of(in->peer[k], rank, call));
     return n_wrong;
 }
 

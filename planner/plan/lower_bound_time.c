@@ -1,72 +1,71 @@
-/* The bound on the modelled time (lower_bound.h, cpl_bound_time; the model is cpl_plan_cost's: a
- * wave takes as long as its busiest rank, waves add up). The largest of four bounds:
+/* The bound on the modelled time (lower_bound.h, cpl_bound_time; the model is the chain model's,
+ * plan_chain.c). There is only one plan of one wave, direct, whose time is known: the bound is
+ * that, or, if less, what every plan of more waves takes. In these ranks pack and unpack all that
+ * they send and receive, and what follows is the largest of:
  *
- * Rank. All bundles of a rank leave it, all that are for it come to it, whatever the waves: a
- * latency, an overhead for sending and for receiving, a segment each; and, of what goes and what
- * comes the larger, the bytes. These keep its processor busy where they stay in the node, and
- * travel at the same time where they go by the network: of the best division both take as long.
+ * Rank. All bundles of a rank leave it, all that are for it come to it: a combined message at
+ * least in each direction, a segment each, and the bytes, which keep its processor busy where they
+ * stay in the node, and travel on its wire meanwhile where they go by the network; of the best
+ * division both take as long. Before the first of what comes there are an overhead of sending and
+ * a latency, behind the last of what goes a latency and an overhead of receiving. Where it is for
+ * another node, or comes from there, these are the network's: either the rank itself sends it
+ * there, or a relay does later, which takes longer.
  *
  * Node. Bundles for other nodes leave the node, bundles from other nodes come in, at least once
- * each: one of its ranks has the latency of the network and an overhead, or, if more, what the
- * bytes take on the node's interface, or on its ranks' if these shared them evenly.
+ * each: the bytes on the node's port, or on its ranks' wires if these shared them evenly, after an
+ * overhead and a latency, before an overhead. Where ranks share cores, the work of all its ranks on
+ * these.
  *
  * (Of what is divided in parts each part is a bundle; who has to reach whom, below, does not depend
  * on parts.)
  *
- * Reach. In a wave that takes t a rank sends at most a(t) = (t - l) / o messages, l and o being the
- * smallest latency and overhead (with a segment), so the ranks that know something of a source
- * become at most 1 + a(t) times as many. In the end destinations + 1 ranks must know something.
- * The product of 1 + a(t) over n waves of a given sum is largest when they are equal.
- *
- * Remote reach. In the same wave a rank sends at most b(t) = (t - L) / O messages to other nodes,
- * by the network's L and O. Let h of the ranks of the source's node know something of it, and r
- * others: after the wave these are at most h (1 + a) and r (1 + a) + h b, so that r / h grows by at
- * most b / (1 + a), which is concave in t. In the end r is at most the product of 1 + a over all
- * waves, times the sum of b / (1 + a) over the waves with network messages; with m of these and n
- * others it is largest when each kind has equal times: m b (1 + a)^(m - 1) times (1 + a)^n. For
- * each m and n the least time is found by bisection, the best division between the kinds by
- * narrowing, which the function permits since its logarithm is concave.
- *
- * Both reaches look at up to 24 waves of a kind. That is enough: a wave that adds a rank takes at
- * least l + o (L + O), hence has 1 + a >= 2 (b >= 1), so that of any longer plan one wave with
- * network messages and 24 others, were they the only ones, would permit 2^24 ranks, which is the
- * largest number there may be, in less time. Both hold for receiving too, with time reversed. */
+ * Reach. As many ranks as the rank with most destinations has must come to know something of it,
+ * by messages that each carry something; see lower_bound_reach.h. The same holds for the rank with
+ * most sources, with time reversed: it takes in messages one after the other, and whoever sent one
+ * has received others before. A relay has received what it sends, but may unpack later. */
 #include "planner/lower_bound.h"
+
+#include "planner/plan.h"
+#include "planner/plan/lower_bound_reach.h"
+#include "planner/routes.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define MOST_WAVES 24
-#define STEPS      60   /* of a bisection */
-#define ROUNDING   1e-9 /* what narrowing may miss, relatively */
+#define ROUNDING 1e-9 /* the model adds up in another order */
 
-/* Smallest prices in the machine, and those of the network. */
+/* What a combined message with one segment takes, with packing and unpacking it. */
 struct prices {
-    double latency_us;
-    double send_us; /* with a segment */
+    double send_us; /* without its segments */
     double recv_us;
-    double segment_us;
+    double head_us; /* from the first work on it until it is there */
+    double tail_us; /* from the end of the sender's work on it */
 };
 
-/* What has to leave and come in, of one rank or node; a payload for several destinations counts
- * once for its owner and once for each node. */
+/* What has to go or come; a payload for several destinations counts once for its owner and once for
+ * each node. */
+struct side {
+    int64_t n;      /* bundles */
+    double bytes;   /* of them */
+    double work_us; /* what packing or unpacking them takes */
+};
+
 struct traffic {
-    int64_t n_out, n_in; /* bundles */
-    double out, in;      /* their units of volume */
-    double items_us;     /* what packing and unpacking lists of items takes a rank */
+    struct side out, in;         /* all */
+    struct side out_far, in_far; /* for and from other nodes */
 };
 
 struct bounds {
     const struct cpl_pattern *pattern;
     const struct cpl_machine *machine;
     double unit_bytes;
-    struct prices any;
-    struct prices network;
-    double inside_us_per_byte; /* INFINITY: there is no link inside a node */
+    double segment_us; /* at least, of a segment; of parts 0 */
+    struct prices inside, network;
+    double inside_us_per_byte;
     double network_us_per_byte;
     struct traffic *rank;
-    struct traffic *node;
+    struct traffic *node; /* only what is far */
     int32_t *n_on_node;
     int64_t *n_in;       /* rank -> sources */
     int64_t *out_remote; /* rank -> destinations on other nodes */
@@ -85,44 +84,42 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* Segments that are lists of items are priced one by one. */
 static struct prices prices_of(const struct bounds *b, enum cpl_link_class class_)
 {
-    const struct cpl_machine *machine = b->machine;
-    const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, class_);
-    double segment_us = b->pattern->pairs ? 0 : machine->costs.segment_ns * 1e-3;
-    return (struct prices){.latency_us = link->latency_us,
-                           .send_us = link->send_us + segment_us,
-                           .recv_us = link->recv_us + segment_us,
-                           .segment_us = segment_us};
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(b->machine, class_);
+    double combined_us = b->machine->costs.combined_ns * 1e-3;
+    double send_us = link->send_us + combined_us, recv_us = link->recv_us + combined_us;
+    return (struct prices){.send_us = send_us,
+                           .recv_us = recv_us,
+                           .head_us = send_us + b->segment_us + link->latency_us,
+                           .tail_us = link->latency_us + recv_us + b->segment_us};
 }
 
 static struct prices cheapest(struct prices a, struct prices b)
 {
-    return (struct prices){.latency_us = smaller(a.latency_us, b.latency_us),
-                           .send_us = smaller(a.send_us, b.send_us),
+    return (struct prices){.send_us = smaller(a.send_us, b.send_us),
                            .recv_us = smaller(a.recv_us, b.recv_us),
-                           .segment_us = a.segment_us};
+                           .head_us = smaller(a.head_us, b.head_us),
+                           .tail_us = smaller(a.tail_us, b.tail_us)};
 }
 
-/* Only links that there are count: inside nodes when one has two ranks, between when there are two.
- */
 static void find_prices(struct bounds *b)
 {
     const struct cpl_machine *machine = b->machine;
+    b->segment_us = b->pattern->pairs ? 0 : machine->costs.segment_ns * 1e-3;
     b->network = prices_of(b, CPL_LINK_NETWORK);
-    b->any = cheapest(prices_of(b, CPL_LINK_SOCKET), prices_of(b, CPL_LINK_NODE));
+    b->inside = cheapest(prices_of(b, CPL_LINK_SOCKET), prices_of(b, CPL_LINK_NODE));
     b->inside_us_per_byte = smaller(cpl_machine_edge_cost(machine, CPL_LINK_SOCKET)->ns_per_byte,
                                     cpl_machine_edge_cost(machine, CPL_LINK_NODE)->ns_per_byte) *
                             1e-3;
-    b->network_us_per_byte =
-        machine->n_nodes > 1 ? machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3 : INFINITY;
-    if (machine->n_nodes == machine->n_ranks) {
-        b->any = b->network;
-        b->inside_us_per_byte = INFINITY;
-    }
-    if (machine->n_nodes > 1)
-        b->any = cheapest(b->any, b->network);
+    b->network_us_per_byte = machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+}
+
+static void add(struct side *side, double bytes, double work_us)
+{
+    side->n++;
+    side->bytes += bytes;
+    side->work_us += work_us;
 }
 
 /* One payload of rank i with the volume, for the destinations of n messages. */
@@ -130,29 +127,29 @@ static void add_payload(struct bounds *b, int32_t i, const int64_t *messages, si
                         int64_t volume)
 {
     const int32_t *node = b->machine->node;
+    const struct cpl_costs *costs = &b->machine->costs;
     bool leaves = false;
-    double items_us =
-        b->pattern->pairs ? cpl_segment_us(&b->machine->costs, true, (double)volume) : 0;
+    double bytes = (double)volume * b->unit_bytes;
+    double us = cpl_segment_us(costs, b->pattern->pairs != NULL, (double)volume) +
+                bytes * costs->packed_ns_per_byte * 1e-3;
     b->n_payloads++;
-    b->rank[i].items_us += items_us;
-    b->rank[i].n_out++;
-    b->rank[i].out += (double)volume;
+    add(&b->rank[i].out, bytes, us);
     for (size_t k = 0; k < n; k++) {
         int32_t dst = b->pattern->dst[messages[k]];
-        b->rank[dst].n_in++;
-        b->rank[dst].in += (double)volume;
-        b->rank[dst].items_us += items_us;
+        add(&b->rank[dst].in, bytes, us);
         if (node[dst] == node[i])
             continue;
         leaves = true;
+        add(&b->rank[dst].in_far, bytes, us);
         if (b->seen[node[dst]] != b->n_payloads) {
             b->seen[node[dst]] = b->n_payloads;
-            b->node[node[dst]].n_in++;
-            b->node[node[dst]].in += (double)volume;
+            add(&b->node[node[dst]].in_far, bytes, us);
         }
     }
-    b->node[node[i]].n_out += leaves;
-    b->node[node[i]].out += leaves ? (double)volume : 0;
+    if (leaves) {
+        add(&b->rank[i].out_far, bytes, us);
+        add(&b->node[node[i]].out_far, bytes, us);
+    }
 }
 
 struct classed {
@@ -228,141 +225,165 @@ static enum cpl_status count_traffic(struct bounds *b, struct cpl_arena *arena)
 
 /* The least time for bytes of which some keep a processor busy that has busy_us to do besides, and
  * the others travel meanwhile. */
-static double divided_us(const struct bounds *b, double busy_us, double bytes)
+static double divided_us(const struct bounds *b, int32_t i, double busy_us, double bytes)
 {
-    if (!(bytes > 0))
-        return busy_us;
     double inside_us = bytes * b->inside_us_per_byte, network_us = bytes * b->network_us_per_byte;
-    if (isinf(network_us))
+    if (b->machine->n_nodes == 1)
         return busy_us + inside_us;
-    if (isinf(inside_us) || network_us <= busy_us)
+    if (b->n_on_node[b->machine->node[i]] == 1 || network_us <= busy_us)
         return larger(busy_us, network_us);
     return network_us * (busy_us + inside_us) / (network_us + inside_us);
 }
 
-static double rank_us(const struct bounds *b, const struct traffic *t)
+/* The cheapest of the links that rank i has. */
+static struct prices prices_for(const struct bounds *b, int32_t i)
 {
-    double us = 0;
-    if (t->n_out + t->n_in == 0)
-        return 0;
-    if (t->n_out > 0)
-        us += b->any.send_us + (double)(t->n_out - 1) * b->any.segment_us;
-    if (t->n_in > 0)
-        us += b->any.recv_us + (double)(t->n_in - 1) * b->any.segment_us;
-    return divided_us(b, us + t->items_us, larger(t->out, t->in) * b->unit_bytes) +
-           b->any.latency_us;
+    if (b->machine->n_nodes == 1)
+        return b->inside;
+    return b->n_on_node[b->machine->node[i]] == 1 ? b->network : cheapest(b->inside, b->network);
 }
 
-static double node_us(const struct bounds *b, const struct traffic *t, int32_t n_ranks)
+/* One direction of rank i. */
+static double side_us(const struct bounds *b, int32_t i, const struct side *side, double work_us,
+                      double way_us)
+{
+    return side->n > 0 ? divided_us(b, i, work_us + side->work_us, side->bytes) + way_us : 0;
+}
+
+static double work_us(const struct prices *any, const struct traffic *t)
+{
+    return (t->out.n > 0 ? any->send_us + t->out.work_us : 0) +
+           (t->in.n > 0 ? any->recv_us + t->in.work_us : 0);
+}
+
+static double rank_us(const struct bounds *b, int32_t i)
+{
+    const struct traffic *t = &b->rank[i];
+    const struct prices any = prices_for(b, i), *network = &b->network;
+    double out_us = side_us(b, i, &t->out, any.send_us, any.tail_us);
+    double in_us = side_us(b, i, &t->in, any.recv_us, any.head_us);
+    double far_out_us = side_us(b, i, &t->out_far, network->send_us, network->tail_us);
+    double far_in_us = side_us(b, i, &t->in_far, network->recv_us, network->head_us);
+    double both_us = divided_us(b, i, work_us(&any, t), larger(t->out.bytes, t->in.bytes));
+    return larger(larger(larger(out_us, in_us), larger(far_out_us, far_in_us)), both_us);
+}
+
+/* What goes out of or into node k. */
+static double port_us(const struct bounds *b, int32_t k, const struct side *side)
 {
     double us_per_byte =
-        larger(cpl_wave_node_ns(&b->machine->costs) * 1e-3, b->network_us_per_byte / n_ranks);
-    double out = larger(b->network.send_us, t->out * b->unit_bytes * us_per_byte);
-    double in = larger(b->network.recv_us, t->in * b->unit_bytes * us_per_byte);
-    double us = larger(t->n_out > 0 ? out : 0, t->n_in > 0 ? in : 0);
-    return t->n_out + t->n_in > 0 ? b->network.latency_us + us : 0;
+        larger(b->machine->costs.node_ns_per_byte * 1e-3, b->network_us_per_byte / b->n_on_node[k]);
+    return side->n > 0
+               ? b->network.head_us + side->bytes * us_per_byte + b->network.recv_us + b->segment_us
+               : 0;
 }
 
-/* 1 + a(us): by how much the ranks that know something can grow in a wave. */
-static double growth(double us, double latency_us, double overhead_us)
+/* The work of each node's ranks on its cores, at most. */
+static double cores_us(const struct bounds *b)
 {
-    return us > latency_us ? 1 + (us - latency_us) / overhead_us : 1;
-}
-
-/* The least time in which one rank can let n others know, all links being the cheapest. */
-static double reach_us(double latency_us, double overhead_us, int64_t n)
-{
-    double least = INFINITY;
-    for (int waves = 1; waves <= MOST_WAVES && n > 0; waves++) {
-        double ranks = pow((double)n + 1, 1.0 / waves);
-        least = smaller(least, waves * (latency_us + (ranks - 1) * overhead_us));
+    const struct cpl_machine *machine = b->machine;
+    double most_us = 0;
+    for (int32_t k = 0; k < machine->n_nodes && machine->cores_per_node > 0; k++)
+        b->node[k].out.work_us = 0;
+    for (int32_t i = 0; i < machine->n_ranks && machine->cores_per_node > 0; i++) {
+        const struct prices any = prices_for(b, i);
+        double *node_us = &b->node[machine->node[i]].out.work_us;
+        *node_us += work_us(&any, &b->rank[i]);
+        most_us = larger(most_us, *node_us / machine->cores_per_node);
     }
-    return n > 0 ? least : 0;
+    return most_us;
 }
 
-/* Links as one end of them sees it. */
-struct ends {
-    double latency_us, overhead_us;         /* the cheapest */
-    double network_us, network_overhead_us; /* of the network */
-};
-
-/* Most ranks of other nodes that can know when m waves with network messages take far_us together
- * and n without take near_us. */
-static double most_remote(const struct ends *e, int m, int n, double far_us, double near_us)
+/* Messages that go the one way, as the ranks see it that are on the side where all comes from or
+ * goes to. */
+static struct cpl_reach_messages messages_out(const struct bounds *b, const struct prices *prices)
 {
-    double far = growth(far_us / m, e->latency_us, e->overhead_us);
-    double near = n > 0 ? growth(near_us / n, e->latency_us, e->overhead_us) : 1;
-    double sent = growth(far_us / m, e->network_us, e->network_overhead_us) - 1;
-    return m * sent * pow(far, m - 1) * pow(near, n);
+    double each_us = prices->send_us + b->segment_us;
+    double way_us = prices->tail_us - b->segment_us - b->machine->costs.combined_ns * 1e-3;
+    return (struct cpl_reach_messages){each_us, each_us, way_us};
 }
 
-/* The same for the best division of us. */
-static double most_remote_in(const struct ends *e, int m, int n, double us)
+static struct cpl_reach_messages messages_in(const struct bounds *b, const struct prices *prices)
 {
-    double low = m * e->network_us, high = us - n * e->latency_us;
-    if (low >= high)
-        return 0;
-    for (int step = 0; step < STEPS && n > 0; step++) {
-        double a = low + (high - low) / 3, b = high - (high - low) / 3;
-        if (most_remote(e, m, n, a, us - a) < most_remote(e, m, n, b, us - b))
-            low = a;
-        else
-            high = b;
-    }
-    return most_remote(e, m, n, high, us - high);
+    double recv_us = prices->recv_us - b->machine->costs.combined_ns * 1e-3;
+    return (struct cpl_reach_messages){prices->recv_us + b->segment_us, recv_us, prices->head_us};
 }
 
-/* The least time, not beyond `enough`, in which n ranks of other nodes can know. */
-static double remote_reach_us(const struct ends *e, int m, int n_near, int64_t n, double enough)
+/* The larger of both times for n_all other ranks, n_far of other nodes, and us for the last. */
+static enum cpl_status reach_us(const struct cpl_reach *reach, int64_t n_all, int64_t n_far,
+                                double last_us, double *us)
 {
-    double low = 0, high = enough;
-    if (most_remote_in(e, m, n_near, high) < (double)n)
-        return enough;
-    for (int step = 0; step < STEPS; step++) {
-        double us = (low + high) / 2;
-        if (most_remote_in(e, m, n_near, us) < (double)n)
-            low = us;
-        else
-            high = us;
-    }
-    return low;
+    double all_us, far_us;
+    if (cpl_reach_times(reach, n_all, n_far, &all_us, &far_us))
+        return CPL_ERR_NOMEM;
+    if (n_all > 0)
+        *us = larger(*us, larger(all_us, far_us) + last_us);
+    return CPL_OK;
 }
 
-static double all_reach_us(const struct ends *e, int64_t n, int64_t n_remote)
+static int64_t most(const int64_t *counts, int32_t n)
 {
-    if (!(e->overhead_us > 0) || !(e->network_overhead_us > 0))
-        return 0; /* any number of messages at once */
-    double us = reach_us(e->latency_us, e->overhead_us, n);
-    if (n_remote == 0)
-        return us;
-    /* A time that suffices: all by the network in one wave. */
-    double least = e->network_us + (double)n_remote * e->network_overhead_us;
-    for (int m = 1; m <= MOST_WAVES && m * e->network_us < least; m++)
-        for (int n_near = 0; n_near <= MOST_WAVES; n_near++) {
-            if (m * e->network_us + n_near * e->latency_us >= least)
-                break;
-            least = remote_reach_us(e, m, n_near, n_remote, least);
-        }
-    return larger(us, least * (1 - ROUNDING));
+    int64_t largest = 0;
+    for (int32_t i = 0; i < n; i++)
+        largest = counts[i] > largest ? counts[i] : largest;
+    return largest;
 }
 
-static double reach_bound(const struct bounds *b)
+/* Makes *us larger where reaching takes longer. */
+static enum cpl_status reach_bound(const struct bounds *b, double *us)
 {
-    const struct prices *any = &b->any, *network = &b->network;
-    const struct ends sending = {any->latency_us, any->send_us, network->latency_us,
-                                 network->send_us};
-    const struct ends receiving = {any->latency_us, any->recv_us, network->latency_us,
-                                   network->recv_us};
-    int64_t n_out = 0, n_in = 0, out_remote = 0, in_remote = 0;
-    for (int32_t i = 0; i < b->pattern->n_ranks; i++) {
-        int64_t n = cpl_pattern_sends(cpl_pattern_pairs(b->pattern), i);
-        n_out = n > n_out ? n : n_out;
-        n_in = b->n_in[i] > n_in ? b->n_in[i] : n_in;
-        out_remote = b->out_remote[i] > out_remote ? b->out_remote[i] : out_remote;
-        in_remote = b->in_remote[i] > in_remote ? b->in_remote[i] : in_remote;
-    }
-    return larger(all_reach_us(&sending, n_out, out_remote),
-                  all_reach_us(&receiving, n_in, in_remote));
+    int32_t n_ranks = b->pattern->n_ranks;
+    struct cpl_reach reach = {.inside = messages_out(b, &b->inside),
+                              .between = messages_out(b, &b->network),
+                              .ranks_of_node = 1,
+                              .n_nodes = b->machine->n_nodes};
+    for (int32_t k = 0; k < b->machine->n_nodes; k++)
+        if (b->n_on_node[k] > reach.ranks_of_node)
+            reach.ranks_of_node = b->n_on_node[k];
+    double unpack_us = b->machine->costs.combined_ns * 1e-3 + b->segment_us;
+    enum cpl_status status = reach_us(&reach, cpl_pattern_most_sends(cpl_pattern_pairs(b->pattern)),
+                                      most(b->out_remote, n_ranks), unpack_us, us);
+    reach.inside = messages_in(b, &b->inside);
+    reach.between = messages_in(b, &b->network);
+    if (!status)
+        status = reach_us(&reach, most(b->n_in, n_ranks), most(b->in_remote, n_ranks), 0, us);
+    return status;
+}
+
+/* The least time of plans of more than one wave. */
+static enum cpl_status bound_waves(struct bounds *b, double *microseconds)
+{
+    double us = cores_us(b);
+    for (int32_t i = 0; i < b->pattern->n_ranks; i++)
+        us = larger(us, rank_us(b, i));
+    for (int32_t k = 0; k < b->machine->n_nodes; k++)
+        us = larger(us,
+                    larger(port_us(b, k, &b->node[k].out_far), port_us(b, k, &b->node[k].in_far)));
+    enum cpl_status status = reach_bound(b, &us);
+    *microseconds = us * (1 - ROUNDING);
+    return status;
+}
+
+/* The time of the plan of one wave, by lanes or by MPI, whichever is less. */
+static enum cpl_status time_direct(const struct bounds *b, double *us, struct cpl_error *error)
+{
+    const struct cpl_machine without = cpl_machine_without_lanes(b->machine);
+    struct cpl_routes routes;
+    struct cpl_plan plan;
+    double mpi_us = 0;
+    enum cpl_status status = cpl_routes_init(b->pattern, 1, &routes, error);
+    if (status)
+        return status;
+    status = cpl_plan_build(b->pattern, &routes, &plan, error);
+    cpl_routes_free(&routes);
+    if (status)
+        return status;
+    status = cpl_plan_chain_cost(&plan, b->machine, b->unit_bytes, us, error);
+    if (!status)
+        status = cpl_plan_chain_cost(&plan, &without, b->unit_bytes, &mpi_us, error);
+    *us = smaller(*us, mpi_us);
+    cpl_plan_free(&plan);
+    return status;
 }
 
 enum cpl_status cpl_bound_time(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
@@ -373,17 +394,17 @@ enum cpl_status cpl_bound_time(const struct cpl_pattern *pattern, const struct c
                         machine->n_ranks, pattern->n_ranks);
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct bounds b = {.pattern = pattern, .machine = machine, .unit_bytes = unit_bytes};
-    if (count_traffic(&b, &arena)) {
-        cpl_arena_free(&arena);
-        return cpl_fail_memory(error, "the lower bound");
-    }
+    double direct_us = 0, waves_us = 0;
+    enum cpl_status status = time_direct(&b, &direct_us, error);
+    if (status)
+        return status;
     find_prices(&b);
-    double us = reach_bound(&b);
-    for (int32_t i = 0; i < pattern->n_ranks; i++)
-        us = larger(us, rank_us(&b, &b.rank[i]));
-    for (int32_t k = 0; k < machine->n_nodes; k++)
-        us = larger(us, node_us(&b, &b.node[k], b.n_on_node[k]));
+    status = count_traffic(&b, &arena);
+    if (!status)
+        status = bound_waves(&b, &waves_us);
     cpl_arena_free(&arena);
-    *microseconds = us;
+    if (status)
+        return cpl_fail_memory(error, "the lower bound");
+    *microseconds = smaller(direct_us, waves_us);
     return CPL_OK;
 }

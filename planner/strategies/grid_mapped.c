@@ -1,6 +1,8 @@
 /* Grid routes with a map (grid_mapped.h). */
 #include "planner/strategies/grid_mapped.h"
 
+#include "planner/strategies/rows.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -69,9 +71,9 @@ enum cpl_status cpl_grid_mapped_route(const struct cpl_strategy_input *input,
         cpl_routes_free(&plain);
         return status;
     }
-    status = cpl_strategy_time(input, &plain, &plain_us, error);
+    status = cpl_strategy_time(input, &mapped, &mapped_us, error);
     if (!status)
-        status = cpl_strategy_time(input, &mapped, &mapped_us, error);
+        status = cpl_strategy_time_below(input, &plain, mapped_us, &plain_us, error);
     struct cpl_routes *kept = mapped_us < plain_us ? &mapped : &plain;
     cpl_routes_free(kept == &mapped ? &plain : &mapped);
     if (status)

@@ -1,4 +1,4 @@
-/* The rows of the table of strategies, as strategies.def lists them. */
+/* The rows of the table of strategies, as strategies.def lists them, and what they share. */
 #ifndef CARPOOL_STRATEGY_ROWS_H
 #define CARPOOL_STRATEGY_ROWS_H
 
@@ -9,5 +9,10 @@
 #include "planner/strategies/strategies.def"
 #undef ROUTES
 #undef SEARCHES
+
+/* cpl_strategy_time that may give up: *us is INFINITY then, and the time is above limit_us. */
+enum cpl_status cpl_strategy_time_below(const struct cpl_strategy_input *input,
+                                        const struct cpl_routes *routes, double limit_us,
+                                        double *us, struct cpl_error *error);
 
 #endif

@@ -134,33 +134,68 @@ static bool fewer(const struct counts *a, const struct counts *b)
     return a->most < b->most || (a->most == b->most && a->all < b->all);
 }
 
-/* Routes with the fewest combined messages on the busiest rank among direct and vpt:n_hops. */
-static enum cpl_status start_counts(const struct cpl_strategy_input *input, int32_t n_hops,
+/* Routes with at least n_waves waves: those of one wave move to the middle, others keep their
+ * waves, and rest at the end. */
+static enum cpl_status pad_waves(const struct cpl_pattern *pattern, int32_t n_waves,
+                                 struct cpl_routes *routes, struct cpl_error *error)
+{
+    struct cpl_routes padded;
+    int32_t has = routes->n_waves, skip = has == 1 ? (n_waves - 1) / 2 : 0;
+    if (has >= n_waves)
+        return CPL_OK;
+    enum cpl_status status = cpl_routes_init(pattern, n_waves, &padded, error);
+    if (status)
+        return status;
+    for (int64_t m = 0; m < padded.n_messages; m++)
+        for (int32_t w = skip; w < n_waves; w++)
+            cpl_routes_of(&padded, m)[w] =
+                cpl_routes_of(routes, m)[w - skip < has ? w - skip : has - 1];
+    cpl_routes_free(routes);
+    *routes = padded;
+    return CPL_OK;
+}
+
+/* Replaces routes by those of a choice, with as many waves, where these have fewer combined
+ * messages. */
+static enum cpl_status start_better(const struct cpl_strategy_input *input,
+                                    const struct cpl_strategy_choice *choice,
                                     struct cpl_routes *routes, struct counts *counts,
                                     struct cpl_error *error)
 {
     struct cpl_routes other;
     struct counts other_counts;
+    enum cpl_status status = cpl_strategy_route(input, choice, &other, error);
+    if (status)
+        return status == CPL_ERR_UNFIT ? CPL_OK : status;
+    status = pad_waves(input->pattern, routes->n_waves, &other, error);
+    if (!status)
+        status = count(input, &other, &other_counts, error);
+    if (!status && fewer(&other_counts, counts)) {
+        struct cpl_routes worse = *routes;
+        *routes = other;
+        *counts = other_counts;
+        other = worse;
+    }
+    cpl_routes_free(&other);
+    return status;
+}
+
+/* Routes with the fewest combined messages on the busiest rank among direct, vpt:n_hops and
+ * part-grid:n_hops. */
+static enum cpl_status start_counts(const struct cpl_strategy_input *input, int32_t n_hops,
+                                    struct cpl_routes *routes, struct counts *counts,
+                                    struct cpl_error *error)
+{
     const struct cpl_strategy_choice vpt = {&cpl_strategy_vpt, {1, {n_hops}}};
+    const struct cpl_strategy_choice of_parts = {&cpl_strategy_part_grid, {1, {n_hops}}};
     enum cpl_status status = cpl_routes_init(input->pattern, n_hops, routes, error);
     if (status)
         return status;
     status = count(input, routes, counts, error);
-    if (!status) {
-        status = cpl_strategy_route(input, &vpt, &other, error);
-        if (status == CPL_ERR_UNFIT)
-            return CPL_OK;
-    }
-    if (!status) {
-        status = count(input, &other, &other_counts, error);
-        if (!status && fewer(&other_counts, counts)) {
-            struct cpl_routes worse = *routes;
-            *routes = other;
-            *counts = other_counts;
-            other = worse;
-        }
-        cpl_routes_free(&other);
-    }
+    if (!status)
+        status = start_better(input, &vpt, routes, counts, error);
+    if (!status)
+        status = start_better(input, &of_parts, routes, counts, error);
     if (status)
         cpl_routes_free(routes);
     return status;
@@ -202,27 +237,6 @@ static enum cpl_status route_counts(const struct cpl_strategy_input *input, int3
     else
         *routes = start;
     return status;
-}
-
-/* Routes with at least n_waves waves: those of one wave move to the middle, others keep their
- * waves, and rest at the end. */
-static enum cpl_status pad_waves(const struct cpl_pattern *pattern, int32_t n_waves,
-                                 struct cpl_routes *routes, struct cpl_error *error)
-{
-    struct cpl_routes padded;
-    int32_t has = routes->n_waves, skip = has == 1 ? (n_waves - 1) / 2 : 0;
-    if (has >= n_waves)
-        return CPL_OK;
-    enum cpl_status status = cpl_routes_init(pattern, n_waves, &padded, error);
-    if (status)
-        return status;
-    for (int64_t m = 0; m < padded.n_messages; m++)
-        for (int32_t w = skip; w < n_waves; w++)
-            cpl_routes_of(&padded, m)[w] =
-                cpl_routes_of(routes, m)[w - skip < has ? w - skip : has - 1];
-    cpl_routes_free(routes);
-    *routes = padded;
-    return CPL_OK;
 }
 
 /* Routes being improved, and what they take. */

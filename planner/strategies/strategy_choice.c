@@ -1,7 +1,9 @@
 /* What strategies share, and planning by a choice of one (strategy.h). */
-#include "planner/strategy.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/strategies/rows.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,17 +47,24 @@ void cpl_strategy_add(struct cpl_strategy_list *list, const struct cpl_strategy 
         list->choice[list->n++] = (struct cpl_strategy_choice){strategy, *numbers};
 }
 
+enum cpl_status cpl_strategy_time_below(const struct cpl_strategy_input *input,
+                                        const struct cpl_routes *routes, double limit_us,
+                                        double *us, struct cpl_error *error)
+{
+    struct cpl_plan plan;
+    enum cpl_status status = cpl_plan_build_unmarked(input->pattern, routes, &plan, error);
+    if (status)
+        return status;
+    status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit_us, us, error);
+    cpl_plan_free(&plan);
+    return status;
+}
+
 enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
                                   const struct cpl_routes *routes, double *us,
                                   struct cpl_error *error)
 {
-    struct cpl_plan plan;
-    enum cpl_status status = cpl_plan_build(input->pattern, routes, &plan, error);
-    if (status)
-        return status;
-    status = cpl_plan_chain_cost(&plan, input->machine, input->unit_bytes, us, error);
-    cpl_plan_free(&plan);
-    return status;
+    return cpl_strategy_time_below(input, routes, INFINITY, us, error);
 }
 
 enum cpl_status cpl_strategy_walk(const struct cpl_strategy_input *input,

@@ -239,16 +239,28 @@ static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
     return status;
 }
 
+/* Whether candidate k, which looks at all messages, is priced: as far as the budget reaches. What
+ * applies to few patterns always is, and takes nothing from the search. */
+static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
+{
+    const struct cpl_strategy_choice *choice = &race->list.choice[k];
+    if (choice->strategy->applies)
+        return choice->strategy->applies(race->input, &choice->numbers, is_priced, error);
+    *is_priced = race->ms + race->each_ms <= RANKING_SHARE * race->input->budget_ms;
+    race->ms += *is_priced ? race->each_ms : 0;
+    return CPL_OK;
+}
+
 static enum cpl_status price_others(struct race *race, struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < race->list.n && !status; k++) {
+        bool is_priced;
         if (race->runner[k].is_walk)
             continue;
-        if (race->ms + race->each_ms > RANKING_SHARE * race->input->budget_ms)
-            break;
-        race->ms += race->each_ms;
-        status = price(race, k, error);
+        status = ask(race, k, &is_priced, error);
+        if (!status && is_priced)
+            status = price(race, k, error);
     }
     return status;
 }

@@ -21,11 +21,12 @@ struct cpl_ranking {
 /* Times the best known modelled time: what the start of a search may take. */
 #define CPL_WORTH_A_START 2
 
-/* Prices every candidate whose routes are a walk (walk.h), whatever the budget, then as many of the
- * others as half the budget allows. The ranking has the best of all of them, direct, and of each
- * number of waves the fastest, if that is faster than direct or worth a start, unless pricing so
- * many would take more than the budget; and it may have others. *best (unless NULL) is the fastest
- * plan, which the caller frees. Returns CPL_OK, CPL_ERR_NOMEM. */
+/* Prices every candidate whose routes are a walk (walk.h) and those that apply to few patterns
+ * (strategy.h, applies), whatever the budget, and as many of the others as half the budget allows.
+ * The ranking has the best of all of them, direct, and of each number of waves the fastest, if that
+ * is faster than direct or worth a start, unless pricing so many would take more than the budget;
+ * and it may have others. *best (unless NULL) is the fastest plan, which the caller frees. Returns
+ * CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error);

@@ -57,6 +57,8 @@ static void test_names(void **state)
     check_format("node:spread", "node:spread");
     check_format("node:partner", "node:partner");
     check_format("node-grid:0:24:1", "node-grid:0:24:1");
+    check_format("part-grid:3", "part-grid:3");
+    check_format("part-grid:product", "part-grid:product");
     check_format("grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216+doubling",
                  "grid:far:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10x10x10x10x10x10x10x16777216+doubling");
     check_format("balance", "balance");
@@ -127,6 +129,9 @@ static void test_wrong_names(void **state)
     check_refused("node:", "not ''");
     check_refused("node:spreads", "not 'spreads'");
     check_refused("node:16777217", "not '16777217'");
+    check_refused("part-grid", "as in part-grid:2, or part-grid:product");
+    check_refused("part-grid:0", "not '0'");
+    check_refused("part-grid:products", "not 'products'");
     check_refused("node-grid", "as in node-grid:1:2:1, not ''");
     check_refused("node-grid:1:1", "not '1:1'");
     check_refused("node-grid:1:1:", "not '1:1:'");
@@ -171,19 +176,22 @@ static void test_candidates(void **state)
     check_candidates(1, 1, "direct share:1 share balance");
     check_candidates(2, 1, "direct share:1 share balance");
     check_candidates(3, 3, "direct share:1 share balance");
-    check_candidates(4, 4,
-                     "direct share:1 share vpt:2 vpt:2+klr grid:far:equal "
-                     "balance:hops=2 balance");
+    check_candidates(
+        4, 4,
+        "direct share:1 share vpt:2 vpt:2+klr grid:far:equal part-grid:product part-grid:2 "
+        "balance:hops=2 balance");
     check_candidates(
         15, 5,
         "direct share:1 share vpt:2 vpt:3 vpt:2+klr vpt:3+klr grid:far:equal grid:equal "
         "grid:far:hypercube grid:hypercube grid:locality grid:far:equal:3 "
         "grid:equal:3 node node:spread node:4 node:partner node-grid:0:1:2 "
-        "node-grid:1:1:1 node-grid:2:1:2 balance:hops=2 balance:hops=3 balance");
+        "node-grid:1:1:1 node-grid:2:1:2 part-grid:product part-grid:2 part-grid:3 "
+        "balance:hops=2 balance:hops=3 balance");
     check_candidates(16, 16,
                      "direct share:1 share vpt:2 vpt:3 vpt:4 vpt:2+klr vpt:3+klr vpt:4+klr "
                      "grid:far:equal grid:far:hypercube "
-                     "grid:far:equal:3 balance:hops=2 balance:hops=3 balance");
+                     "grid:far:equal:3 part-grid:product part-grid:2 part-grid:3 part-grid:4 "
+                     "balance:hops=2 balance:hops=3 balance");
 }
 
 /* Plans by direct are named apart where lanes carry a part of them; MPI has no lanes. */
