@@ -121,8 +121,12 @@ sg4::NetZone *make_torus(const sg4::ClusterCallbacks &callbacks, double bandwidt
 {
     unsigned x = divisor_near(n_nodes, std::cbrt(n_nodes));
     unsigned y = divisor_near(n_nodes / x, std::sqrt(n_nodes / x));
-    return sg4::create_torus_zone("network", nullptr, {n_nodes / x / y, y, x}, callbacks, bandwidth,
-                                  1e-6, sg4::Link::SharingPolicy::SPLITDUPLEX);
+    std::vector<unsigned long> sizes;
+    for (unsigned size : {n_nodes / x / y, y, x})
+        if (size > 1) /* a node has no link to itself */
+            sizes.push_back(size);
+    return sg4::create_torus_zone("network", nullptr, sizes, callbacks, bandwidth, 1e-6,
+                                  sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
 /* Groups of two chassis with two routers each, two nodes a router; more groups for more nodes. */
