@@ -146,6 +146,7 @@ static bool parse_options(int argc, char **argv, struct options *options)
                                           {NULL, 0, NULL, 0}};
     int option;
     opterr = 0; /* one rank speaks */
+    optind = 1; /* simulated ranks have it in common */
     while ((option = getopt_long(argc, argv, ":ho:", known, NULL)) != -1) {
         if (option == 'h') {
             options->help = true;

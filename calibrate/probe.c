@@ -367,6 +367,8 @@ static void say_word(const struct cpl_probe *probe, int peer, int bytes, struct 
 static double pair_lead(const struct cpl_probe *probe, int peer, int bytes, double seconds)
 {
     struct samples samples;
+    say_word(probe, peer, bytes, (struct pair_word){.goes_on = 1});
+    hear_word(probe, peer, bytes); /* the peer is there: it may have slept */
     for (start_samples(seconds, PAIR_SAMPLES, &samples); wants_more(&samples);) {
         double start = MPI_Wtime();
         say_word(probe, peer, bytes, (struct pair_word){.goes_on = 1});
