@@ -34,8 +34,9 @@
 #define DEFAULT_SECONDS 8
 
 struct options {
-    const char *output;    /* NULL: standard output */
-    const char *distances; /* NULL: not measured */
+    const char *output;            /* NULL: standard output */
+    const char *distances;         /* NULL: not measured */
+    char distance_bytes[PATH_MAX]; /* the file of their times per byte */
     const char *topology;
     int ranks_per_node; /* 0: ask MPI */
     double seconds;
@@ -77,7 +78,8 @@ static void usage(FILE *out)
           "Measures what messages cost and writes a machine file (carpool plan --machine,\n"
           "CARPOOL_MACHINE).\n\n"
           "  -o, --output FILE               the machine file; default: standard output\n"
-          "  --distances FILE                measure all pairs of ranks, too, into this file\n"
+          "  --distances FILE                measure all pairs of ranks, too, into this file and\n"
+          "                                  FILE.ns_per_byte\n"
           "  --seconds N                     about as long as it may take; default 8\n"
           "  --ranks-per-node N              consecutive ranks on a node; default: ask MPI\n"
           "  --topology FILE|SYNTHETIC       the node: hwloc XML or synthetic description\n",
@@ -92,6 +94,15 @@ static bool parse_positive(const char *text, double max, double *value)
     return end != text && !*end && *value > 0 && *value <= max;
 }
 
+/* The files' names become words of the machine file. */
+static bool set_distances(struct options *options, const char *value)
+{
+    options->distances = value;
+    int n = snprintf(options->distance_bytes, PATH_MAX, "%s.ns_per_byte", value);
+    return *value && n < PATH_MAX && !strpbrk(value, "#\n\r") && !strchr(" \t", value[0]) &&
+           !strchr(" \t", value[strlen(value) - 1]);
+}
+
 static bool set_option(struct options *options, int option, const char *value)
 {
     double number;
@@ -100,10 +111,7 @@ static bool set_option(struct options *options, int option, const char *value)
         options->output = value;
         return true;
     case 'd':
-        options->distances = value;
-        /* it becomes a word of the machine file */
-        if (*value && !strpbrk(value, "#\n\r") && !strchr(" \t", value[0]) &&
-            !strchr(" \t", value[strlen(value) - 1]))
+        if (set_distances(options, value))
             return true;
         break;
     case 't':
@@ -138,6 +146,7 @@ static bool parse_options(int argc, char **argv, struct options *options)
                                           {NULL, 0, NULL, 0}};
     int option;
     opterr = 0; /* one rank speaks */
+    optind = 1; /* simulated ranks have it in common */
     while ((option = getopt_long(argc, argv, ":ho:", known, NULL)) != -1) {
         if (option == 'h') {
             options->help = true;
@@ -298,23 +307,22 @@ static enum cpl_status close_file(FILE *out, const char *file, struct cpl_error 
     return failed ? fail_write(file, error) : CPL_OK;
 }
 
-static enum cpl_status save_distances(const struct options *options,
-                                      const struct cpl_run_facts *facts, const float *us,
-                                      struct cpl_error *error)
+static enum cpl_status save_figure(const char *file, const struct cpl_run_facts *facts,
+                                   const struct cpl_distance *distances,
+                                   enum cpl_distance_figure figure, struct cpl_error *error)
 {
-    FILE *out = fopen(options->distances, "w");
+    FILE *out = fopen(file, "w");
     if (!out)
-        return fail_write(options->distances, error);
-    cpl_write_distances(out, facts, us);
-    return close_file(out, options->distances, error);
+        return fail_write(file, error);
+    cpl_write_distances(out, facts, distances, figure);
+    return close_file(out, file, error);
 }
 
-/* How the machine file names the distances: by their file's name when it lies beside them, else by
+/* How the machine file names a file of distances: by its name when both lie in one folder, else by
  * the whole path. */
-static enum cpl_status name_distances(const struct options *options, char name[PATH_MAX],
-                                      struct cpl_error *error)
+static enum cpl_status name_file(const struct options *options, const char *path,
+                                 char name[PATH_MAX], struct cpl_error *error)
 {
-    const char *path = options->distances;
     const char *slash = strrchr(path, '/');
     size_t n_directory = slash ? (size_t)(slash + 1 - path) : 0;
     if (options->output) {
@@ -339,26 +347,39 @@ struct results {
     struct cpl_run_facts facts;
     struct cpl_links_result links;
     struct cpl_memory_result memory;
-    float *distances; /* n_ranks x n_ranks, NULL: not measured */
+    struct cpl_distance *distances; /* n_ranks x n_ranks, NULL: not measured */
 };
+
+/* Writes both files of distances, and finds how the machine file names them. */
+static enum cpl_status save_distances(const struct options *options, const struct results *results,
+                                      char name[PATH_MAX], char bytes_name[PATH_MAX],
+                                      struct cpl_error *error)
+{
+    const struct cpl_distance *distances = results->distances;
+    const char *bytes = options->distance_bytes;
+    enum cpl_status status =
+        save_figure(options->distances, &results->facts, distances, CPL_DISTANCE_US, error);
+    if (!status)
+        status = save_figure(bytes, &results->facts, distances, CPL_DISTANCE_NS_PER_BYTE, error);
+    if (!status)
+        status = name_file(options, options->distances, name, error);
+    return status ? status : name_file(options, bytes, bytes_name, error);
+}
 
 static enum cpl_status save(const struct options *options, const struct results *results,
                             struct cpl_error *error)
 {
-    char name[PATH_MAX];
+    char name[PATH_MAX], bytes_name[PATH_MAX];
     enum cpl_status status = CPL_OK;
-    if (options->distances) {
-        status = save_distances(options, &results->facts, results->distances, error);
-        if (!status)
-            status = name_distances(options, name, error);
-    }
+    if (options->distances)
+        status = save_distances(options, results, name, bytes_name, error);
     if (status)
         return status;
     FILE *out = options->output ? fopen(options->output, "w") : stdout;
     if (!out)
         return fail_write(options->output, error);
     cpl_write_machine(out, &results->facts, &results->links, &results->memory,
-                      options->distances ? name : NULL);
+                      options->distances ? name : NULL, options->distances ? bytes_name : NULL);
     return close_file(out, options->output ? options->output : "standard output", error);
 }
 
@@ -367,7 +388,7 @@ static bool measure_distances(const struct options *options, const struct cpl_pr
 {
     struct cpl_error error = {""};
     size_t n = (size_t)probe->n_ranks;
-    float *row = calloc(n, sizeof *row);
+    struct cpl_distance *row = calloc(n, sizeof *row);
     if (probe->rank == 0)
         results->distances = calloc(n * n, sizeof *results->distances);
     bool ready = row && (probe->rank != 0 || results->distances);
@@ -468,6 +489,8 @@ static int run(const struct options *options)
         status = try_file(options->output, &error);
         if (!status)
             status = try_file(options->distances, &error);
+        if (!status && options->distances)
+            status = try_file(options->distance_bytes, &error);
     }
     bool done = all_done(status, &error) && calibrate(options, &results);
     free(results.distances);

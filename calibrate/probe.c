@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum command_kind {
@@ -340,38 +341,53 @@ double cpl_probe_ns_per_byte(const struct cpl_probe *probe, const struct cpl_flo
     return cpl_robust_slope(bytes, ns, CPL_PROBE_LENGTHS);
 }
 
-/* The message that goes to and fro: the lower rank of the pair says when it has enough samples, and
- * then the result.
- */
+/* What the message that goes to and fro begins with: the lower rank of the pair says when it has
+ * enough samples, and then the result. */
 struct pair_word {
     int64_t goes_on;
     double us;
 };
 
-static double pair_lead(const struct cpl_probe *probe, int peer, double seconds)
+_Static_assert(sizeof(struct pair_word) == CPL_PROBE_PAIR, "the shortest message is the word");
+
+static struct pair_word hear_word(const struct cpl_probe *probe, int peer, int bytes)
 {
-    struct samples samples;
-    struct pair_word word = {.goes_on = 1}, back;
-    for (start_samples(seconds, PAIR_SAMPLES, &samples); wants_more(&samples);) {
-        double start = MPI_Wtime();
-        MPI_Send(&word, sizeof word, MPI_BYTE, peer, TAG_DATA, probe->comm);
-        MPI_Recv(&back, sizeof back, MPI_BYTE, peer, TAG_DATA, probe->comm, MPI_STATUS_IGNORE);
-        add_sample(&samples, (MPI_Wtime() - start) * 1e6 / 2);
-    }
-    word = (struct pair_word){0, median_of(&samples)};
-    MPI_Send(&word, sizeof word, MPI_BYTE, peer, TAG_DATA, probe->comm);
-    return word.us;
+    struct pair_word word;
+    MPI_Recv(probe->buffer, bytes, MPI_BYTE, peer, TAG_DATA, probe->comm, MPI_STATUS_IGNORE);
+    memcpy(&word, probe->buffer, sizeof word);
+    return word;
 }
 
-double cpl_probe_pair_us(const struct cpl_probe *probe, int peer, double seconds)
+static void say_word(const struct cpl_probe *probe, int peer, int bytes, struct pair_word word)
+{
+    memcpy(probe->buffer, &word, sizeof word);
+    MPI_Send(probe->buffer, bytes, MPI_BYTE, peer, TAG_DATA, probe->comm);
+}
+
+static double pair_lead(const struct cpl_probe *probe, int peer, int bytes, double seconds)
+{
+    struct samples samples;
+    say_word(probe, peer, bytes, (struct pair_word){.goes_on = 1});
+    hear_word(probe, peer, bytes); /* the peer is there: it may have slept */
+    for (start_samples(seconds, PAIR_SAMPLES, &samples); wants_more(&samples);) {
+        double start = MPI_Wtime();
+        say_word(probe, peer, bytes, (struct pair_word){.goes_on = 1});
+        hear_word(probe, peer, bytes);
+        add_sample(&samples, (MPI_Wtime() - start) * 1e6 / 2);
+    }
+    double us = median_of(&samples);
+    say_word(probe, peer, bytes, (struct pair_word){0, us});
+    return us;
+}
+
+double cpl_probe_pair_us(const struct cpl_probe *probe, int peer, int bytes, double seconds)
 {
     if (probe->rank < peer)
-        return pair_lead(probe, peer, seconds);
+        return pair_lead(probe, peer, bytes, seconds);
     for (;;) {
-        struct pair_word word;
-        MPI_Recv(&word, sizeof word, MPI_BYTE, peer, TAG_DATA, probe->comm, MPI_STATUS_IGNORE);
+        struct pair_word word = hear_word(probe, peer, bytes);
         if (!word.goes_on)
             return word.us;
-        MPI_Send(&word, sizeof word, MPI_BYTE, peer, TAG_DATA, probe->comm);
+        say_word(probe, peer, bytes, word);
     }
 }

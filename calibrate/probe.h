@@ -14,6 +14,7 @@
 #define CPL_PROBE_WINDOW  8          /* messages of a flow that are under way at the same time */
 #define CPL_PROBE_BYTES   (64 << 10) /* length of the longest message of a flow */
 #define CPL_PROBE_LENGTHS 5          /* number of different message lengths of a flow */
+#define CPL_PROBE_PAIR    16         /* length of the shortest message of a pair */
 #define CPL_PROBE_MESSAGE 8          /* length of all other messages */
 
 struct cpl_probe {
@@ -60,9 +61,10 @@ double cpl_probe_recv_us(const struct cpl_probe *probe, const int *peers, int n_
 double cpl_probe_ns_per_byte(const struct cpl_probe *probe, const struct cpl_flow *flows,
                              int n_flows);
 
-/* Half a round trip between this rank and peer, in microseconds, the same value on both; other
- * pairs may measure at the same time. Takes about `seconds` seconds. */
-double cpl_probe_pair_us(const struct cpl_probe *probe, int peer, double seconds);
+/* Half a round trip of messages of so many bytes (CPL_PROBE_PAIR to CPL_PROBE_BYTES) between this
+ * rank and peer, in microseconds, the same value on both; other pairs may measure at the same time.
+ * Takes about `seconds` seconds. */
+double cpl_probe_pair_us(const struct cpl_probe *probe, int peer, int bytes, double seconds);
 
 /* A barrier that sleeps while it waits. */
 void cpl_probe_barrier(const struct cpl_probe *probe);

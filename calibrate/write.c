@@ -65,7 +65,7 @@ static void write_interface(FILE *out, const struct cpl_links_result *links)
 
 void cpl_write_machine(FILE *out, const struct cpl_run_facts *facts,
                        const struct cpl_links_result *links, const struct cpl_memory_result *memory,
-                       const char *distances)
+                       const char *distances, const char *distance_bytes)
 {
     write_facts(out, '#', facts);
     fprintf(out,
@@ -104,18 +104,31 @@ void cpl_write_machine(FILE *out, const struct cpl_run_facts *facts,
                     ? "all ranks were on one node"
                     : "nodes had different numbers of ranks, or not consecutive ones");
     if (distances)
-        fprintf(out, "\n# between the %d ranks of this run\ndistances %s\n", facts->n_ranks,
-                distances);
+        fprintf(out,
+                "\n# between the %d ranks of this run\ndistances %s\ndistances.ns_per_byte %s\n",
+                facts->n_ranks, distances, distance_bytes);
 }
 
-void cpl_write_distances(FILE *out, const struct cpl_run_facts *facts, const float *us)
+void cpl_write_distances(FILE *out, const struct cpl_run_facts *facts,
+                         const struct cpl_distance *distances, enum cpl_distance_figure figure)
 {
     size_t n = (size_t)facts->n_ranks;
     fprintf(out, "%%%%MatrixMarket matrix array real symmetric\n");
     write_facts(out, '%', facts);
-    fprintf(out, "%% half a round trip of 16 bytes between any two ranks, in microseconds\n");
+    if (figure == CPL_DISTANCE_US)
+        fprintf(out, "%% half a round trip of %d bytes between any two ranks, in microseconds\n",
+                CPL_PROBE_PAIR);
+    else
+        fprintf(out,
+                "%% what a byte of %d to %d adds to it, while other pairs send, in nanoseconds\n",
+                CPL_PROBE_PAIR, CPL_PROBE_BYTES);
     fprintf(out, "%zu %zu\n", n, n);
     for (size_t column = 0; column < n; column++)
-        for (size_t row = column; row < n; row++)
-            fprintf(out, "%.3f\n", (double)us[row * n + column]);
+        for (size_t row = column; row < n; row++) {
+            const struct cpl_distance *distance = &distances[row * n + column];
+            if (figure == CPL_DISTANCE_US)
+                fprintf(out, "%.3f\n", (double)distance->us);
+            else
+                fprintf(out, "%.4g\n", (double)distance->ns_per_byte);
+        }
 }

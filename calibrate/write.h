@@ -1,7 +1,8 @@
-/* Writing the machine file and the file of distances. On one rank; no MPI. */
+/* Writing the machine file and the files of distances. On one rank; no MPI. */
 #ifndef CARPOOL_CALIBRATE_WRITE_H
 #define CARPOOL_CALIBRATE_WRITE_H
 
+#include "distances.h"
 #include "links.h"
 
 #include <stdio.h>
@@ -25,12 +26,17 @@ struct cpl_memory_result {
 /* A class of links that was disturbed more than this was measured on a busy machine. */
 #define CPL_MOST_DISTURBANCE 2
 
-/* Writes a machine file (planner/machine.h). distances: its key's value, NULL for none. */
+/* Writes a machine file (planner/machine.h). distances, distance_bytes: the values of its keys
+ * distances and distances.ns_per_byte; NULL, both: none. */
 void cpl_write_machine(FILE *out, const struct cpl_run_facts *facts,
                        const struct cpl_links_result *links, const struct cpl_memory_result *memory,
-                       const char *distances);
+                       const char *distances, const char *distance_bytes);
 
-/* Writes n_ranks x n_ranks distances in microseconds as a symmetric Matrix Market array. */
-void cpl_write_distances(FILE *out, const struct cpl_run_facts *facts, const float *us);
+/* Which figure of a distance a file has. */
+enum cpl_distance_figure { CPL_DISTANCE_US, CPL_DISTANCE_NS_PER_BYTE };
+
+/* Writes a figure of n_ranks x n_ranks distances as a symmetric Matrix Market array. */
+void cpl_write_distances(FILE *out, const struct cpl_run_facts *facts,
+                         const struct cpl_distance *distances, enum cpl_distance_figure figure);
 
 #endif

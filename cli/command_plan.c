@@ -213,7 +213,7 @@ static enum cpl_status describe_machine(const struct options *options, int32_t n
     machine->lanes = !options->no_lanes;
     if (options->topology)
         cpl_machine_apply_shape(machine, &shape);
-    if (file.distances[0])
+    if (file.distances.name[0])
         status = apply_distances(options, &file, machine, error);
     if (status)
         cpl_machine_free(machine);
@@ -373,7 +373,7 @@ static void tell_changes(const struct options *options, const char *name,
                 name, (long long)pattern->n_merged);
     if (options->machine && access(options->machine, F_OK) == 0 &&
         !cpl_machine_file_load(options->machine, &file, &error) &&
-        memcmp(&file.costs, &preset.costs, sizeof file.costs) == 0 && !file.distances[0])
+        memcmp(&file.costs, &preset.costs, sizeof file.costs) == 0 && !file.distances.name[0])
         fprintf(stderr, "carpool plan: %s: has no costs; those of %s hold\n", options->machine,
                 cpl_builtin_machines(&(size_t){0})->name);
 }

@@ -63,15 +63,21 @@ struct cpl_machine {
     struct cpl_costs costs;
     const float *distance_us; /* measured message times: n_ranks x n_ranks entries, row i from rank
                                  i; NULL: not measured */
-    struct cpl_arena arena;   /* owns the arrays */
+    const float
+        *distance_ns_per_byte; /* measured times per byte in the same form; NULL: by class */
+    struct cpl_arena arena;    /* owns the arrays */
 };
 
 /* Measured distances of all pairs of ranks. */
 struct cpl_distances {
     int32_t n_ranks;
     float *us;              /* n_ranks x n_ranks entries, a row for each rank; 0 on the diagonal */
-    struct cpl_arena arena; /* owns us */
+    float *ns_per_byte;     /* the same for bytes; NULL: not measured */
+    struct cpl_arena arena; /* owns both */
 };
+
+/* The bytes of the message whose time is the distance of two ranks where ranks are placed. */
+#define CPL_DISTANCE_BYTES 1024
 
 /* The most ranks of a file of distances (they take 256 MiB), and the largest distance. */
 #define CPL_MAX_DISTANCE_RANKS 8192
@@ -80,12 +86,18 @@ struct cpl_distances {
 /* Size of the longest path that a machine file may name, with its terminating 0. */
 #define CPL_MACHINE_PATH 1024
 
+/* A file that a machine file names. */
+struct cpl_machine_path {
+    char name[CPL_MACHINE_PATH]; /* "": none */
+    int64_t line;                /* of the machine file */
+};
+
 /* What a machine file says. */
 struct cpl_machine_file {
     struct cpl_costs costs;
-    int32_t ranks_per_node;           /* 0: the file does not say */
-    char distances[CPL_MACHINE_PATH]; /* file of measured distances; "": none */
-    int64_t distances_line;           /* line of the machine file that names `distances` */
+    int32_t ranks_per_node;                 /* 0: the file does not say */
+    struct cpl_machine_path distances;      /* measured distances */
+    struct cpl_machine_path distance_bytes; /* times per byte of the same pairs */
 };
 
 /* A machine that is known by name. */
@@ -167,9 +179,10 @@ struct cpl_machine_file cpl_machine_file_default(void);
  * value in *file. Keys: {socket,node,network}.{send_us,recv_us,latency_us,ns_per_byte},
  * {socket,node}.lane.{send_us,recv_us,latency_us,ns_per_byte}, network.node_ns_per_byte,
  * combined_ns, segment_ns, packed_ns_per_byte, item_ns, switch_us, finite and >= 0; ranks_per_node;
- * and distances, the path of a file of distances, relative to the machine file's folder. That file
- * is not opened. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE:
- * ..."; *file is then unchanged). */
+ * distances, the path of a file of distances, and distances.ns_per_byte, of the times per byte of
+ * the same pairs (not without distances), relative to the machine file's folder. These files are
+ * not opened. Returns CPL_OK, CPL_ERR_IO, CPL_ERR_FORMAT ("FILE:LINE: ..."; *file is then
+ * unchanged). */
 enum cpl_status cpl_machine_file_read(const char *name, struct cpl_machine_file *file,
                                       struct cpl_error *error);
 
@@ -187,8 +200,9 @@ enum cpl_status cpl_machine_file_load(const char *name, struct cpl_machine_file 
 enum cpl_status cpl_distances_read(const char *name, int32_t n_ranks,
                                    struct cpl_distances *distances, struct cpl_error *error);
 
-/* Reads the distances that the machine file `machine_name` names (it must name some). When that
- * file cannot be opened, the error text says which line named it. */
+/* Reads the distances that the machine file `machine_name` names (it must name some), and their
+ * times per byte if it names these. When a file cannot be opened, the error text says which line
+ * named it. */
 enum cpl_status cpl_distances_load(const char *machine_name, const struct cpl_machine_file *file,
                                    int32_t n_ranks, struct cpl_distances *distances,
                                    struct cpl_error *error);
@@ -201,6 +215,16 @@ void cpl_distances_free(struct cpl_distances *distances);
 enum cpl_status cpl_machine_set_distances(struct cpl_machine *machine,
                                           const struct cpl_distances *distances,
                                           const int32_t *rank, struct cpl_error *error);
+
+/* The measured distance of two ranks: the microseconds of a message of CPL_DISTANCE_BYTES bytes, or
+ * of few where times per byte were not measured. The machine must have distances. */
+static inline double cpl_machine_distance(const struct cpl_machine *machine, int32_t from,
+                                          int32_t to)
+{
+    int64_t k = (int64_t)from * machine->n_ranks + to;
+    double byte_ns = machine->distance_ns_per_byte ? (double)machine->distance_ns_per_byte[k] : 0;
+    return (double)machine->distance_us[k] + CPL_DISTANCE_BYTES * byte_ns * 1e-3;
+}
 
 /* The class of the link between two ranks. */
 static inline enum cpl_link_class cpl_machine_link(const struct cpl_machine *machine, int32_t a,

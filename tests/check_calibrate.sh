@@ -54,6 +54,8 @@ check "eight ranks: all classes" \
 check "eight ranks: nodes" grep -qx "ranks_per_node 4" "$tmp/my machine"
 check "eight ranks: distances are named by their file" \
     grep -qx "distances my distances.mtx" "$tmp/my machine"
+check "eight ranks: times per byte are named, too" \
+    grep -qx "distances.ns_per_byte my distances.mtx.ns_per_byte" "$tmp/my machine"
 if [ "$(getconf _NPROCESSORS_ONLN)" -lt 8 ]; then
     said "eight ranks: shared processors are warned about" 0 err "ranks share a processor"
 else
@@ -68,6 +70,11 @@ printf '6\n0 1 1\n' >"$tmp/pattern.txt"
 "$carpool" plan --machine "$tmp/my machine" "$tmp/pattern.txt" >"$tmp/out" 2>"$tmp/err"
 code=$?
 said "planning for another number of ranks is refused" 1 err "distances of 8 ranks, for a run of 6"
+rm "$tmp/my distances.mtx.ns_per_byte"
+printf '8\n0 1 1\n' >"$tmp/pattern.txt"
+"$carpool" plan --machine "$tmp/my machine" "$tmp/pattern.txt" >"$tmp/out" 2>"$tmp/err"
+code=$?
+said "planning without the times per byte is refused" 1 err "distances.ns_per_byte: "
 rm "$tmp/my distances.mtx"
 "$carpool" plan --machine "$tmp/my machine" "$tmp/pattern.txt" >"$tmp/out" 2>"$tmp/err"
 code=$?
@@ -76,6 +83,7 @@ said "planning without the distances is refused" 1 err "or take the line out"
 calibrate 3 - - --seconds 0.5 --distances "$tmp/three.mtx"
 said "three ranks: standard output names distances by the whole path" 0 out "distances "
 check "three ranks: all pairs" test "$(grep -vc '^%' "$tmp/three.mtx")" -eq 7
+check "three ranks: bytes of all pairs" test "$(grep -vc '^%' "$tmp/three.mtx.ns_per_byte")" -eq 7
 
 # --- the preloaded library reads the same files
 library=$top_builddir/shim/.libs/libcarpool.so

@@ -2,7 +2,7 @@
  * C++, since SimGrid takes callbacks for the costs of messages from C++ only.
  *
  *   CPL_SIM_MACHINE    machine file (planner/machine.h), the same that the shim plans by
- *   CPL_SIM_TOPOLOGY   fattree, torus or dragonfly
+ *   CPL_SIM_TOPOLOGY   fattree, torus, dragonfly or switches
  *   CPL_SIM_NODES      nodes; every node is one host, with a core for each of its ranks
  *
  * A message costs its sender send_us and its receiver recv_us of processor time, inside a node and
@@ -109,12 +109,24 @@ sg4::NetZone *make_fat_tree(const sg4::ClusterCallbacks &callbacks, double bandw
                                     bandwidth, 1e-6, sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
+/* Two switches with half of the nodes each, joined by one link. */
+sg4::NetZone *make_switches(const sg4::ClusterCallbacks &callbacks, double bandwidth)
+{
+    return sg4::create_fatTree_zone("network", nullptr, {2, {(n_nodes + 1) / 2, 2}, {1, 1}, {1, 1}},
+                                    callbacks, bandwidth, 1e-6,
+                                    sg4::Link::SharingPolicy::SPLITDUPLEX);
+}
+
 sg4::NetZone *make_torus(const sg4::ClusterCallbacks &callbacks, double bandwidth)
 {
     unsigned x = divisor_near(n_nodes, std::cbrt(n_nodes));
     unsigned y = divisor_near(n_nodes / x, std::sqrt(n_nodes / x));
-    return sg4::create_torus_zone("network", nullptr, {n_nodes / x / y, y, x}, callbacks, bandwidth,
-                                  1e-6, sg4::Link::SharingPolicy::SPLITDUPLEX);
+    std::vector<unsigned long> sizes;
+    for (unsigned size : {n_nodes / x / y, y, x})
+        if (size > 1) /* a node has no link to itself */
+            sizes.push_back(size);
+    return sg4::create_torus_zone("network", nullptr, sizes, callbacks, bandwidth, 1e-6,
+                                  sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
 /* Groups of two chassis with two routers each, two nodes a router; more groups for more nodes. */
@@ -166,11 +178,13 @@ void load_platform(const sg4::Engine &engine)
         make_fat_tree(callbacks, bandwidth)->seal();
     else if (topology == "torus")
         make_torus(callbacks, bandwidth)->seal();
+    else if (topology == "switches")
+        make_switches(callbacks, bandwidth)->seal();
     else if (topology == "dragonfly")
         make_dragonfly(callbacks, bandwidth)->seal();
     else
         throw std::runtime_error("CPL_SIM_TOPOLOGY=" + topology +
-                                 "; expected fattree, torus or dragonfly");
+                                 "; expected fattree, torus, dragonfly or switches");
     if (n_nodes > 1)
         scale_latencies(engine);
     smpi_register_op_cost_callback(SmpiOperation::ISEND, send_seconds);

@@ -4,9 +4,10 @@
 #   simulate.sh [-x PROGRAM] BUILDDIR RANKS MACHINE TOPOLOGY [program's arguments]
 #
 # PROGRAM is one of bench/sim's: exchange (the default, repeats a pattern), spmv, cg, halo, bfs,
-# order, allgather, simulated_graph (bench/graph). SIMULATE_CFG has options for smpirun.
+# order, allgather, simulated_graph (bench/graph), calibrate (carpool calibrate; with SIMULATE_POLL).
+# SIMULATE_CFG has options for smpirun.
 # MACHINE is a machine file (bench/sim/*.machine), which both the network and the planner take;
-# TOPOLOGY is fattree, torus or dragonfly. CARPOOL_ variables of the environment hold. Prints what
+# TOPOLOGY is fattree, torus, dragonfly or switches. CARPOOL_ variables of the environment hold. Prints what
 # the program prints, which is the same in every run. SIMULATE_SECONDS stops a run (default 600).
 set -u
 program=exchange

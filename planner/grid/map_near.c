@@ -106,10 +106,16 @@ static int32_t nearest_by_class(struct placer *placer, int32_t near)
 static int32_t nearest_by_distance(const struct placer *placer, int32_t near)
 {
     int32_t n_ranks = placer->machine->n_ranks, nearest = -1;
-    const float *distance = placer->machine->distance_us + (int64_t)near * n_ranks;
-    for (int32_t i = 0; i < n_ranks; i++)
-        if (placer->position[i] < 0 && (nearest < 0 || distance[i] < distance[nearest]))
+    double nearest_us = 0;
+    for (int32_t i = 0; i < n_ranks; i++) {
+        if (placer->position[i] >= 0)
+            continue;
+        double us = cpl_machine_distance(placer->machine, near, i);
+        if (nearest < 0 || us < nearest_us) {
             nearest = i;
+            nearest_us = us;
+        }
+    }
     return nearest;
 }
 

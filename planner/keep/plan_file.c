@@ -82,6 +82,10 @@ static void put_machine(const struct cpl_machine *machine, struct cpl_bytes *byt
     cpl_bytes_put_integer(bytes, machine->distance_us != NULL);
     if (machine->distance_us)
         cpl_bytes_put(bytes, machine->distance_us, n * n, sizeof *machine->distance_us);
+    cpl_bytes_put_integer(bytes, machine->distance_ns_per_byte != NULL);
+    if (machine->distance_ns_per_byte)
+        cpl_bytes_put(bytes, machine->distance_ns_per_byte, n * n,
+                      sizeof *machine->distance_ns_per_byte);
 }
 
 void cpl_plan_key_put(const struct cpl_plan_key *key, struct cpl_bytes *key_bytes)

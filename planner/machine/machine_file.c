@@ -13,7 +13,8 @@ enum machine_value { VALUE_COST, VALUE_RANKS, VALUE_PATH };
 struct machine_key {
     const char *name;
     enum machine_value value;
-    size_t offset; /* of a double in struct cpl_costs, for VALUE_COST */
+    size_t offset; /* VALUE_COST: of a double in struct cpl_costs; VALUE_PATH: of a path in struct
+                      cpl_machine_file */
 };
 
 #define COST(name, member)                                                                         \
@@ -51,7 +52,8 @@ static const struct machine_key keys[] = {
     COST("item_ns", item_ns),
     COST("switch_us", switch_us),
     {"ranks_per_node", VALUE_RANKS, 0},
-    {"distances", VALUE_PATH, 0},
+    {"distances", VALUE_PATH, offsetof(struct cpl_machine_file, distances)},
+    {"distances.ns_per_byte", VALUE_PATH, offsetof(struct cpl_machine_file, distance_bytes)},
 };
 
 #define N_KEYS (sizeof keys / sizeof *keys)
@@ -77,28 +79,30 @@ static enum cpl_status find_key(struct cpl_text_reader *reader, struct cpl_text_
         "unknown key \"%s\"; expected {socket,node,network}.{send_us,recv_us,latency_us,"
         "ns_per_byte}, {socket,node}.lane.{send_us,recv_us,latency_us,ns_per_byte}, "
         "network.node_ns_per_byte, combined_ns, segment_ns, packed_ns_per_byte, item_ns, "
-        "switch_us, ranks_per_node or distances",
+        "switch_us, ranks_per_node, distances or distances.ns_per_byte",
         cpl_text_quote(word, quote));
 }
 
 /* Takes the rest of the line as a path, which may have blanks inside. A relative path starts in the
  * machine file's folder. */
-static enum cpl_status take_path(struct cpl_text_reader *reader, struct cpl_machine_file *file,
-                                 struct cpl_error *error)
+static enum cpl_status take_path(struct cpl_text_reader *reader, const struct machine_key *key,
+                                 struct cpl_machine_file *file, struct cpl_error *error)
 {
+    struct cpl_machine_path *path = (void *)((char *)file + key->offset);
     struct cpl_text_word word, first;
     if (!cpl_text_take_word(reader, &first))
-        return cpl_text_fail(reader, error, "distances is missing; expected distances FILE");
+        return cpl_text_fail(reader, error, "%s is missing; expected %s FILE", key->name,
+                             key->name);
     for (word = first; cpl_text_take_word(reader, &word);)
         first.length = (size_t)(word.begin + word.length - first.begin);
     const char *slash = first.begin[0] == '/' ? NULL : strrchr(reader->name, '/');
-    int n = snprintf(file->distances, sizeof file->distances, "%.*s%.*s",
+    int n = snprintf(path->name, sizeof path->name, "%.*s%.*s",
                      slash ? (int)(slash + 1 - reader->name) : 0, reader->name, (int)first.length,
                      first.begin);
-    if (n < 0 || (size_t)n >= sizeof file->distances)
-        return cpl_text_fail(reader, error, "the path of the distances is longer than %zu bytes",
-                             sizeof file->distances - 1);
-    file->distances_line = reader->line;
+    if (n < 0 || (size_t)n >= sizeof path->name)
+        return cpl_text_fail(reader, error, "the path of %s is longer than %d bytes", key->name,
+                             CPL_MACHINE_PATH - 1);
+    path->line = reader->line;
     return CPL_OK;
 }
 
@@ -114,7 +118,7 @@ static enum cpl_status read_value(struct cpl_text_reader *reader, size_t key,
             file->ranks_per_node = (int32_t)n_ranks;
         return status;
     case VALUE_PATH:
-        return take_path(reader, file, error);
+        return take_path(reader, &keys[key], file, error);
     default:
         return cpl_text_take_real(reader, keys[key].name,
                                   (double *)(void *)((char *)&file->costs + keys[key].offset),
@@ -165,6 +169,13 @@ enum cpl_status cpl_machine_file_read(const char *name, struct cpl_machine_file 
         return status;
     status = read_lines(&reader, &reading, error);
     cpl_text_close(&reader);
+    const struct cpl_machine_path *bytes = &reading.file.distance_bytes;
+    if (!status && bytes->name[0] && !reading.file.distances.name[0])
+        status =
+            cpl_fail(error, CPL_ERR_FORMAT,
+                     "%.200s:%lld: distances.ns_per_byte is given, but not distances; expected "
+                     "both, as carpool calibrate --distances writes them",
+                     name, (long long)bytes->line);
     if (!status)
         *file = reading.file;
     return status;

@@ -15,11 +15,11 @@
 struct load {
     double fixed_us; /* fixed cost of the most expensive of its messages */
     double inside_us;
-    double net_out, net_in; /* bytes to and from other nodes */
+    double out_us, in_us; /* bytes to and from other nodes, at the rates of their pairs */
 };
 
 struct node_load {
-    double net_out, net_in;
+    double net_out, net_in; /* bytes */
 };
 
 struct steps {
@@ -83,6 +83,16 @@ static double fixed_cost(const struct cpl_machine *machine, int32_t from, int32_
                : link->send_us + link->latency_us + link->recv_us;
 }
 
+/* What its bytes take, as measured or by its class. */
+static double bytes_cost(const struct cpl_machine *machine, int32_t from, int32_t to, double bytes)
+{
+    const struct cpl_link_cost *link = &machine->costs.link[cpl_machine_link(machine, from, to)];
+    double ns = machine->distance_ns_per_byte
+                    ? (double)machine->distance_ns_per_byte[(int64_t)from * machine->n_ranks + to]
+                    : link->ns_per_byte;
+    return bytes * ns * 1e-3;
+}
+
 /* Adds a message between two points to the step. */
 static void add(struct steps *steps, int32_t from_point, int32_t to_point, double bytes)
 {
@@ -90,18 +100,18 @@ static void add(struct steps *steps, int32_t from_point, int32_t to_point, doubl
     int32_t from = rank_of(steps, from_point);
     int32_t to = rank_of(steps, to_point);
     enum cpl_link_class class_ = cpl_machine_link(machine, from, to);
-    const struct cpl_link_cost *link = &machine->costs.link[class_];
     double fixed_us = fixed_cost(machine, from, to);
+    double bytes_us = bytes_cost(machine, from, to, bytes);
     struct load *sender = &steps->rank[from], *receiver = &steps->rank[to];
     sender->fixed_us = larger(sender->fixed_us, fixed_us);
     receiver->fixed_us = larger(receiver->fixed_us, fixed_us);
     if (class_ != CPL_LINK_NETWORK) {
-        sender->inside_us += bytes * link->ns_per_byte * 1e-3;
-        receiver->inside_us += bytes * link->ns_per_byte * 1e-3;
+        sender->inside_us += bytes_us;
+        receiver->inside_us += bytes_us;
         return;
     }
-    sender->net_out += bytes;
-    receiver->net_in += bytes;
+    sender->out_us += bytes_us;
+    receiver->in_us += bytes_us;
     steps->node[machine->node[from]].net_out += bytes;
     steps->node[machine->node[to]].net_in += bytes;
 }
@@ -112,9 +122,8 @@ static double bytes_us(const struct steps *steps, int32_t rank)
     const struct cpl_machine *machine = steps->machine;
     const struct load *load = &steps->rank[rank];
     const struct node_load *node = &steps->node[machine->node[rank]];
-    double bytes = larger(load->net_out, load->net_in);
-    double wire_us = bytes * machine->costs.link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
-    if (bytes > 0)
+    double wire_us = larger(load->out_us, load->in_us);
+    if (wire_us > 0)
         wire_us = larger(wire_us, larger(node->net_out, node->net_in) *
                                       cpl_wave_node_ns(&machine->costs) * 1e-3);
     return load->inside_us + wire_us;

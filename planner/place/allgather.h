@@ -12,9 +12,10 @@
  * at every step. So a ring that rarely crosses between distant ranks is faster. Bytes inside a node
  * are charged at each end; bytes between nodes at the rank's rate or, if that takes longer, all of
  * its node's at the interface's rate. A measured distance replaces the part of a message's cost
- * that does not depend on its size. MPI's own is what MPICH 4.0 does by default: doubling below 512
- * KiB in all with a power of two, else Bruck's form below 80 KiB, above that the ring, in the order
- * of the ranks. Sizes are divided into classes by factors of two. */
+ * that does not depend on its size, a measured time per byte the rank's rate. MPI's own is what
+ * MPICH 4.0 does by default: doubling below 512 KiB in all with a power of two, else Bruck's form
+ * below 80 KiB, above that the ring, in the order of the ranks. Sizes are divided into classes by
+ * factors of two. */
 #ifndef CARPOOL_ALLGATHER_H
 #define CARPOOL_ALLGATHER_H
 

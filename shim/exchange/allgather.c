@@ -24,6 +24,7 @@
 #define STEP_US   2.0  /* at so much a message one after the other */
 #define BYTE_US   1e-4 /* and a byte */
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
+#define NOT_FAR   2.0  /* the same where pairs were measured (promises) */
 
 #define BLOCKING_TAG 999 /* on the private communicator, above those of exchanges */
 
@@ -125,6 +126,20 @@ static bool allows(enum cpl_allgather_way way)
            choice == CPL_ALLGATHER_CHOICE_WAYS + (int32_t)way;
 }
 
+/* Whether a way is worth a trial for the calls of a class. With measured distances any is that
+ * places the ranks, or is not MPI's own, unless it is modelled much slower: pairs that are measured
+ * tell little of links that more or fewer of them share. */
+static bool promises(const struct cpl_allgather *a, const struct cpl_allgather_class *model,
+                     int way)
+{
+    if (a->plan.outcome != CPL_ALLGATHER_PLACED)
+        return false;
+    if (a->plan.measured)
+        return (model->placed[way] || way != model->mpi_way) &&
+               model->us[way] < NOT_FAR * model->mpi_us;
+    return model->us[way] < PROMISING * model->mpi_us;
+}
+
 /* The ways that may carry calls of a class, best first. Returns how many. */
 static int32_t list_ways(const struct cpl_allgather *a, int32_t class_,
                          enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS])
@@ -133,9 +148,7 @@ static int32_t list_ways(const struct cpl_allgather *a, int32_t class_,
     bool forced = cpl_context.settings.mode == CPL_MODE_FORCE;
     int32_t n = 0;
     for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
-        bool promises = a->plan.outcome == CPL_ALLGATHER_PLACED &&
-                        model->us[w] < (a->plan.measured ? 1 : PROMISING) * model->mpi_us;
-        if (!allows((enum cpl_allgather_way)w) || !(forced || promises))
+        if (!allows((enum cpl_allgather_way)w) || !(forced || promises(a, model, w)))
             continue;
         int32_t k = n++;
         for (; k > 0 && model->us[w] < model->us[way[k - 1]]; k--)

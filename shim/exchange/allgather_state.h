@@ -38,7 +38,7 @@ enum cpl_allgather_outcome {
 /* What the ranks agree on. Plain data. */
 struct cpl_allgather_plan {
     int32_t outcome; /* enum cpl_allgather_outcome */
-    bool measured; /* the machine has measured distances: what is modelled faster at all is tried */
+    bool measured;   /* the machine has measured distances: more is tried */
     double plan_ms;
     struct cpl_allgather_class model[CPL_ALLGATHER_CLASSES];
 };

@@ -69,7 +69,7 @@ static void load_machine_file(struct cpl_shim_machine *cache)
     cache->file = cpl_machine_file_default();
     if (name[0] && cpl_machine_file_load(name, &cache->file, &error))
         cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; using the built-in costs", error.text);
-    if (cache->file.distances[0] &&
+    if (cache->file.distances.name[0] &&
         cpl_distances_load(name, &cache->file, cpl_context.size, &cache->distances, &error))
         cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; planning goes on without distances",
                 error.text);

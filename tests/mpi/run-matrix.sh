@@ -334,7 +334,17 @@ test_line() { # one line of the list with $n ranks
     esac
     case $flags in *tried*) # with interfaces so slow that placing promises much
         echo 'network.node_ns_per_byte 5' >"$tmp/slow.txt"
-        measured tried '"trial_calls": [1-9]' -genv CARPOOL_MACHINE "$tmp/slow.txt" ;;
+        measured tried '"trial_calls": [1-9]' -genv CARPOOL_MACHINE "$tmp/slow.txt"
+        # two islands of one node, which only distances show
+        for figure in us ns; do
+            awk -v n="$n" 'BEGIN {
+                print "%%MatrixMarket matrix array real general"; print n, n
+                for (k = 0; k < n * n; k++) print k % (n + 1) == 0 ? 0 : (k + int(k / n)) % 2 ? 9 : 0.1
+            }' >"$tmp/$figure.mtx"
+        done
+        printf 'distances us.mtx\ndistances.ns_per_byte ns.mtx\n' >"$tmp/islands.txt"
+        measured "tried by distances" '"trial_calls": [1-9]' -genv CARPOOL_MACHINE "$tmp/islands.txt" \
+            -genv CARPOOL_RANKS_PER_NODE "$n" ;;
     esac
     case $flags in *slowed*)
         for link in socket node network; do

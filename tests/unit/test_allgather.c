@@ -176,6 +176,35 @@ static void test_islands(void **state)
     cpl_machine_free(&machine);
 }
 
+/* Two switches of four nodes, dealt in blocks: messages take as long everywhere, bytes ten times as
+ * long between the switches. MPI's doubling takes its last, largest step there; the placed one its
+ * first. */
+static void test_switches(void **state)
+{
+    (void)state;
+    const int64_t node[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    float us[8 * 8], ns[8 * 8];
+    int32_t rank_at[CPL_N_ALLGATHER_WAYS * 8];
+    struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
+    for (int32_t k = 0; k < 8 * 8; k++) {
+        bool same = k / 8 / 4 == k % 8 / 4;
+        us[k] = k / 8 == k % 8 ? 0 : 30;
+        ns[k] = k / 8 == k % 8 ? 0 : same ? 10 : 100;
+    }
+    struct cpl_machine machine = make_machine(8, node);
+    machine.costs.node_ns_per_byte = 0;
+    struct cpl_distances distances = {.n_ranks = 8, .us = us, .ns_per_byte = ns};
+    assert_int_equal(cpl_machine_set_distances(&machine, &distances, NULL, NULL), CPL_OK);
+    assert_int_equal(cpl_allgather_place(CPL_ALLGATHER_DOUBLING, &machine, rank_at, NULL), CPL_OK);
+    assert_us(cost(CPL_ALLGATHER_DOUBLING, &machine, NULL, true), 3 * 30 + 10 + 20 + 400);
+    assert_us(cost(CPL_ALLGATHER_DOUBLING, &machine, rank_at, true), 3 * 30 + 100 + 20 + 40);
+    assert_int_equal(cpl_allgather_plan(&machine, rank_at, classes, NULL), CPL_OK);
+    int32_t middle = cpl_allgather_class_of(300000);
+    assert_true(classes[middle].placed[CPL_ALLGATHER_DOUBLING]);
+    assert_true(classes[middle].us[CPL_ALLGATHER_DOUBLING] < 0.6 * classes[middle].mpi_us);
+    cpl_machine_free(&machine);
+}
+
 static void assert_permutation(const int32_t *rank_at, int32_t n_ranks)
 {
     bool seen[MOST_RANKS] = {false};
@@ -261,11 +290,11 @@ static void test_gain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_mpi),
-        cmocka_unit_test(test_ring),    cmocka_unit_test(test_doubling),
-        cmocka_unit_test(test_folding), cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_islands), cmocka_unit_test(test_never_worse),
-        cmocka_unit_test(test_gain),
+        cmocka_unit_test(test_classes),     cmocka_unit_test(test_mpi),
+        cmocka_unit_test(test_ring),        cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_folding),     cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_islands),     cmocka_unit_test(test_switches),
+        cmocka_unit_test(test_never_worse), cmocka_unit_test(test_gain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

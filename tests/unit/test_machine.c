@@ -68,7 +68,8 @@ static void test_default_costs(void **state)
     struct cpl_costs costs = cpl_costs_default();
     assert_true(costs.link[CPL_LINK_NETWORK].send_us == 0.7);
     assert_true(costs.link[CPL_LINK_NETWORK].latency_us == 1.6);
-    assert_true(costs.link[CPL_LINK_NODE].recv_us == 0.25);
+    assert_true(costs.link[CPL_LINK_SOCKET].recv_us == 0.25);
+    assert_true(costs.link[CPL_LINK_NODE].recv_us > 0.25); /* a socket is nearer than a node */
     assert_true(costs.link[CPL_LINK_SOCKET].ns_per_byte == 0.1);
     assert_true(costs.node_ns_per_byte == 0.04);
     assert_true(costs.segment_ns == 5);
@@ -304,7 +305,7 @@ static void test_costs_file(void **state)
     assert_true(said.costs.segment_ns > 0.999999999 && said.costs.segment_ns < 1.000000001);
     assert_true(said.costs.link[CPL_LINK_NODE].send_us == untouched.link[CPL_LINK_NODE].send_us);
     assert_int_equal(said.ranks_per_node, 48);
-    assert_string_equal(said.distances, "");
+    assert_string_equal(said.distances.name, "");
 }
 
 static void test_empty_costs_file(void **state)
@@ -361,20 +362,26 @@ static void test_distances_key(void **state)
     const char *file = temp_dir_text(dir, "machine", "#\n distances\tmy  own.mtx \t# measured\n");
     assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
     snprintf(expected, sizeof expected, "%s/my  own.mtx", dir->path);
-    assert_string_equal(said.distances, expected);
-    assert_int_equal(said.distances_line, 2);
+    assert_string_equal(said.distances.name, expected);
+    assert_int_equal(said.distances.line, 2);
     file = temp_dir_text(dir, "machine", "distances /abs.mtx");
     assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
-    assert_string_equal(said.distances, "/abs.mtx");
+    assert_string_equal(said.distances.name, "/abs.mtx");
     assert_costs_fail(state, "distances # none\n", 1, "distances is missing");
     assert_costs_fail(state, "distances a\ndistances b\n", 2, "given in line 1");
     char text[CPL_MACHINE_PATH + 40];
     snprintf(text, sizeof text, "distances /%0*d\n", CPL_MACHINE_PATH - 2, 0);
     file = temp_dir_text(dir, "machine", text);
     assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
-    assert_int_equal(strlen(said.distances), CPL_MACHINE_PATH - 1);
+    assert_int_equal(strlen(said.distances.name), CPL_MACHINE_PATH - 1);
     snprintf(text, sizeof text, "distances /%0*d\n", CPL_MACHINE_PATH - 1, 0);
     assert_costs_fail(state, text, 1, "longer than 1023 bytes");
+    file = temp_dir_text(dir, "machine", "distances.ns_per_byte b.mtx\ndistances a.mtx\n");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    snprintf(expected, sizeof expected, "%s/b.mtx", dir->path);
+    assert_string_equal(said.distance_bytes.name, expected);
+    assert_int_equal(said.distance_bytes.line, 1);
+    assert_costs_fail(state, "\ndistances.ns_per_byte b\n", 2, "but not distances");
 }
 
 #define MM "%%MatrixMarket matrix "
@@ -462,9 +469,36 @@ static void test_missing_distances(void **state)
     const char *file = temp_dir_text(*state, "machine", "#\ndistances none.mtx\n");
     assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
     assert_int_equal(cpl_distances_load(file, &said, 4, &distances, &error), CPL_ERR_IO);
-    snprintf(expected, sizeof expected, "%s:2: distances: %s: ", file, said.distances);
+    snprintf(expected, sizeof expected, "%s:2: distances: %s: ", file, said.distances.name);
     assert_memory_equal(error.text, expected, strlen(expected));
     assert_non_null(strstr(error.text, "carpool calibrate --distances, or take the line out"));
+}
+
+/* Times per byte are read with the distances, and for as many ranks. */
+static void test_times_per_byte(void **state)
+{
+    struct cpl_machine_file said;
+    struct cpl_distances distances;
+    struct cpl_error error = {""};
+    temp_dir_text(*state, "us.mtx", MM "array real symmetric\n2 2\n0\n5\n0\n");
+    temp_dir_text(*state, "ns.mtx", MM "coordinate real general\n2 2 2\n1 2 0.5\n2 1 0.25\n");
+    const char *file =
+        temp_dir_text(*state, "machine", "distances us.mtx\ndistances.ns_per_byte ns.mtx\n");
+    assert_int_equal(cpl_machine_file_load(file, &said, NULL), CPL_OK);
+    assert_int_equal(cpl_distances_load(file, &said, 2, &distances, NULL), CPL_OK);
+    struct cpl_machine machine = make_machine(2, 1);
+    assert_int_equal(cpl_machine_set_distances(&machine, &distances, NULL, NULL), CPL_OK);
+    assert_true(machine.distance_us[1] == 5 && machine.distance_ns_per_byte[1] == 0.5);
+    assert_true(machine.distance_ns_per_byte[2] == 0.25 && machine.distance_ns_per_byte[3] == 0);
+    assert_true(cpl_machine_distance(&machine, 1, 0) == 5 + CPL_DISTANCE_BYTES * 0.25 * 1e-3);
+    cpl_machine_free(&machine);
+    cpl_distances_free(&distances);
+    temp_dir_text(*state, "ns.mtx", MM "array real general\n3 3\n");
+    assert_int_equal(cpl_distances_load(file, &said, 2, &distances, &error), CPL_ERR_UNFIT);
+    assert_non_null(strstr(error.text, "times per byte of 3 ranks, for a run of 2"));
+    snprintf(said.distance_bytes.name, CPL_MACHINE_PATH, "/no/such/file");
+    assert_int_equal(cpl_distances_load(file, &said, 2, &distances, &error), CPL_ERR_IO);
+    assert_non_null(strstr(error.text, ":2: distances.ns_per_byte: "));
 }
 
 /* A communicator's ranks have the distances of theirs in the world. */
@@ -558,6 +592,7 @@ int main(void)
         TEST_WITH_FILES(test_distances),
         TEST_WITH_FILES(test_wrong_distances),
         TEST_WITH_FILES(test_missing_distances),
+        TEST_WITH_FILES(test_times_per_byte),
         cmocka_unit_test(test_distances_of_some),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,7 @@ static void test_sockets(void **state)
                      (const struct cpl_pattern_entry[]){MESSAGE(0, 4, 9), MESSAGE(1, 5, 9),
                                                         MESSAGE(2, 6, 9), MESSAGE(3, 7, 9)},
                      4);
+    machine.costs.link[CPL_LINK_NODE] = machine.costs.link[CPL_LINK_SOCKET];
     assert_true(cpl_place_is_even(&machine));
     assert_false(place(&pattern, &machine, found).changed);
     machine.costs.link[CPL_LINK_NODE].latency_us *= 3;

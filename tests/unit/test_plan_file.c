@@ -47,9 +47,13 @@ static void describe(struct trial *t, uint64_t seed)
     if (seed % 3 == 0) {
         int64_t n = (int64_t)t->pattern.n_ranks * t->pattern.n_ranks;
         float *us = CPL_ARENA_ARRAY(&t->machine.arena, float, n);
-        for (int64_t k = 0; k < n; k++)
+        float *ns = CPL_ARENA_ARRAY(&t->machine.arena, float, n);
+        for (int64_t k = 0; k < n; k++) {
             us[k] = (float)random_below(&t->random, 100) / 8;
+            ns[k] = us[k] / 4;
+        }
         t->machine.distance_us = us;
+        t->machine.distance_ns_per_byte = ns;
     }
     t->input = (struct cpl_strategy_input){&t->pattern, &t->machine, 8, 0.3};
     t->key = (struct cpl_plan_key){"1.2", t->strategy, 2, &t->input};
@@ -327,7 +331,8 @@ static void test_other_keys(void **state)
     struct cpl_machine *m = &t.machine;
     int32_t last = p->n_ranks - 1;
     float *us = (float *)(uintptr_t)m->distance_us;
-    assert_non_null(us);
+    float *ns = (float *)(uintptr_t)m->distance_ns_per_byte;
+    assert_true(us && ns);
     EXPECT_OTHER_KEY(&t, "version", t.key.version = "1.20", t.key.version = "1.2");
     EXPECT_OTHER_KEY(&t, "strategy", t.key.strategy = "balance", t.key.strategy = t.strategy);
     EXPECT_OTHER_KEY(&t, "plans", t.key.most--, t.key.most++);
@@ -342,6 +347,9 @@ static void test_other_keys(void **state)
     EXPECT_OTHER_KEY(&t, "cores", m->cores_per_node++, m->cores_per_node--);
     EXPECT_OTHER_KEY(&t, "lanes", m->lanes = !m->lanes, m->lanes = !m->lanes);
     EXPECT_OTHER_KEY(&t, "distance", us[1] += 1, us[1] -= 1);
+    EXPECT_OTHER_KEY(&t, "time per byte", ns[1] += 1, ns[1] -= 1);
+    EXPECT_OTHER_KEY(&t, "no times per byte", m->distance_ns_per_byte = NULL,
+                     m->distance_ns_per_byte = ns);
     EXPECT_OTHER_KEY(&t, "no distances", m->distance_us = NULL, m->distance_us = us);
     for (size_t k = 0; k < sizeof m->costs / sizeof(double); k++) {
         double *cost = (double *)(void *)&m->costs + k, before = *cost;
