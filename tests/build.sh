@@ -8,7 +8,7 @@ export LC_ALL
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
 unset LD_PRELOAD MAKEFLAGS MAKELEVEL
 n_jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || n_jobs=2
-unit_seconds=900 # a test program or check that takes longer is stopped
+unit_seconds=1800 # a test program or check that takes longer is stopped
 mpi_seconds=60   # so is a run of an MPI program
 library=$build/shim/.libs/libcarpool.so
 yield=$build/bench/.libs/libyield.so
