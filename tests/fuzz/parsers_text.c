@@ -159,6 +159,12 @@ static const char *const machine_seeds[] = {
     "ranks_per_node 4\ndistances my distances.mtx\n",
     "ranks_per_node 2147483647\r\ndistances /a/b.mtx\r\n", NULL};
 
+static void need_path(const struct cpl_machine_path *path)
+{
+    need(memchr(path->name, 0, sizeof path->name));
+    need((path->name[0] != '\0') == (path->line > 0));
+}
+
 static bool run_machine(const uint8_t *bytes, size_t n, uint64_t *random)
 {
     struct cpl_machine_file file = cpl_machine_file_default(), before;
@@ -177,8 +183,8 @@ static bool run_machine(const uint8_t *bytes, size_t n, uint64_t *random)
     for (size_t k = 0; k < sizeof file.costs / sizeof *cost; k++)
         need(isfinite(cost[k]) && cost[k] >= 0);
     need(file.ranks_per_node >= 0);
-    need(memchr(file.distances, 0, sizeof file.distances));
-    need((file.distances[0] != '\0') == (file.distances_line > 0));
+    need_path(&file.distances);
+    need_path(&file.distance_bytes);
     return true;
 }
 
