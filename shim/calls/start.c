@@ -121,21 +121,24 @@ static void expect_threads(void)
     cpl_context.settings.embed = CPL_EMBED_OFF;
 }
 
-/* Makes the handles on all ranks, or on none if some rank cannot. Finds out whether some rank runs
- * with MPI_THREAD_MULTIPLE: ranks may ask for different levels. */
+/* Makes the handles on all ranks, or on none if some rank cannot. Ranks may ask for different
+ * levels. With MPI_THREAD_MULTIPLE the helper thread serves others while the program waits inside
+ * MPI, so all ranks have it, or none: without it MPI takes no lock of its own. */
 static bool can_start(void)
 {
-    enum { THREADED, UNABLE, N };
+    enum { THREADED, UNTHREADED, UNABLE, N };
     int mine[N], any[N], level;
     PMPI_Query_thread(&level);
-    cpl_context.thread.multiple = level == MPI_THREAD_MULTIPLE;
-    mine[THREADED] = cpl_context.thread.multiple;
+    mine[THREADED] = level == MPI_THREAD_MULTIPLE;
+    mine[UNTHREADED] = !mine[THREADED];
     mine[UNABLE] = !make_handles();
     PMPI_Allreduce(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    if (any[UNABLE]) {
+    if (any[UNABLE] || (any[THREADED] && any[UNTHREADED])) {
         free_handles();
         if (cpl_context.rank == 0)
-            tell_left("MPI gave a rank no communicator or attribute key", true);
+            tell_left(any[UNABLE] ? "MPI gave a rank no communicator or attribute key"
+                                  : "only some ranks asked for MPI_THREAD_MULTIPLE",
+                      true);
         return false;
     }
     if (any[THREADED])
