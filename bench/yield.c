@@ -90,7 +90,7 @@ static void ask_for_round_robin(void)
                                  &lowest); /* refused: as before */
 }
 
-/* Calls, and calls that found something, from the end of MPI_Init to asking. */
+/* Calls, and calls that found something, before it asks; at the earliest after MPI_Init. */
 #define CALLS_BEFORE  100000
 #define EVENTS_BEFORE 64
 

@@ -165,7 +165,6 @@ struct cpl_told {
 struct cpl_thread_level {
     int level;     /* the level that the program was told */
     bool raised;   /* MPI was asked for a higher level than the program asked for */
-    bool multiple; /* MPI lets several threads of this rank call at the same time */
     void *floor; /* the thread that settles something, or has asked to (meet/floor.h); NULL: none */
 };
 
