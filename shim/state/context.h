@@ -163,8 +163,8 @@ struct cpl_told {
 
 /* The level of threads. */
 struct cpl_thread_level {
-    int level;     /* the level that the program was told */
-    bool raised;   /* MPI was asked for a higher level than the program asked for */
+    int level;   /* the level that the program was told */
+    bool raised; /* MPI was asked for a higher level than the program asked for */
     void *floor; /* the thread that settles something, or has asked to (meet/floor.h); NULL: none */
 };
 
