@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOPELESS 4.0  /* times the fastest candidate: out after the first round */
+#define HOPELESS 4.0  /* times the fastest candidate: out after the first round, */
+#define DEAR     1e3  /* if it took that many microseconds longer: cold memory takes less */
 #define WORSE    2.0  /* times another's median, by one's best: out after the next ones */
 #define BEATEN   1.15 /* the same after round SURE, when few disturbed calls decide nothing */
 #define SURE     3
@@ -107,9 +108,12 @@ void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
         trial->calls += n;
 }
 
-static double limit(int32_t round)
+/* The most that a candidate's best call may take to stay in, when another usually takes best_us. */
+static double limit_us(int32_t round, double best_us)
 {
-    return round == 0 ? HOPELESS : round < SURE ? WORSE : BEATEN;
+    if (round == 0)
+        return best_us * HOPELESS > best_us + DEAR ? best_us * HOPELESS : best_us + DEAR;
+    return best_us * (round < SURE ? WORSE : BEATEN);
 }
 
 /* Drops the candidates that cannot win any more. Returns how many are left. */
@@ -127,7 +131,7 @@ static int32_t drop(struct cpl_trial *trial, const double *slowest_us)
             continue;
         if (trial->round == 0 || slowest_us[k] < trial->least_us[k])
             trial->least_us[k] = slowest_us[k];
-        trial->in[k] = trial->least_us[k] <= limit(trial->round) * best;
+        trial->in[k] = trial->least_us[k] <= limit_us(trial->round, best);
         n += trial->in[k];
     }
     return n;

@@ -138,6 +138,23 @@ static void test_cost_is_bounded(void **state)
     }
 }
 
+/* A first call in cold memory says little: only one that takes a millisecond longer is hopeless. */
+static void test_cold(void **state)
+{
+    (void)state;
+    struct cpl_trial trial;
+    const double cold[] = {14, 500}, warm[] = {6, 2}, dear[] = {14, 1100};
+    cpl_trial_begin(&trial, 2, 7);
+    run_trial(&trial, cold, 0, 2);
+    assert_true(trial.running);
+    run_trial(&trial, warm, 0, 1000);
+    assert_int_equal(trial.chosen, 1);
+    cpl_trial_begin(&trial, 2, 7);
+    run_trial(&trial, dear, 0, 2);
+    assert_false(trial.running);
+    assert_int_equal(trial.chosen, 0);
+}
+
 /* Calls that are noted together count as if one by one. */
 static void test_passed_calls(void **state)
 {
@@ -203,10 +220,15 @@ static void test_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fastest_is_kept), cmocka_unit_test(test_one_disturbed_call),
-        cmocka_unit_test(test_margin),          cmocka_unit_test(test_cost_is_bounded),
-        cmocka_unit_test(test_passed_calls),    cmocka_unit_test(test_untried),
-        cmocka_unit_test(test_turns),           cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_fastest_is_kept),
+        cmocka_unit_test(test_one_disturbed_call),
+        cmocka_unit_test(test_margin),
+        cmocka_unit_test(test_cost_is_bounded),
+        cmocka_unit_test(test_cold),
+        cmocka_unit_test(test_passed_calls),
+        cmocka_unit_test(test_untried),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
