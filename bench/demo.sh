@@ -87,7 +87,7 @@ spmv() { # output, preload, --compare or nothing, options of mpiexec...
     compare=$3
     shift 3
     run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" "$@" bench/spmv --json $compare \
-        --warmup 100 --iterations 200 --partition "$partition" "$run_matrix"
+        --iterations 200 --partition "$partition" "$run_matrix"
 }
 
 value() { # key, file: a number or string of the JSON line

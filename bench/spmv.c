@@ -33,7 +33,7 @@ static const char usage[] =
     "  --partition block|metis|FILE\n"
     "                          contiguous blocks (default), METIS, or a part number per line\n"
     "  --iterations N          timed iterations (default 100)\n"
-    "  --warmup N              iterations before those (default 10)\n"
+    "  --warmup N              iterations before those (default 250)\n"
     "  --seed S                of the values and of METIS (default 1)\n"
     "  --compare               exchange twice an iteration, also by the library's PMPI name: with "
     "a\n"
@@ -48,7 +48,7 @@ static const char usage[] =
     "  --help                  print this\n";
 
 static struct spmv_options given = {
-    .partition = "block", .n_iterations = 100, .n_warmup = 10, .seed = 1};
+    .partition = "block", .n_iterations = 100, .n_warmup = 250, .seed = 1};
 
 static const char *const forms[] = {"column", "row", NULL}; /* enum spmv_form */
 

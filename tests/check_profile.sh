@@ -44,9 +44,9 @@ cells() { # side, report: the sum over the first pattern's cells
 }
 
 # --- neighborhood collectives
-run -n 6 "$spmv" --iterations 20 m.mtx
+run -n 6 "$spmv" --warmup 10 --iterations 20 m.mtx
 grep checksum out >reference
-run -n 6 "$carpool" run --profile --ranks-per-node=3 "$spmv" --iterations 20 m.mtx
+run -n 6 "$carpool" run --profile --ranks-per-node=3 "$spmv" --warmup 10 --iterations 20 m.mtx
 check "the program runs" test $code -eq 0
 grep checksum out >found
 check "its result is the same" cmp reference found
@@ -54,7 +54,7 @@ check "the report is in carpool-profile" test -s carpool-profile/report.json
 holds_schema "the report holds to its schema" carpool-profile/report.json
 check "the program" grep -q '"program": ".*spmv"' carpool-profile/report.json
 check "its arguments" test "$(sed -n '/"arguments"/,/]/p' carpool-profile/report.json | tr -d ' \n')" = \
-    '"arguments":["--iterations","20","m.mtx"],'
+    '"arguments":["--warmup","10","--iterations","20","m.mtx"],'
 check "the date" grep -Eq '"started": "20[0-9-]{8}T[0-9:]{8}Z"' carpool-profile/report.json
 check "MPI's version" grep -Eq '"mpi": "MPICH [0-9]' carpool-profile/report.json
 check "the model's machine" grep -q '"machine": "edr"' carpool-profile/report.json
@@ -145,6 +145,15 @@ run -n 2 "$carpool" run --profile=left "$spmv" --iterations 2 m.mtx : -n 1 "$spm
 mv left/report.json left.json
 told "the last rank without the library" "$lacks_it"
 check "the last rank without the library: the summary says so" grep -Fqx "carpool: $lacks_it" err
+
+# --- planning waits until the calls have taken as long
+patiently() { # warmup, iterations
+    run -n 2 -genv CARPOOL_LEARN 0 "$carpool" run --report=patient.json "$spmv" --warmup "$1" --iterations "$2" m.mtx
+}
+patiently 0 3
+check "few calls are not planned" grep -q '"all its calls took less time than planning' patient.json
+patiently 5000 3
+check "many calls are planned" grep -Eq '"trial_calls": [1-9]' patient.json
 
 # --- what cannot be written is told once, and nothing else changes
 wrong() { # description, text of the warning, argument...

@@ -4,10 +4,11 @@
 tap_n=0
 tap_failed=0
 
-clean_environment() { # none of Carpool's settings, messages in English
+clean_environment() { # none of Carpool's settings but one, messages in English
     for tap_name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$tap_name"; done
     LC_ALL=C
-    export LC_ALL
+    CARPOOL_LEARN=1 # test programs are over before planning pays
+    export LC_ALL CARPOOL_LEARN
 }
 
 make_scratch() { # the directory $tmp, removed when the script ends

@@ -38,6 +38,7 @@ awk -v n="$ranks" -v per="$per_node" 'BEGIN { for (i = 0; i < n; i++) print "n" 
 strip -g -o "$scratch/${program##*/}" "$program" && program=$scratch/${program##*/}
 [ -d /dev/shm ] && [ -w /dev/shm ] && export TMPDIR=/dev/shm
 export CPL_SIM_MACHINE="$machine" CPL_SIM_TOPOLOGY="$topology" CPL_SIM_NODES="$nodes"
+export CARPOOL_LEARN="${CARPOOL_LEARN:-1}" # simulated programs make few calls
 export CARPOOL_MACHINE="$machine" CARPOOL_RANKS_PER_NODE="$per_node"
 export CARPOOL_TOPOLOGY="${CARPOOL_TOPOLOGY:-pack:2 numa:1 core:$((per_node / 2)) pu:1}"
 

@@ -40,6 +40,7 @@ enum cpl_left_alone {
     CPL_LEFT_EMPTY,
     CPL_LEFT_DEAR,
     CPL_LEFT_FEW_CALLS,
+    CPL_LEFT_SHORT,
     CPL_LEFT_NO_PLAN,
     CPL_LEFT_NO_MEETING,
     CPL_LEFT_DENSE,

@@ -44,6 +44,12 @@ struct cpl_settings {
 #include "shim/base/settings.def"
 };
 
+/* Calls that go through MPI before an exchange is planned. */
+static inline int64_t cpl_settings_learn(const struct cpl_settings *settings)
+{
+    return settings->learn > 0 ? settings->learn : 1;
+}
+
 /* Called for every problem with a variable; text is one sentence that names the variable and the
  * remedy. */
 typedef void cpl_settings_warn(void *context, const char *text);

@@ -308,7 +308,7 @@ static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
         return false;
     a->worth_us +=
         STEP_US * cpl_allgather_steps(CPL_ALLGATHER_DOUBLING, n_ranks) + BYTE_US * (double)bytes;
-    return a->n_calls > cpl_context.settings.learn &&
+    return a->n_calls > cpl_settings_learn(&cpl_context.settings) &&
            (cpl_context.settings.mode == CPL_MODE_FORCE || a->worth_us >= ENOUGH_US);
 }
 

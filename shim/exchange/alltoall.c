@@ -270,6 +270,10 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         go_on_learning(x);
         return;
     }
+    if (cpl_neighbor_is_early(call, x, (int)words[MESSAGES])) {
+        learned->left = CPL_LEFT_SHORT;
+        return;
+    }
     plan_or_release(call, state, x);
 }
 

@@ -33,7 +33,8 @@ static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
         return (enum cpl_left_alone)x->plans.summary[0].reason;
     if (x->phase == CPL_PHASE_DIRECT)
         return CPL_LEFT_NO_PLAN;
-    bool enough = x->nonblocking.n > 0 && x->nonblocking.n >= cpl_context.settings.learn;
+    bool enough =
+        x->nonblocking.n > 0 && x->nonblocking.n >= cpl_settings_learn(&cpl_context.settings);
     return enough ? CPL_LEFT_NO_MEETING : CPL_LEFT_FEW_CALLS;
 }
 

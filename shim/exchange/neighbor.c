@@ -26,17 +26,33 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
         cpl_context.settings.mode != CPL_MODE_PROFILE)
         exchange->mpi_distrusted =
             !cpl_agree_all(call->comm, state->adjacency.in.n == state->adjacency.out.n);
-    int64_t first = exchange->mpi_distrusted ? 1 : cpl_context.settings.learn + 1;
+    int64_t first = exchange->mpi_distrusted ? 1 : cpl_settings_learn(&cpl_context.settings) + 1;
     if (!cpl_date_has_come(&exchange->learned.date, first, exchange->calls))
         return false;
     cpl_date_keep(&exchange->learned.date, exchange->calls, CPL_NEVER);
     return true;
 }
 
-/* Plans, unless other threads are in calls: then the ranks try again at a later call. */
+bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_exchange *x,
+                           int n_messages)
+{
+    const struct cpl_settings *settings = &cpl_context.settings;
+    const struct cpl_agree_input input = {.n_messages = n_messages,
+                                          .same_payload = call->send.same};
+    double ms = 1e3 * cpl_samples_quartile(&x->direct) * (double)(x->calls - 1);
+    return settings->mode == CPL_MODE_AUTO && settings->learn == 0 && !x->mpi_distrusted &&
+           !cpl_plan_pays(call->comm, &input, ms);
+}
+
+/* Plans, unless it is early, or other threads are in calls: then the ranks try again at a later
+ * call. */
 static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *exchange)
 {
+    if (cpl_neighbor_is_early(call, exchange, state->adjacency.out.n_messages)) {
+        exchange->learned.left = CPL_LEFT_SHORT;
+        return;
+    }
     bool alone = cpl_floor_take(call->comm);
     exchange->learned.left = alone ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
     if (!alone)
@@ -106,7 +122,8 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
 
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
 {
-    if (exchange->plans.trial.running || cpl_neighbor_order_waits() || cpl_report_is_wanted())
+    if (exchange->plans.trial.running || exchange->phase == CPL_PHASE_LEARNING ||
+        cpl_neighbor_order_waits() || cpl_report_is_wanted())
         return false;
     cpl_trial_note(&exchange->plans.trial, 0);
     cpl_quiet_grant(exchange);

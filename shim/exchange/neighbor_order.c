@@ -323,7 +323,11 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *excha
 bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const struct cpl_exchange *x)
 {
     const struct cpl_follower *next = &before->order.next;
-    return next->changes > CPL_VARIED || (next->number == x->order.number && is_followed(next));
+    if (next->changes > CPL_VARIED)
+        return true;
+    if (next->number != x->order.number)
+        return false;
+    return x->phase == CPL_PHASE_LEARNING ? next->times >= STEADY : is_followed(next);
 }
 
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x)

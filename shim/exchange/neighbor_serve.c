@@ -219,7 +219,7 @@ static bool has_come(MPI_Request *request)
 
 static bool is_undecided(const struct cpl_exchange *x)
 {
-    return x->nonblocking.n > 0 && x->nonblocking.n >= cpl_context.settings.learn &&
+    return x->nonblocking.n > 0 && x->nonblocking.n >= cpl_settings_learn(&cpl_context.settings) &&
            !x->nonblocking.settled;
 }
 

@@ -3,7 +3,8 @@
 
 #include "shim/report/report.h"
 
-#define MOST_REPORTED 15 /* so that some calls are timed for a report */
+#define MOST_UNTIMED                                                                               \
+    15 /* in a row, so that some calls are timed: for a report, or while learning */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -18,16 +19,27 @@ void cpl_quiet_settle(struct cpl_exchange *x)
     cpl_trial_pass(&x->order.trial, n);
 }
 
+/* Until the ranks meet some calls are timed, to know what all have taken; MPI_Alltoallv's look at
+ * the messages before. */
+static int64_t count_quiet_learning(const struct cpl_exchange *x)
+{
+    bool looks = x->kind >= CPL_ALLTOALLV || x->direct.n < CPL_N_SAMPLES;
+    int64_t n = least(MOST_UNTIMED, cpl_date_quiet(&x->learned.date, 0, x->calls));
+    return looks ? 0 : least(n, cpl_neighbor_order_quiet(x));
+}
+
 /* The number of next calls of x at which there is nothing to do but leave them to MPI. */
 static int64_t count_quiet(const struct cpl_exchange *x)
 {
-    if (x->phase == CPL_PHASE_LEARNING || cpl_trial_candidate(&x->plans.trial) > 0)
+    if (x->phase == CPL_PHASE_LEARNING)
+        return count_quiet_learning(x);
+    if (cpl_trial_candidate(&x->plans.trial) > 0)
         return 0;
     int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
     n = least(n, cpl_neighbor_order_quiet(x));
     if (x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV)
         n = least(n, cpl_date_quiet(&x->learned.date, 0, x->calls));
-    return cpl_report_has_file() ? least(n, MOST_REPORTED) : n;
+    return cpl_report_has_file() ? least(n, MOST_UNTIMED) : n;
 }
 
 void cpl_quiet_grant(struct cpl_exchange *x)

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOPELESS 4.0  /* times the fastest candidate: out after the first round, */
-#define DEAR     1e3  /* if it took that many microseconds longer: cold memory takes less */
-#define WORSE    2.0  /* times another's median, by one's best: out after the next ones */
-#define BEATEN   1.15 /* the same after round SURE, when few disturbed calls decide nothing */
-#define SURE     3
-#define FASTER   0.97 /* of what is in use: worth a change of plan */
+#define HOPELESS 4.0 /* times the fastest candidate: out after the first round */
+#define WORSE    2.0 /* times another's median, by one's best: out after the next ones */
+#define DEAR                                                                                       \
+    1e3 /* both only if it took that many microseconds longer: cold memory is no reason            \
+         */
+#define BEATEN                                                                                     \
+    1.15 /* times another's median after round SURE, when few disturbed calls decide nothing */
+#define SURE   3
+#define FASTER 0.97 /* of what is in use: worth a change of plan */
 
 /* Calls between the first trial and the second; the interval doubles from trial to trial. */
 #define FIRST_INTERVAL 2048
@@ -111,9 +114,10 @@ void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
 /* The most that a candidate's best call may take to stay in, when another usually takes best_us. */
 static double limit_us(int32_t round, double best_us)
 {
-    if (round == 0)
-        return best_us * HOPELESS > best_us + DEAR ? best_us * HOPELESS : best_us + DEAR;
-    return best_us * (round < SURE ? WORSE : BEATEN);
+    if (round >= SURE)
+        return best_us * BEATEN;
+    double many_us = best_us * (round == 0 ? HOPELESS : WORSE);
+    return many_us > best_us + DEAR ? many_us : best_us + DEAR;
 }
 
 /* Drops the candidates that cannot win any more. Returns how many are left. */

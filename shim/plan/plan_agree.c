@@ -141,6 +141,19 @@ static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
     return all[0] ? -1 : all[1];
 }
 
+bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far)
+{
+    double mine[3] = {input->n_messages, ms_so_far, 1}, all[3];
+    if (cpl_context.settings.plan_cache[0]) /* it may be planned already */
+        return true;
+    if (cpl_collective_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, comm) != MPI_SUCCESS)
+        return true;
+    int64_t n_messages = (int64_t)all[0];
+    return all[1] >= all[2] * (cpl_plan_is_together(input, n_messages)
+                                   ? CPL_TOGETHER_MS
+                                   : cpl_plan_root_ms(n_messages));
+}
+
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {

@@ -436,11 +436,27 @@ void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
  * hundred. */
 #define BUDGET_MS_PER_MESSAGE 0.02
 
-static double budget_ms(const struct cpl_pattern *pattern)
+static double budget_ms(int64_t n_messages)
 {
-    double enough = BUDGET_MS_PER_MESSAGE * (double)pattern->n_messages;
+    double enough = BUDGET_MS_PER_MESSAGE * (double)n_messages;
     return enough < (double)cpl_context.settings.budget ? enough
                                                         : (double)cpl_context.settings.budget;
+}
+
+/* Agreeing, and pricing for each message; a search takes twice what it counts. */
+#define AGREE_MS             5
+#define RANK_MS_PER_MESSAGE  0.01
+#define PLAN_MS_PER_MESSAGE  0.001 /* by one strategy */
+#define BUDGET_MS_TO_REAL_MS 2
+
+double cpl_plan_root_ms(int64_t n_messages)
+{
+    struct cpl_strategy_choice choice = {NULL};
+    cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL);
+    if (choice.strategy && !choice.strategy->searches)
+        return AGREE_MS + PLAN_MS_PER_MESSAGE * (double)n_messages;
+    return AGREE_MS + BUDGET_MS_TO_REAL_MS * budget_ms(n_messages) +
+           RANK_MS_PER_MESSAGE * (double)n_messages;
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
@@ -466,7 +482,8 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                                        &machine, &error);
         if (!status) {
             machine.lanes = request->lanes;
-            struct cpl_strategy_input input = {pattern, &machine, 1, budget_ms(pattern)};
+            struct cpl_strategy_input input = {pattern, &machine, 1,
+                                               budget_ms(pattern->n_messages)};
             status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }

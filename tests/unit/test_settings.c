@@ -165,13 +165,13 @@ static void test_strategies(void **state)
 static void test_counts(void **state)
 {
     (void)state;
-    check_value("CARPOOL_LEARN", "1", "1");
-    check_value("CARPOOL_LEARN", "1000000", "1000000");
+    check_value("CARPOOL_BUDGET", "1", "1");
+    check_value("CARPOOL_BUDGET", "1000000", "1000000");
     check_value("CARPOOL_RANKS_PER_NODE", "0", "0");
     static const char *const wrong[] = {"",    "0",  "-1", "1000001", "99999999999999999999",
                                         "1.5", "1K", "x",  "1 ",      "0x10"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
-        check_refused("CARPOOL_LEARN", wrong[k], "1 to 1000000");
+        check_refused("CARPOOL_BUDGET", wrong[k], "1 to 1000000");
 }
 
 static void test_bytes(void **state)
