@@ -87,7 +87,7 @@ spmv() { # output, preload, --compare or nothing, options of mpiexec...
     compare=$3
     shift 3
     run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" "$@" bench/spmv --json $compare \
-        --iterations 200 --partition "$partition" "$run_matrix"
+        --warmup 150 --iterations 200 --partition "$partition" "$run_matrix"
 }
 
 value() { # key, file: a number or string of the JSON line

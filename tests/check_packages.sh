@@ -1,11 +1,11 @@
 #!/bin/sh
-# What users get Carpool as: the archive, and a Debian package of it, built and linted where debhelper
-# and lintian are installed; the other recipes' syntax. Where they are not, and before a release
-# (PACKAGES=all), the archive is built by itself (make distcheck, without the tests).
+# What users get Carpool as: the archive, which has all files that git has; the recipes' syntax. With
+# TEST_WHOLE=yes also a Debian package of it, built and linted where debhelper and lintian are installed, and
+# the archive built by itself (make distcheck, without the tests).
 #
 #   check_packages.sh      with top_srcdir and top_builddir in the environment
 #
-# Writes TAP. Nothing is optimised: this is about what is in the archive, and takes minutes.
+# Writes TAP. Nothing is optimised: this is about what is in the archive; all of it takes minutes.
 set -u
 : "${top_srcdir:?}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh disable=SC1091
@@ -36,19 +36,31 @@ fi
 mkdir "$tmp/build" && cd "$tmp/build" || exit 2
 "$top_srcdir/configure" --without-simgrid --without-metis >configure.log 2>&1
 check "configure" test $? -eq 0
-has_debhelper=no
-if command -v dpkg-buildpackage >/dev/null 2>&1 && command -v dh >/dev/null 2>&1; then has_debhelper=yes; fi
 target=dist
-if [ $has_debhelper = no ] || [ "${PACKAGES:-}" = all ]; then target=distcheck; fi
+[ "${TEST_WHOLE:-no}" = no ] || target=distcheck
 make -j "$n_jobs" $target TESTS='' check_PROGRAMS='' \
     AM_DISTCHECK_CONFIGURE_FLAGS='--without-simgrid --without-metis CFLAGS=-O0' >dist.log 2>&1 </dev/null
 code=$?
 check "make $target" test $code -eq 0
 [ $code -eq 0 ] || say "$(tail -n 20 dist.log)"
+tar tf "carpool-$version.tar.xz" | sed "s,^carpool-$version/,," | sort >archived
+if git -C "$top_srcdir" ls-files >tracked 2>/dev/null; then
+    none "the archive has all files" "$(grep -v '^\.git' tracked | sort | comm -23 - archived)"
+else
+    skip "the archive has all files" "no git"
+fi
 
 # --- the Debian package of that archive
-if [ $has_debhelper = no ] || [ $code -ne 0 ]; then
-    skip "the Debian package" "no debhelper, or no archive"
+why=
+if [ "${TEST_WHOLE:-no}" = no ]; then
+    why="tests/run.sh whole builds it"
+elif ! command -v dpkg-buildpackage >/dev/null 2>&1 || ! command -v dh >/dev/null 2>&1; then
+    why="no debhelper"
+elif [ $code -ne 0 ]; then
+    why="no archive"
+fi
+if [ -n "$why" ]; then
+    skip "the Debian package" "$why"
     done_testing
     exit
 fi

@@ -3,8 +3,10 @@
 # and checks of `make check`, then the MPI tests under every strategy and without memory, the programs
 # that attack the promise, and those that are made from seeds. Works from any directory.
 #
-#   tests/run.sh [unit | mpi | coverage | sanitize | tidy]      default: unit and mpi
+#   tests/run.sh [unit | mpi | whole | coverage | sanitize | tidy]      default: unit and mpi
 #
+# The MPI tests are a choice that goes round in 40 minutes on two cores (run-matrix.sh, run-promise.sh say
+# which); whole: all of them, and the packages are built (check_packages.sh).
 # coverage: builds in build/coverage, runs unit tests and a selection of the MPI tests, and tells how
 # many lines of shim/ and planner/ they reach (coverage.sh). sanitize: builds in build/sanitize with
 # AddressSanitizer and UndefinedBehaviorSanitizer and runs the same (sanitize.sh). tidy: clang-tidy
@@ -18,13 +20,14 @@ cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
 case $what in
     all|unit|mpi) ;;
+    whole) TEST_WHOLE=yes && export TEST_WHOLE ;;
     coverage|sanitize|tidy) exec sh "tests/$what.sh" ;;
-    *) echo "usage: $0 [unit | mpi | coverage | sanitize | tidy]" >&2; exit 2 ;;
+    *) echo "usage: $0 [unit | mpi | whole | coverage | sanitize | tidy]" >&2; exit 2 ;;
 esac
 build=$(pwd)/build/test
 # shellcheck source=tests/build.sh disable=SC1091
 . tests/build.sh
-n_seeds=25 # of MPI programs made at random
+n_seeds=15 # of MPI programs made at random
 
 # apart from the others: not every system has it as a package
 if [ "$what" != mpi ] && ! command -v google-chrome >/dev/null 2>&1 &&

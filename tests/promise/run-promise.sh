@@ -5,8 +5,9 @@
 #
 # BUILDDIR holds the programs, YIELDLIB is preloaded in all runs (waiting ranks give way). FILTER is an
 # extended regular expression for "program arguments". Each line of `cases` runs without the library
-# and then with it under four settings, which go round from line to line, so that all combinations of
-# mode, strategy, CARPOOL_EMBED and nodes get their turn; --all: all of them with all numbers of ranks.
+# and then with it under two settings (with FILTER or TEST_WHOLE=yes: four), some of which go round
+# from line to line, so that all combinations of mode, strategy, CARPOOL_EMBED and nodes get their turn;
+# --all: all of them with all numbers of ranks.
 # TEST_LIST replaces the table, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher; TEST_PRELOAD is
 # preloaded before all else. TEST_SETTINGS=one: only the first of the settings, with the first number of ranks.
 #
@@ -27,6 +28,8 @@ shift 3
 every=no
 [ "${1:-}" != --all ] || { every=yes; shift; }
 filter=${1:-.}
+whole=${TEST_WHOLE:-no}
+[ "$filter" = . ] || whole=yes
 list=$(absolute "${TEST_LIST:-$(dirname "$0")/cases}")
 limit=${TEST_TIMEOUT:-60}
 first=${TEST_PRELOAD:+$TEST_PRELOAD:}
@@ -145,17 +148,27 @@ combination() { # number; under it, unless the line is not for it
     under "$mode" "$strategy" "$embedding" "$nodes"
 }
 
+next_combination() {
+    turn=$((turn + 1))
+    number $((turn + turn / 5)) # not in step with the modes
+    combination $((turn * 95 % n_combinations)) # 95 and 216 have no common factor
+}
+
 few() { # settings for this line
-    number 0
-    under force vpt:2 off 1
-    [ "${TEST_SETTINGS:-all}" = all ] || return
-    number 1
-    under force vpt:3 off $((turn % 2 * 2 + 1))
-    for _ in 1 2; do
-        turn=$((turn + 1))
-        number $((turn + turn / 5)) # not in step with the modes
-        combination $((turn * 95 % n_combinations)) # 95 and 216 have no common factor
-    done
+    if [ "${TEST_SETTINGS:-all}" = one ]; then
+        number 0
+        under force vpt:2 off 1
+        return
+    fi
+    if [ $whole = yes ]; then
+        number 0
+        under force vpt:2 off 1
+        number 1
+        under force vpt:3 off $((turn % 2 * 2 + 1))
+        next_combination
+    fi
+    next_combination
+    [ $whole = yes ] || under force vpt:2 off 1
 }
 
 test_line() {
