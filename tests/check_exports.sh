@@ -76,13 +76,10 @@ exports() {
 }
 
 library_exports() {
-    exported=$(library_symbols defined) || { echo "$exported"; return 1; }
-    for call in $(exports); do
-        echo "$exported" | grep -qx "$call" || echo "$call is in a table of calls, but not exported"
-    done
-    for symbol in $exported; do
-        exports | grep -qx "$symbol" || echo "$symbol is exported, but in no table of calls"
-    done
+    library_symbols defined >"$tmp/exported" || { cat "$tmp/exported"; return 1; }
+    exports | sort -u >"$tmp/wanted"
+    comm -23 "$tmp/wanted" "$tmp/exported" | sed 's/$/ is in a table of calls, but not exported/'
+    comm -13 "$tmp/wanted" "$tmp/exported" | sed 's/$/ is exported, but in no table of calls/'
 }
 
 # The array's library exports what its header has, and its MPI functions go through tools and the
@@ -120,12 +117,11 @@ own_calls() {
 binding_calls() {
     binding=$(ldconfig -p 2>/dev/null | sed -n 's/.*=> \(.*libmpichfort\.so\.[0-9]*\)$/\1/p' | head -n 1)
     [ -n "$binding" ] || return 0
-    called=$(nm -D --undefined-only "$binding" | sed -e 's/.* //' -e 's/@.*//' | grep '^PMPI_')
-    for call in $(intercepted); do
-        echo "$called" | grep -qx "P$call" && in_binding=yes || in_binding=no
-        by_pmpi | grep -qx "P$call" && in_table=yes || in_table=no
-        [ $in_binding = $in_table ] || echo "P$call: called by mpi_f08 $in_binding, in the tables $in_table"
-    done
+    intercepted | sed 's/^/P/' | sort -u >"$tmp/all"
+    nm -D --undefined-only "$binding" | sed -e 's/.* //' -e 's/@.*//' | sort -u | comm -12 - "$tmp/all" >"$tmp/called"
+    by_pmpi | sort -u | comm -12 - "$tmp/all" >"$tmp/tabled"
+    comm -23 "$tmp/called" "$tmp/tabled" | sed 's/$/ is called by mpi_f08, but not in the tables/'
+    comm -13 "$tmp/called" "$tmp/tabled" | sed 's/$/ is in the tables, but mpi_f08 does not call it/'
 }
 
 objects "the library does not call what it exports for mpi_f08" own_calls

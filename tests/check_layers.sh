@@ -74,9 +74,12 @@ includes() {
 # cpl_real_ functions are MPI's (calls/f08.h).
 calls() {
     while read -r name; do
-        file=$(basename "$name" .c)
-        object=$top_builddir/$(directory "${name%/*}")
-        [ "${name%/*}" = cli ] && object=$object/carpool-$file.o || object=$object/.libs/$file.o
+        file=${name##*/}
+        file=${file%.c}
+        case $name in
+            cli/*) object=$top_builddir/cli/carpool-$file.o ;;
+            *) object=$top_builddir/$tree/${name%/*}/.libs/$file.o ;;
+        esac
         [ -e "$object" ] || { echo "MISSING $object" >&2; continue; }
         nm "$object" | awk -v file="${name%.c}" '
             $(NF - 1) ~ /^[TDBRV]$/ { print "D", file, $NF }
