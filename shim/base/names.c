@@ -46,7 +46,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_EMPTY] = "no rank has a message for another that is below CARPOOL_SIZE_LIMIT",
         [CPL_LEFT_DEAR] = "the plan would save less than matching the messages costs",
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
-        [CPL_LEFT_SHORT] = "all its calls took less time than planning it would have taken",
+        [CPL_LEFT_SHORT] = "it was over before planning could pay",
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
         [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to agree on it",
         [CPL_LEFT_DENSE] =

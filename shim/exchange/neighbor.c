@@ -36,12 +36,10 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_exchange *x,
                            int n_messages)
 {
-    const struct cpl_settings *settings = &cpl_context.settings;
     const struct cpl_agree_input input = {.n_messages = n_messages,
                                           .same_payload = call->send.same};
     double ms = 1e3 * cpl_samples_quartile(&x->direct) * (double)(x->calls - 1);
-    return settings->mode == CPL_MODE_AUTO && settings->learn == 0 && !x->mpi_distrusted &&
-           !cpl_plan_pays(call->comm, &input, ms);
+    return !x->mpi_distrusted && !cpl_plan_pays(call->comm, &input, ms);
 }
 
 /* Plans, unless it is early, or other threads are in calls: then the ranks try again at a later

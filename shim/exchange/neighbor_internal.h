@@ -140,9 +140,8 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
  * it would time a late rank, not the exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether it is too early to plan, in mode auto, since that would take longer than MPI has taken
- * for the calls so far; n_messages: those of this rank. Collective, the same result on all ranks.
- */
+/* Whether it is too early to plan (cpl_plan_pays); n_messages: those of this rank. Collective, the
+ * same result on all ranks. */
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_exchange *x,
                            int n_messages);
 

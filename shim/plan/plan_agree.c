@@ -143,8 +143,10 @@ static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
 
 bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far)
 {
+    const struct cpl_settings *settings = &cpl_context.settings;
     double mine[3] = {input->n_messages, ms_so_far, 1}, all[3];
-    if (cpl_context.settings.plan_cache[0]) /* it may be planned already */
+    bool may_be_kept = settings->plan_cache[0] != '\0';
+    if (settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept)
         return true;
     if (cpl_collective_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, comm) != MPI_SUCCESS)
         return true;

@@ -40,10 +40,11 @@ struct cpl_agree_output {
     int32_t n_words[CPL_MAX_PLANS];
 };
 
-/* Whether an exchange that has taken so many milliseconds of this rank's time so far has taken as
- * long, on the ranks' average, as planning it will take about: then a program loses no more by
- * planning than it has spent on the exchange. Of the input the messages and same_payload are looked
- * at. Collective over comm, the same result on all ranks. */
+/* Whether planning pays in mode auto, unless CARPOOL_LEARN says when: an exchange that has taken so
+ * many milliseconds of this rank's time so far has taken as long, on the ranks' average, as
+ * planning it will take about. Then a program loses no more by planning than it has spent on the
+ * exchange. Of the input the messages and same_payload are looked at. Collective over comm, the
+ * same result on all ranks. */
 bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far);
 
 /* Gathers the send sets, plans on one rank, and scatters the slices. Unless *private_comm is a

@@ -377,6 +377,18 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     return exchanges.n;
 }
 
+/* Whether it is too early to plan: the program has not run for as long as that takes. Collective;
+ * the same result on all ranks. */
+static bool is_early(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    struct cpl_agree_input input = {.able = true};
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        if (cpl_pt2pt_recurs(&p->learned.signature[k]))
+            input.n_messages += p->learned.signature[k].n_dests;
+    return !cpl_plan_pays(state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3);
+}
+
 /* Tries to manage the communicator. Returns false when that failed only because messages were under
  * way. Collective. */
 static bool agree(struct cpl_comm_state *state, const int64_t *words)
@@ -384,6 +396,9 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     struct cpl_pt2pt *p = state->pt2pt;
     struct slices slices = {.n = 0};
     if (!all_able(state, words))
+        return true;
+    p->reason = CPL_LEFT_SHORT;
+    if (is_early(state))
         return true;
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);

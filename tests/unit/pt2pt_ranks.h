@@ -25,6 +25,7 @@ struct pt2pt_answers {
     bool gains;                                 /* the planner decides for a plan */
     bool of_another_world;                      /* the communicator has others' processes */
     bool unserved;                              /* all ranks do not poll for it yet */
+    bool early;                                 /* planning does not pay yet */
     int no_service, no_rides, no_line, no_plan; /* the rank where that fails; -1: none */
 };
 
