@@ -5,8 +5,9 @@
 #
 # BUILDDIR holds the programs, YIELDLIB is preloaded in all runs (waiting ranks give way). FILTER is an
 # extended regular expression for "program arguments". Each line of `cases` runs without the library
-# and then with it under two settings (with FILTER or TEST_WHOLE=yes: four), some of which go round
-# from line to line, so that all combinations of mode, strategy, CARPOOL_EMBED and nodes get their turn;
+# and then with it under one setting, which goes round from line to line, so that all combinations of mode,
+# strategy, CARPOOL_EMBED and nodes get their turn, and forced, if that was not; with FILTER or
+# TEST_WHOLE=yes under four settings.
 # --all: all of them with all numbers of ranks.
 # TEST_LIST replaces the table, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher; TEST_PRELOAD is
 # preloaded before all else. TEST_SETTINGS=one: only the first of the settings, with the first number of ranks.
@@ -168,7 +169,7 @@ few() { # settings for this line
         next_combination
     fi
     next_combination
-    [ $whole = yes ] || under force vpt:2 off 1
+    [ $whole = yes ] || [ "$mode" = force ] || under force vpt:2 off 1
 }
 
 test_line() {
