@@ -27,7 +27,7 @@ esac
 build=$(pwd)/build/test
 # shellcheck source=tests/build.sh disable=SC1091
 . tests/build.sh
-n_seeds=15 # of MPI programs made at random
+n_seeds=10 # of MPI programs made at random
 
 # apart from the others: not every system has it as a package
 if [ "$what" != mpi ] && ! command -v google-chrome >/dev/null 2>&1 &&

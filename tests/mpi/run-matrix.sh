@@ -9,8 +9,8 @@
 # it, TEST_LIST the list of tests, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher,
 # TEST_PRELOAD what is preloaded before all else. Writes TAP; exits with 1 when a test failed.
 #
-# Of the list that comes with it, without a FILTER, every fourth pair of a number of ranks and a
-# strategy is run, another fourth of each line, at least one, and every eighth line with mode off; TEST_WHOLE=yes: all.
+# Of the list that comes with it, without a FILTER, every fifth pair of a number of ranks and a
+# strategy is run, another fifth of each line, at least one, and every eighth line with mode off; TEST_WHOLE=yes: all.
 #
 # A run passes when it exits with 0, prints what the reference printed, and nothing on stderr. Where
 # a strategy cannot apply to so few ranks (or nodes: planning takes them to be of three ranks each), warnings of the library are allowed and no plan is
@@ -369,7 +369,7 @@ test_line() { # one line of the list with $n ranks
 choose() {
     chosen=
     for strategy in $(echo "$strategies" | tr , ' '); do
-        least=$((n_pairs < 4 ? n_pairs : 4))
+        least=$((n_pairs < 5 ? n_pairs : 5))
         if [ $whole = yes ] || [ $((pair % least)) -eq $((n_lines % least)) ]; then
             chosen="$chosen $strategy"
         fi
