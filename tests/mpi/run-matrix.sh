@@ -369,8 +369,8 @@ test_line() { # one line of the list with $n ranks
 choose() {
     chosen=
     for strategy in $(echo "$strategies" | tr , ' '); do
-        least=$((n_pairs < 5 ? n_pairs : 5))
-        if [ $whole = yes ] || [ $((pair % least)) -eq $((n_lines % least)) ]; then
+        every=$((n_pairs < 5 ? n_pairs : 5))
+        if [ $whole = yes ] || [ $((pair % every)) -eq $((n_lines % every)) ]; then
             chosen="$chosen $strategy"
         fi
         pair=$((pair + 1))

@@ -167,6 +167,7 @@ static void test_counts(void **state)
     (void)state;
     check_value("CARPOOL_BUDGET", "1", "1");
     check_value("CARPOOL_BUDGET", "1000000", "1000000");
+    check_value("CARPOOL_LEARN", "0", "0");
     check_value("CARPOOL_RANKS_PER_NODE", "0", "0");
     static const char *const wrong[] = {"",    "0",  "-1", "1000001", "99999999999999999999",
                                         "1.5", "1K", "x",  "1 ",      "0x10"};

@@ -114,29 +114,33 @@ static void test_turns(void **state)
     assert_false(cpl_trial_begins_turn(&trial));
 }
 
-/* A slow plan costs little however slow it is, and later trials come ever more seldom. */
+/* Two plans that take `slow` times as long as MPI are given up after n_rounds. */
+static void cost_is_bounded(double mpi_us, double slow, int n_rounds)
+{
+    const double us[] = {mpi_us, mpi_us * slow, mpi_us * slow};
+    struct cpl_trial trial;
+    int64_t last = 0;
+    cpl_trial_begin(&trial, N_TRIED, 7);
+    assert_true(run_trial(&trial, us, 0, 1000) <= 2 * n_rounds * (slow - 1) + 1e-9);
+    assert_int_equal(trial.chosen, 0);
+    for (int32_t k = 0; k < 6; k++) {
+        int64_t tried = trial.tried, interval = trial.interval;
+        run_trial(&trial, us, 0, INT64_C(1) << 20);
+        assert_true(trial.interval > last);
+        assert_true(trial.tried - tried <= 2 * (1 + 4));
+        assert_true((trial.tried - tried) * 100 <= interval);
+        last = trial.interval;
+    }
+}
+
+/* A slow plan costs little however slow it is, and later trials come ever more seldom: four rounds,
+ * or two of what takes more than twice as long, and a millisecond more. */
 static void test_cost_is_bounded(void **state)
 {
     (void)state;
-    for (double slow = 1, us_of_mpi = 10; slow <= 16; us_of_mpi = us_of_mpi > 10 ? 10 : 1e4) {
-        const double us[] = {us_of_mpi, us_of_mpi * slow, us_of_mpi * slow};
-        struct cpl_trial trial;
-        int64_t last = 0;
-        cpl_trial_begin(&trial, N_TRIED, 7);
-        /* two plans: four rounds, or two of those that take more than twice as long, and a
-         * millisecond more */
-        int n_rounds = slow > 2 && us_of_mpi > 1e3 ? 2 : 4;
-        assert_true(run_trial(&trial, us, 0, 1000) <= 2 * n_rounds * (slow - 1) + 1e-9);
-        assert_int_equal(trial.chosen, 0);
-        for (int32_t k = 0; k < 6; k++) {
-            int64_t tried = trial.tried, interval = trial.interval;
-            run_trial(&trial, us, 0, INT64_C(1) << 20);
-            assert_true(trial.interval > last);
-            assert_true(trial.tried - tried <= 2 * (1 + 4));
-            assert_true((trial.tried - tried) * 100 <= interval);
-            last = trial.interval;
-        }
-        slow *= us_of_mpi > 10 ? 2 : 1;
+    for (double slow = 1; slow <= 16; slow *= 2) {
+        cost_is_bounded(10, slow, 4);
+        cost_is_bounded(1e4, slow, slow > 2 ? 2 : 4);
     }
 }
 
