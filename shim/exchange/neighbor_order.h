@@ -67,8 +67,9 @@ struct cpl_order {
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
 /* cpl_neighbor_order_is_learned: whether this rank has learned that x follows `before`, or that
- * nothing always follows it. cpl_neighbor_order_quiet: number of calls of x, which is left to MPI,
- * until there is something to do about its order. Local. */
+ * nothing always follows it (before x is planned: that it did so the last times).
+ * cpl_neighbor_order_quiet: number of calls of x, which is left to MPI, until there is something to
+ * do about its order. Local. */
 bool cpl_neighbor_order_is_learned(const struct cpl_exchange *before, const struct cpl_exchange *x);
 int64_t cpl_neighbor_order_quiet(const struct cpl_exchange *x);
 

@@ -3,8 +3,8 @@
 
 #include "shim/report/report.h"
 
-#define MOST_UNTIMED                                                                               \
-    15 /* in a row, so that some calls are timed: for a report, or while learning */
+/* In a row, so that some calls are timed: for a report, or while learning. */
+#define MOST_UNTIMED 15
 
 static int64_t least(int64_t a, int64_t b)
 {

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOPELESS 4.0 /* times the fastest candidate: out after the first round */
-#define WORSE    2.0 /* times another's median, by one's best: out after the next ones */
-#define DEAR                                                                                       \
-    1e3 /* both only if it took that many microseconds longer: cold memory is no reason            \
-         */
-#define BEATEN                                                                                     \
-    1.15 /* times another's median after round SURE, when few disturbed calls decide nothing */
-#define SURE   3
-#define FASTER 0.97 /* of what is in use: worth a change of plan */
+/* What drops a candidate: its best time, in times the fastest candidate's in the first round, and
+ * in times another's median in the next ones. */
+#define HOPELESS 4.0
+#define WORSE    2.0 /* until round SURE, when few disturbed calls decide nothing */
+#define DEAR     1e3 /* microseconds that it must be longer by until then: cold memory takes less */
+#define BEATEN   1.15
+#define SURE     3
+#define FASTER   0.97 /* of what is in use: worth a change of plan */
 
 /* Calls between the first trial and the second; the interval doubles from trial to trial. */
 #define FIRST_INTERVAL 2048

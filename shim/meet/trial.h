@@ -3,12 +3,12 @@
  *
  * A trial goes in rounds; in each, every candidate that is still in it has a turn, in which it
  * carries one call, or some where ranks share cores: there one call says little. After a round the
- * ranks put their times together, and all come to the same judgement. The first rounds
- * warm up: they only drop what takes far longer, by a millisecond at least. Later ones drop a
- * candidate whose best time is clearly beaten by what another usually takes. The trial ends when
- * one is left or the rounds are over. A plan in use gives way to MPI as soon as that is not slower,
- * and to another plan, as MPI does to any, when that is faster by a margin. Later trials, at
- * growing intervals, compare MPI with the best plan only.
+ * ranks put their times together, and all come to the same judgement. The first rounds warm up:
+ * they only drop what takes far longer, by a millisecond at least. Later ones drop a candidate
+ * whose best time is clearly beaten by what another usually takes. The trial ends when one is left
+ * or the rounds are over. A plan in use gives way to MPI as soon as that is not slower, and to
+ * another plan, as MPI does to any, when that is faster by a margin. Later trials, at growing
+ * intervals, compare MPI with the best plan only.
  *
  * Leaf module: no MPI calls. Everything in a trial but own_us is alike on all ranks as long as all
  * count the same calls and judge by the same times. */

@@ -144,16 +144,14 @@ static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
 bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far)
 {
     const struct cpl_settings *settings = &cpl_context.settings;
-    double mine[3] = {input->n_messages, ms_so_far, 1}, all[3];
+    int64_t mine[3] = {input->n_messages, cpl_agree_ns(ms_so_far * 1e-3), 1}, all[3];
     bool may_be_kept = settings->plan_cache[0] != '\0';
     if (settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept)
         return true;
-    if (cpl_collective_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, comm) != MPI_SUCCESS)
+    if (cpl_collective_Allreduce(mine, all, 3, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return true;
-    int64_t n_messages = (int64_t)all[0];
-    return all[1] >= all[2] * (cpl_plan_is_together(input, n_messages)
-                                   ? CPL_TOGETHER_MS
-                                   : cpl_plan_root_ms(n_messages));
+    double ms = cpl_plan_is_together(input, all[0]) ? CPL_TOGETHER_MS : cpl_plan_root_ms(all[0]);
+    return (double)all[1] >= ms * 1e6 * (double)all[2];
 }
 
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,

@@ -42,7 +42,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
 
-/* What planning so many messages takes about, in milliseconds: as measured where a rank has a core
+/* What planning so many messages takes about, in milliseconds, within a factor of 2.5
  * (bench/results/planning.md). Alike on all ranks. */
 double cpl_plan_root_ms(int64_t n_messages);
 

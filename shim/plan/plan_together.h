@@ -13,8 +13,8 @@
 /* Whether the ranks plan an exchange of so many messages together. Alike on all ranks; local. */
 bool cpl_plan_is_together(const struct cpl_agree_input *input, int64_t n_messages);
 
-/* What that takes about, in milliseconds: some rounds of messages to few ranks, where ranks have a
- * core each (bench/results/planning.md). */
+/* What that is taken to last, in milliseconds: a guess above what was simulated
+ * (bench/results/planning.md). */
 #define CPL_TOGETHER_MS 10
 
 /* Plans by every candidate of the settings' strategy whose routes are arithmetic, and makes this
