@@ -7,7 +7,8 @@
 #define SHORT        200e-6 /* seconds an exchange; of such ones the clock is looked at after */
 #define STEP         8      /* so many */
 #define FEWEST       3      /* times that say something; */
-#define FEWEST_SHORT 12     /* of short ones the first are those of cold memory */
+#define FEWEST_LAPS  8
+#define FEWEST_SHORT 12 /* of short ones the first are those of cold memory */
 
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted)
 {
@@ -27,6 +28,28 @@ void cpl_pace_resume(struct cpl_pace *pace, int64_t n)
 {
     pace->n = n;
     pace->at = PMPI_Wtime();
+    pace->laps.at = 0;
+}
+
+void cpl_pace_lap(struct cpl_pace *pace)
+{
+    struct cpl_laps *laps = &pace->laps;
+    if (laps->at > 0 && ++laps->n < laps->length)
+        return;
+    double now = PMPI_Wtime();
+    if (laps->at > 0) {
+        double seconds = (now - laps->at) / laps->n;
+        cpl_samples_add(&laps->seconds, seconds);
+        laps->length = seconds < SHORT ? STEP : 1;
+    }
+    laps->n = 0;
+    laps->at = now;
+}
+
+double cpl_pace_laps(const struct cpl_pace *pace)
+{
+    const struct cpl_samples *seconds = &pace->laps.seconds;
+    return seconds->n < FEWEST_LAPS ? 0 : cpl_samples_middle(seconds);
 }
 
 double cpl_pace_before(const struct cpl_pace *pace)

@@ -76,11 +76,14 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state)
         cpl_progress_leave();
     if (cpl_context.timed.of)
         cpl_profile_finish(NULL);
-    if (!state || state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->sampled)
+    if (!state || state->pt2pt->sampled)
         return;
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->started && !p->given_up)
-        cpl_pace_note(&p->pace, count_batches(p), p->phase == CPL_PT2PT_MANAGED);
+    bool is_managed = p->phase == CPL_PT2PT_MANAGED && !p->given_up;
+    if (is_managed)
+        cpl_pace_lap(&p->pace);
+    if (is_managed || (p->phase == CPL_PT2PT_LEARNING && p->started))
+        cpl_pace_note(&p->pace, count_batches(p), is_managed);
 }
 
 /* All ranks come here: their next batches belong together, whatever some did before. */
@@ -187,7 +190,7 @@ static void flush(struct cpl_comm_state *state)
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    bool is_over = p->phase == CPL_PT2PT_ALONE && p->plans.pause == 0;
+    bool is_over = p->phase == CPL_PT2PT_ALONE && p->plans.pause == 0 && !p->plans.turn.on;
     return is_over || p->sampled ? NULL : &p->date;
 }
 

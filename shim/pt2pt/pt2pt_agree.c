@@ -65,7 +65,7 @@ static int why_unable(const struct cpl_pt2pt *p)
 /* The words of a vote. While learning: */
 enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, N_LEAST };
 /* Managed: */
-enum { LATE = N_LEAST, TARDY, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, N_WORDS };
+enum { LATE = N_LEAST, TARDY, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, NS_LAP, KNOWS, N_WORDS };
 
 _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
 _Static_assert(N_WORDS - N_LEAST == CPL_PT2PT_N_SUMS, "words that are summed up");
@@ -73,7 +73,10 @@ _Static_assert(N_WORDS - N_LEAST == CPL_PT2PT_N_SUMS, "words that are summed up"
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase == CPL_PT2PT_MANAGED) {
+    bool is_managed = p->phase == CPL_PT2PT_MANAGED;
+    words[NS_LAP] = cpl_agree_ns(is_managed ? cpl_pace_laps(&p->pace) : cpl_pt2pt_turn_seconds(p));
+    words[KNOWS] = words[NS_LAP] > 0;
+    if (is_managed) {
         words[LATE] = p->line->rides.late;
         words[TARDY] = p->line->rides.tardy;
         words[IN_TIME] = p->line->rides.in_time;
@@ -475,13 +478,21 @@ static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
     return true;
 }
 
+/* What a collective takes, summed up over the ranks; 0: not all know. The same on all ranks. */
+static int64_t ns_a_collective(int n_ranks, const int64_t *words)
+{
+    return words[KNOWS] == n_ranks ? words[NS_LAP] : 0;
+}
+
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
 {
     if (words[LATE] * IN_TIME_PER_LATE > words[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
     bool slower = cpl_context.settings.mode == CPL_MODE_AUTO &&
-                  cpl_pace_is_slower((double)words[NS_SINCE], (double)words[NS_BEFORE]);
+                  (p->plans.turn.ns_mpi > 0
+                       ? cpl_pt2pt_turn_was_faster(p, ns_a_collective(n_ranks, words))
+                       : cpl_pace_is_slower((double)words[NS_SINCE], (double)words[NS_BEFORE]));
     bool enough = words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
     if (pays_by_reductions_only(p) && (enough || slower)) {
         p->plans.n_carried = p->plans.n_walked = 0;
@@ -512,6 +523,7 @@ static void watch_closely(struct cpl_comm_state *state)
 static void begin_pause(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    p->plans.turn = (struct cpl_pt2pt_turn){.next = 0};
     if (cpl_context.settings.mode != CPL_MODE_AUTO)
         return;
     p->plans.pause = p->plans.pause ? PAUSE_FACTOR * p->plans.pause : FIRST_PAUSE;
@@ -532,16 +544,25 @@ static void learn_again(struct cpl_comm_state *state)
 static void review(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    if (!p->given_up && state->rank == 0 && words[NS_SINCE] > 0)
+        cpl_log(CPL_LOG_DEBUG, "pt2pt", "%d ranks: %.1f us an exchange, %.1f before", state->size,
+                1e-3 * (double)words[NS_SINCE] / state->size,
+                1e-3 * (double)words[NS_BEFORE] / state->size);
     if (!p->given_up && holds_longer(state, words)) {
         cpl_date_hasten(&p->date, state->meeting.n, SOON);
         return;
     }
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
-    if (!p->given_up && fault == CPL_LEFT_NOT) {
+    int64_t ns = ns_a_collective(state->size, words);
+    bool turn = !p->given_up && fault == CPL_LEFT_NOT && cpl_pt2pt_turn_is_due(state, ns);
+    if (!p->given_up && fault == CPL_LEFT_NOT && !turn) {
         watch_closely(state);
         return;
     }
-    if (!p->given_up && state->rank == 0)
+    if (turn) {
+        p->plans.turn.on = true;
+        p->plans.turn.ns_rerouted = ns;
+    } else if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     cpl_pt2pt_give_up(p, fault);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
@@ -549,14 +570,32 @@ static void review(struct cpl_comm_state *state, const int64_t *words)
     if (!cpl_agree_all(state->private_comm, !is_busy(state)))
         return;
     cpl_pt2pt_unmanage(state);
-    begin_pause(state);
+    if (p->plans.turn.on)
+        cpl_pt2pt_turn_begin(state);
+    else
+        begin_pause(state);
+}
+
+/* The communicator has been MPI's, because the plans were given up or for a turn. */
+static void end_pause(struct cpl_comm_state *state, const int64_t *words)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    if (p->plans.turn.on) {
+        if (cpl_pt2pt_turn_goes_on(state, ns_a_collective(state->size, words)))
+            return;
+        if (cpl_pt2pt_turn_is_mpis(state)) {
+            begin_pause(state);
+            return;
+        }
+    }
+    learn_again(state);
 }
 
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
     if (state->pt2pt->phase == CPL_PT2PT_ALONE) {
-        learn_again(state);
+        end_pause(state, words);
         return CPL_SETTLED;
     }
     if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {

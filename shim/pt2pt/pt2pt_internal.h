@@ -107,6 +107,16 @@ struct cpl_exchange_count {
     int64_t all, planned;
 };
 
+/* MPI's turns (pt2pt_turn.c). Alike on all ranks but for `at`. */
+struct cpl_pt2pt_turn {
+    bool on;      /* it has been decided on, and is not over */
+    int64_t next; /* the collective from which on there may be one; 0: not known yet */
+    int64_t ns_rerouted, ns_mpi; /* a collective, summed up over the ranks: before this turn; in
+                                    the last one, 0: there was none */
+    int n_stretches, length;     /* of the turn so far, and collectives in each */
+    double at;                   /* begin of the present one, in seconds */
+};
+
 /* The plans of a managed communicator; alike on all ranks except for the last three members. */
 struct cpl_pt2pt_plans {
     int n;
@@ -118,6 +128,7 @@ struct cpl_pt2pt_plans {
     int64_t pause; /* collectives without plans after they were given up, before the ranks learn
                       anew; 0: they never were, or it is for good. Alike on all ranks */
     int n_passed;  /* reviews since that the plans have passed; alike on all ranks */
+    struct cpl_pt2pt_turn turn;
     int64_t n_carried, n_walked; /* batches of the only_embeds plans since the last review that
                                  reductions carried, and that they did not */
 };
@@ -188,13 +199,27 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state);
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
  * give it back to MPI when not. */
 #define CPL_PT2PT_N_LEAST 5
-#define CPL_PT2PT_N_SUMS  7
+#define CPL_PT2PT_N_SUMS  9
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* Stops using the plans, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
+
+/* pt2pt_turn.c: after a while MPI has a turn, so that both are compared while all is warm. `ns`: a
+ * collective, summed up over the ranks; 0: not known. */
+bool cpl_pt2pt_turn_is_due(const struct cpl_comm_state *state, int64_t ns);
+/* The communicator is MPI's from here on, until the ranks have met for each stretch. */
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
+/* What a collective of the stretch took on this rank, in seconds. */
+double cpl_pt2pt_turn_seconds(const struct cpl_pt2pt *p);
+/* A stretch is over. Returns whether the turn is, too. */
+bool cpl_pt2pt_turn_goes_on(struct cpl_comm_state *state, int64_t ns);
+/* The turn is over. Returns whether MPI was faster, or so close that nothing is to be gained. */
+bool cpl_pt2pt_turn_is_mpis(struct cpl_comm_state *state);
+/* Whether the program has become slower than it was in the last turn. */
+bool cpl_pt2pt_turn_was_faster(const struct cpl_pt2pt *p, int64_t ns);
 
 /* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
  * Collective. */

@@ -305,7 +305,8 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
                             .part.date = was.part.date,
                             .left = was.left,
                             .learned.names = was.learned.names,
-                            .plans.pause = was.plans.pause};
+                            .plans.pause = was.plans.pause,
+                            .plans.turn = was.plans.turn};
     for (int k = 0; k < p->left.n; k++)
         p->left.exchange[k].signature = -1;
     cpl_comm_state_forget_recent();

@@ -330,7 +330,8 @@ static int why_left_alone(const struct cpl_comm_state *state)
 static void report_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 || p->left.n > 0)
+    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 ||
+        p->plans.turn.on || p->left.n > 0)
         return;
     struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                            .n_ranks = state->size,

@@ -3,6 +3,7 @@
  * after every collective of the program (pt2pt_ranks.c). */
 #include "../failing_heap.h"
 #include "mock_mpi.h"
+#include "pt2pt_program.h"
 #include "pt2pt_ranks.h"
 #include "random_pattern.h"
 #include "shim/base/names.h"
@@ -13,59 +14,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-enum { N = 4, LATE_TAG = 9 };
-
-/* What the program of each test goes by. */
-static struct {
-    int n_collectives;  /* that fibers_run is to make */
-    int64_t managed_at; /* the first rank's collective after which it was managed; 0: never */
-    int64_t alone_at;   /* or MPI's for good */
-    int from, late; /* a message that is received so many collectives after the from-th; 0: none */
-    bool plain;     /* each rank sends to one other only */
-} plan;
-
-static void note_phase(int r)
-{
-    const struct cpl_pt2pt *p = pt2pt_of(r);
-    int64_t n = pt2pt.rank[r].state.meeting.n;
-    if (p->phase == CPL_PT2PT_MANAGED && plan.managed_at == 0)
-        plan.managed_at = n;
-    if (p->phase == CPL_PT2PT_ALONE && plan.alone_at == 0)
-        plan.alone_at = n;
-}
-
-static void program(int r)
-{
-    for (int k = 0; k < plan.n_collectives; k++) {
-        int64_t n = pt2pt.rank[r].state.meeting.n + 1; /* of the collective that comes next */
-        if (plan.plain) {
-            pt2pt_receive((r + fibers_n() - 1) % fibers_n(), 5);
-            pt2pt_send((r + 1) % fibers_n(), 5);
-        } else {
-            pt2pt_exchange();
-        }
-        if (plan.late > 0 && n == plan.from && r == 1)
-            pt2pt_send(2, LATE_TAG);
-        if (plan.late > 0 && n == plan.from + plan.late && r == 2)
-            pt2pt_receive(1, LATE_TAG);
-        pt2pt_collective();
-        if (r == 0)
-            note_phase(r);
-    }
-}
-
-static void run(int n_collectives)
-{
-    plan.n_collectives = n_collectives;
-    fibers_run(program);
-}
-
-static void begin(uint64_t seed)
-{
-    memset(&plan, 0, sizeof plan);
-    pt2pt_ranks_begin(N, seed);
-}
 
 /* ---- the agreement ---- */
 
@@ -85,7 +33,7 @@ static void test_agrees(void **state)
         assert_int_equal(pt2pt_of(r)->date.next, 8);
         assert_int_equal(pt2pt_of(r)->cycle.n, 2); /* a batch and a collective */
     }
-    run(30);
+    run(27); /* then MPI has a turn (test_review.c) */
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
     pt2pt_ranks_end();
 }
@@ -370,192 +318,6 @@ static void test_without_memory(void **state)
     }
 }
 
-/* ---- the review ---- */
-
-static void begin_managed(uint64_t seed)
-{
-    begin(seed);
-    run(4);
-    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-}
-
-static void assert_given_up(enum cpl_left_alone reason)
-{
-    assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
-    for (int r = 0; r < N; r++) {
-        assert_true(pt2pt_of(r)->given_up);
-        assert_int_equal(pt2pt_of(r)->reason, reason);
-        assert_false(pt2pt_of(r)->learned.signature[0].planned);
-    }
-    assert_true(pt2pt.n_drained > 0);
-}
-
-/* One of eight out-edges may leave late, of all ranks together. */
-static void test_review_late(void **state)
-{
-    (void)state;
-    for (int more = 0; more < 2; more++) {
-        begin_managed(50);
-        for (int r = 0; r < N; r++)
-            pt2pt_of(r)->line->rides.in_time = 20;
-        pt2pt_of(3)->line->rides.late = 10 + more;
-        run(3);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        run(1);
-        if (more)
-            assert_given_up(CPL_LEFT_GIVEN_UP);
-        else
-            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        pt2pt_ranks_end();
-    }
-}
-
-/* Ranks are late, but what rides did not wait for comes after all: they wait longer, several times,
- * and are given up when that does not help. */
-static void test_holds_longer(void **state)
-{
-    (void)state;
-    begin_managed(55);
-    double hold = 0.001;
-    for (int r = 0; r < N; r++)
-        pt2pt_of(r)->line->rides.hold_seconds = hold;
-    for (int times = 0; times < 3; times++) {
-        pt2pt_of(3)->line->rides.late = 10;
-        pt2pt_of(1)->line->rides.tardy = 5;
-        run(times == 0 ? 4 : 16);
-        if (times == 2)
-            break;
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        hold *= 4;
-        for (int r = 0; r < N; r++)
-            assert_true(pt2pt_of(r)->line->rides.hold_seconds == hold &&
-                        pt2pt_of(r)->line->rides.late + pt2pt_of(r)->line->rides.tardy == 0);
-    }
-    assert_given_up(CPL_LEFT_GIVEN_UP);
-    pt2pt_ranks_end();
-}
-
-/* Given up in mode auto, the plans are tried again after a pause, and after a longer one. */
-static void test_tried_again(void **state)
-{
-    (void)state;
-    begin_managed(56);
-    for (int r = 0; r < N; r++)
-        fibers_context(r)->settings.mode = CPL_MODE_AUTO;
-    for (int times = 0; times < 2; times++) {
-        int n = pt2pt.n_planned;
-        pt2pt_of(3)->line->rides.late = 10;
-        run(times == 0 ? 4 : 16);
-        assert_given_up(CPL_LEFT_GIVEN_UP);
-        run((times == 0 ? 256 : 1024) - 1);
-        assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
-        run(1);
-        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
-        run(4);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        assert_int_equal(pt2pt.n_planned, n + 1);
-    }
-    pt2pt_ranks_end();
-}
-
-/* The sum over all ranks tells whether the program has become slower, in auto mode. */
-static void test_review_pace(void **state)
-{
-    (void)state;
-    static const struct {
-        double first, others; /* seconds, once it is managed; 1 before */
-        bool slower;
-    } cases[] = {{1.3, 1, true}, {1.15, 1, false}, {2, 0.7, false}, {1.06, 1.06, true}};
-    for (int k = 0; k < 4; k++)
-        for (int mode = CPL_MODE_AUTO; mode <= CPL_MODE_FORCE; mode++) {
-            begin_managed(60);
-            for (int r = 0; r < N; r++) {
-                fibers_context(r)->settings.mode = mode;
-                pt2pt.rank[r].pace = r == 0 ? cases[k].first : cases[k].others;
-                for (int n = 0; n < 2; n++) /* two alone say nothing */
-                    cpl_samples_add(&pt2pt_of(r)->pace.since, pt2pt.rank[r].pace);
-            }
-            run(4);
-            if (cases[k].slower && mode == CPL_MODE_AUTO)
-                assert_given_up(CPL_LEFT_SLOWED);
-            else
-                assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-            pt2pt_ranks_end();
-        }
-}
-
-/* Plans that pay by reductions only, and reductions that do not come. */
-static void test_review_reductions(void **state)
-{
-    (void)state;
-    static const struct {
-        int64_t rode, walked; /* of the last rank; others have 8 of each */
-        bool only, fault;
-    } cases[] = {{8, 8, true, false},  {8, 9, true, true},    {9, 8, true, false},
-                 {8, 9, false, false}, {-24, 8, true, false}, {0, 40, true, true}};
-    for (int k = 0; k < 6; k++) {
-        begin_managed(70);
-        for (int r = 0; r < N; r++) {
-            pt2pt_of(r)->plans.only_embeds[0] = cases[k].only;
-            pt2pt_of(r)->plans.n_carried = r == N - 1 ? cases[k].rode : 8;
-            pt2pt_of(r)->plans.n_walked = r == N - 1 ? cases[k].walked : 8;
-        }
-        run(4);
-        if (cases[k].fault)
-            assert_given_up(CPL_LEFT_UNREDUCED);
-        else
-            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        pt2pt_ranks_end();
-    }
-}
-
-/* A rank has something in hand: the plans go at once, the communicator when it is free. */
-static void test_given_up_while_busy(void **state)
-{
-    (void)state;
-    struct cpl_receive receive = {.source = 0, .tag = 1, .inner = MPI_REQUEST_NULL};
-    begin_managed(80);
-    receive.span = mock_span(NULL, 0);
-    cpl_match_post(&pt2pt_of(2)->line->match, &receive);
-    pt2pt_of(1)->line->rides.late = 5;
-    run(4);
-    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-    for (int r = 0; r < N; r++) {
-        assert_true(pt2pt_of(r)->given_up);
-        assert_false(pt2pt_of(r)->learned.signature[0].planned);
-        pt2pt_of(r)->line->rides.late = 0;
-        pt2pt.rank[r].pace = 5; /* another reason, that comes too late */
-    }
-    run(7);
-    assert_true(cpl_match_cancel(&receive));
-    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-    run(1);
-    assert_given_up(CPL_LEFT_GIVEN_UP);
-    assert_int_equal(plan.alone_at, 16);
-    pt2pt_ranks_end();
-}
-
-static void review_soon(int r)
-{
-    pt2pt_of(r)->line->embed.distrusted = true;
-}
-
-/* A review that cannot wait comes sixteen collectives later, not at the next power of two. */
-static void test_review_soon(void **state)
-{
-    (void)state;
-    begin_managed(90);
-    run(30); /* 34 */
-    fibers_run(review_soon);
-    run(1);
-    assert_int_equal(pt2pt_of(0)->date.next, 34 + 16);
-    pt2pt_of(1)->line->rides.late = 5;
-    run(15);
-    assert_given_up(CPL_LEFT_GIVEN_UP);
-    assert_int_equal(plan.alone_at, 50);
-    pt2pt_ranks_end();
-}
-
 /* ---- anything ---- */
 
 /* What happens to a rank while nothing runs. */
@@ -644,20 +406,6 @@ static void test_anything(void **state)
     assert_true(5 * n_managed > n && 10 * n_given_up > n && 5 * n_alone > n);
 }
 
-static int plan_at_root(void **state)
-{
-    (void)state;
-    pt2pt_planning = CPL_PLANNING_ROOT;
-    return 0;
-}
-
-static int plan_together(void **state)
-{
-    (void)state;
-    pt2pt_planning = CPL_PLANNING_TOGETHER;
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,20 +423,7 @@ int main(void)
         cmocka_unit_test(test_no_gain_for_ever),
         cmocka_unit_test(test_one_rank_cannot),
         cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_review_late),
-        cmocka_unit_test(test_holds_longer),
-        cmocka_unit_test(test_tried_again),
-        cmocka_unit_test(test_review_pace),
-        cmocka_unit_test(test_review_reductions),
-        cmocka_unit_test(test_given_up_while_busy),
-        cmocka_unit_test(test_review_soon),
         cmocka_unit_test(test_anything),
     };
-    enum { N_TESTS = sizeof tests / sizeof *tests };
-    struct CMUnitTest all[2 * N_TESTS]; /* by one rank, then together */
-    for (int k = 0; k < 2 * N_TESTS; k++) {
-        all[k] = tests[k % N_TESTS];
-        all[k].setup_func = k < N_TESTS ? plan_at_root : plan_together;
-    }
-    return cmocka_run_group_tests(all, NULL, NULL);
+    return run_both_ways(tests, sizeof tests / sizeof *tests);
 }

@@ -122,6 +122,28 @@ static void test_slower(void **state)
     assert_false(cpl_pace_is_slower(0, 1)); /* nothing known yet */
 }
 
+/* Laps of one collective where they are long, else of eight; the shim's own time is left out. */
+static void test_laps(void **state)
+{
+    (void)state;
+    struct cpl_pace pace = {.at = 0};
+    for (int k = 0; k < 9; k++) {
+        assert_float_equal(cpl_pace_laps(&pace), 0, 0);
+        cpl_pace_lap(&pace);
+        now += 2;
+    }
+    assert_float_equal(cpl_pace_laps(&pace), 2, 1e-5);
+    now += 100;
+    cpl_pace_resume(&pace, 0);
+    n_looks = 0;
+    for (int k = 0; k < 801; k++) {
+        cpl_pace_lap(&pace);
+        now += k % 16 < 8 ? 10e-6 : 30e-6; /* each second lap is short */
+    }
+    assert_true(n_looks < 120);
+    assert_float_equal(cpl_pace_laps(&pace), 20e-6, 3e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +153,7 @@ int main(void)
         cmocka_unit_test_setup(test_few_times_say_nothing, begin),
         cmocka_unit_test_setup(test_short_exchanges, begin),
         cmocka_unit_test_setup(test_slower, begin),
+        cmocka_unit_test_setup(test_laps, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
