@@ -18,14 +18,6 @@
 
 #define MOST_VAIN 6 /* agreements that come to nothing before learning stops for good */
 
-/* No batch goes by a plan any more. */
-static void plan_nothing(struct cpl_pt2pt *p)
-{
-    for (int k = 0; k < p->learned.n_signatures; k++)
-        p->learned.signature[k].planned = false;
-    cpl_cycle_end(&p->cycle);
-}
-
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
 {
@@ -62,28 +54,16 @@ static int why_unable(const struct cpl_pt2pt *p)
     return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
 }
 
-/* The words of a vote. While learning: */
+/* The words of a vote while learning: */
 enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, N_LEAST };
-/* Managed: */
-enum { LATE = N_LEAST, TARDY, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, NS_LAP, KNOWS, N_WORDS };
 
 _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
-_Static_assert(N_WORDS - N_LEAST == CPL_PT2PT_N_SUMS, "words that are summed up");
 
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    bool is_managed = p->phase == CPL_PT2PT_MANAGED;
-    words[NS_LAP] = cpl_agree_ns(is_managed ? cpl_pace_laps(&p->pace) : cpl_pt2pt_turn_seconds(p));
-    words[KNOWS] = words[NS_LAP] > 0;
-    if (is_managed) {
-        words[LATE] = p->line->rides.late;
-        words[TARDY] = p->line->rides.tardy;
-        words[IN_TIME] = p->line->rides.in_time;
-        words[RODE] = p->plans.n_carried;
-        words[WALKED] = p->plans.n_walked;
-        words[NS_BEFORE] = cpl_agree_ns(cpl_pace_before(&p->pace));
-        words[NS_SINCE] = cpl_agree_ns(cpl_pace_since(&p->pace));
+    if (p->phase != CPL_PT2PT_LEARNING) {
+        cpl_pt2pt_review_vote(p, words + N_LEAST);
         return;
     }
     int most = 0;
@@ -157,6 +137,8 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
     return summary->planned.mpi_max == 0;
 }
 
+#define FEWEST_BY_LANES 3 /* messages of the busiest rank; two gain nothing (bench/README.md) */
+
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
  * same answer on all ranks.
  *
@@ -166,7 +148,8 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
 static bool pays_alone(const struct cpl_plan_summary *summary)
 {
     return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED);
+           (is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED &&
+            summary->direct.sends_max >= FEWEST_BY_LANES);
 }
 
 static bool pays(const struct cpl_plan_summary *summary)
@@ -343,7 +326,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         cpl_line_link(state);
         return;
     }
-    plan_nothing(p);
+    cpl_pt2pt_plan_nothing(p);
     p->plans.n = 0; /* some ranks may not have their summaries */
     p->phase = CPL_PT2PT_ALONE;
     p->reason = CPL_LEFT_UNABLE;
@@ -419,192 +402,20 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     return true;
 }
 
-/* Collectives until a review that cannot wait for the next power of two. */
-#define SOON 16
-
-/* Batches of each rank that tell whether they ride: the first reduction of a kind is MPI's. */
-#define LEAST_BATCHES 16
-
-/* More than one in so many out-edges that left late: the plans do not fit what the program does. */
-#define IN_TIME_PER_LATE 8
-
-static bool is_busy(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_pt2pt_has_taken(state) ||
-           cpl_buffered_any(state->private_comm);
-}
-
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
-{
-    cpl_pt2pt_abandon(p);
-    if (!p->given_up)
-        p->reason = reason;
-    p->given_up = true;
-    plan_nothing(p);
-}
-
-void cpl_pt2pt_review_soon(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.n_carried = p->plans.n_walked = 0;
-    cpl_date_hasten(&p->date, state->meeting.n, SOON);
-}
-
-static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
-{
-    bool all = true;
-    for (int k = 0; k < p->plans.n; k++)
-        all &= p->plans.only_embeds[k];
-    return all;
-}
-
-#define LONGEST_HOLD 0.02 /* seconds */
-#define LONGER       4.0
-
-/* Whether rides are late because ranks are: mostly, what they did not wait for came after all. Then
- * they wait longer from now on. The same answer on all ranks. */
-static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
-{
-    struct cpl_rides *rides = &state->pt2pt->line->rides;
-    if (words[LATE] * IN_TIME_PER_LATE <= words[IN_TIME] || 2 * words[TARDY] < words[LATE] ||
-        rides->hold_seconds * LONGER > LONGEST_HOLD)
-        return false;
-    cpl_rides_hold_longer(rides, LONGER);
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: rides are late, held for %.0f us from now on",
-                state->size, rides->hold_seconds * 1e6);
-    return true;
-}
-
-/* What a collective takes, summed up over the ranks; 0: not all know. The same on all ranks. */
-static int64_t ns_a_collective(int n_ranks, const int64_t *words)
-{
-    return words[KNOWS] == n_ranks ? words[NS_LAP] : 0;
-}
-
-/* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
-static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
-{
-    if (words[LATE] * IN_TIME_PER_LATE > words[IN_TIME])
-        return CPL_LEFT_GIVEN_UP;
-    bool slower = cpl_context.settings.mode == CPL_MODE_AUTO &&
-                  (p->plans.turn.ns_mpi > 0
-                       ? cpl_pt2pt_turn_was_faster(p, ns_a_collective(n_ranks, words))
-                       : cpl_pace_is_slower((double)words[NS_SINCE], (double)words[NS_BEFORE]));
-    bool enough = words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
-    if (pays_by_reductions_only(p) && (enough || slower)) {
-        p->plans.n_carried = p->plans.n_walked = 0;
-        if (words[WALKED] > words[RODE])
-            return CPL_LEFT_UNREDUCED;
-    }
-    return slower ? CPL_LEFT_SLOWED : CPL_LEFT_NOT;
-}
-
-/* Collectives from giving up plans to learning anew: the first time, and how often more each time
- * after it. */
-#define FIRST_PAUSE  256
-#define PAUSE_FACTOR 4
-#define SOON_LEARNED 4  /* collectives until the ranks agree again */
-#define MOST_WATCHED 16 /* reviews after it that are early */
-
-/* Plans that were given up before are looked at more often at first. */
-static void watch_closely(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase != CPL_PT2PT_MANAGED || p->plans.pause == 0 || p->plans.n_passed > MOST_WATCHED)
-        return;
-    cpl_date_hasten(&p->date, state->meeting.n, (int64_t)SOON << p->plans.n_passed);
-    p->plans.n_passed++;
-}
-
-/* The communicator is MPI's again. What made it slower may pass: in mode auto it is tried again. */
-static void begin_pause(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.turn = (struct cpl_pt2pt_turn){.next = 0};
-    if (cpl_context.settings.mode != CPL_MODE_AUTO)
-        return;
-    p->plans.pause = p->plans.pause ? PAUSE_FACTOR * p->plans.pause : FIRST_PAUSE;
-    p->date.next = p->date.regular = state->meeting.n + p->plans.pause;
-}
-
-/* The pause is over. */
-static void learn_again(struct cpl_comm_state *state)
-{
-    cpl_pt2pt_relearn(state);
-    struct cpl_date *date = &state->pt2pt->date;
-    date->next = date->regular = state->meeting.n + SOON_LEARNED;
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: learned about again", state->size);
-}
-
-/* Looks whether what is managed still pays. Collective. */
-static void review(struct cpl_comm_state *state, const int64_t *words)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (!p->given_up && state->rank == 0 && words[NS_SINCE] > 0)
-        cpl_log(CPL_LOG_DEBUG, "pt2pt", "%d ranks: %.1f us an exchange, %.1f before", state->size,
-                1e-3 * (double)words[NS_SINCE] / state->size,
-                1e-3 * (double)words[NS_BEFORE] / state->size);
-    if (!p->given_up && holds_longer(state, words)) {
-        cpl_date_hasten(&p->date, state->meeting.n, SOON);
-        return;
-    }
-    enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
-    int64_t ns = ns_a_collective(state->size, words);
-    bool turn = !p->given_up && fault == CPL_LEFT_NOT && cpl_pt2pt_turn_is_due(state, ns);
-    if (!p->given_up && fault == CPL_LEFT_NOT && !turn) {
-        watch_closely(state);
-        return;
-    }
-    if (turn) {
-        p->plans.turn.on = true;
-        p->plans.turn.ns_rerouted = ns;
-    } else if (!p->given_up && state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
-    cpl_pt2pt_give_up(p, fault);
-    /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
-    cpl_line_drain(state);
-    if (!cpl_agree_all(state->private_comm, !is_busy(state)))
-        return;
-    cpl_pt2pt_unmanage(state);
-    if (p->plans.turn.on)
-        cpl_pt2pt_turn_begin(state);
-    else
-        begin_pause(state);
-}
-
-/* The communicator has been MPI's, because the plans were given up or for a turn. */
-static void end_pause(struct cpl_comm_state *state, const int64_t *words)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    if (p->plans.turn.on) {
-        if (cpl_pt2pt_turn_goes_on(state, ns_a_collective(state->size, words)))
-            return;
-        if (cpl_pt2pt_turn_is_mpis(state)) {
-            begin_pause(state);
-            return;
-        }
-    }
-    learn_again(state);
-}
-
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
     if (state->pt2pt->phase == CPL_PT2PT_ALONE) {
-        end_pause(state, words);
+        cpl_pt2pt_end_pause(state, words + N_LEAST);
         return CPL_SETTLED;
     }
     if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         bool settled = agree(state, words);
-        watch_closely(state);
+        cpl_pt2pt_watch_closely(state);
         if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
-            cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
+            cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
     }
-    review(state, words);
+    cpl_pt2pt_review(state, words + N_LEAST);
     return CPL_SETTLED;
 }

@@ -202,8 +202,21 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state);
 #define CPL_PT2PT_N_SUMS  9
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
+
+/* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
+#define CPL_PT2PT_SOON                                                                             \
+    16 /* collectives until a review that cannot wait for the next power of two */
+void cpl_pt2pt_review_vote(const struct cpl_pt2pt *p, int64_t *words);
+/* Gives the communicator back to MPI when it does not pay, or for a turn. Collective. */
+void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
+/* The communicator has been MPI's, because the plans were given up or for a turn. Collective. */
+void cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words);
+/* Plans that were given up before are looked at more often at first. */
+void cpl_pt2pt_watch_closely(struct cpl_comm_state *state);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
+/* No batch goes by a plan any more. */
+void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p);
 /* Stops using the plans, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 
@@ -220,6 +233,12 @@ bool cpl_pt2pt_turn_goes_on(struct cpl_comm_state *state, int64_t ns);
 bool cpl_pt2pt_turn_is_mpis(struct cpl_comm_state *state);
 /* Whether the program has become slower than it was in the last turn. */
 bool cpl_pt2pt_turn_was_faster(const struct cpl_pt2pt *p, int64_t ns);
+/* Whether it has become so much slower than before it was managed, in ns an exchange, that no turn
+ * is needed to tell. */
+bool cpl_pt2pt_turn_is_needless(int64_t since, int64_t before);
+/* What planning has taken. Alike on all ranks. */
+double cpl_pt2pt_planning_ms(const struct cpl_pt2pt *p);
+#define NS_PER_MS 1e6
 
 /* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
  * Collective. */

@@ -17,11 +17,10 @@
 #define SHORTEST        8 /* collectives */
 #define LONGEST         4096
 
-#define GAIN      0.95 /* of MPI's time, at most */
-#define NS_PER_MS 1e6
+#define GAIN        0.95 /* of MPI's time, at most */
+#define MUCH_SLOWER 1.5  /* than the program's beginning, which is slow */
 
-/* What planning has taken. */
-static double planning_ms(const struct cpl_pt2pt *p)
+double cpl_pt2pt_planning_ms(const struct cpl_pt2pt *p)
 {
     double ms = 0;
     for (int k = 0; k < p->plans.n; k++)
@@ -34,7 +33,7 @@ bool cpl_pt2pt_turn_is_due(const struct cpl_comm_state *state, int64_t ns)
     const struct cpl_pt2pt *p = state->pt2pt;
     double n = (double)state->meeting.n, ms = (double)ns / state->size / NS_PER_MS * n;
     return cpl_context.settings.mode == CPL_MODE_AUTO && ns > 0 && n >= FIRST &&
-           state->meeting.n >= p->plans.turn.next && ms >= WORTH * planning_ms(p);
+           state->meeting.n >= p->plans.turn.next && ms >= WORTH * cpl_pt2pt_planning_ms(p);
 }
 
 static void begin_stretch(struct cpl_comm_state *state)
@@ -93,6 +92,11 @@ bool cpl_pt2pt_turn_is_mpis(struct cpl_comm_state *state)
     for (int k = 0; k < p->plans.n; k++)
         cpl_report_revise(&p->plans.summary[k], CPL_LEFT_SLOWED);
     return true;
+}
+
+bool cpl_pt2pt_turn_is_needless(int64_t since, int64_t before)
+{
+    return before > 0 && (double)since > MUCH_SLOWER * (double)before;
 }
 
 bool cpl_pt2pt_turn_was_faster(const struct cpl_pt2pt *p, int64_t ns)

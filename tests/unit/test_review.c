@@ -97,14 +97,14 @@ static void test_tried_again(void **state)
     pt2pt_ranks_end();
 }
 
-/* The sum over all ranks tells whether the program has become slower, in auto mode. */
+/* The sum over all ranks tells whether the program has become much slower, in auto mode. */
 static void test_review_pace(void **state)
 {
     (void)state;
     static const struct {
         double first, others; /* seconds, once it is managed; 1 before */
         bool slower;
-    } cases[] = {{1.3, 1, true}, {1.15, 1, false}, {2, 0.7, false}, {1.06, 1.06, true}};
+    } cases[] = {{3.1, 1, true}, {2.9, 1, false}, {2, 0.7, false}, {1.51, 1.51, true}};
     for (int k = 0; k < 4; k++)
         for (int mode = CPL_MODE_AUTO; mode <= CPL_MODE_FORCE; mode++) {
             begin_managed(60);
@@ -278,7 +278,7 @@ static void test_review_soon(void **state)
     begin_managed(90);
     for (int r = 0; r < N; r++)
         fibers_context(r)->settings.mode = CPL_MODE_FORCE; /* no turn of MPI's comes between */
-    run(30); /* 34 */
+    run(30);                                               /* 34 */
     fibers_run(review_soon);
     run(1);
     assert_int_equal(pt2pt_of(0)->date.next, 34 + 16);
