@@ -188,8 +188,10 @@ void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
     cpl_pt2pt_give_up(p, fault);
     /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
     cpl_line_drain(state);
-    if (!cpl_agree_all(state->private_comm, !is_busy(state)))
+    if (!cpl_agree_all(state->private_comm, !is_busy(state))) {
+        cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
         return;
+    }
     cpl_pt2pt_unmanage(state);
     if (p->plans.turn.on)
         cpl_pt2pt_turn_begin(state);
