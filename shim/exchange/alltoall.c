@@ -10,8 +10,7 @@
  * At the 4th, 8th, 16th, ... call the ranks add up how many messages there are and how many go
  * where none went the call before. When most go where one went, the exchange is planned. Dense
  * patterns, in which more than half of all pairs of ranks have messages, are planned when most
- * messages are small enough to travel with others, and when enough calls have been made to be worth
- * it: planning takes time for each message, and never has more than MOST_DENSE of them to plan. */
+ * messages are small enough to travel with others, and there are at most MOST_DENSE of them. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
@@ -22,8 +21,7 @@
 #include <string.h>
 
 #define FIRST_AGREEMENT 4
-#define MOST_DENSE      (1 << 17) /* messages of a dense pattern that are planned, */
-#define DENSE_A_CALL    16        /* of so many for each call that has been made */
+#define MOST_DENSE      (1 << 17) /* messages of a dense pattern that are planned */
 #define MOST_VAIN       6 /* agreements or plans that came to nothing: then MPI has it for good */
 
 /* Bytes for or from a rank; -1: MPI would refuse an argument. */
@@ -160,11 +158,10 @@ static void count_message(int64_t bytes, bool new, int64_t *words)
     words[NEW] += new;
 }
 
-/* Why messages are not planned; CPL_LEFT_FEW_CALLS: not yet. Collective; alike on all ranks. */
-static enum cpl_left_alone why_not(MPI_Comm comm, int size, int64_t calls, const int64_t *mine)
+/* Why messages are not planned. Collective; alike on all ranks. */
+static enum cpl_left_alone why_not(MPI_Comm comm, int size, const int64_t *mine)
 {
     int64_t all[N_WORDS], pairs = (int64_t)size * (size - 1);
-    bool waits = cpl_context.settings.mode != CPL_MODE_FORCE;
     if (cpl_collective_Allreduce(mine, all, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS ||
         all[UNABLE] > 0)
         return CPL_LEFT_NO_PLAN;
@@ -176,7 +173,7 @@ static enum cpl_left_alone why_not(MPI_Comm comm, int size, int64_t calls, const
         return CPL_LEFT_NOT;
     if (all[MESSAGES] > MOST_DENSE || 2 * all[SMALL] < all[MESSAGES])
         return CPL_LEFT_DENSE;
-    return waits && all[MESSAGES] > DENSE_A_CALL * calls ? CPL_LEFT_FEW_CALLS : CPL_LEFT_NOT;
+    return CPL_LEFT_NOT;
 }
 
 bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
@@ -197,7 +194,7 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
         count_message(noted_bytes[m], false, words);
     }
     cpl_neighbor_hand_in(&list, &input);
-    x->learned.left = why_not(state->private_comm, state->size, MOST_DENSE, words);
+    x->learned.left = why_not(state->private_comm, state->size, words);
     bool agreed = x->learned.left == CPL_LEFT_NOT &&
                   cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
     free(dst);
@@ -242,7 +239,7 @@ void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     int64_t words[N_WORDS] = {0};
     count_messages(call, state, NULL, words);
-    x->learned.left = why_not(call->comm, state->size, MOST_DENSE, words);
+    x->learned.left = why_not(call->comm, state->size, words);
     if (x->learned.left == CPL_LEFT_EMPTY) /* it is carried all the same */
         x->learned.left = CPL_LEFT_NOT;
     x->phase = CPL_PHASE_DIRECT;
@@ -263,9 +260,7 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     struct cpl_learned *learned = &x->learned;
     int64_t words[N_WORDS] = {[UNABLE] = !learned->sent};
     count_messages(call, state, learned->sent, words);
-    learned->left = why_not(call->comm, state->size, x->calls, words);
-    if (learned->left == CPL_LEFT_FEW_CALLS)
-        return;
+    learned->left = why_not(call->comm, state->size, words);
     if (learned->left != CPL_LEFT_NOT) {
         go_on_learning(x);
         return;

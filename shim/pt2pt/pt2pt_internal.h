@@ -109,7 +109,7 @@ struct cpl_exchange_count {
 
 /* MPI's turns (pt2pt_turn.c). Alike on all ranks but for `at`. */
 struct cpl_pt2pt_turn {
-    bool on;      /* it has been decided on, and is not over */
+    bool on;      /* MPI has it */
     int64_t next; /* the collective from which on there may be one; 0: not known yet */
     int64_t ns_rerouted, ns_mpi; /* a collective, summed up over the ranks: before this turn; in
                                     the last one, 0: there was none */
@@ -224,7 +224,8 @@ void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
  * collective, summed up over the ranks; 0: not known. */
 bool cpl_pt2pt_turn_is_due(const struct cpl_comm_state *state, int64_t ns);
 /* The communicator is MPI's from here on, until the ranks have met for each stretch. */
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns);
+void cpl_pt2pt_turn_postpone(struct cpl_comm_state *state);
 /* What a collective of the stretch took on this rank, in seconds. */
 double cpl_pt2pt_turn_seconds(const struct cpl_pt2pt *p);
 /* A stretch is over. Returns whether the turn is, too. */

@@ -161,7 +161,30 @@ static void learn_again(struct cpl_comm_state *state)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: learned about again", state->size);
 }
 
-/* Looks whether what is managed still pays. Collective. */
+/* MPI takes the communicator back, if nothing is left in the shim's hands. Collective; returns
+ * whether it has, the same on all ranks. */
+static bool give_back(struct cpl_comm_state *state)
+{
+    cpl_line_drain(state);
+    bool done = cpl_agree_all(state->private_comm, !is_busy(state));
+    if (done)
+        cpl_pt2pt_unmanage(state);
+    return done;
+}
+
+/* MPI has a turn, or later, if a rank has something in hand. Collective. */
+static void take_turn(struct cpl_comm_state *state, int64_t ns)
+{
+    cpl_pt2pt_abandon(state->pt2pt);
+    if (!give_back(state)) {
+        cpl_pt2pt_turn_postpone(state);
+        return;
+    }
+    cpl_pt2pt_give_up(state->pt2pt, CPL_LEFT_NOT);
+    cpl_pt2pt_turn_begin(state, ns);
+}
+
+/* Looks whether what is managed still pays. */
 void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -175,28 +198,19 @@ void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
     }
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     int64_t ns = ns_a_collective(state->size, words);
-    bool turn = !p->given_up && fault == CPL_LEFT_NOT && cpl_pt2pt_turn_is_due(state, ns);
-    if (!p->given_up && fault == CPL_LEFT_NOT && !turn) {
+    if (!p->given_up && fault == CPL_LEFT_NOT) {
+        if (cpl_pt2pt_turn_is_due(state, ns))
+            take_turn(state, ns);
         cpl_pt2pt_watch_closely(state);
         return;
     }
-    if (turn) {
-        p->plans.turn.on = true;
-        p->plans.turn.ns_rerouted = ns;
-    } else if (!p->given_up && state->rank == 0)
+    if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     cpl_pt2pt_give_up(p, fault);
-    /* MPI takes the communicator back as soon as nothing is left in the shim's hands. */
-    cpl_line_drain(state);
-    if (!cpl_agree_all(state->private_comm, !is_busy(state))) {
-        cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
-        return;
-    }
-    cpl_pt2pt_unmanage(state);
-    if (p->plans.turn.on)
-        cpl_pt2pt_turn_begin(state);
-    else
+    if (give_back(state))
         begin_pause(state, ns > 0 ? ns : words[NS_SINCE]);
+    else
+        cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
 }
 
 /* The communicator has been MPI's, because the plans were given up or for a turn. */

@@ -43,9 +43,16 @@ static void begin_stretch(struct cpl_comm_state *state)
     p->plans.turn.at = PMPI_Wtime();
 }
 
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state)
+void cpl_pt2pt_turn_postpone(struct cpl_comm_state *state)
+{
+    state->pt2pt->plans.turn.next = 2 * state->meeting.n;
+}
+
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns)
 {
     struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    turn->on = true;
+    turn->ns_rerouted = ns;
     double seconds = 1e-9 * (double)turn->ns_rerouted / state->size;
     turn->length = SHORTEST;
     while (turn->length < LONGEST && turn->length * seconds < STRETCH_SECONDS)
