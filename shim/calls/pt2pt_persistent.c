@@ -34,7 +34,7 @@ static void learn(struct persistent_message *p)
 {
     const struct cpl_persistent_call *call = &p->call;
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || state->pt2pt->phase != CPL_PT2PT_LEARNING || state->pt2pt->blind)
+    if (!state || !cpl_pt2pt_counts(state->pt2pt))
         return;
     if (call->receives &&
         cpl_watch_persistent(state, call->peer, call->tag, &p->persistent.request))

@@ -34,7 +34,7 @@ static void came(struct cpl_request *request)
     p->learned.n_wild--;
     if (receive->abandoned)
         p->blind = CPL_LEFT_WILDCARD; /* nobody will know whose message it takes */
-    else if (!receive->cancelled && p->phase == CPL_PT2PT_LEARNING && !p->blind)
+    else if (!receive->cancelled && cpl_pt2pt_counts(p))
         cpl_pt2pt_learn_receive(state, receive->from, receive->from_tag, true);
 }
 

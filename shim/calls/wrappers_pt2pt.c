@@ -13,11 +13,12 @@
 
 #include <mpi.h>
 
-/* The state of a communicator that is still learning; NULL: there is nothing to note. */
+/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to note.
+ */
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
-    if (state && state->pt2pt->phase == CPL_PT2PT_LEARNING && !state->pt2pt->blind)
+    if (state && cpl_pt2pt_counts(state->pt2pt))
         return state;
     if (state && !cpl_context.service.on) {
         cpl_context_recent(comm)->alone = true;

@@ -93,7 +93,7 @@ static void at_collective(struct cpl_pt2pt *p)
         cpl_pt2pt_abandon(p);
         cpl_cycle_collective(&p->cycle);
         cpl_rides_align(&p->line->rides);
-    } else if (p->started && !p->learned.counts_only) {
+    } else if (p->started && !p->learned.counts_only && p->phase == CPL_PT2PT_LEARNING) {
         cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
     }
 }
@@ -136,7 +136,8 @@ static bool may_embed(const struct cpl_pt2pt *p)
 static bool is_idle(const struct cpl_comm_state *state)
 {
     return !state || state->blank || state->inter ||
-           (state->pt2pt->phase == CPL_PT2PT_ALONE && !state->line->hosts);
+           ((state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->phase == CPL_PT2PT_RESTING) &&
+            !state->line->hosts);
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
@@ -190,14 +191,14 @@ static void flush(struct cpl_comm_state *state)
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    bool is_over = p->phase == CPL_PT2PT_ALONE && p->plans.pause == 0 && !p->plans.turn.on;
-    return is_over || p->sampled ? NULL : &p->date;
+    return p->phase == CPL_PT2PT_ALONE || p->sampled ? NULL : &p->date;
 }
 
 static bool sees_all(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    return p->line->embed.on || p->line->hosts || (p->started && p->phase != CPL_PT2PT_ALONE);
+    return p->line->embed.on || p->line->hosts ||
+           (p->started && p->phase != CPL_PT2PT_ALONE && p->phase != CPL_PT2PT_RESTING);
 }
 
 static void resume(struct cpl_comm_state *state)

@@ -405,7 +405,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
-    if (state->pt2pt->phase == CPL_PT2PT_ALONE) {
+    if (state->pt2pt->phase == CPL_PT2PT_RESTING) {
         cpl_pt2pt_end_pause(state, words + N_LEAST);
         return CPL_SETTLED;
     }

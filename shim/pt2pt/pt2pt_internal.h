@@ -75,6 +75,7 @@ struct cpl_batch {
 enum cpl_pt2pt_phase {
     CPL_PT2PT_LEARNING,
     CPL_PT2PT_MANAGED,
+    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted */
     CPL_PT2PT_ALONE,
     CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
 };
@@ -192,8 +193,18 @@ uint64_t cpl_pt2pt_hash(int a, int b);
 bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
-/* Forgets what was learned and learns again. Of a communicator that is MPI's; on all its ranks. */
+/* The communicator has become MPI's, with no message under way and no receive open, and will be
+ * learned about again; on all its ranks. From here on messages and receives are counted: those that
+ * are under way or open when it is to be managed once more must be known. */
+void cpl_pt2pt_rest(struct cpl_comm_state *state);
+/* Forgets what was learned, but for the counts, and learns again, after a rest; on all its ranks.
+ */
 void cpl_pt2pt_relearn(struct cpl_comm_state *state);
+/* Whether messages and receives are to be counted. */
+static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
+{
+    return (p->phase == CPL_PT2PT_LEARNING || p->phase == CPL_PT2PT_RESTING) && !p->blind;
+}
 
 /* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
  * the communicator, unless messages are under way; managed, they look whether it still pays, and

@@ -29,8 +29,10 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
         return true;
     cpl_comm_state_own(state);
     struct cpl_pt2pt *p = state->pt2pt;
-    p->learned.sent = calloc((size_t)state->size, sizeof *p->learned.sent);
-    p->learned.received = calloc((size_t)state->size, sizeof *p->learned.received);
+    if (!p->learned.sent) /* else these are from before */
+        p->learned.sent = calloc((size_t)state->size, sizeof *p->learned.sent);
+    if (!p->learned.received)
+        p->learned.received = calloc((size_t)state->size, sizeof *p->learned.received);
     p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
     p->started = p->learned.sent && p->learned.received && p->learned.signature;
     cpl_meeting_end_grant(state); /* they matter from now on */
@@ -99,6 +101,8 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     struct cpl_pt2pt *p = state->pt2pt;
     p->learned.sent[dest].n++;
     p->learned.sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
+    if (p->phase == CPL_PT2PT_RESTING)
+        return;
     if (p->learned.counts_only) {
         if (++p->learned.n_counted >= MOST_COUNTED)
             p->blind = CPL_LEFT_VARIED;
@@ -120,7 +124,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
     struct cpl_pt2pt *p = state->pt2pt;
     p->learned.received[source].n++;
     p->learned.received[source].hash += cpl_pt2pt_hash(source, tag);
-    if (p->learned.counts_only)
+    if (p->learned.counts_only || p->phase == CPL_PT2PT_RESTING)
         return;
     if (!blocking)
         note(p, CPL_NOTE_POSTED, source, tag);
@@ -292,10 +296,21 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->plans.summary);
 }
 
+void cpl_pt2pt_rest(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    size_t n = (size_t)state->size;
+    memset(p->learned.sent, 0, n * sizeof *p->learned.sent);
+    memset(p->learned.received, 0, n * sizeof *p->learned.received);
+    p->phase = CPL_PT2PT_RESTING;
+    cpl_comm_state_forget_recent();
+}
+
 void cpl_pt2pt_relearn(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt, was = *p;
-    p->left.summary = NULL; /* kept, with what it belongs to */
+    p->left.summary = NULL; /* kept, with what it belongs to, as the counts are */
+    p->learned.sent = p->learned.received = NULL;
     cpl_pt2pt_free(state);
     p->line->next_number = NULL;
     *p = (struct cpl_pt2pt){.line = was.line,
@@ -304,6 +319,11 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
                             .date = was.date,
                             .part.date = was.part.date,
                             .left = was.left,
+                            .blind = was.blind,
+                            .learned.sent = was.learned.sent,
+                            .learned.received = was.learned.received,
+                            .learned.n_wild = was.learned.n_wild,
+                            .learned.n_watched = was.learned.n_watched,
                             .learned.names = was.learned.names,
                             .plans.pause = was.plans.pause,
                             .plans.turn = was.plans.turn};

@@ -149,6 +149,8 @@ static void begin_pause(struct cpl_comm_state *state, int64_t ns)
     if ((double)p->plans.pause < enough)
         p->plans.pause = (int64_t)enough;
     p->date.next = p->date.regular = state->meeting.n + p->plans.pause;
+    if (p->phase != CPL_PT2PT_RESTING)
+        cpl_pt2pt_rest(state);
 }
 
 /* The pause is over. */

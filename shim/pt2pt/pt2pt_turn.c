@@ -60,6 +60,7 @@ void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns)
     turn->n_stretches = 0;
     turn->ns_mpi = 0;
     turn->next = TIMES_AGAIN * state->meeting.n;
+    cpl_pt2pt_rest(state);
     begin_stretch(state);
 }
 

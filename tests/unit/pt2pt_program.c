@@ -18,7 +18,7 @@ void note_phase(int r)
     int64_t n = pt2pt.rank[r].state.meeting.n;
     if (p->phase == CPL_PT2PT_MANAGED && plan.managed_at == 0)
         plan.managed_at = n;
-    if (p->phase == CPL_PT2PT_ALONE && plan.alone_at == 0)
+    if ((p->phase == CPL_PT2PT_ALONE || p->phase == CPL_PT2PT_RESTING) && plan.alone_at == 0)
         plan.alone_at = n;
 }
 

@@ -11,7 +11,7 @@ enum { N = 4, LATE_TAG = 9 };
 struct pt2pt_program {
     int n_collectives;  /* that fibers_run is to make */
     int64_t managed_at; /* the first rank's collective after which it was managed; 0: never */
-    int64_t alone_at;   /* or MPI's for good */
+    int64_t alone_at;   /* or MPI's again, for good or for a while */
     int from, late; /* a message that is received so many collectives after the from-th; 0: none */
     bool plain;     /* each rank sends to one other only */
 };

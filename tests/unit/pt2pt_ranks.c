@@ -445,14 +445,14 @@ void pt2pt_ranks_end(void)
 void pt2pt_send(int to, int tag)
 {
     struct cpl_comm_state *state = &pt2pt.rank[fibers_rank()].state;
-    if (state->pt2pt->phase == CPL_PT2PT_LEARNING)
+    if (cpl_pt2pt_counts(state->pt2pt))
         cpl_pt2pt_learn_send(state, to, tag, 8);
 }
 
 void pt2pt_receive(int from, int tag)
 {
     struct cpl_comm_state *state = &pt2pt.rank[fibers_rank()].state;
-    if (state->pt2pt->phase == CPL_PT2PT_LEARNING)
+    if (cpl_pt2pt_counts(state->pt2pt))
         cpl_pt2pt_learn_receive(state, from, tag, false);
 }
 
