@@ -100,24 +100,18 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     return may && !awaits;
 }
 
-/* Whether every message that was started has its receive. */
+/* Whether every message that was started has its receive. Collective; the same on all ranks. */
 static bool everything_fits(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    size_t n = (size_t)state->size;
-    struct cpl_pair_count *came = calloc(n, sizeof *came);
-    bool ready = cpl_agree_all(state->comm, came && cpl_pt2pt_start(state)), fits = false;
-    if (ready) {
-        fits = cpl_collective_Alltoall(p->learned.sent, 2, MPI_UINT64_T, came, 2, MPI_UINT64_T,
-                                       state->comm) == MPI_SUCCESS &&
-               p->learned.n_wild == 0;
-        for (size_t k = 0; k < n; k++)
-            fits &= came[k].n == p->learned.received[k].n &&
-                    came[k].hash == p->learned.received[k].hash;
-        fits = cpl_agree_all(state->comm, fits);
-    }
-    free(came);
-    return fits;
+    if (!cpl_agree_all(state->comm, cpl_pt2pt_start(state)))
+        return false;
+    const struct cpl_pt2pt_learned *learned = &state->pt2pt->learned;
+    enum { N_SUMS = 4 };
+    uint64_t mine[N_SUMS] = {learned->balance.n, learned->balance.hash, learned->balance.hash_again,
+                             (uint64_t)learned->n_wild};
+    uint64_t all[N_SUMS] = {1};
+    cpl_collective_Allreduce(mine, all, N_SUMS, MPI_UINT64_T, MPI_SUM, state->comm);
+    return (all[0] | all[1] | all[2] | all[3]) == 0;
 }
 
 /* Slices of the plans that pay. */
@@ -137,8 +131,6 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
     return summary->planned.mpi_max == 0;
 }
 
-#define FEWEST_BY_LANES 3 /* messages of the busiest rank; two gain nothing (bench/README.md) */
-
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
  * same answer on all ranks.
  *
@@ -148,13 +140,27 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
 static bool pays_alone(const struct cpl_plan_summary *summary)
 {
     return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED &&
-            summary->direct.sends_max >= FEWEST_BY_LANES);
+           (is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED);
 }
 
 static bool pays(const struct cpl_plan_summary *summary)
 {
     return pays_alone(summary) || (!is_in_memory(summary) && cpl_plan_embedded_promises(summary));
+}
+
+#define FEWEST_BY_LANES 3 /* two gain nothing (bench/results/lanes.md) */
+
+/* Whether some rank sends so many messages that a plan by lanes is worth trying where the model
+ * promises nothing. Collective; the same on all ranks. */
+static bool are_enough(struct cpl_comm_state *state, const struct cpl_signature *s,
+                       const struct cpl_plan_summary *summary)
+{
+    if (cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
+        !is_in_memory(summary))
+        return true;
+    int64_t mine = s ? s->n : 0, most = 0;
+    cpl_collective_Allreduce(&mine, &most, 1, MPI_INT64_T, MPI_MAX, state->private_comm);
+    return most >= FEWEST_BY_LANES;
 }
 
 /* Of the reductions that mostly come after a batch. */
@@ -208,7 +214,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     summary->tag = left.tag;
     summary->ordinal = left.ordinal;
     summary->cost.times_planned = 1;
-    if (wanted && !pays(summary))
+    if (wanted && !(pays(summary) && are_enough(state, s, summary)))
         summary->reason = CPL_LEFT_DEAR;
     if (summary->reason != CPL_LEFT_NOT) {
         summary->decided = 0;

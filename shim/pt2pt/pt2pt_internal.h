@@ -22,10 +22,11 @@ struct cpl_comm_state;
 
 #define CPL_MAX_SIGNATURES 128 /* the most signatures that a rank keeps of a communicator */
 
-/* The messages that a rank sent to, or received from, one peer while learning. */
-struct cpl_pair_count {
-    uint64_t n;
-    uint64_t hash; /* sum of hashes of the messages */
+/* Messages that this rank has sent less receives that it has posted or completed: their number, and
+ * two hashes of source, destination and tag, added up. Over all ranks these are zero when every
+ * message has its receive. */
+struct cpl_balance {
+    uint64_t n, hash, hash_again;
 };
 
 /* A message of a signature. */
@@ -89,8 +90,7 @@ struct cpl_pt2pt_order {
 
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
-    struct cpl_pair_count *sent;     /* messages to each rank */
-    struct cpl_pair_count *received; /* messages from each rank */
+    struct cpl_balance balance;
     int n_signatures;
     struct cpl_signature
         *signature; /* room for CPL_MAX_SIGNATURES, once started; kept while managed */

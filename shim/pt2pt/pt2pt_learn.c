@@ -29,22 +29,12 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
         return true;
     cpl_comm_state_own(state);
     struct cpl_pt2pt *p = state->pt2pt;
-    if (!p->learned.sent) /* else these are from before */
-        p->learned.sent = calloc((size_t)state->size, sizeof *p->learned.sent);
-    if (!p->learned.received)
-        p->learned.received = calloc((size_t)state->size, sizeof *p->learned.received);
     p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
-    p->started = p->learned.sent && p->learned.received && p->learned.signature;
+    p->started = p->learned.signature;
     cpl_meeting_end_grant(state); /* they matter from now on */
     p->reducing = CPL_EMBED_REFUSED;
-    if (!p->started) {
-        free(p->learned.sent);
-        free(p->learned.received);
-        free(p->learned.signature);
-        p->learned.sent = p->learned.received = NULL;
-        p->learned.signature = NULL;
+    if (!p->started)
         p->blind = CPL_LEFT_UNABLE;
-    }
     return p->started;
 }
 
@@ -94,13 +84,21 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
         cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
+/* Adds a message to the balance, or takes a receive from it: sign 1 or -1. */
+static void count(struct cpl_pt2pt *p, int sign, int source, int dest, int tag)
+{
+    uint64_t hash = cpl_hash_mix(cpl_pt2pt_hash(source, dest) + (uint64_t)tag);
+    p->learned.balance.n += (uint64_t)sign;
+    p->learned.balance.hash += (uint64_t)sign * hash;
+    p->learned.balance.hash_again += (uint64_t)sign * cpl_hash_mix(hash);
+}
+
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
         return;
     struct cpl_pt2pt *p = state->pt2pt;
-    p->learned.sent[dest].n++;
-    p->learned.sent[dest].hash += cpl_pt2pt_hash(state->rank, tag);
+    count(p, 1, state->rank, dest, tag);
     if (p->phase == CPL_PT2PT_RESTING)
         return;
     if (p->learned.counts_only) {
@@ -122,8 +120,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
     if (source < 0 || source >= state->size || tag < 0)
         return; /* MPI refuses it */
     struct cpl_pt2pt *p = state->pt2pt;
-    p->learned.received[source].n++;
-    p->learned.received[source].hash += cpl_pt2pt_hash(source, tag);
+    count(p, -1, source, state->rank, tag);
     if (p->learned.counts_only || p->phase == CPL_PT2PT_RESTING)
         return;
     if (!blocking)
@@ -286,8 +283,6 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     cpl_notes_free(&p->learned.notes);
     cpl_cycle_end(&p->cycle);
     free(p->left.summary);
-    free(p->learned.sent);
-    free(p->learned.received);
     free(p->batch.dest);
     free(p->batch.tag);
     free(p->batch.bytes);
@@ -299,9 +294,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
 void cpl_pt2pt_rest(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    size_t n = (size_t)state->size;
-    memset(p->learned.sent, 0, n * sizeof *p->learned.sent);
-    memset(p->learned.received, 0, n * sizeof *p->learned.received);
+    p->learned.balance = (struct cpl_balance){.n = 0};
     p->phase = CPL_PT2PT_RESTING;
     cpl_comm_state_forget_recent();
 }
@@ -309,8 +302,7 @@ void cpl_pt2pt_rest(struct cpl_comm_state *state)
 void cpl_pt2pt_relearn(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt, was = *p;
-    p->left.summary = NULL; /* kept, with what it belongs to, as the counts are */
-    p->learned.sent = p->learned.received = NULL;
+    p->left.summary = NULL; /* kept, with what it belongs to */
     cpl_pt2pt_free(state);
     p->line->next_number = NULL;
     *p = (struct cpl_pt2pt){.line = was.line,
@@ -320,8 +312,7 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
                             .part.date = was.part.date,
                             .left = was.left,
                             .blind = was.blind,
-                            .learned.sent = was.learned.sent,
-                            .learned.received = was.learned.received,
+                            .learned.balance = was.learned.balance,
                             .learned.n_wild = was.learned.n_wild,
                             .learned.n_watched = was.learned.n_watched,
                             .learned.names = was.learned.names,

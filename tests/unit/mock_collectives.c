@@ -140,6 +140,8 @@ static void combine(const struct arguments *a, void *in, void *inout)
                 (int32_t)combine_words(((int32_t *)in)[k], ((int32_t *)inout)[k], a->op);
         else if (type == MPI_INT64_T)
             ((int64_t *)inout)[k] = combine_words(((int64_t *)in)[k], ((int64_t *)inout)[k], a->op);
+        else if (type == MPI_UINT64_T && a->op == MPI_SUM)
+            ((uint64_t *)inout)[k] += ((uint64_t *)in)[k];
         else if (type == MPI_DOUBLE)
             ((double *)inout)[k] = combine_doubles(((double *)in)[k], ((double *)inout)[k], a->op);
         else

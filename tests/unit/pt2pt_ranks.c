@@ -57,7 +57,6 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     s->reason = a->gains ? CPL_LEFT_NOT : CPL_LEFT_NO_GAIN;
     s->plan_fingerprint = 1234;
     s->direct.modelled_us = a->direct_us;
-    s->direct.sends_max = a->busiest;
     s->planned.modelled_us = a->planned_us;
     s->embedded_us = a->embedded_us;
     s->reduced = (int32_t)least;
@@ -398,7 +397,6 @@ void pt2pt_ranks_begin(int n, uint64_t seed)
     memset(&pt2pt, 0, sizeof pt2pt);
     pt2pt.victim = -1;
     pt2pt.answers = (struct pt2pt_answers){.direct_us = 20,
-                                           .busiest = 3,
                                            .planned_us = 10,
                                            .embedded_us = 30,
                                            .gains = true,

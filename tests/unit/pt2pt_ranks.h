@@ -22,7 +22,6 @@ struct pt2pt_rank {
 /* What planning and others answer. */
 struct pt2pt_answers {
     double direct_us, planned_us, embedded_us;
-    int64_t busiest;                            /* messages of the busiest rank */
     bool gains;                                 /* the planner decides for a plan */
     bool of_another_world;                      /* the communicator has others' processes */
     bool unserved;                              /* all ranks do not poll for it yet */
