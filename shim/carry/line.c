@@ -110,8 +110,12 @@ static void unlink_managed(struct cpl_comm_state *state)
 void cpl_line_close(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    if (line->managed || line->hosts)
+    if (line->managed)
         return;
+    if (line->hosts) { /* without plans */
+        cpl_rides_end_plans(&line->rides);
+        return;
+    }
     unlink_managed(state);
     cpl_rides_free(&line->rides);
     cpl_embed_free(&line->embed);

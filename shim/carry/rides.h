@@ -68,6 +68,9 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
  * all add in the same order; CPL_NO_PLAN when memory ran out. */
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
 
+/* Frees the plans, of which no ride is under way. */
+void cpl_rides_end_plans(struct cpl_rides *rides);
+
 /* What a plan's rides wait for, and the order in which they leave. */
 struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan);
 
