@@ -114,7 +114,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
     EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
                           MPI_Comm comm)                                                           \
     {                                                                                              \
-        if (passes(comm))                                                                          \
+        if (passes(comm) || rests(comm, dest, tag, 1))                                             \
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
         return watched_##name(buf, count, type, dest, tag, comm);                                  \
     }
@@ -139,7 +139,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
     EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
                           MPI_Comm comm, MPI_Request *request)                                     \
     {                                                                                              \
-        if (passes(comm))                                                                          \
+        if (passes(comm) || rests(comm, dest, tag, 1))                                             \
             return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
         return watched_##name(buf, count, type, dest, tag, comm, request);                         \
     }
@@ -189,7 +189,8 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
     EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
                           MPI_Comm comm, MPI_Status *status)                                       \
     {                                                                                              \
-        if (passes(comm) && cpl_context.busy.n_open_batches == 0)                                  \
+        if (cpl_context.busy.n_open_batches == 0 &&                                                \
+            (passes(comm) || rests(comm, source, tag, -1)))                                        \
             return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
         return watched_##name(buf, count, type, source, tag, comm, status);                        \
     }
@@ -212,7 +213,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
     EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
                           MPI_Comm comm, MPI_Request *request)                                     \
     {                                                                                              \
-        if (passes(comm))                                                                          \
+        if (passes(comm) || rests(comm, source, tag, -1))                                          \
             return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
         return watched_##name(buf, count, type, source, tag, comm, request);                       \
     }

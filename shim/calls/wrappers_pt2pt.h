@@ -26,6 +26,18 @@ static inline bool passes(MPI_Comm comm)
     return comm == recent->comm && recent->alone;
 }
 
+/* Whether a message to or from `peer` passes because its communicator rests, and all there is to do
+ * is count it; `sign` as in base/balance.h. */
+static inline bool rests(MPI_Comm comm, int peer, int tag, int sign)
+{
+    const struct cpl_resting *r = &cpl_context.comms.resting;
+    if (comm != r->comm || !r->balance || cpl_context.service.on || cpl_context.service.shared ||
+        peer < 0 || peer >= r->size || tag < 0)
+        return false;
+    cpl_balance_count(r->balance, sign, sign > 0 ? r->rank : peer, sign > 0 ? peer : r->rank, tag);
+    return true;
+}
+
 /* Before a call that may wait: sends the batches. */
 static inline void leave(void)
 {

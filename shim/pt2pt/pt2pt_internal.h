@@ -2,6 +2,7 @@
 #ifndef CARPOOL_PT2PT_INTERNAL_H
 #define CARPOOL_PT2PT_INTERNAL_H
 
+#include "shim/base/balance.h"
 #include "shim/base/samples.h"
 #include "shim/carry/line.h"
 #include "shim/meet/date.h"
@@ -21,13 +22,6 @@
 struct cpl_comm_state;
 
 #define CPL_MAX_SIGNATURES 128 /* the most signatures that a rank keeps of a communicator */
-
-/* Messages that this rank has sent less receives that it has posted or completed: their number, and
- * two hashes of source, destination and tag, added up. Over all ranks these are zero when every
- * message has its receive. */
-struct cpl_balance {
-    uint64_t n, hash, hash_again;
-};
 
 /* A message of a signature. */
 struct cpl_signature_message {

@@ -84,21 +84,12 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
         cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
-/* Adds a message to the balance, or takes a receive from it: sign 1 or -1. */
-static void count(struct cpl_pt2pt *p, int sign, int source, int dest, int tag)
-{
-    uint64_t hash = cpl_hash_mix(cpl_pt2pt_hash(source, dest) + (uint64_t)tag);
-    p->learned.balance.n += (uint64_t)sign;
-    p->learned.balance.hash += (uint64_t)sign * hash;
-    p->learned.balance.hash_again += (uint64_t)sign * cpl_hash_mix(hash);
-}
-
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
         return;
     struct cpl_pt2pt *p = state->pt2pt;
-    count(p, 1, state->rank, dest, tag);
+    cpl_balance_count(&p->learned.balance, 1, state->rank, dest, tag);
     if (p->phase == CPL_PT2PT_RESTING)
         return;
     if (p->learned.counts_only) {
@@ -120,7 +111,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
     if (source < 0 || source >= state->size || tag < 0)
         return; /* MPI refuses it */
     struct cpl_pt2pt *p = state->pt2pt;
-    count(p, -1, source, state->rank, tag);
+    cpl_balance_count(&p->learned.balance, -1, source, state->rank, tag);
     if (p->learned.counts_only || p->phase == CPL_PT2PT_RESTING)
         return;
     if (!blocking)
@@ -274,6 +265,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
 void cpl_pt2pt_free(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    if (cpl_context.comms.resting.balance == &p->learned.balance)
+        cpl_context.comms.resting.balance = NULL;
     if (p->open)
         cpl_context.busy.n_open_batches--;
     cpl_profile_finish(p);
@@ -297,6 +290,8 @@ void cpl_pt2pt_rest(struct cpl_comm_state *state)
     p->learned.balance = (struct cpl_balance){.n = 0};
     p->phase = CPL_PT2PT_RESTING;
     cpl_comm_state_forget_recent();
+    cpl_context.comms.resting =
+        (struct cpl_resting){state->comm, state->rank, state->size, &p->learned.balance};
 }
 
 void cpl_pt2pt_relearn(struct cpl_comm_state *state)

@@ -5,6 +5,7 @@
 #define CARPOOL_CONTEXT_H
 
 #include "planner/machine.h"
+#include "shim/base/balance.h"
 #include "shim/base/settings.h"
 #include "shim/state/datatype.h"
 #include "shim/state/service.h"
@@ -99,6 +100,13 @@ struct cpl_busy {
                                         wait has come; each counts as an open batch */
 };
 
+/* A communicator that rests (pt2pt/pt2pt_internal.h), the last one of several. */
+struct cpl_resting {
+    MPI_Comm comm;
+    int rank, size;              /* this rank in it */
+    struct cpl_balance *balance; /* NULL: none rests */
+};
+
 /* Communicators. */
 struct cpl_comms {
     MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
@@ -109,9 +117,10 @@ struct cpl_comms {
                      * managed */
     struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
                                     * NULL: there is none, or `away` is not there */
-    int keyval;                    /* key of the attribute that holds a communicator's state */
-    MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
-    MPI_Op votes;                  /* operation that puts the ranks' votes together */
+    struct cpl_resting resting;
+    int keyval;        /* key of the attribute that holds a communicator's state */
+    MPI_Datatype vote; /* type of a word of a vote (meet/meeting.h) */
+    MPI_Op votes;      /* operation that puts the ranks' votes together */
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first, *last;
     struct cpl_comm_state *first_managed;
