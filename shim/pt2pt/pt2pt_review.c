@@ -99,6 +99,11 @@ static int64_t ns_a_collective(int n_ranks, const int64_t *words)
     return words[KNOWS] == n_ranks ? words[NS_LAP] : 0;
 }
 
+static bool tells_whether_batches_ride(int n_ranks, const int64_t *words)
+{
+    return words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
+}
+
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
 {
@@ -108,8 +113,7 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
         cpl_context.settings.mode == CPL_MODE_AUTO &&
         (p->plans.turn.ns_mpi > 0 ? cpl_pt2pt_turn_was_faster(p, ns_a_collective(n_ranks, words))
                                   : cpl_pt2pt_turn_is_needless(words[NS_SINCE], words[NS_BEFORE]));
-    bool enough = words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
-    if (pays_by_reductions_only(p) && (enough || slower)) {
+    if (pays_by_reductions_only(p) && (tells_whether_batches_ride(n_ranks, words) || slower)) {
         p->plans.n_carried = p->plans.n_walked = 0;
         if (words[WALKED] > words[RODE])
             return CPL_LEFT_UNREDUCED;
@@ -201,7 +205,9 @@ void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     int64_t ns = ns_a_collective(state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT) {
-        if (cpl_pt2pt_turn_is_due(state, ns))
+        bool is_known =
+            !pays_by_reductions_only(p) || tells_whether_batches_ride(state->size, words);
+        if (is_known && cpl_pt2pt_turn_is_due(state, ns))
             take_turn(state, ns);
         cpl_pt2pt_watch_closely(state);
         return;
