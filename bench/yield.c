@@ -15,10 +15,10 @@
  * Such a rank starves what is not real-time, as ranks are that have not left MPI_Init or have not
  * asked yet. So it asks when it has received some messages, or called often, and for a while after
  * that it sleeps where it waits, until others have asked. (Without that eight ranks took 1 to 2.6 s
- * for their first 100 exchanges, until the kernel took the processor from real-time processes.) In
- * MPI_Finalize ranks wait for each other
- * without progress calls, so there they go back to the default scheduler. (Eight ranks on two cores
- * took 2.2 s to start and end without this, and take 0.6 s.)
+ * for their first 100 exchanges, until the kernel took the processor from real-time processes.)
+ * In MPI_Finalize ranks wait for each other without progress calls, so there they go back to the
+ * default scheduler. (Eight ranks on two cores took 2.2 s to start and end without this, and take
+ * 0.6 s.)
  *
  * It wraps ucp_worker_progress of UCX, which the progress loop of MPICH's ch4:ucx device calls. Use
  * it on both sides of a comparison. With another device nobody calls the wrapper and it does

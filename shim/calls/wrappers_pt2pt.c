@@ -13,8 +13,7 @@
 
 #include <mpi.h>
 
-/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to note.
- */
+/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to do. */
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
