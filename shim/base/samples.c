@@ -37,13 +37,3 @@ double cpl_samples_quartile(const struct cpl_samples *samples)
     size_t n = sort(samples, sorted);
     return n == 0 ? 0 : (double)sorted[(n - 1) / 4];
 }
-
-double cpl_samples_middle(const struct cpl_samples *samples)
-{
-    float sorted[CPL_N_SAMPLES];
-    size_t n = sort(samples, sorted), most = n - n / 8;
-    double sum = 0;
-    for (size_t k = n / 8; k < most; k++)
-        sum += (double)sorted[k];
-    return n == 0 ? 0 : sum / (double)(most - n / 8);
-}

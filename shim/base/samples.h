@@ -21,8 +21,4 @@ double cpl_samples_median(const struct cpl_samples *samples);
  * durations and the first ones set things up. Seconds; 0 when there are none. */
 double cpl_samples_quartile(const struct cpl_samples *samples);
 
-/* Mean of the kept durations but for the eighth at each end: of laps, a short one follows a long
- * one, so that their median can be far from what they take. Seconds; 0 when there are none. */
-double cpl_samples_middle(const struct cpl_samples *samples);
-
 #endif

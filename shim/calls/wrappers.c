@@ -258,23 +258,40 @@ static int made(const MPI_Comm *comm, int result)
     return result;
 }
 
-#define ENTERS(name, via, over, parameters, arguments)                                             \
+/* Most calls pass, but for those that make communicators. One that MPI refuses on this rank does
+ * not count; its arguments need a look only after that. */
+#define PASSES(name, over, parameters, arguments)                                                  \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
+        struct cpl_quiet *quiet =                                                                  \
+            newcomm || cpl_context.service.shared ? NULL : cpl_quiet_of(over);                     \
+        if (!quiet)                                                                                \
+            return watched_##name arguments;                                                       \
+        int result = PMPI_##name arguments;                                                        \
+        if (__builtin_expect(result == MPI_SUCCESS, 1)) {                                          \
+            quiet->remaining--;                                                                    \
+            cpl_context.exchanges.last = NULL;                                                     \
+        } else if (!IS_REFUSED(over)) {                                                            \
+            before_other(over);                                                                    \
+        }                                                                                          \
+        return result;                                                                             \
+    }
+#define ENTERS(name, via, over, parameters, arguments)                                             \
+    WATCHED watched_##name parameters                                                              \
+    {                                                                                              \
         CPL_INSIDE;                                                                                \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
         return made(newcomm, cpl_collective_##name arguments);                                     \
-    }
+    }                                                                                              \
+    PASSES(name, over, parameters, arguments)
 #define REDUCES(name, via, over, parameters, arguments)                                            \
-    EXPORT int MPI_##name parameters                                                               \
+    WATCHED watched_##name parameters                                                              \
     {                                                                                              \
         int result;                                                                                \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
@@ -285,7 +302,8 @@ static int made(const MPI_Comm *comm, int result)
         }                                                                                          \
         before_other(over);                                                                        \
         return cpl_collective_##name arguments;                                                    \
-    }
+    }                                                                                              \
+    PASSES(name, over, parameters, arguments)
 #define INITIATES(name, via, parameters, arguments)                                                \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \

@@ -7,8 +7,7 @@
 #define SHORT        200e-6 /* seconds an exchange; of such ones the clock is looked at after */
 #define STEP         8      /* so many */
 #define FEWEST       3      /* times that say something; */
-#define FEWEST_LAPS  8
-#define FEWEST_SHORT 12 /* of short ones the first are those of cold memory */
+#define FEWEST_SHORT 12     /* of short ones the first are those of cold memory */
 
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted)
 {
@@ -37,19 +36,24 @@ void cpl_pace_lap(struct cpl_pace *pace)
     if (laps->at > 0 && ++laps->n < laps->length)
         return;
     double now = PMPI_Wtime();
-    if (laps->at > 0) {
-        double seconds = (now - laps->at) / laps->n;
-        cpl_samples_add(&laps->seconds, seconds);
-        laps->length = seconds < SHORT ? STEP : 1;
-    }
+    if (laps->length == 0)
+        laps->length = CPL_SHORTEST_LAP;
+    else if (laps->at > 0 && now - laps->at < CPL_LAP_SECONDS && laps->length < CPL_LONGEST_LAP)
+        laps->length *= 2;
+    else if (laps->at > 0)
+        laps->seconds[laps->n_laps++ % CPL_LAPS] = (now - laps->at) / laps->n;
     laps->n = 0;
     laps->at = now;
 }
 
 double cpl_pace_laps(const struct cpl_pace *pace)
 {
-    const struct cpl_samples *seconds = &pace->laps.seconds;
-    return seconds->n < FEWEST_LAPS ? 0 : cpl_samples_middle(seconds);
+    const struct cpl_laps *laps = &pace->laps;
+    double shortest = laps->seconds[0];
+    for (int k = 1; k < CPL_LAPS; k++)
+        if (laps->seconds[k] < shortest)
+            shortest = laps->seconds[k];
+    return laps->n_laps < CPL_LAPS ? 0 : shortest;
 }
 
 double cpl_pace_before(const struct cpl_pace *pace)

@@ -10,11 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Laps: times of some blocking collectives in a row, whatever comes between them. */
+/* Laps: times of some blocking collectives in a row, whatever comes between them. A lap takes
+ * CPL_LAP_SECONDS at least, so that it holds its share of what comes rarely, but for these limits
+ * of collectives in it. */
+#define CPL_LAP_SECONDS  0.01
+#define CPL_SHORTEST_LAP 8
+#define CPL_LONGEST_LAP  16384
+#define CPL_LAPS         3 /* the latest, whose shortest counts */
+
 struct cpl_laps {
-    double at;                  /* begin of the lap, in seconds; 0: none has begun */
-    int n, length;              /* collectives since then, and in a lap */
-    struct cpl_samples seconds; /* of this rank, a collective */
+    double at;                /* begin of the lap, in seconds; 0: none has begun */
+    int n, length;            /* collectives since then, and in a lap */
+    int64_t n_laps;           /* that were long enough */
+    double seconds[CPL_LAPS]; /* of this rank, a collective, in the latest ones, as a ring */
 };
 
 struct cpl_pace {
@@ -35,7 +43,8 @@ void cpl_pace_resume(struct cpl_pace *pace, int64_t n);
 /* A blocking collective is entered, while rerouted. */
 void cpl_pace_lap(struct cpl_pace *pace);
 
-/* This rank's seconds a collective, by the latest laps; 0 while there are too few. */
+/* This rank's seconds a collective in the shortest of the latest laps; 0 while there are too few.
+ */
 double cpl_pace_laps(const struct cpl_pace *pace);
 
 /* What a rank says of its pace in a vote, in seconds an exchange: the lower quartile of

@@ -40,14 +40,21 @@ static inline void cpl_quiet_give(struct cpl_quiet *quiet, int64_t n)
 
 #define CPL_QUIET_MOST (1 << 20)
 
-/* Whether a collective on comm passes. Local. */
-static inline bool cpl_quiet_collective(MPI_Comm comm)
+/* The grant under which a collective on comm may pass; NULL: it may not. The caller counts it down
+ * when the call has come to something. Local. */
+static inline struct cpl_quiet *cpl_quiet_of(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_quiet_state(comm);
-    if (!state || state->meeting.quiet.remaining == 0)
-        return false;
-    state->meeting.quiet.remaining--;
-    return true;
+    return state && state->meeting.quiet.remaining > 0 ? &state->meeting.quiet : NULL;
+}
+
+/* Whether a collective on comm passes; counts it. Local. */
+static inline bool cpl_quiet_collective(MPI_Comm comm)
+{
+    struct cpl_quiet *quiet = cpl_quiet_of(comm);
+    if (quiet)
+        quiet->remaining--;
+    return quiet;
 }
 
 /* The same of one that is a neighborhood collective: there is a topology. Local. */

@@ -8,14 +8,11 @@
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 
-#define FIRST       32 /* collectives before the first turn */
+#define FIRST       64 /* collectives before the first turn */
 #define TIMES_AGAIN 16 /* as many before the next one */
 #define WORTH       10 /* so many times what planning took, which is done again after a turn */
 
-#define STRETCHES       4
-#define STRETCH_SECONDS 0.01
-#define SHORTEST        8 /* collectives */
-#define LONGEST         4096
+#define STRETCHES (1 + CPL_LAPS) /* each as long as a lap; the first is cold */
 
 #define GAIN        0.95 /* of MPI's time, at most */
 #define MUCH_SLOWER 1.5  /* than the program's beginning, which is slow */
@@ -54,8 +51,8 @@ void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns)
     turn->on = true;
     turn->ns_rerouted = ns;
     double seconds = 1e-9 * (double)turn->ns_rerouted / state->size;
-    turn->length = SHORTEST;
-    while (turn->length < LONGEST && turn->length * seconds < STRETCH_SECONDS)
+    turn->length = CPL_SHORTEST_LAP;
+    while (turn->length < CPL_LONGEST_LAP && turn->length * seconds < CPL_LAP_SECONDS)
         turn->length *= 2;
     turn->n_stretches = 0;
     turn->ns_mpi = 0;

@@ -137,7 +137,7 @@ static void take_turn(double cold, double others)
         pt2pt.rank[r].pace = 1;
 }
 
-/* MPI has a turn at the 32nd collective, which takes a second while rerouted; the first stretch
+/* MPI has a turn at the 64th collective, which takes a second while rerouted; the first stretch
  * says nothing. */
 static void test_turn(void **state)
 {
@@ -148,18 +148,18 @@ static void test_turn(void **state)
     } cases[] = {{9, 1, true}, {0.1, 1.1, false}, {9, 1.04, true}, {1, 0.5, true}, {9, 2, false}};
     for (int k = 0; k < 5; k++) {
         begin_managed(65);
-        run(27);
+        run(59);
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         run(1);
         take_turn(cases[k].cold, cases[k].others);
         if (cases[k].is_mpis) {
             assert_given_up(CPL_LEFT_SLOWED);
-            assert_int_equal(pt2pt_of(0)->date.next, 64 + 256);
+            assert_int_equal(pt2pt_of(0)->date.next, 96 + 256);
         } else {
             assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
             run(4);
             assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-            assert_int_equal(pt2pt_of(0)->plans.turn.next, 32 * 16);
+            assert_int_equal(pt2pt_of(0)->plans.turn.next, 64 * 16);
         }
         assert_int_equal(pt2pt.n_revised, cases[k].is_mpis);
         pt2pt_ranks_end();
@@ -172,13 +172,13 @@ static void test_slower_than_its_turn(void **state)
     (void)state;
     for (int slower = 0; slower < 2; slower++) {
         begin_managed(66);
-        run(28);
+        run(60);
         take_turn(3, 1.2);
         run(4);
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         for (int r = 0; r < N; r++)
             pt2pt.rank[r].pace = slower ? 1.3 : 1.25;
-        run(68); /* the review at 136 */
+        run(100); /* the review at 200 */
         if (slower)
             assert_given_up(CPL_LEFT_SLOWED);
         else
@@ -198,17 +198,17 @@ static void test_no_turn(void **state)
             if (k == 0)
                 fibers_context(r)->settings.mode = CPL_MODE_FORCE;
             if (k == 1)
-                pt2pt_of(r)->plans.summary[0].cost.ms = 3201; /* 32 seconds, a tenth */
+                pt2pt_of(r)->plans.summary[0].cost.ms = 6401; /* 64 seconds, a tenth */
         }
         if (k == 2) {
             receive.span = mock_span(NULL, 0);
             cpl_match_post(&pt2pt_of(2)->line->match, &receive);
         }
-        run(28);
+        run(60);
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         if (k == 2) { /* the plans stay, and the turn comes later */
             assert_true(!pt2pt_of(0)->given_up && cpl_match_cancel(&receive));
-            run(32);
+            run(64);
             take_turn(1, 2);
             assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
         }
@@ -236,7 +236,7 @@ static void test_under_way_over_a_turn(void **state)
     void (*first[])(int) = {send_late, receive_late};
     for (int k = 0; k < 2; k++) {
         begin_managed(68);
-        run(28);
+        run(60);
         fibers_run(first[k]);
         take_turn(3, 2);
         run(4);
