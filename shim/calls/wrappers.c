@@ -98,6 +98,36 @@ static void before_collective(MPI_Comm comm)
     meet(comm);
 }
 
+/* Whether an error tells that MPI has refused a call for its arguments, before it sent anything. */
+static bool is_refusal(int result)
+{
+    int class_ = MPI_SUCCESS;
+    PMPI_Error_class(result, &class_);
+    switch (class_) {
+    case MPI_ERR_BUFFER:
+    case MPI_ERR_COUNT:
+    case MPI_ERR_TYPE:
+    case MPI_ERR_COMM:
+    case MPI_ERR_ROOT:
+    case MPI_ERR_OP:
+    case MPI_ERR_ARG:
+    case MPI_ERR_TOPOLOGY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* After a collective that was counted, with its result, which is returned. */
+static int counted(MPI_Comm comm, int result)
+{
+    struct cpl_comm_state *state =
+        result == MPI_SUCCESS || !is_refusal(result) ? NULL : cpl_comm_state_get(comm);
+    if (state)
+        cpl_meeting_uncount(state);
+    return result;
+}
+
 /* Before a collective that is no sparse exchange: what was sent before it no longer matters after
  * it. */
 static void before_other(MPI_Comm comm)
@@ -170,7 +200,7 @@ static inline bool has_neighbors(MPI_Comm comm)
         }                                                                                          \
         if (cpl_neighbor_carry(&call, &result))                                                    \
             return result;                                                                         \
-        result = cpl_collective_##name arguments;                                                  \
+        result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \
         return result;                                                                             \
     }                                                                                              \
@@ -210,7 +240,7 @@ static inline bool has_neighbors(MPI_Comm comm)
         }                                                                                          \
         if (cpl_alltoall_carry(&call, &result))                                                    \
             return result;                                                                         \
-        result = cpl_collective_##name arguments;                                                  \
+        result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \
         return result;                                                                             \
     }                                                                                              \
@@ -239,14 +269,15 @@ static inline bool has_neighbors(MPI_Comm comm)
  * it counts or waits for anything. The names are those of the calls' parameters; a call that lacks
  * one gets the value from here. */
 static const int root = CPL_NO_ROOT, count = 0, sendcount = 0;
-static const MPI_Datatype datatype = CPL_NO_TYPE;
+static const MPI_Datatype datatype = CPL_NO_TYPE, sendtype = CPL_NO_TYPE, recvtype = CPL_NO_TYPE;
 static const MPI_Op op = CPL_NO_OP;
 static const char sent_bytes[1], received_bytes[1];
 static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
                          *const buffer = sent_bytes;
 #define IS_REFUSED(over)                                                                           \
-    cpl_collective_is_refused(over, &(struct cpl_arguments){root, count, sendcount, datatype, op,  \
-                                                            sendbuf, recvbuf, buffer})
+    cpl_collective_is_refused(over,                                                                \
+                              &(struct cpl_arguments){root, count, sendcount, datatype, sendtype,  \
+                                                      recvtype, op, sendbuf, recvbuf, buffer})
 
 /* Most of these calls make no communicator. */
 static MPI_Comm *const newcomm = NULL;
@@ -259,7 +290,7 @@ static int made(const MPI_Comm *comm, int result)
 }
 
 /* Most calls pass, but for those that make communicators. One that MPI refuses on this rank does
- * not count; its arguments need a look only after that. */
+ * not count. */
 #define PASSES(name, over, parameters, arguments)                                                  \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
@@ -273,7 +304,7 @@ static int made(const MPI_Comm *comm, int result)
         if (__builtin_expect(result == MPI_SUCCESS, 1)) {                                          \
             quiet->remaining--;                                                                    \
             cpl_context.exchanges.last = NULL;                                                     \
-        } else if (!IS_REFUSED(over)) {                                                            \
+        } else if (!is_refusal(result)) {                                                          \
             before_other(over);                                                                    \
         }                                                                                          \
         return result;                                                                             \
@@ -285,7 +316,7 @@ static int made(const MPI_Comm *comm, int result)
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
-        return made(newcomm, cpl_collective_##name arguments);                                     \
+        return made(newcomm, counted(over, cpl_collective_##name arguments));                      \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
 #define REDUCES(name, via, over, parameters, arguments)                                            \
@@ -301,7 +332,7 @@ static int made(const MPI_Comm *comm, int result)
             return result;                                                                         \
         }                                                                                          \
         before_other(over);                                                                        \
-        return cpl_collective_##name arguments;                                                    \
+        return counted(over, cpl_collective_##name arguments);                                     \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
 #define INITIATES(name, via, parameters, arguments)                                                \
@@ -353,12 +384,12 @@ static int made(const MPI_Comm *comm, int result)
         if (!cpl_quiet_collective(comm))                                                           \
             before_collective(comm);                                                               \
         if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
-            return cpl_collective_##name arguments;                                                \
+            return counted(comm, cpl_collective_##name arguments);                                 \
         struct cpl_allgather_call call = __VA_ARGS__;                                              \
         int result;                                                                                \
         if (cpl_allgather_carry(&call, &result))                                                   \
             return result;                                                                         \
-        result = cpl_collective_##name arguments;                                                  \
+        result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_allgather_passed(&call);                                                               \
         return result;                                                                             \
     }                                                                                              \

@@ -235,10 +235,21 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
     resume(state);
 }
 
+static bool counts(const struct cpl_comm_state *state)
+{
+    return !state->inter && state->size > 1;
+}
+
 void cpl_meeting_count(struct cpl_comm_state *state)
 {
-    if (!state->inter && state->size > 1)
+    if (counts(state))
         cpl_meeting_borrow(state, 1);
+}
+
+void cpl_meeting_uncount(struct cpl_comm_state *state)
+{
+    if (counts(state))
+        state->meeting.n--;
 }
 
 void cpl_meeting_end_grant(struct cpl_comm_state *state)

@@ -77,6 +77,9 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n);
  * Alike on all ranks. */
 int64_t cpl_meeting_distance(struct cpl_comm_state *state);
 
+/* The collective counted last is none: MPI has refused it on this rank. Local. */
+void cpl_meeting_uncount(struct cpl_comm_state *state);
+
 /* Ends a communicator's grant of collectives that pass without a look (quiet.h): those that have
  * passed are counted. Local. */
 void cpl_meeting_end_grant(struct cpl_comm_state *state);

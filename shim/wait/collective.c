@@ -159,13 +159,18 @@ static bool is_type_wrong(MPI_Datatype type)
     return type != CPL_NO_TYPE && !cpl_describe(none, 0, type, 0, false, &span);
 }
 
-/* A derived type may have addresses of its own. */
-static bool are_buffers_wrong(const struct cpl_comm_state *state, const struct cpl_arguments *a)
+/* Whether a type, which is right, is MPI's own: derived ones may have addresses of their own. */
+static bool is_mpis_own(MPI_Datatype type)
 {
     struct cpl_type known;
+    return cpl_type_describe(type, &known) && cpl_type_is_named(type, &known);
+}
+
+static bool are_buffers_wrong(const struct cpl_comm_state *state, const struct cpl_arguments *a)
+{
     bool receives = a->root == CPL_NO_ROOT || a->root == state->rank;
     return a->count > 0 && a->sendbuf != MPI_IN_PLACE && !state->inter &&
-           cpl_type_is_named(a->datatype, &known) &&
+           is_mpis_own(a->datatype) &&
            (!a->sendbuf || (receives && (!a->recvbuf || a->recvbuf == a->sendbuf)));
 }
 
@@ -177,10 +182,12 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
     if (is_root_wrong(state, a->root) || a->count < 0 ||
         (a->root == CPL_NO_ROOT && a->sendbuf != MPI_IN_PLACE && a->sendcount < 0))
         return true;
+    if (a->root == CPL_NO_ROOT &&
+        (is_type_wrong(a->recvtype) || (a->sendbuf != MPI_IN_PLACE && is_type_wrong(a->sendtype))))
+        return true;
     if (a->op == CPL_NO_OP)
         return is_type_wrong(a->datatype) ||
-               (a->count > 0 && !a->buffer &&
-                cpl_type_is_named(a->datatype, &(struct cpl_type){0}));
+               (a->count > 0 && !a->buffer && is_mpis_own(a->datatype));
     return is_operation_wrong(a->op, a->datatype) || are_buffers_wrong(state, a);
 }
 

@@ -42,7 +42,7 @@
 struct cpl_arguments {
     int root;
     MPI_Count count, sendcount;
-    MPI_Datatype datatype;
+    MPI_Datatype datatype, sendtype, recvtype;
     MPI_Op op;
     const void *sendbuf, *recvbuf, *buffer;
 };

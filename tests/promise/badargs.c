@@ -5,6 +5,8 @@
  * it returns a class, without crash or hang, are in it.
  *
  *   badargs all|one [NAME]    made by all ranks, or by rank 0 alone; by default all cases
+ *   badargs early [NAME]      by rank 0 alone, and those of collectives before anything is managed,
+ *                             too: they are none that the ranks have in common
  */
 #include "promise.h"
 
@@ -27,11 +29,14 @@ static MPI_Request q, null = MPI_REQUEST_NULL;
 static MPI_Status st;
 static MPI_Message message;
 static MPI_Datatype raw; /* not committed */
+static MPI_Datatype none[MAX_RANKS];
+static int ones[MAX_RANKS], below[MAX_RANKS], places[MAX_RANKS];
+static MPI_Comm graph; /* a ring */
 
 static bool chosen(const char *name)
 {
     q = MPI_REQUEST_NULL;
-    if (only && strcmp(only, name) != 0)
+    if (only && strncmp(only, name, strlen(only)) != 0)
         return false;
     return !by_one || me == 0;
 }
@@ -155,10 +160,37 @@ static void collectives(void)
     CASE("ibarrier no request", MPI_Ibarrier(C, NULL));
     CASE("allgather count", MPI_Allgather(&v, -1, INT, w, 1, INT, C));
     CASE("alltoallv null comm", MPI_Alltoallv(w, w, w, INT, w, w, w, INT, MPI_COMM_NULL));
+    CASE("alltoall null type", MPI_Alltoall(w, 1, MPI_DATATYPE_NULL, w + 50, 1, INT, C));
+    CASE("alltoall count", MPI_Alltoall(w, -1, INT, w + 50, 1, INT, C));
+    CASE("scan null op", MPI_Scan(&v, w, 1, INT, MPI_OP_NULL, C));
+    CASE("exscan alias", MPI_Exscan(&v, &v, 1, INT, MPI_SUM, C));
     CASE("neighbor no topology", MPI_Neighbor_alltoall(w, 1, INT, w + 50, 1, INT, C));
     CASE("neighbor null comm", MPI_Neighbor_allgather(w, 1, INT, w, 1, INT, MPI_COMM_NULL));
     CASE("free world", MPI_Comm_free(NULL));
     CASE("dup null comm", MPI_Comm_rank(MPI_COMM_NULL, &idx));
+}
+
+/* Those which all ranks make only (doc/limits.md). */
+static void exchanges(void)
+{
+    if (by_one)
+        return;
+    CASE("alltoall alias", MPI_Alltoall(w, 1, INT, w, 1, INT, C));
+    CASE("scatter type", MPI_Scatter(w, 1, raw, w + 50, 1, raw, 0, C));
+    CASE("allgather null type", MPI_Allgather(&v, 1, MPI_DATATYPE_NULL, w, 1, INT, C));
+    CASE("allgatherv null buffer", MPI_Allgatherv(&v, 1, INT, NULL, ones, places, INT, C));
+    CASE("alltoallv count", MPI_Alltoallv(w, below, places, INT, w + 50, ones, places, INT, C));
+    CASE("alltoallv null type",
+         MPI_Alltoallv(w, ones, places, INT, w + 50, ones, places, MPI_DATATYPE_NULL, C));
+    CASE("alltoallv alias", MPI_Alltoallv(w, ones, places, INT, w, ones, places, INT, C));
+    CASE("alltoallw type", MPI_Alltoallw(w, ones, places, none, w + 50, ones, places, none, C));
+    CASE("reduce_scatter null buffer", MPI_Reduce_scatter(w, NULL, ones, INT, MPI_SUM, C));
+    CASE("neighbor null type",
+         MPI_Neighbor_alltoall(w, 1, INT, w + 50, 1, MPI_DATATYPE_NULL, graph));
+    CASE("neighbor count", MPI_Neighbor_alltoall(w, -1, INT, w + 50, 1, INT, graph));
+    CASE("neighbor counts",
+         MPI_Neighbor_alltoallv(w, below, places, INT, w + 50, ones, places, INT, graph));
+    CASE("neighbor gather", MPI_Neighbor_allgather(w, 1, MPI_DATATYPE_NULL, w + 50, 1, INT, graph));
 }
 
 /* Requests that are there, but in the wrong state. */
@@ -184,25 +216,64 @@ static void states(void)
     MPI_Buffer_detach(&address, &size);
 }
 
+/* A ring on which an exchange recurs. */
+static void exchange(void)
+{
+    int from[2] = {me, me + 1000}, to[2] = {-1, -1};
+    MPI_Neighbor_alltoall(from, 1, INT, to, 1, INT, graph);
+    expect_int(to[0], beside(-1) + (n > 2 ? 1000 : 0), "from the left");
+    expect_int(to[1], beside(1) + (n > 2 ? 0 : 1000), "from the right");
+}
+
+static void set_up(void)
+{
+    MPI_Dist_graph_create_adjacent(C, 2, (int[]){beside(-1), beside(1)}, MPI_UNWEIGHTED, 2,
+                                   (int[]){beside(-1), beside(1)}, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                   &graph);
+    MPI_Comm_set_errhandler(graph, MPI_ERRORS_RETURN);
+    MPI_Type_contiguous(2, INT, &raw);
+    for (int i = 0; i < MAX_RANKS; i++) {
+        none[i] = MPI_DATATYPE_NULL;
+        ones[i] = 1;
+        below[i] = -1;
+        places[i] = i % 40;
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static void (*const groups[])(void) = {sends, receives, completions, collectives, states};
+    static void (*const groups[])(void) = {sends,       receives,  completions,
+                                           collectives, exchanges, states};
     int *upper = NULL;
     promise_start(&argc, &argv);
-    by_one = argc > 1 && strcmp(argv[1], "one") == 0;
+    bool early = argc > 1 && strcmp(argv[1], "early") == 0;
+    by_one = early || (argc > 1 && strcmp(argv[1], "one") == 0);
     only = argc > 2 ? argv[2] : NULL;
-    warm_up(C);
+    if (!early)
+        warm_up(C);
     MPI_Comm_set_errhandler(C, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* calls without a communicator */
     MPI_Comm_get_attr(C, MPI_TAG_UB, &upper, &flag);
     high = *upper + 1;
     n = n_ranks;
     d = beside(1);
-    MPI_Type_contiguous(2, INT, &raw);
+    set_up();
+    for (int round = 0; early && round < 5; round++) {
+        MPI_Barrier(C);
+        collectives();
+        MPI_Allreduce(&me, &v, 1, INT, MPI_SUM, C);
+        expect_int(v, n * (n - 1) / 2, "sum of the ranks");
+        exchange();
+    }
+    if (early)
+        warm_up(C);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         groups[i]();
+        for (int round = 0; round < 12; round++)
+            exchange();
         warm_rounds(C, 2); /* all works as before */
     }
     MPI_Type_free(&raw);
+    MPI_Comm_free(&graph);
     return promise_finish();
 }
