@@ -1,0 +1,130 @@
+/* What ranks that start nonblocking neighborhood collectives (serve_ranks.h) do not need of the
+ * library's other parts. */
+#include "serve_ranks.h"
+
+#include "shim/base/log.h"
+#include "shim/meet/meeting.h"
+#include "shim/report/report.h"
+#include "shim/state/memory.h"
+#include "shim/wait/collective.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+void cpl_neighbor_order_started(struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+void cpl_neighbor_order_served(void)
+{
+    fibers_meet(&(struct fibers_call){.name = "order"}, NULL, NULL);
+    serve.n_ordered += fibers_rank() == 0;
+}
+
+void cpl_neighbor_order_forget(const struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    (void)state, (void)x;
+}
+
+struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *host)
+{
+    (void)host;
+    return (struct cpl_embed_ballot){.id = INT64_MAX, .id_negated = -INT64_MAX};
+}
+
+bool cpl_neighbor_embed_settle(struct cpl_comm_state *host, const struct cpl_embed_ballot *all)
+{
+    (void)host;
+    assert_int_equal(all->id, INT64_MAX);
+    return false;
+}
+
+void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
+{
+    x->embedding.on = NULL;
+    x->embedding.left = reason;
+}
+
+void cpl_neighbor_embed_forget(struct cpl_exchange *x)
+{
+    x->embedding.on = NULL;
+}
+
+void cpl_quiet_settle(struct cpl_exchange *exchange)
+{
+    (void)exchange;
+}
+
+struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate)
+{
+    (void)exchange, (void)candidate;
+    return NULL;
+}
+
+struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor)
+{
+    (void)executor;
+    return (struct cpl_executor_work){0};
+}
+
+bool cpl_report_is_wanted(void)
+{
+    return false;
+}
+
+void cpl_report_add(const struct cpl_record *record)
+{
+    (void)record;
+}
+
+void cpl_progress_update(void)
+{
+}
+
+bool cpl_collective_of_this_world(MPI_Comm comm)
+{
+    (void)comm;
+    return true;
+}
+
+void cpl_comm_state_number(struct cpl_comm_state *state)
+{
+    (void)state;
+}
+
+void cpl_comm_state_begin(struct cpl_comm_state *state)
+{
+    (void)state; /* none is blank */
+}
+
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
+{
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
+        if (s->comm == comm)
+            return s;
+    return NULL;
+}
+
+void cpl_memory_wait(int *tries, const char *what)
+{
+    (void)what;
+    assert_in_range(++*tries, 1, 100);
+}
+
+enum cpl_log_level cpl_log_threshold = CPL_LOG_WARN;
+
+/* Above all: what ranks know of a communicator differs. */
+void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
+{
+    (void)level;
+    fail_msg("%s: %s", component, format);
+}
