@@ -6,7 +6,7 @@
 # BUILDDIR is where make ran, configured where SimGrid is. Patterns are files of `carpool plan`; the
 # project's own families are always among them. Writes DIR (default bench/results beside this
 # script): record.tsv, a line a run, the same to the digit in every run of this script, and
-# pictures. PART is one or several of these (default: all but huge, 18 minutes on two cores; huge
+# pictures. PART is one or several of these (default: all but huge, over an hour on two cores; huge
 # has a table of its own and leaves the others' as they are):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below
