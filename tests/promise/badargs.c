@@ -5,8 +5,8 @@
  * it returns a class, without crash or hang, are in it.
  *
  *   badargs all|one [NAME]    made by all ranks, or by rank 0 alone; by default all cases
- *   badargs early [NAME]      by rank 0 alone, and those of collectives before anything is managed,
- *                             too: they are none that the ranks have in common
+ *   badargs early [NAME]      by rank 0 alone; the collective ones also before anything is managed,
+ *                             when the library counts collectives: these it must not count
  */
 #include "promise.h"
 
@@ -170,13 +170,19 @@ static void collectives(void)
     CASE("dup null comm", MPI_Comm_rank(MPI_COMM_NULL, &idx));
 }
 
+/* What the library does not find before MPI's call; once something is managed it may wait. */
+static void refused_late(void)
+{
+    CASE("alltoall alias", MPI_Alltoall(w, 1, INT, w, 1, INT, C));
+    CASE("scatter type", MPI_Scatter(w, 1, raw, w + 50, 1, raw, 0, C));
+}
+
 /* Those which all ranks make only (doc/limits.md). */
 static void exchanges(void)
 {
     if (by_one)
         return;
-    CASE("alltoall alias", MPI_Alltoall(w, 1, INT, w, 1, INT, C));
-    CASE("scatter type", MPI_Scatter(w, 1, raw, w + 50, 1, raw, 0, C));
+    refused_late();
     CASE("allgather null type", MPI_Allgather(&v, 1, MPI_DATATYPE_NULL, w, 1, INT, C));
     CASE("allgatherv null buffer", MPI_Allgatherv(&v, 1, INT, NULL, ones, places, INT, C));
     CASE("alltoallv count", MPI_Alltoallv(w, below, places, INT, w + 50, ones, places, INT, C));
@@ -259,8 +265,11 @@ int main(int argc, char **argv)
     d = beside(1);
     set_up();
     for (int round = 0; early && round < 5; round++) {
+        if (round == 2)
+            warm_rounds(C, 1); /* from here on there are messages to learn about: nothing passes */
         MPI_Barrier(C);
         collectives();
+        refused_late();
         MPI_Allreduce(&me, &v, 1, INT, MPI_SUM, C);
         expect_int(v, n * (n - 1) / 2, "sum of the ranks");
         exchange();
