@@ -5,10 +5,11 @@
  *
  * SIZES is how many of the sizes below to try, from the smallest (default all); STRATEGY as in
  * CARPOOL_STRATEGY, default all that do not search. Writes tab-separated values, times in processor
- * time: route_ms is the strategy's own time, build_ms that of cpl_plan_build, total_ms their sum
- * (medians of the repetitions, each alone), peak_MiB the largest memory of the process with the
- * pattern in it; keep_ms and read_ms are what writing the plan as a file (plan_file.h) and reading
- * it take, in memory, without the disk, and file_MiB how long that file is.
+ * time: route_ms is the strategy's own time (of auto all), build_ms that of cpl_plan_build,
+ * total_ms their sum (medians of the repetitions, each alone), peak_MiB the largest memory of the
+ * process with the pattern in it; keep_ms and read_ms are what writing the plan as a file
+ * (plan_file.h) and reading it take, in memory, without the disk, and file_MiB how long that file
+ * is.
  */
 #include "common.h"
 #include "planner/keep/plan_file.h"
@@ -121,18 +122,35 @@ struct times {
     double route_ms[MOST_REPETITIONS], build_ms[MOST_REPETITIONS], total_ms[MOST_REPETITIONS];
 };
 
-/* Plan once; exits when the strategy cannot: 0 when it does not fit, else 1. */
-static int64_t plan_once(const struct cpl_strategy_input *input,
-                         const struct cpl_strategy_choice *choice, struct times *times, int k)
+/* Makes the plan, and notes when it was routed; of auto *choice becomes what it chose. */
+static enum cpl_status make_plan(const struct cpl_strategy_input *input,
+                                 struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                 double *routed, struct cpl_error *error)
 {
     struct cpl_routes routes;
+    enum cpl_status status;
+    if (!choice->strategy) {
+        status = cpl_strategy_plan_auto(input, choice, plan, error);
+        *routed = now_ms();
+        return status;
+    }
+    status = choice->strategy->route(input, &choice->numbers, &routes, error);
+    *routed = now_ms();
+    if (status)
+        return status;
+    status = cpl_plan_build(input->pattern, &routes, plan, error);
+    cpl_routes_free(&routes);
+    return status;
+}
+
+/* Plan once; exits when the strategy cannot: 0 when it does not fit, else 1. */
+static int64_t plan_once(const struct cpl_strategy_input *input, struct cpl_strategy_choice *choice,
+                         struct times *times, int k)
+{
     struct cpl_plan plan;
     struct cpl_error error;
-    double start = now_ms();
-    enum cpl_status status = choice->strategy->route(input, &choice->numbers, &routes, &error);
-    double routed = now_ms();
-    if (!status)
-        status = cpl_plan_build(input->pattern, &routes, &plan, &error);
+    double start = now_ms(), routed;
+    enum cpl_status status = make_plan(input, choice, &plan, &routed, &error);
     if (status) {
         fprintf(stderr, "planner: %s\n", error.text);
         exit(status == CPL_ERR_UNFIT ? 0 : 1);
@@ -142,7 +160,6 @@ static int64_t plan_once(const struct cpl_strategy_input *input,
     times->route_ms[k] = routed - start;
     times->build_ms[k] = built - routed;
     times->total_ms[k] = built - start;
-    cpl_routes_free(&routes);
     cpl_plan_free(&plan);
     return n_edges;
 }
@@ -200,12 +217,15 @@ static void measure(const struct cpl_strategy_input *input,
     struct times *times = checked(bench_array(1, sizeof *times));
     char name[CPL_STRATEGY_TEXT];
     struct rusage usage;
+    struct cpl_strategy_choice made;
     int64_t n_edges = 0;
-    for (int k = 0; k < repetitions; k++)
-        n_edges = plan_once(input, choice, times, k);
+    for (int k = 0; k < repetitions; k++) {
+        made = *choice;
+        n_edges = plan_once(input, &made, times, k);
+    }
     getrusage(RUSAGE_SELF, &usage);
     double keep_ms, read_ms;
-    size_t n_bytes = measure_keeping(input, choice, repetitions, &keep_ms, &read_ms);
+    size_t n_bytes = measure_keeping(input, &made, repetitions, &keep_ms, &read_ms);
     cpl_strategy_format(choice, name);
     printf("%" PRId32 "\t%" PRId64 "\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.2f\t%.1f\t%" PRId64
            "\t%s\n",
@@ -252,9 +272,8 @@ static int choose(char **names, const struct cpl_strategy_input *input,
     }
     for (; *names; names++, list->n++)
         if (list->n == CPL_MAX_CANDIDATES ||
-            cpl_strategy_parse(*names, &list->choice[list->n], &error) ||
-            !list->choice[list->n].strategy) {
-            fprintf(stderr, "planner: '%s' is not one strategy, or one too many\n", *names);
+            cpl_strategy_parse(*names, &list->choice[list->n], &error)) {
+            fprintf(stderr, "planner: '%s' is no strategy, or one too many\n", *names);
             return 1;
         }
     return 0;

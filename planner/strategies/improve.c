@@ -16,10 +16,14 @@
 /* Steps that it takes to sharpen a wave, for each rank. */
 #define SHARPEN_STEPS 1
 
-/* Steps that it takes to build and price a plan, for each message and wave; and the part of all
- * steps that may go there, if it is not done once only. */
-#define LOOK_STEPS 3
-#define LOOK_SHARE 0.25
+/* Steps that it takes to move a message, besides finding a way for it. */
+#define MOVE_STEPS 100
+
+/* Steps that it takes to build and price a plan, for each message and wave; the part of all steps
+ * that may go there, if it is not done once only; and how many times as much it takes to begin. */
+#define LOOK_STEPS  8
+#define LOOK_SHARE  0.25
+#define BEGIN_LOOKS 3
 
 struct search {
     struct cpl_improve_state state;
@@ -72,7 +76,7 @@ static void move_together(struct search *s, int32_t n, const struct cpl_banned_e
     size_t row = (size_t)state->n_waves;
     int32_t n_put = 0;
     int32_t n_lost = cpl_time_loads_mark(&state->loads);
-    s->finder.work += (int64_t)n_lost * state->pattern->n_ranks * SHARPEN_STEPS;
+    s->finder.work += (int64_t)n_lost * state->pattern->n_ranks * SHARPEN_STEPS + n * MOVE_STEPS;
     for (int32_t k = 0; k < n; k++) {
         memcpy(s->old_stops + (size_t)k * row, cpl_improve_stops(state, s->mover[k]),
                row * sizeof(int32_t));
@@ -204,6 +208,16 @@ static void move(struct search *s)
     move_together(s, n, &(struct cpl_banned_edge){e.wave, e.from, e.to}, allowed - 1e-12);
 }
 
+static int64_t look_work(const struct cpl_routes *routes)
+{
+    return LOOK_STEPS * routes->n_messages * routes->n_waves;
+}
+
+int64_t cpl_improve_begin_work(const struct cpl_routes *routes)
+{
+    return (BEGIN_LOOKS + 1) * look_work(routes);
+}
+
 /* Keeps the present routes if they are the best met so far. */
 static enum cpl_status look(struct search *s, const struct cpl_strategy_input *input,
                             struct cpl_error *error)
@@ -211,7 +225,7 @@ static enum cpl_status look(struct search *s, const struct cpl_strategy_input *i
     struct cpl_routes present = *s->routes;
     double us;
     present.stops = s->state.stops;
-    s->finder.work += LOOK_STEPS * present.n_messages * present.n_waves;
+    s->finder.work += look_work(&present);
     enum cpl_status status = cpl_strategy_time(input, &present, &us, error);
     if (status || us >= s->best_us)
         return status;
@@ -224,8 +238,7 @@ static enum cpl_status look(struct search *s, const struct cpl_strategy_input *i
 /* How often to look, of every SHARPENINGS times. */
 static int32_t count_looks(const struct search *s, const struct cpl_improve_schedule *schedule)
 {
-    double steps = (double)LOOK_STEPS * (double)s->routes->n_messages * s->routes->n_waves;
-    double n = LOOK_SHARE * (double)schedule->work / steps;
+    double n = LOOK_SHARE * (double)schedule->work / (double)look_work(s->routes);
     return n < 1 ? 1 : n < SHARPENINGS ? (int32_t)n : SHARPENINGS;
 }
 
@@ -236,6 +249,7 @@ static enum cpl_status prepare(struct search *s, const struct cpl_strategy_input
     if (!s->old_stops || cpl_improve_init(&s->state, input, s->routes, arena) ||
         cpl_path_finder_init(&s->finder, &s->state, arena))
         return cpl_fail_memory(error, "the search");
+    s->finder.work = BEGIN_LOOKS * look_work(s->routes);
     return cpl_strategy_time(input, s->routes, &s->best_us, error);
 }
 

@@ -17,9 +17,12 @@ struct cpl_improve_schedule {
     double first_sharpness;
     double last_sharpness;
     double temperature;
-    int64_t work; /* steps to spend */
+    int64_t work; /* steps to spend, those to begin (cpl_improve_begin_work) among them */
     uint64_t seed;
 };
+
+/* Steps that an improvement takes at least: to begin, and to price what it has found. */
+int64_t cpl_improve_begin_work(const struct cpl_routes *routes);
 
 /* Improves routes of at most CPL_MAX_LAYERS waves in place; messages of one payload class share a
  * segment where they ride together. Now and then the plan is made and priced by the chain model

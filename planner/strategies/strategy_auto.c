@@ -1,6 +1,8 @@
 /* Choosing by the model: auto (strategy.h, strategy_rank.h). */
 #include "planner/strategies/strategy_rank.h"
 
+#include <math.h>
+
 /* Replaces *plan by balance's when that is faster. */
 static enum cpl_status try_balance(const struct cpl_strategy_input *input,
                                    struct cpl_ranking *ranking, struct cpl_strategy_choice *choice,
@@ -9,23 +11,18 @@ static enum cpl_status try_balance(const struct cpl_strategy_input *input,
     struct cpl_routes routes;
     struct cpl_plan found;
     double us;
-    enum cpl_status status = cpl_balance_route(input, ranking, &routes, error);
-    if (status)
+    enum cpl_status status = cpl_balance_search(input, ranking, &routes, &us, error);
+    if (status || !isfinite(us))
         return status;
     status = cpl_plan_build(input->pattern, &routes, &found, error);
     cpl_routes_free(&routes);
     if (status)
         return status;
-    status = cpl_plan_chain_cost(&found, input->machine, input->unit_bytes, &us, error);
-    if (!status && us < ranking->ranked[0].us) {
-        cpl_plan_free(plan);
-        *plan = found;
-        status = cpl_strategy_parse("balance", choice, error);
-        if (!status && ranking->n < CPL_MAX_CANDIDATES)
-            cpl_ranking_insert(ranking, &(struct cpl_ranked_choice){*choice, plan->n_waves, us});
-        return status;
-    }
-    cpl_plan_free(&found);
+    cpl_plan_free(plan);
+    *plan = found;
+    status = cpl_strategy_parse("balance", choice, error);
+    if (!status && ranking->n < CPL_MAX_CANDIDATES)
+        cpl_ranking_insert(ranking, &(struct cpl_ranked_choice){*choice, plan->n_waves, us});
     return status;
 }
 

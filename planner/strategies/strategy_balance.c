@@ -3,9 +3,9 @@
  *
  * For time: the best plans of the other strategies with three, four and five waves, and what a
  * cover search (cover_search.h) makes of the best one with three, are improved under the full model
- * (improve.h) with a share of the budget each; the most promising gets the rest. For counts: the
- * cover search alone, from the virtual process topology of as many dimensions. Never worse than
- * what it starts from. */
+ * (improve.h) with a share of the budget each; the best one is improved again and again with the
+ * rest. For counts: the cover search alone, from the virtual process topology of as many
+ * dimensions. Never worse than what it starts from. */
 #include "planner/search/cover.h"
 #include "planner/search/cover_price.h"
 #include "planner/search/cover_search.h"
@@ -13,15 +13,19 @@
 #include "planner/strategies/rows.h"
 #include "planner/strategies/strategy_rank.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Steps of the searches in a nominal millisecond. */
-#define COVER_STEPS_PER_MS   140000
-#define IMPROVE_STEPS_PER_MS 120000
+#define COVER_STEPS_PER_MS   110000
+#define IMPROVE_STEPS_PER_MS 135000
 
-/* Nominal milliseconds to begin an improvement, per message and wave. */
-#define BEGIN_MS_PER_RIDE 1e-4
+/* Nominal milliseconds to make a start, and to begin an attempt to improve one, per message and
+ * wave; how many times as long an attempt must take, and how many there are for each start. */
+#define BEGIN_MS_PER_RIDE  2.5e-4
+#define WORTH_BEGINNING    4
+#define ATTEMPTS_PER_START 3
 
 /* More effort than this many steps for each message has not been seen to help. */
 #define MOST_STEPS_PER_MESSAGE 20000
@@ -243,6 +247,7 @@ static enum cpl_status route_counts(const struct cpl_strategy_input *input, int3
 struct start {
     struct cpl_routes routes;
     double us;
+    int32_t n_vain; /* attempts since it was improved */
 };
 
 /* Improves routes under the full model, parts apart if there are any. */
@@ -252,23 +257,35 @@ static enum cpl_status search_routes(const struct cpl_strategy_input *input, con
     return cpl_improve_routes(input, how, routes, error);
 }
 
+/* How a start is improved. */
+struct attempt {
+    bool together; /* parts of a pair keep together */
+    double ms;
+    double temperature;
+    uint64_t seed;
+};
+
 /* Improves a start, by pairs or by parts if it has any; it never gets worse by the model's final
  * word, the plan's cost. */
-static enum cpl_status improve(const struct cpl_strategy_input *input, bool together, double ms,
-                               struct start *start, struct cpl_error *error)
+static enum cpl_status improve(const struct cpl_strategy_input *input,
+                               const struct attempt *attempt, struct start *start,
+                               struct cpl_error *error)
 {
     const struct cpl_improve_schedule schedule = {.first_sharpness = 12,
                                                   .last_sharpness = 40,
-                                                  .temperature = 1,
-                                                  .work = (int64_t)(ms * IMPROVE_STEPS_PER_MS),
-                                                  .seed = 1};
+                                                  .temperature = attempt->temperature,
+                                                  .work =
+                                                      (int64_t)(attempt->ms * IMPROVE_STEPS_PER_MS),
+                                                  .seed = attempt->seed};
     struct cpl_routes before;
     double us;
+    if (schedule.work < 2 * cpl_improve_begin_work(&start->routes))
+        return CPL_OK;
     enum cpl_status status = copy_routes(input->pattern, &start->routes, &before, error);
     if (status)
         return status;
-    status = together ? by_pairs(input, search_routes, &schedule, &start->routes, error)
-                      : search_routes(input, &schedule, &start->routes, error);
+    status = attempt->together ? by_pairs(input, search_routes, &schedule, &start->routes, error)
+                               : search_routes(input, &schedule, &start->routes, error);
     if (!status)
         status = cpl_strategy_time(input, &start->routes, &us, error);
     if (!status && us < start->us) {
@@ -282,119 +299,162 @@ static enum cpl_status improve(const struct cpl_strategy_input *input, bool toge
     return status;
 }
 
+/* The search: its starts, and the nominal milliseconds that are left for it, of which each attempt
+ * takes a share. */
+struct contest {
+    const struct cpl_strategy_input *input;
+    struct start start[MOST_STARTS];
+    int32_t n, most, best;
+    double left_ms, share_ms;
+};
+
+static double begin_ms(const struct cpl_strategy_input *input)
+{
+    return (double)input->pattern->n_messages * FEWEST_WAVES * BEGIN_MS_PER_RIDE;
+}
+
+/* As many starts as leave attempts time for more than to begin. */
+static int32_t most_starts(const struct cpl_strategy_input *input, double ms)
+{
+    double least_ms = WORTH_BEGINNING * begin_ms(input) * ATTEMPTS_PER_START;
+    int32_t most = ms > least_ms / 2;
+    while (most < MOST_STARTS && (most + 1) * least_ms < ms)
+        most++;
+    return most;
+}
+
+bool cpl_balance_begins(const struct cpl_strategy_input *input, double ms)
+{
+    return most_starts(input, effort_ms(input, input->budget_ms - ms)) > 0;
+}
+
 /* Makes the routes of a ranked choice a start. */
-static enum cpl_status begin(const struct cpl_strategy_input *input,
-                             const struct cpl_ranked_choice *ranked, struct start *start,
+static enum cpl_status begin(struct contest *contest, const struct cpl_ranked_choice *ranked,
                              struct cpl_error *error)
 {
+    const struct cpl_strategy_input *input = contest->input;
+    struct start *start = &contest->start[contest->n];
     enum cpl_status status = cpl_strategy_route(input, &ranked->choice, &start->routes, error);
     if (status)
         return status;
     start->us = ranked->us;
-    status = pad_waves(input->pattern, FEWEST_WAVES, &start->routes, error);
-    if (status)
-        cpl_routes_free(&start->routes);
-    return status;
+    contest->left_ms -= begin_ms(input);
+    contest->n++;
+    return pad_waves(input->pattern, FEWEST_WAVES, &start->routes, error);
 }
 
-/* What a cover search makes of a start of three waves is a start too, where there is room for the
- * search's tables. */
-static enum cpl_status begin_covered(const struct cpl_strategy_input *input, double ms,
-                                     const struct start *from, struct start *start, int32_t *n,
-                                     struct cpl_error *error)
+/* What a cover search makes of the last start, of three waves, is a start too, where there is room
+ * for the search's tables. */
+static enum cpl_status begin_covered(struct contest *contest, struct cpl_error *error)
 {
+    const struct cpl_strategy_input *input = contest->input;
+    const struct start *from = &contest->start[contest->n - 1];
+    struct start *start = &contest->start[contest->n];
     if (from->routes.n_waves != 3)
         return CPL_OK;
     enum cpl_status status = copy_routes(input->pattern, &from->routes, &start->routes, error);
     if (status)
         return status;
-    const struct cover_task task = {3, CPL_COVER_TIME, ms};
+    const struct cover_task task = {3, CPL_COVER_TIME, contest->share_ms};
+    contest->left_ms -= contest->share_ms + begin_ms(input);
     status = by_pairs(input, search_cover, &task, &start->routes, error);
     if (!status)
         status = cpl_strategy_time(input, &start->routes, &start->us, error);
     if (!status) {
-        ++*n;
+        contest->n++;
         return CPL_OK;
     }
     cpl_routes_free(&start->routes);
     return status == CPL_ERR_UNFIT ? CPL_OK : status;
 }
 
-/* As many starts as can begin in half of the effort. */
-static int32_t most_starts(const struct cpl_strategy_input *input, double ms)
-{
-    double begin_ms = (double)input->pattern->n_messages * FEWEST_WAVES * BEGIN_MS_PER_RIDE;
-    int32_t most = 1;
-    while (most < MOST_STARTS && (most + 1) * begin_ms < ms / 2)
-        most++;
-    return most;
-}
-
-/* The starts: of each number of waves the best ranked choice, and the cover of one. */
-static enum cpl_status begin_all(const struct cpl_strategy_input *input,
-                                 const struct cpl_ranking *ranking, double ms, int32_t most,
-                                 struct start *starts, int32_t *n, struct cpl_error *error)
+/* The starts: of each number of waves the best ranked choice, and what covers make of those of
+ * three. */
+static enum cpl_status begin_all(struct contest *contest, const struct cpl_ranking *ranking,
+                                 struct cpl_error *error)
 {
     bool taken[MOST_WAVES + 1] = {false};
     enum cpl_status status = CPL_OK;
-    for (size_t k = 0; k < ranking->n && *n < most && !status; k++) {
+    for (size_t k = 0; k < ranking->n && contest->n < contest->most && !status; k++) {
         const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
         int32_t n_waves = ranked->n_waves;
         if (n_waves > MOST_WAVES || taken[n_waves] ||
             ranked->us > CPL_WORTH_A_START * ranking->ranked[0].us)
             continue;
         taken[n_waves] = true;
-        status = begin(input, ranked, &starts[*n], error);
-        if (status)
-            continue;
-        ++*n;
-        if (*n < most)
-            status = begin_covered(input, ms, &starts[*n - 1], &starts[*n], n, error);
+        status = begin(contest, ranked, error);
+        if (!status && contest->n < contest->most)
+            status = begin_covered(contest, error);
     }
     return status;
 }
 
-/* Improves the starts a little each, and the best one with what is left; parts are told apart only
- * at the end. *best is its number. */
-static enum cpl_status improve_all(const struct cpl_strategy_input *input, double ms, double share,
-                                   struct start *starts, int32_t n, int32_t *best,
-                                   struct cpl_error *error)
+/* Many short attempts find more than one long one. Those that only go down find most; where they do
+ * not, those that accept losses at first may lead out of a bad place. */
+static const double temperatures[] = {0, 0.1, 0.3, 1};
+#define N_TEMPERATURES ((int32_t)(sizeof temperatures / sizeof temperatures[0]))
+
+/* An attempt in vain counts as if the start took so many times as long. */
+#define VAIN 1.03
+
+/* The start that is improved next: the best one, unless it does not get better. */
+static struct start *choose_start(struct contest *contest)
 {
-    enum cpl_status status = CPL_OK;
-    for (int32_t k = 0; k < n && n > 1 && !status; k++)
-        status = improve(input, true, share, &starts[k], error);
-    for (int32_t k = 0; k < n; k++)
-        *best = starts[k].us < starts[*best].us ? k : *best;
-    double left = ms - (n + 1) * share;
-    if (n > 0 && !status && input->pattern->pairs) {
-        left /= 2;
-        status = improve(input, true, left, &starts[*best], error);
+    struct start *chosen = NULL;
+    double least = INFINITY;
+    for (int32_t k = 0; k < contest->n; k++) {
+        double us = contest->start[k].us;
+        for (int32_t n = contest->start[k].n_vain; n > 0; n--)
+            us *= VAIN;
+        if (us < least) {
+            least = us;
+            chosen = &contest->start[k];
+        }
     }
-    return n == 0 || status ? status : improve(input, false, left, &starts[*best], error);
+    return chosen;
 }
 
-enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
-                                  const struct cpl_ranking *ranking, struct cpl_routes *routes,
-                                  struct cpl_error *error)
+/* Improves the starts once each, and then the promising ones with what is left; parts are told
+ * apart only in the second half. */
+static enum cpl_status improve_all(struct contest *contest, struct cpl_error *error)
 {
-    struct start starts[MOST_STARTS];
-    const struct cpl_ranked_choice *first = &ranking->ranked[0];
-    int32_t n = 0, best = 0;
+    struct attempt attempt = {.together = true, .ms = contest->share_ms};
+    int32_t n = contest->n > 0 ? (int32_t)(contest->left_ms / contest->share_ms) : 0;
+    enum cpl_status status = CPL_OK;
+    for (int32_t k = 0; k < n && !status; k++) {
+        struct start *start = k < contest->n ? &contest->start[k] : choose_start(contest);
+        double us = start->us;
+        attempt.together = k < (contest->n + n) / 2;
+        attempt.temperature = temperatures[start->n_vain % N_TEMPERATURES];
+        attempt.seed = (uint64_t)k + 1;
+        status = improve(contest->input, &attempt, start, error);
+        start->n_vain = start->us < us ? 0 : start->n_vain + 1;
+    }
+    for (int32_t k = 0; k < contest->n; k++)
+        if (contest->start[k].us < contest->start[contest->best].us)
+            contest->best = k;
+    return status;
+}
+
+enum cpl_status cpl_balance_search(const struct cpl_strategy_input *input,
+                                   const struct cpl_ranking *ranking, struct cpl_routes *routes,
+                                   double *us, struct cpl_error *error)
+{
     double ms = effort_ms(input, ranking->ms);
-    int32_t most = most_starts(input, ms);
-    double share = ms / (3 * most);
-    enum cpl_status status = begin_all(input, ranking, share, most, starts, &n, error);
+    struct contest contest = {.input = input, .most = most_starts(input, ms), .left_ms = ms};
+    contest.share_ms = ms / (ATTEMPTS_PER_START * contest.most);
+    enum cpl_status status = begin_all(&contest, ranking, error);
     if (!status)
-        status = improve_all(input, ms, share, starts, n, &best, error);
+        status = improve_all(&contest, error);
+    const struct start *best = &contest.start[contest.best];
     /* The fastest other plan may have too many waves to start from. */
-    bool other = n == 0 || starts[best].us > first->us;
-    for (int32_t k = 0; k < n; k++)
-        if (status || k != best || other)
-            cpl_routes_free(&starts[k].routes);
-    if (!status && other)
-        return cpl_strategy_route(input, &first->choice, routes, error);
-    if (!status)
-        *routes = starts[best].routes;
+    bool found = !status && contest.n > 0 && best->us < ranking->ranked[0].us;
+    *us = found ? best->us : INFINITY;
+    if (found)
+        *routes = best->routes;
+    for (int32_t k = 0; k < contest.n; k++)
+        if (!found || k != contest.best)
+            cpl_routes_free(&contest.start[k].routes);
     return status;
 }
 
@@ -405,8 +465,13 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     struct cpl_ranking ranking;
     if (numbers->at[0] != GOAL_TIME)
         return route_counts(input, numbers->at[0], routes, error);
+    double us;
     enum cpl_status status = cpl_strategy_rank(input, &ranking, NULL, error);
-    return status ? status : cpl_balance_route(input, &ranking, routes, error);
+    if (!status)
+        status = cpl_balance_search(input, &ranking, routes, &us, error);
+    if (!status && !isfinite(us))
+        status = cpl_strategy_route(input, &ranking.ranked[0].choice, routes, error);
+    return status;
 }
 
 static int32_t most_hops(const struct cpl_strategy_input *input,

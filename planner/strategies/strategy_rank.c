@@ -1,29 +1,37 @@
 /* Ranking the strategies that do not search (strategy_rank.h).
  *
- * All whose routes are walks are priced, whatever the budget. Since that has to be quick, a price
- * is given up as soon as it is certain that it is above what matters, and the candidates that may
- * be the best by a sample of their messages (walk_sample.h) come first: most of the others are not
- * even made. Those that look at all messages follow as far as the budget reaches. */
+ * Where the budget is enough for it, all whose routes are walks are priced. Since that has to be
+ * quick, a price is given up as soon as it is certain that it is above what matters, and the
+ * candidates that may be the best by a sample of their messages (walk_sample.h) come first: most of
+ * the others are not even made. Where it is not enough, the model with barriers (walk_cost.h) says
+ * which ones are priced, and it looks at few messages of all candidates and at more of the better
+ * ones. Those that look at all messages follow as far as the budget reaches. */
 #include "planner/strategies/strategy_rank.h"
 
 #include "planner/plan/plan_internal.h"
 #include "planner/strategies/rows.h"
+#include "planner/strategies/walk_cost.h"
 #include "planner/strategies/walk_sample.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Nominal cost of trying one choice, per message. */
-#define PLAN_MS_PER_MESSAGE 1e-4
-
-/* About what pricing one choice takes, in nanoseconds: for each message, and for each hop that it
- * may make. */
+/* What pricing one choice takes about, in nanoseconds: for each message, and for each hop that it
+ * may make, before it is done; then for each segment of its plan, and for each combined message if
+ * it is played to the end. And what the model with barriers takes for each hop. */
 #define PRICE_MESSAGE_NS 300
 #define PRICE_RIDE_NS    60
+#define SEGMENT_NS       45
+#define COMBINED_NS      300
+#define LOOK_RIDE_NS     25
 
-/* Of the budget: what may be spent before the last of those begins that look at all messages.
- * Searching takes the rest. */
+/* Of the budget: what may be spent before the last of those begins that look at all messages, or
+ * that are priced in a hurry; searching takes the rest. And what each round of looking takes, after
+ * which one in KEPT stays, but FEWEST, and is looked at KEPT times as closely. */
 #define RANKING_SHARE 0.5
+#define LOOK_SHARE    0.1
+#define KEPT          4
+#define FEWEST        3
 
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
 {
@@ -81,6 +89,7 @@ static void deal(const struct cpl_strategy_list *list, struct cpl_strategy_list 
 struct runner {
     bool is_walk;
     double least_us; /* what it takes at least */
+    double look_us;  /* its time by the model with barriers, if that was looked at */
     double us;       /* its price; INFINITY: it has none */
     int32_t n_waves; /* of its routes */
 };
@@ -89,23 +98,22 @@ struct race {
     const struct cpl_strategy_input *input;
     struct cpl_strategy_list list; /* direct is the first */
     struct runner runner[CPL_MAX_CANDIDATES];
-    bool hurries;          /* only the best matters */
+    bool hurries;          /* not all can be priced */
+    bool searches;         /* a search follows, which needs starts */
     size_t first;          /* the best so far */
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
     double ms;             /* of the budget, nominally spent */
-    double each_ms;        /* nominal, of each candidate */
     struct cpl_walk_sample sample;
 };
 
 /* A price above this does not matter: that of the best with the same number of waves, if that is
- * faster than direct or worth to start a search from; in a hurry that of the best of all. */
+ * worth to start a search from or, where all are priced, faster than direct. */
 static double limit_us(const struct race *race, int32_t n_waves)
 {
     double us = race->runner[race->first].us;
-    if (race->hurries)
-        return us;
-    us *= CPL_WORTH_A_START;
-    us = us > race->runner[0].us ? us : race->runner[0].us;
+    us *= race->searches ? CPL_WORTH_A_START : 1;
+    if (!race->hurries && us < race->runner[0].us)
+        us = race->runner[0].us;
     for (size_t k = 0; k < race->list.n; k++)
         if (race->runner[k].n_waves == n_waves && race->runner[k].us < us)
             us = race->runner[k].us;
@@ -144,11 +152,17 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     if (status)
         return status;
     double limit = k == 0 ? INFINITY : limit_us(race, routes->n_waves);
-    status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us, error);
+    double played_ms = COMBINED_NS * 1e-6 * (double)plan.n_edges;
+    race->ms += SEGMENT_NS * 1e-6 * (double)plan.n_segments;
+    if (race->hurries && race->ms + played_ms > input->budget_ms)
+        us = limit < runner->look_us ? INFINITY : runner->look_us;
+    else
+        status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us, error);
     if (status) {
         cpl_plan_free(&plan);
         return status;
     }
+    race->ms += isfinite(us) ? played_ms : 0;
     runner->us = us;
     runner->n_waves = routes->n_waves;
     if (isfinite(runner->us))
@@ -166,7 +180,7 @@ static enum cpl_status price(struct race *race, size_t k, struct cpl_error *erro
     enum cpl_status status = cpl_strategy_route(race->input, &race->list.choice[k], &routes, error);
     if (status)
         return status == CPL_ERR_UNFIT ? CPL_OK : status;
-    if (k > 0)
+    if (k > 0 && !race->hurries)
         status = cpl_walk_sample_busy(&race->sample, &routes, &busy_us);
     if (status)
         cpl_fail_memory(error, "ranking the strategies");
@@ -176,13 +190,17 @@ static enum cpl_status price(struct race *race, size_t k, struct cpl_error *erro
     return status;
 }
 
+static int32_t most_hops(const struct race *race, size_t k)
+{
+    const struct cpl_strategy_choice *choice = &race->list.choice[k];
+    return choice->strategy->most_hops(race->input, &choice->numbers);
+}
+
 /* What pricing the candidate takes about. */
 static double price_ms(const struct race *race, size_t k)
 {
-    const struct cpl_strategy_choice *choice = &race->list.choice[k];
-    int32_t hops = choice->strategy->most_hops(race->input, &choice->numbers);
-    return (double)race->input->pattern->n_messages * (PRICE_MESSAGE_NS + PRICE_RIDE_NS * hops) *
-           1e-6;
+    return (double)race->input->pattern->n_messages *
+           (PRICE_MESSAGE_NS + PRICE_RIDE_NS * most_hops(race, k)) * 1e-6;
 }
 
 /* Looks at samples of all candidates. */
@@ -221,16 +239,10 @@ static size_t next_walk(const struct race *race, const bool *done)
     return next;
 }
 
-static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
+static enum cpl_status price_all(struct race *race, struct cpl_error *error)
 {
     bool done[CPL_MAX_CANDIDATES] = {true};
-    double all_ms = 0;
     enum cpl_status status = price(race, 0, error);
-    for (size_t k = 0; k < race->list.n; k++) {
-        all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
-        race->ms += race->runner[k].is_walk ? race->each_ms : 0;
-    }
-    race->hurries = all_ms > race->input->budget_ms;
     for (size_t k = next_walk(race, done); k < race->list.n && !status; k = next_walk(race, done)) {
         done[k] = true;
         if (race->runner[k].least_us <= limit_us(race, race->runner[k].n_waves))
@@ -239,15 +251,112 @@ static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
     return status;
 }
 
+/* What looking at one message in `every` of candidate k takes about. */
+static double look_ms(const struct race *race, size_t k, int32_t every)
+{
+    return (double)race->input->pattern->n_messages * LOOK_RIDE_NS * most_hops(race, k) * 1e-6 /
+           every;
+}
+
+static enum cpl_status look(struct race *race, const struct cpl_walk_looks *looks, size_t k,
+                            struct cpl_error *error)
+{
+    struct cpl_walk walk;
+    enum cpl_status status = cpl_strategy_walk(race->input, &race->list.choice[k], &walk, error);
+    if (status)
+        return status;
+    status = cpl_walk_look(looks, &walk, &race->runner[k].look_us);
+    cpl_walk_free(&walk);
+    race->ms += look_ms(race, k, looks->every);
+    return status ? cpl_fail_memory(error, "ranking the strategies") : CPL_OK;
+}
+
+/* Puts candidates in the order of their times, of which one more comes. */
+static void put_in_order(const struct race *race, size_t *order, size_t n, size_t candidate)
+{
+    for (; n > 0 && race->runner[order[n - 1]].look_us > race->runner[candidate].look_us; n--)
+        order[n] = order[n - 1];
+    order[n] = candidate;
+}
+
+/* A round: looks at one message in `every` of each of n candidates, and puts them in order. */
+static enum cpl_status look_at_some(struct race *race, int32_t every, size_t *order, size_t n,
+                                    struct cpl_error *error)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct cpl_walk_looks looks;
+    enum cpl_status status = cpl_walk_looks_init(&looks, race->input, every, &arena);
+    if (status)
+        cpl_fail_memory(error, "ranking the strategies");
+    for (size_t k = 0; k < n && !status; k++) {
+        size_t candidate = order[k];
+        status = look(race, &looks, candidate, error);
+        put_in_order(race, order, k, candidate);
+    }
+    cpl_arena_free(&arena);
+    return status;
+}
+
+/* Puts n candidates in order, those first that may be the fastest: in rounds, each of which looks
+ * at more messages of fewer candidates. */
+static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
+                                   struct cpl_error *error)
+{
+    double round_ms = LOOK_SHARE * race->input->budget_ms, all_ms = 0;
+    int32_t every = 1;
+    enum cpl_status status = CPL_OK;
+    for (size_t k = 0; k < n; k++)
+        all_ms += look_ms(race, order[k], 1);
+    while (all_ms / every > round_ms && every < INT32_MAX / KEPT)
+        every *= KEPT;
+    for (; every > 0 && !status; every /= KEPT) {
+        if (n == FEWEST && FEWEST * look_ms(race, order[0], every) > 2 * round_ms)
+            break;
+        status = look_at_some(race, every, order, n, error);
+        if (n > FEWEST)
+            n = n / KEPT > FEWEST ? n / KEPT : FEWEST;
+    }
+    return status;
+}
+
+/* What ranking may take: all, where nothing is left for a search anyway. */
+static double ranking_ms(const struct race *race)
+{
+    return (race->searches ? RANKING_SHARE : 1) * race->input->budget_ms;
+}
+
+/* Prices as many of the walks as the budget allows, and at least one. */
+static enum cpl_status price_best(struct race *race, struct cpl_error *error)
+{
+    size_t order[CPL_MAX_CANDIDATES], n = 0;
+    for (size_t k = 0; k < race->list.n; k++)
+        if (race->runner[k].is_walk)
+            order[n++] = k;
+    enum cpl_status status = look_closer(race, order, n, error);
+    for (size_t k = 0; k < n && !status; k++)
+        if (k == 0 || race->ms + price_ms(race, order[k]) <= ranking_ms(race))
+            status = price(race, order[k], error);
+    return status;
+}
+
+static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
+{
+    double all_ms = 0;
+    for (size_t k = 0; k < race->list.n; k++)
+        all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
+    race->hurries = all_ms > race->input->budget_ms;
+    return race->hurries ? price_best(race, error) : price_all(race, error);
+}
+
 /* Whether candidate k, which looks at all messages, is priced: as far as the budget reaches. What
- * applies to few patterns always is, and takes nothing from the search. */
-static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
+ * applies to few patterns always is. */
+static enum cpl_status ask(const struct race *race, size_t k, bool *is_priced,
+                           struct cpl_error *error)
 {
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
     if (choice->strategy->applies)
         return choice->strategy->applies(race->input, &choice->numbers, is_priced, error);
-    *is_priced = race->ms + race->each_ms <= RANKING_SHARE * race->input->budget_ms;
-    race->ms += *is_priced ? race->each_ms : 0;
+    *is_priced = race->ms + price_ms(race, k) <= ranking_ms(race);
     return CPL_OK;
 }
 
@@ -273,8 +382,8 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
     struct race race = {.input = input,
-                        .plan = best ? &fastest : NULL,
-                        .each_ms = (double)input->pattern->n_messages * PLAN_MS_PER_MESSAGE};
+                        .searches = cpl_balance_begins(input, RANKING_SHARE * input->budget_ms),
+                        .plan = best ? &fastest : NULL};
     list_candidates(input, &all);
     deal(&all, &race.list);
     enum cpl_status status = look_at_all(&race, &arena, error);

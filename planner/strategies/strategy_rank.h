@@ -6,6 +6,8 @@
 #include "planner/plan.h"
 #include "planner/strategy.h"
 
+#include <stdbool.h>
+
 struct cpl_ranked_choice {
     struct cpl_strategy_choice choice;
     int32_t n_waves; /* of its routes */
@@ -21,11 +23,13 @@ struct cpl_ranking {
 /* Times the best known modelled time: what the start of a search may take. */
 #define CPL_WORTH_A_START 2
 
-/* Prices every candidate whose routes are a walk (walk.h) and those that apply to few patterns
- * (strategy.h, applies), whatever the budget, and as many of the others as half the budget allows.
- * The ranking has the best of all of them, direct, and of each number of waves the fastest, if that
- * is faster than direct or worth a start, unless pricing so many would take more than the budget;
- * and it may have others. *best (unless NULL) is the fastest plan, which the caller frees. Returns
+/* Prices every candidate whose routes are a walk (walk.h), and as many of the others as half the
+ * budget allows; those that apply to few patterns (strategy.h, applies) in any case. The ranking
+ * then has the best of all of them, direct, and of each number of waves the fastest, if that is
+ * faster than direct or worth a start; and it may have others. Where the budget is not enough for
+ * all walks, the ranking has those that are priced of the best by a faster, rougher model
+ * (walk_cost.h); one at least, whose time is by that model where the budget is not enough for
+ * more. *best (unless NULL) is the fastest plan, which the caller frees. Returns
  * CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
@@ -44,10 +48,14 @@ enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input,
                                          int32_t *n, struct cpl_ranking *ranking,
                                          struct cpl_error *error);
 
-/* Routes by balance for time, from a ranking of the same input (strategy_balance.c). Returns
- * CPL_OK, CPL_ERR_NOMEM. The caller frees *routes. */
-enum cpl_status cpl_balance_route(const struct cpl_strategy_input *input,
-                                  const struct cpl_ranking *ranking, struct cpl_routes *routes,
-                                  struct cpl_error *error);
+/* Whether a search that has so many nominal milliseconds begins at all. */
+bool cpl_balance_begins(const struct cpl_strategy_input *input, double ms);
+
+/* Searches for a plan that is faster than all of a ranking of the same input (strategy_balance.c).
+ * *us is its modelled time, and the caller frees *routes; INFINITY, and no routes: none was found.
+ * Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_balance_search(const struct cpl_strategy_input *input,
+                                   const struct cpl_ranking *ranking, struct cpl_routes *routes,
+                                   double *us, struct cpl_error *error);
 
 #endif

@@ -1,0 +1,241 @@
+/* About what the plan of a walk takes (walk_cost.h): the model with barriers (plan_cost.c), to
+ * which it adds what packing takes, and that a rank cannot unpack a combined message before all of
+ * it is there.
+ *
+ * Messages that are looked at stand for `every` times as many. Combined messages do not: one that
+ * many messages ride in is seen even if few of these are. How many there are follows from how many
+ * of the rides seen in a wave, and at a rank, were the first of their combined message. */
+#include "planner/strategies/walk_cost.h"
+
+#include "planner/base/hash.h"
+#include "planner/plan/plan_internal.h"
+
+#include <string.h>
+
+/* What a wave's other ranks say counts at each rank as much as so many messages seen there. */
+#define PRIOR 8
+
+/* The most messages of a combined message that are told apart, times `every`. */
+#define MOST_RIDERS 16
+
+/* What was seen of a rank's messages in a wave, sent or received. */
+struct end_load {
+    double edges_us; /* overheads of the combined messages */
+    double cargo_us;
+    double net_bytes;
+    double latency_us;
+    int32_t n_edges, n_rides;
+};
+
+struct loads {
+    const struct cpl_walk_looks *looks;
+    bool packs;
+    struct end_load *out, *in; /* of each rank */
+    double *net_out, *net_in;  /* of each node */
+    uint64_t *seen;            /* combined messages by their hashes; 0: free */
+    uint64_t mask;
+};
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static bool is_seen(int32_t source, int32_t dst, int32_t every)
+{
+    uint64_t pair = (uint64_t)(uint32_t)source << 32 | (uint32_t)dst;
+    return every == 1 || cpl_hash_mix(pair) % (uint64_t)every == 0;
+}
+
+enum cpl_status cpl_walk_looks_init(struct cpl_walk_looks *looks,
+                                    const struct cpl_strategy_input *input, int32_t every,
+                                    struct cpl_arena *arena)
+{
+    const struct cpl_pattern *p = input->pattern->pairs ? input->pattern->pairs : input->pattern;
+    int64_t n = 0;
+    for (int32_t i = 0; i < p->n_ranks; i++)
+        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
+            n += is_seen(i, p->dst[m], every);
+    *looks = (struct cpl_walk_looks){.input = input,
+                                     .every = every,
+                                     .source = CPL_ARENA_ARRAY(arena, int32_t, n),
+                                     .dst = CPL_ARENA_ARRAY(arena, int32_t, n),
+                                     .bytes = CPL_ARENA_ARRAY(arena, double, n)};
+    if (!looks->source || !looks->dst || !looks->bytes)
+        return CPL_ERR_NOMEM;
+    for (int32_t i = 0; i < p->n_ranks; i++)
+        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
+            if (is_seen(i, p->dst[m], every)) {
+                looks->source[looks->n] = i;
+                looks->dst[looks->n] = p->dst[m];
+                looks->bytes[looks->n++] = (double)p->volume[m] * input->unit_bytes;
+            }
+    return CPL_OK;
+}
+
+static enum cpl_status init_loads(struct loads *loads, const struct cpl_walk_looks *looks,
+                                  bool packs, struct cpl_arena *arena)
+{
+    const struct cpl_machine *machine = looks->input->machine;
+    uint64_t n_seen = 64;
+    while (n_seen < 2 * (uint64_t)looks->n)
+        n_seen *= 2;
+    *loads = (struct loads){.looks = looks,
+                            .packs = packs,
+                            .out = CPL_ARENA_ARRAY(arena, struct end_load, machine->n_ranks),
+                            .in = CPL_ARENA_ARRAY(arena, struct end_load, machine->n_ranks),
+                            .net_out = CPL_ARENA_ARRAY(arena, double, machine->n_nodes),
+                            .net_in = CPL_ARENA_ARRAY(arena, double, machine->n_nodes),
+                            .seen = CPL_ARENA_ARRAY(arena, uint64_t, n_seen),
+                            .mask = n_seen - 1};
+    return loads->out && loads->in && loads->net_out && loads->net_in && loads->seen
+               ? CPL_OK
+               : CPL_ERR_NOMEM;
+}
+
+/* Whether a combined message of the wave is met for the first time. */
+static bool is_new(struct loads *loads, int32_t from, int32_t to)
+{
+    uint64_t hash = cpl_hash_mix((uint64_t)(uint32_t)from << 32 | (uint32_t)to) | 1;
+    uint64_t at = hash >> 20 & loads->mask;
+    while (loads->seen[at] && loads->seen[at] != hash)
+        at = (at + 1) & loads->mask;
+    bool new = !loads->seen[at];
+    loads->seen[at] = hash;
+    return new;
+}
+
+static void add_end(struct end_load *load, double edge_us, double cargo_us, double net_bytes,
+                    double latency_us, bool new)
+{
+    load->edges_us += new ? edge_us : 0;
+    load->cargo_us += cargo_us;
+    load->net_bytes += net_bytes;
+    load->latency_us = larger(load->latency_us, latency_us);
+    load->n_edges += new;
+    load->n_rides++;
+}
+
+/* Adds a message for dst, which goes on to rank `to`. */
+static void add_ride(struct loads *loads, int32_t from, int32_t to, int32_t dst, double bytes)
+{
+    const struct cpl_machine *machine = loads->looks->input->machine;
+    const struct cpl_costs *costs = &machine->costs;
+    enum cpl_link_class class_ = cpl_machine_link(machine, from, to);
+    const struct cpl_link_cost *link = cpl_machine_edge_cost(machine, class_);
+    bool new = is_new(loads, from, to), leaves = class_ == CPL_LINK_NETWORK;
+    double combined_us = loads->packs ? costs->combined_ns * 1e-3 : 0;
+    double pack_us =
+        loads->packs ? (costs->segment_ns + bytes * costs->packed_ns_per_byte) * 1e-3 : 0;
+    double end_us = leaves ? 0 : bytes * link->ns_per_byte * 1e-3;
+    double net_bytes = leaves ? bytes : 0;
+    add_end(&loads->out[from], link->send_us + combined_us, end_us + pack_us, net_bytes,
+            link->latency_us, new);
+    add_end(&loads->in[to], link->recv_us + combined_us, end_us + (to == dst ? pack_us : 0),
+            net_bytes, link->latency_us, new);
+    if (leaves) {
+        loads->net_out[machine->node[from]] += bytes;
+        loads->net_in[machine->node[to]] += bytes;
+    }
+}
+
+/* Combined messages for each one seen, where of the rides seen this fraction was the first of a
+ * combined message. With r rides in each, of which one in `every` is seen, that fraction is
+ * every/r (1 - (1 - 1/every)^r). */
+static double edges_per_seen(double fraction, int32_t every)
+{
+    double unseen = 1, missing = 1 - 1.0 / every;
+    for (int64_t r = 1; r < (int64_t)MOST_RIDERS * every; r++) {
+        unseen *= missing;
+        if (every * (1 - unseen) <= fraction * (double)r)
+            return 1 / (1 - unseen);
+    }
+    return 1;
+}
+
+#define N_STEPS 64
+
+/* edges_per_seen at fractions k / N_STEPS. */
+static void tabulate(int32_t every, double table[N_STEPS + 1])
+{
+    for (int k = 0; k <= N_STEPS; k++)
+        table[k] = edges_per_seen((double)k / N_STEPS, every);
+}
+
+/* Of an end's combined messages, all for each one seen. */
+static double all_for_each(const struct end_load *load, double fraction, const double *table)
+{
+    double own = (load->n_edges + PRIOR * fraction) / (load->n_rides + PRIOR);
+    return table[(int)(own * N_STEPS + 0.5)];
+}
+
+/* The time of a rank in the wave. What its network and its processor do overlaps but for the last
+ * of the combined messages that it receives. */
+static double rank_us(const struct loads *loads, int32_t rank, double fraction, const double *table)
+{
+    const struct cpl_costs *costs = &loads->looks->input->machine->costs;
+    const struct end_load *out = &loads->out[rank], *in = &loads->in[rank];
+    double every = loads->looks->every;
+    double n_out = all_for_each(out, fraction, table), n_in = all_for_each(in, fraction, table);
+    struct cpl_rank_load load = {.latency_us = larger(out->latency_us, in->latency_us),
+                                 .busy_us = n_out * out->edges_us + n_in * in->edges_us +
+                                            every * (out->cargo_us + in->cargo_us),
+                                 .net_out = every * out->net_bytes,
+                                 .net_in = every * in->net_bytes};
+    double unpack_us = every * in->cargo_us;
+    double wire_us = load.net_in * costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+    double last_us = unpack_us < wire_us ? unpack_us : wire_us;
+    return cpl_rank_load_time(costs, &load) +
+           (in->n_edges > 0 ? last_us / (n_in * in->n_edges) : 0);
+}
+
+/* The time of the wave that has been added; clears the loads. */
+static double finish_wave(struct loads *loads, const double *table)
+{
+    const struct cpl_machine *machine = loads->looks->input->machine;
+    double most_us = 0, n_edges = 0, n_rides = 0, every = loads->looks->every;
+    for (int32_t i = 0; i < machine->n_ranks; i++) {
+        n_edges += loads->out[i].n_edges;
+        n_rides += loads->out[i].n_rides;
+    }
+    double fraction = n_rides > 0 ? n_edges / n_rides : 1;
+    for (int32_t i = 0; i < machine->n_ranks; i++)
+        most_us = larger(most_us, rank_us(loads, i, fraction, table));
+    for (int32_t k = 0; k < machine->n_nodes; k++)
+        most_us = larger(most_us, cpl_node_port_time(&machine->costs, every * loads->net_out[k],
+                                                     every * loads->net_in[k]));
+    memset(loads->out, 0, (size_t)machine->n_ranks * sizeof *loads->out);
+    memset(loads->in, 0, (size_t)machine->n_ranks * sizeof *loads->in);
+    memset(loads->net_out, 0, (size_t)machine->n_nodes * sizeof *loads->net_out);
+    memset(loads->net_in, 0, (size_t)machine->n_nodes * sizeof *loads->net_in);
+    memset(loads->seen, 0, (size_t)(loads->mask + 1) * sizeof *loads->seen);
+    return most_us;
+}
+
+enum cpl_status cpl_walk_look(const struct cpl_walk_looks *looks, const struct cpl_walk *walk,
+                              double *us)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    struct loads loads;
+    double table[N_STEPS + 1];
+    size_t n_waves = (size_t)walk->n_waves;
+    int32_t *stops = CPL_ARENA_ARRAY(&arena, int32_t, (size_t)looks->n * n_waves);
+    enum cpl_status status = init_loads(&loads, looks, walk->n_waves > 1, &arena);
+    *us = 0;
+    tabulate(looks->every, table);
+    if (!stops)
+        status = CPL_ERR_NOMEM;
+    for (int64_t m = 0; m < looks->n && !status; m++)
+        walk->go(walk, looks->source[m], looks->dst[m], stops + (size_t)m * n_waves);
+    for (size_t w = 0; w < n_waves && !status; w++) {
+        for (int64_t m = 0; m < looks->n; m++) {
+            const int32_t *stop = stops + (size_t)m * n_waves + w;
+            int32_t from = w > 0 ? stop[-1] : looks->source[m];
+            if (from != *stop)
+                add_ride(&loads, from, *stop, looks->dst[m], looks->bytes[m]);
+        }
+        *us += finish_wave(&loads, table);
+    }
+    cpl_arena_free(&arena);
+    return status;
+}
