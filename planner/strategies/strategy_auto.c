@@ -31,7 +31,8 @@ static enum cpl_status plan_fastest(const struct cpl_strategy_input *input,
                                     struct cpl_plan *plan, struct cpl_error *error)
 {
     struct cpl_plan best;
-    enum cpl_status status = cpl_strategy_rank(input, ranking, &best, error);
+    enum cpl_status status =
+        cpl_strategy_rank(input, cpl_balance_begins(input), ranking, &best, error);
     if (status)
         return status;
     struct cpl_strategy_choice chosen = ranking->ranked[0].choice;

@@ -1,8 +1,8 @@
 /* balance: searches for the plan with the smallest modelled time, or (hops=N) for the one whose
  * busiest rank sends and receives the fewest combined messages with at most N hops. Our own.
  *
- * For time: the best plans of the other strategies with three, four and five waves, and what a
- * cover search (cover_search.h) makes of the best one with three, are improved under the full model
+ * For time: the best plans of the other strategies with up to five waves, and what a cover search
+ * (cover_search.h) makes of the best one with three, are improved under the full model
  * (improve.h) with a share of the budget each; the best one is improved again and again with the
  * rest. For counts: the cover search alone, from the virtual process topology of as many
  * dimensions. Never worse than what it starts from. */
@@ -19,7 +19,7 @@
 
 /* Steps of the searches in a nominal millisecond. */
 #define COVER_STEPS_PER_MS   110000
-#define IMPROVE_STEPS_PER_MS 135000
+#define IMPROVE_STEPS_PER_MS 115000
 
 /* Nominal milliseconds to make a start, and to begin an attempt to improve one, per message and
  * wave; how many times as long an attempt must take, and how many there are for each start. */
@@ -323,9 +323,9 @@ static int32_t most_starts(const struct cpl_strategy_input *input, double ms)
     return most;
 }
 
-bool cpl_balance_begins(const struct cpl_strategy_input *input, double ms)
+bool cpl_balance_begins(const struct cpl_strategy_input *input)
 {
-    return most_starts(input, effort_ms(input, input->budget_ms - ms)) > 0;
+    return most_starts(input, effort_ms(input, CPL_RANKING_SHARE * input->budget_ms)) > 0;
 }
 
 /* Makes the routes of a ranked choice a start. */
@@ -350,8 +350,6 @@ static enum cpl_status begin_covered(struct contest *contest, struct cpl_error *
     const struct cpl_strategy_input *input = contest->input;
     const struct start *from = &contest->start[contest->n - 1];
     struct start *start = &contest->start[contest->n];
-    if (from->routes.n_waves != 3)
-        return CPL_OK;
     enum cpl_status status = copy_routes(input->pattern, &from->routes, &start->routes, error);
     if (status)
         return status;
@@ -368,22 +366,28 @@ static enum cpl_status begin_covered(struct contest *contest, struct cpl_error *
     return status == CPL_ERR_UNFIT ? CPL_OK : status;
 }
 
-/* The starts: of each number of waves the best ranked choice, and what covers make of those of
- * three. */
+/* Whether the choice ranked k-th makes the same plan as one before, by its time. */
+static bool is_known(const struct cpl_ranking *ranking, size_t k)
+{
+    return k > 0 && !(ranking->ranked[k].us > ranking->ranked[k - 1].us);
+}
+
+/* The starts: the best ranked choices of few waves, two of each number of waves at most, and what a
+ * cover makes of the first of three. */
 static enum cpl_status begin_all(struct contest *contest, const struct cpl_ranking *ranking,
                                  struct cpl_error *error)
 {
-    bool taken[MOST_WAVES + 1] = {false};
+    int32_t n_taken[MOST_WAVES + 1] = {0};
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < ranking->n && contest->n < contest->most && !status; k++) {
         const struct cpl_ranked_choice *ranked = &ranking->ranked[k];
         int32_t n_waves = ranked->n_waves;
-        if (n_waves > MOST_WAVES || taken[n_waves] ||
+        if (n_waves > MOST_WAVES || n_taken[n_waves] == 2 || is_known(ranking, k) ||
             ranked->us > CPL_WORTH_A_START * ranking->ranked[0].us)
             continue;
-        taken[n_waves] = true;
+        n_taken[n_waves]++;
         status = begin(contest, ranked, error);
-        if (!status && contest->n < contest->most)
+        if (!status && contest->n < contest->most && n_waves == 3 && n_taken[3] == 1)
             status = begin_covered(contest, error);
     }
     return status;
@@ -466,7 +470,8 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     if (numbers->at[0] != GOAL_TIME)
         return route_counts(input, numbers->at[0], routes, error);
     double us;
-    enum cpl_status status = cpl_strategy_rank(input, &ranking, NULL, error);
+    enum cpl_status status =
+        cpl_strategy_rank(input, cpl_balance_begins(input), &ranking, NULL, error);
     if (!status)
         status = cpl_balance_search(input, &ranking, routes, &us, error);
     if (!status && !isfinite(us))

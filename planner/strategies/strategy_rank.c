@@ -25,13 +25,16 @@
 #define COMBINED_NS      300
 #define LOOK_RIDE_NS     25
 
-/* Of the budget: what may be spent before the last of those begins that look at all messages, or
- * that are priced in a hurry; searching takes the rest. And what each round of looking takes, after
- * which one in KEPT stays, but FEWEST, and is looked at KEPT times as closely. */
-#define RANKING_SHARE 0.5
-#define LOOK_SHARE    0.1
-#define KEPT          4
-#define FEWEST        3
+/* Ranking may take so long, whatever the budget. And what pricing all may take by price_ms, of
+ * which it takes some quarter, since most prices are given up. */
+#define LEAST_MS     100
+#define ALL_LEAST_MS 500
+
+/* Of what ranking may take: what each round of looking takes, after which one candidate in KEPT
+ * stays, but FEWEST, and is looked at KEPT times as closely. */
+#define LOOK_SHARE 0.15
+#define KEPT       4
+#define FEWEST     3
 
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
 {
@@ -103,21 +106,20 @@ struct race {
     size_t first;          /* the best so far */
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
     double ms;             /* of the budget, nominally spent */
+    double may_take_ms;    /* and what may be */
     struct cpl_walk_sample sample;
 };
 
-/* A price above this does not matter: that of the best with the same number of waves, if that is
- * worth to start a search from or, where all are priced, faster than direct. */
+/* A price above this does not matter: that of the best with the same number of waves where all are
+ * priced and it is faster than direct, or what is worth to start a search from. */
 static double limit_us(const struct race *race, int32_t n_waves)
 {
-    double us = race->runner[race->first].us;
-    us *= race->searches ? CPL_WORTH_A_START : 1;
-    if (!race->hurries && us < race->runner[0].us)
-        us = race->runner[0].us;
+    double worth_us = race->runner[race->first].us * (race->searches ? CPL_WORTH_A_START : 1);
+    double us = race->runner[0].us;
     for (size_t k = 0; k < race->list.n; k++)
         if (race->runner[k].n_waves == n_waves && race->runner[k].us < us)
             us = race->runner[k].us;
-    return us;
+    return race->hurries || us < worth_us ? worth_us : us;
 }
 
 /* Whether candidate k beats the best one: of equal ones the first in the list does. */
@@ -154,8 +156,9 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     double limit = k == 0 ? INFINITY : limit_us(race, routes->n_waves);
     double played_ms = COMBINED_NS * 1e-6 * (double)plan.n_edges;
     race->ms += SEGMENT_NS * 1e-6 * (double)plan.n_segments;
-    if (race->hurries && race->ms + played_ms > input->budget_ms)
-        us = limit < runner->look_us ? INFINITY : runner->look_us;
+    bool is_only = race->hurries && !isfinite(race->runner[race->first].us);
+    if (is_only && race->ms + played_ms > race->may_take_ms)
+        us = runner->look_us;
     else
         status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us, error);
     if (status) {
@@ -302,7 +305,7 @@ static enum cpl_status look_at_some(struct race *race, int32_t every, size_t *or
 static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
                                    struct cpl_error *error)
 {
-    double round_ms = LOOK_SHARE * race->input->budget_ms, all_ms = 0;
+    double round_ms = LOOK_SHARE * race->may_take_ms, all_ms = 0;
     int32_t every = 1;
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < n; k++)
@@ -319,12 +322,6 @@ static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
     return status;
 }
 
-/* What ranking may take: all, where nothing is left for a search anyway. */
-static double ranking_ms(const struct race *race)
-{
-    return (race->searches ? RANKING_SHARE : 1) * race->input->budget_ms;
-}
-
 /* Prices as many of the walks as the budget allows, and at least one. */
 static enum cpl_status price_best(struct race *race, struct cpl_error *error)
 {
@@ -334,7 +331,7 @@ static enum cpl_status price_best(struct race *race, struct cpl_error *error)
             order[n++] = k;
     enum cpl_status status = look_closer(race, order, n, error);
     for (size_t k = 0; k < n && !status; k++)
-        if (k == 0 || race->ms + price_ms(race, order[k]) <= ranking_ms(race))
+        if (k == 0 || race->ms + price_ms(race, order[k]) <= race->may_take_ms)
             status = price(race, order[k], error);
     return status;
 }
@@ -344,7 +341,7 @@ static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
     double all_ms = 0;
     for (size_t k = 0; k < race->list.n; k++)
         all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
-    race->hurries = all_ms > race->input->budget_ms;
+    race->hurries = all_ms > race->input->budget_ms && all_ms > ALL_LEAST_MS;
     return race->hurries ? price_best(race, error) : price_all(race, error);
 }
 
@@ -356,7 +353,7 @@ static enum cpl_status ask(const struct race *race, size_t k, bool *is_priced,
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
     if (choice->strategy->applies)
         return choice->strategy->applies(race->input, &choice->numbers, is_priced, error);
-    *is_priced = race->ms + price_ms(race, k) <= ranking_ms(race);
+    *is_priced = race->ms + price_ms(race, k) <= race->may_take_ms;
     return CPL_OK;
 }
 
@@ -374,15 +371,17 @@ static enum cpl_status price_others(struct race *race, struct cpl_error *error)
     return status;
 }
 
-enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
+enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool searches,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error)
 {
     struct cpl_strategy_list all;
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
+    double ms = (searches ? CPL_RANKING_SHARE : 1) * input->budget_ms;
     struct race race = {.input = input,
-                        .searches = cpl_balance_begins(input, RANKING_SHARE * input->budget_ms),
+                        .searches = searches,
+                        .may_take_ms = ms > LEAST_MS ? ms : LEAST_MS,
                         .plan = best ? &fastest : NULL};
     list_candidates(input, &all);
     deal(&all, &race.list);

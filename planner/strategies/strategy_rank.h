@@ -21,17 +21,21 @@ struct cpl_ranking {
 };
 
 /* Times the best known modelled time: what the start of a search may take. */
-#define CPL_WORTH_A_START 2
+#define CPL_WORTH_A_START 1.25
 
-/* Prices every candidate whose routes are a walk (walk.h), and as many of the others as half the
- * budget allows; those that apply to few patterns (strategy.h, applies) in any case. The ranking
- * then has the best of all of them, direct, and of each number of waves the fastest, if that is
- * faster than direct or worth a start; and it may have others. Where the budget is not enough for
- * all walks, the ranking has those that are priced of the best by a faster, rougher model
- * (walk_cost.h); one at least, whose time is by that model where the budget is not enough for
- * more. *best (unless NULL) is the fastest plan, which the caller frees. Returns
- * CPL_OK, CPL_ERR_NOMEM. */
-enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input,
+/* Of the budget: what ranking may take where a search follows. */
+#define CPL_RANKING_SHARE 0.5
+
+/* Prices every candidate whose routes are a walk (walk.h), and as many of the others as the budget
+ * allows; those that apply to few patterns (strategy.h, applies) in any case. The ranking then has
+ * the best of all of them, direct, and of each number of waves the fastest, if that is faster than
+ * direct or worth a start; and it may have others. Where the budget is not enough for all walks,
+ * which some 15,000 messages never need, the ranking has those that are priced of the best by a
+ * faster, rougher model (walk_cost.h); one at least, whose time is by that model where the budget
+ * is not enough for more. `searches`: a search follows (cpl_balance_begins), which needs its part
+ * of the budget and starts. *best (unless NULL) is the fastest plan, which the caller frees.
+ * Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool searches,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error);
 
@@ -48,8 +52,8 @@ enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input,
                                          int32_t *n, struct cpl_ranking *ranking,
                                          struct cpl_error *error);
 
-/* Whether a search that has so many nominal milliseconds begins at all. */
-bool cpl_balance_begins(const struct cpl_strategy_input *input, double ms);
+/* Whether the budget is enough for a search after ranking. */
+bool cpl_balance_begins(const struct cpl_strategy_input *input);
 
 /* Searches for a plan that is faster than all of a ranking of the same input (strategy_balance.c).
  * *us is its modelled time, and the caller frees *routes; INFINITY, and no routes: none was found.
