@@ -13,9 +13,8 @@ void cpl_work_combined(int64_t n_segments, int64_t bytes);
 /* The shim, not MPI, sends a point-to-point message or posts its receive. */
 void cpl_work_managed(void);
 
-/* A pattern was planned by n_strategies strategies and a search of budget_ms (0: none).
- */
-void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms);
+/* Plans were made, which takes so many milliseconds about. */
+void cpl_work_planned(double ms);
 
 /* A message of so many bytes was written into a lane. Returns when it is there, in seconds. */
 double cpl_work_lane_sent(int64_t bytes);
@@ -35,9 +34,9 @@ static inline void cpl_work_managed(void)
 {
 }
 
-static inline void cpl_work_planned(int64_t n_messages, int64_t n_strategies, double budget_ms)
+static inline void cpl_work_planned(double ms)
 {
-    (void)n_messages, (void)n_strategies, (void)budget_ms;
+    (void)ms;
 }
 
 static inline double cpl_work_lane_sent(int64_t bytes)

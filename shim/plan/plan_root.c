@@ -318,6 +318,34 @@ static bool must_check(void)
 #endif
 }
 
+/* The budget of small patterns, which are not worth all of it: programs make communicators by the
+ * hundred. */
+#define BUDGET_MS_PER_MESSAGE 0.02
+
+static double budget_ms(int64_t n_messages)
+{
+    double enough = BUDGET_MS_PER_MESSAGE * (double)n_messages;
+    return enough < (double)cpl_context.settings.budget ? enough
+                                                        : (double)cpl_context.settings.budget;
+}
+
+/* Agreeing, and pricing, which small budgets do not shorten. */
+#define AGREE_MS            5
+#define RANK_MS_PER_MESSAGE 0.01
+#define RANK_MS_MOST        100
+#define PLAN_MS_PER_MESSAGE 0.001 /* by one strategy */
+
+/* What making plans takes about, in milliseconds. */
+static double planning_ms(int64_t n_messages)
+{
+    struct cpl_strategy_choice choice = {NULL};
+    cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL);
+    if (choice.strategy && !choice.strategy->searches)
+        return PLAN_MS_PER_MESSAGE * (double)n_messages;
+    double rank_ms = RANK_MS_PER_MESSAGE * (double)n_messages;
+    return budget_ms(n_messages) + (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
+}
+
 /* Checks a plan and fills its summary; the figures of direct are filled already. */
 static enum cpl_status summarise(const struct cpl_strategy_input *input,
                                  const struct cpl_strategy_choice *choice,
@@ -338,14 +366,6 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     for (int64_t m = 0; m < pairs->n_messages; m++)
         summary->bytes += pairs->volume[m];
     return CPL_OK;
-}
-
-/* Charges the work of making the set, in simulations (work.h). */
-static void note_work(const struct cpl_strategy_input *input, const struct cpl_plan_set *set)
-{
-    int64_t n_strategies = set->ranking.n > 0 ? (int64_t)set->ranking.n : 1;
-    bool searched = n_strategies > 1 || set->choice[0].strategy->searches;
-    cpl_work_planned(input->pattern->n_messages, n_strategies, searched ? input->budget_ms : 0);
 }
 
 /* The cost that the messages add to a reduction, over ranks placed for them if its order does not
@@ -382,7 +402,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     if (status)
         return status;
     if (!was_kept)
-        note_work(input, &set);
+        cpl_work_planned(planning_ms(input->pattern->n_messages));
     double ms = now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
@@ -432,31 +452,9 @@ void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
                     : "rerouted from now on");
 }
 
-/* The budget of small patterns, which are not worth all of it: programs make communicators by the
- * hundred. */
-#define BUDGET_MS_PER_MESSAGE 0.02
-
-static double budget_ms(int64_t n_messages)
-{
-    double enough = BUDGET_MS_PER_MESSAGE * (double)n_messages;
-    return enough < (double)cpl_context.settings.budget ? enough
-                                                        : (double)cpl_context.settings.budget;
-}
-
-/* Agreeing, and pricing for each message; a search takes twice what it counts. */
-#define AGREE_MS             5
-#define RANK_MS_PER_MESSAGE  0.01
-#define PLAN_MS_PER_MESSAGE  0.001 /* by one strategy */
-#define BUDGET_MS_TO_REAL_MS 2
-
 double cpl_plan_root_ms(int64_t n_messages)
 {
-    struct cpl_strategy_choice choice = {NULL};
-    cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL);
-    if (choice.strategy && !choice.strategy->searches)
-        return AGREE_MS + PLAN_MS_PER_MESSAGE * (double)n_messages;
-    return AGREE_MS + BUDGET_MS_TO_REAL_MS * budget_ms(n_messages) +
-           RANK_MS_PER_MESSAGE * (double)n_messages;
+    return AGREE_MS + planning_ms(n_messages);
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
