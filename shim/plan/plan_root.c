@@ -320,7 +320,7 @@ static bool must_check(void)
 
 /* The budget of small patterns, which are not worth all of it: programs make communicators by the
  * hundred. */
-#define BUDGET_MS_PER_MESSAGE 0.02
+#define BUDGET_MS_PER_MESSAGE 0.04
 
 static double budget_ms(int64_t n_messages)
 {
