@@ -223,7 +223,8 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = find_state(call);
-    if (!state || state->size != cpl_context.size)
+    bool is_part = state && state->size < cpl_context.size;
+    if (!state || state->size > cpl_context.size || (is_part && !cpl_context.busy.parts))
         return false;
     cpl_comm_state_own(state);
     cpl_progress_leave();
@@ -237,9 +238,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     }
     state->persistent.n++;
     state->persistent.n_left++;
-    cpl_context.busy.n_served += !state->serve->counted;
-    state->serve->counted = true;
-    cpl_progress_update();
+    cpl_neighbor_serve_count(state);
     *result = MPI_SUCCESS;
     return true;
 }

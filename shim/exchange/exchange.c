@@ -58,6 +58,8 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         snprintf(r->summary.strategy, sizeof r->summary.strategy, "%s", chosen->name);
     } else if (x->nonblocking.given_back) {
         r->reason = CPL_LEFT_SLOWED;
+    } else if (x->nonblocking.waits) {
+        r->reason = CPL_LEFT_NO_MEETING;
     } else if (x->calls == 0) { /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
     } else if (!trial->running) {
@@ -245,7 +247,8 @@ void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *al
         cpl_alike_add(alike, x->phase);
         cpl_alike_add(alike, x->plans.n);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
-        cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled);
+        cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled +
+                                 4 * x->nonblocking.waits);
         cpl_alike_add(alike, x->embedding.on != NULL);
     }
 }

@@ -107,6 +107,7 @@ struct cpl_exchange_started {
     int64_t n;         /* calls started; alike on all ranks */
     int64_t n_planned; /* calls that were carried */
     bool settled;      /* whether calls are carried has been decided; alike on all ranks */
+    bool waits;        /* they are when all ranks poll (pt2pt_parts.h); alike on all ranks */
     bool served;       /* calls are carried */
     bool doubted;      /* calls are to be given back to MPI; alike on all ranks */
     bool given_back;   /* calls were given back to MPI */

@@ -362,7 +362,8 @@ static struct cpl_comm_state *next_served(int64_t after)
 {
     struct cpl_comm_state *found = NULL;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (has_served(s) && s->serve->id > after && (!found || s->serve->id < found->serve->id))
+        if (s->size == cpl_context.size && has_served(s) && s->serve->id > after &&
+            (!found || s->serve->id < found->serve->id))
             found = s;
     return found;
 }

@@ -8,8 +8,10 @@
  * and the next call is the first one carried, on all ranks alike. In auto mode the program's pace
  * is looked at there, too: when it has become slower, the calls are given back to MPI.
  *
- * Only communicators of all ranks of MPI_COMM_WORLD: while calls are carried, a rank that waits in
- * a blocking collective must go on forwarding, which all its ranks must know (collective.h). */
+ * While calls are carried, a rank that waits in a blocking collective must go on forwarding, which
+ * all ranks of that collective must know (collective.h). So the calls on a communicator of fewer
+ * ranks are planned at meetings of its own, and carried from its next meeting after all ranks of
+ * MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
@@ -46,10 +48,15 @@ static void name_communicator(struct cpl_comm_state *state)
     PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
 }
 
-/* In a profile run plans are made and not used. */
+static bool is_part(const struct cpl_comm_state *state)
+{
+    return state->size < cpl_context.size;
+}
+
+/* In a profile run plans are made and not used. Of processes of other worlds there may be more. */
 static bool may_be_planned(const struct cpl_comm_state *state)
 {
-    return state->size == cpl_context.size;
+    return !state->inter && state->size > 1 && state->size <= cpl_context.size;
 }
 
 /* A call begins: from the first one on, the pace of collectives is taken. */
@@ -225,14 +232,24 @@ static bool is_undecided(const struct cpl_exchange *x)
 
 static bool is_in_question(const struct cpl_exchange *x)
 {
-    return is_undecided(x) || x->nonblocking.doubted;
+    bool need_not_wait = x->nonblocking.waits && cpl_context.busy.parts;
+    return is_undecided(x) || x->nonblocking.doubted || need_not_wait;
+}
+
+/* Whether the ranks of `host` decide about a communicator's calls: of all ranks about those of all
+ * communicators of all ranks, others about their own. */
+static bool is_decided_at(const struct cpl_comm_state *host, const struct cpl_comm_state *s)
+{
+    return is_part(host) ? s == host : !is_part(s);
 }
 
 /* The communicator with the lowest number that has calls to decide about; NULL: none. */
-static struct cpl_comm_state *find_candidate(void)
+static struct cpl_comm_state *find_candidate(const struct cpl_comm_state *host)
 {
     struct cpl_comm_state *found = NULL;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next) {
+        if (!is_decided_at(host, s))
+            continue;
         bool in_question = false;
         for (int k = 0; s->serve->named && k < CPL_N_NEIGHBOR_KINDS; k++)
             in_question |= is_in_question(&s->exchanges[k]);
@@ -350,6 +367,34 @@ static bool promises(const struct cpl_exchange *x)
            x->kind >= CPL_UNTRIED_ALLGATHER || cpl_plan_promises(&x->plans.summary[0]);
 }
 
+/* The communicator counts among those whose calls are carried, or does so no longer. Those of fewer
+ * ranks count by cpl_part_need. On all its ranks. */
+static void count(struct cpl_comm_state *state, bool served)
+{
+    if (state->serve->counted == served)
+        return;
+    state->serve->counted = served;
+    if (!is_part(state))
+        cpl_context.busy.n_served += served ? 1 : -1;
+    cpl_progress_update();
+}
+
+void cpl_neighbor_serve_count(struct cpl_comm_state *state)
+{
+    count(state, true);
+}
+
+/* Calls of one kind are carried from the next one on. Collective over `over`. */
+static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    x->nonblocking.waits = is_part(state) && !cpl_context.busy.parts;
+    x->nonblocking.served = !x->nonblocking.waits && cpl_agree_service(over);
+    if (x->nonblocking.served)
+        count(state, true);
+    else if (x->nonblocking.waits && cpl_context.service.shared) /* nobody else hastens it */
+        cpl_date_hasten(&state->serve->date, state->meeting.n, LONGEST_PAUSE);
+}
+
 /* Decides about the calls of one kind. Collective over `over`. */
 static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x,
                         bool able)
@@ -364,13 +409,8 @@ static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_
         if (!planned)
             cpl_exchange_release(x);
     }
-    x->nonblocking.served = able && x->phase == CPL_PHASE_PLANNED && promises(x);
-    x->nonblocking.served = x->nonblocking.served && cpl_agree_service(over);
-    if (x->nonblocking.served && !state->serve->counted) {
-        state->serve->counted = true;
-        cpl_context.busy.n_served++;
-        cpl_progress_update();
-    }
+    if (able && x->phase == CPL_PHASE_PLANNED && promises(x))
+        begin_serving(over, state, x);
     if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
         cpl_neighbor_notes_free(x->nonblocking.notes);
         x->nonblocking.notes = NULL;
@@ -394,21 +434,25 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (served || !state->serve->counted)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
-    state->serve->counted = false;
-    cpl_context.busy.n_served--;
-    cpl_progress_update();
+    count(state, false);
 }
 
-/* Doubts all calls that are carried, when the program has become slower by them. Returns whether it
- * has; the same on all ranks. */
-static bool doubt(const int64_t *sums)
+/* Whether calls that the ranks of `host` decide about are carried, or ride in reductions. */
+static bool any_carried(const struct cpl_comm_state *host)
 {
-    if (cpl_context.busy.n_served + cpl_context.busy.n_hosts == 0 ||
-        cpl_context.settings.mode != CPL_MODE_AUTO ||
+    return is_part(host) ? host->serve->counted
+                         : cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0;
+}
+
+/* Doubts the calls that are carried, when the program has become slower by them. Returns whether it
+ * has; the same on all ranks. */
+static bool doubt(const struct cpl_comm_state *host, const int64_t *sums)
+{
+    if (!any_carried(host) || cpl_context.settings.mode != CPL_MODE_AUTO ||
         !cpl_pace_is_slower((double)sums[NS_SINCE], (double)sums[NS_BEFORE]))
         return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        for (int k = 0; s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
+        for (int k = 0; is_decided_at(host, s) && s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
             s->exchanges[k].nonblocking.doubted = is_carried(&s->exchanges[k]);
     return true;
 }
@@ -416,9 +460,9 @@ static bool doubt(const int64_t *sums)
 static void vote(struct cpl_comm_state *state, int64_t *words)
 {
     const struct cpl_pace *pace = &state->serve->pace;
-    struct ballot mine = fill_ballot(state, find_candidate());
+    struct ballot mine = fill_ballot(state, find_candidate(state));
     memcpy(words, &mine, sizeof mine);
-    if (cpl_context.busy.n_served + cpl_context.busy.n_hosts == 0)
+    if (!any_carried(state))
         return;
     words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_pace_before(pace));
     words[BALLOT_WORDS + NS_SINCE] = cpl_agree_ns(cpl_pace_since(pace));
@@ -446,6 +490,8 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         struct cpl_exchange *x = &candidate->exchanges[k];
         if (x->nonblocking.doubted)
             take_back(candidate, x);
+        else if (x->nonblocking.waits)
+            begin_serving(host->comm, candidate, x);
         else if (is_undecided(x))
             settle_kind(host->comm, candidate, x, all->able == ABLE);
     }
@@ -456,12 +502,12 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
 {
     struct ballot all;
     memcpy(&all, words, sizeof all);
-    bool doubts = regular && doubt(words + BALLOT_WORDS);
+    bool doubts = regular && doubt(state, words + BALLOT_WORDS);
     enum cpl_settled settled = decide(state, &all);
     state->serve->met_any |= settled != CPL_SETTLED;
     if (doubts)
         return CPL_SETTLED_MORE;
-    if (settled != CPL_SETTLED_MORE && cpl_context.busy.n_served > 0)
+    if (settled != CPL_SETTLED_MORE && !is_part(state) && cpl_context.busy.n_served > 0)
         cpl_neighbor_order_served();
     return settled;
 }
@@ -507,11 +553,8 @@ static void before_free(struct cpl_comm_state *state)
         return;
     state->persistent.kept = cpl_context.active && state->persistent.n > 0 &&
                              !cpl_agree_all(state->private_comm, state->persistent.n_left == 0);
-    if (state->persistent.kept)
-        return;
-    state->serve->counted = false;
-    cpl_context.busy.n_served--;
-    cpl_progress_update();
+    if (!state->persistent.kept)
+        count(state, false);
 }
 
 static void end(struct cpl_comm_state *state)
@@ -520,14 +563,38 @@ static void end(struct cpl_comm_state *state)
         cpl_exchange_end(&state->exchanges[k], state);
 }
 
+/* Those of fewer ranks have nothing to decide about before the first call. */
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
-    return may_be_planned(state) ? &state->serve->date : NULL;
+    bool decides = may_be_planned(state) && (!is_part(state) || state->serve->named);
+    return decides ? &state->serve->date : NULL;
+}
+
+static bool waits(const struct cpl_comm_state *state)
+{
+    bool any = false;
+    for (int k = 0; state->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
+        any |= state->exchanges[k].nonblocking.waits;
+    return any;
+}
+
+static enum cpl_part_need part_need(const struct cpl_comm_state *state)
+{
+    if (state->serve->counted)
+        return CPL_PART_SERVED;
+    return waits(state) ? CPL_PART_WAITS : CPL_PART_NOTHING;
+}
+
+static void part_hasten(struct cpl_comm_state *state)
+{
+    cpl_date_hasten(&state->serve->date, state->meeting.n, 1);
 }
 
 static int64_t longest(const struct cpl_comm_state *state)
 {
-    bool any = cpl_context.busy.n_served > 0 && !cpl_context.service.shared;
+    bool any =
+        (is_part(state) ? state->serve->counted || waits(state) : cpl_context.busy.n_served > 0) &&
+        !cpl_context.service.shared;
     return state->serve->met_any || any ? LONGEST_PAUSE : LONGEST_IDLE;
 }
 
@@ -554,4 +621,6 @@ const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
                                              .end = end,
                                              .poll = cpl_neighbor_poll,
                                              .alike = cpl_exchange_alike,
+                                             .part_need = part_need,
+                                             .part_hasten = part_hasten,
                                              .item = &item};

@@ -21,4 +21,9 @@ struct cpl_serve {
     int64_t n_carried;    /* carried nonblocking calls, at the last blocking collective */
 };
 
+struct cpl_comm_state;
+
+/* Calls on the communicator are carried from now on. On all its ranks. */
+void cpl_neighbor_serve_count(struct cpl_comm_state *state);
+
 #endif

@@ -8,6 +8,7 @@
 #include "shim/carry/requests.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 
@@ -226,4 +227,6 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
                                           .serve = serve,
                                           .board = cpl_pt2pt_board,
                                           .alike = alike,
+                                          .part_need = cpl_pt2pt_part_need,
+                                          .part_hasten = cpl_pt2pt_part_hasten,
                                           .item = &item};

@@ -39,12 +39,16 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
 {
     (void)state;
     words[ABLE] = cpl_context.n_epochs == 0 && !cpl_context.met_others;
-    for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next) {
-        if (s->pt2pt->phase == CPL_PT2PT_LEARNING && s->pt2pt->part.ripe)
-            words[RIPE] = -1;
-        if (is_part(s) && s->line->linked)
-            words[MANAGED] = -1;
-    }
+    for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
+        CPL_EACH_HOOKS(hooks)
+        {
+            enum cpl_part_need need =
+                is_part(s) && hooks->part_need ? hooks->part_need(s) : CPL_PART_NOTHING;
+            if (need == CPL_PART_WAITS)
+                words[RIPE] = -1;
+            if (need == CPL_PART_SERVED)
+                words[MANAGED] = -1;
+        }
 }
 
 static void set(bool parts)
@@ -63,8 +67,24 @@ static void hasten(void)
         return;
     cpl_meeting_end_grants();
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s->pt2pt->part.ripe)
-            cpl_date_hasten(&s->pt2pt->date, s->meeting.n, 1);
+        CPL_EACH_HOOKS(hooks)
+        {
+            if (is_part(s) && hooks->part_need && hooks->part_need(s) == CPL_PART_WAITS)
+                hooks->part_hasten(s);
+        }
+}
+
+enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
+{
+    if (state->line->linked)
+        return CPL_PART_SERVED;
+    bool waits = state->pt2pt->phase == CPL_PT2PT_LEARNING && state->pt2pt->part.ripe;
+    return waits ? CPL_PART_WAITS : CPL_PART_NOTHING;
+}
+
+void cpl_pt2pt_part_hasten(struct cpl_comm_state *state)
+{
+    cpl_date_hasten(&state->pt2pt->date, state->meeting.n, 1);
 }
 
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
@@ -81,7 +101,7 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
     set(true);
     hasten();
     if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be managed");
+        cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be carried");
     return CPL_SETTLED;
 }
 

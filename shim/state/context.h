@@ -88,10 +88,10 @@ struct cpl_busy {
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
                       while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
                       calls (collective.h), as are the next three */
-    bool parts;    /* all ranks poll, so that communicators of fewer ranks may be managed
+    bool parts;    /* all ranks poll, so that communicators of fewer ranks may be managed and served
                       (pt2pt_parts.h) */
     int n_hosts;   /* number of communicators whose reductions carry neighborhood collectives */
-    int n_served;  /* number of communicators whose nonblocking neighborhood collectives are carried
+    int n_served;  /* number of communicators of all ranks whose nonblocking collectives are carried
                     */
     int n_open_batches;    /* number of communicators with messages that have not been sent */
     int n_active_requests; /* managed requests that the program has not completed */

@@ -12,6 +12,13 @@ struct cpl_alike;
 struct cpl_comm_state;
 struct cpl_item;
 
+/* What is needed for a communicator of fewer ranks. */
+enum cpl_part_need {
+    CPL_PART_NOTHING,
+    CPL_PART_WAITS, /* that all ranks poll: then its ranks may agree on what they have planned */
+    CPL_PART_SERVED /* that they go on polling */
+};
+
 struct cpl_hooks {
     const char *name;
 
@@ -53,6 +60,14 @@ struct cpl_hooks {
     /* Something is about to be managed or served, for the first time or again: from then on waits
      * are gathered (wait/away.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
     void (*prepare)(void);
+
+    /* What the part needs for a communicator of fewer ranks than MPI_COMM_WORLD (pt2pt_parts.h).
+     * Local; alike on the communicator's ranks. NULL: nothing. */
+    enum cpl_part_need (*part_need)(const struct cpl_comm_state *state);
+
+    /* All ranks poll now: the ranks of this communicator, which waited for that, agree at their
+     * next collective. Local. */
+    void (*part_hasten)(struct cpl_comm_state *state);
 
     /* What it has to settle with the other ranks at meetings (meet/meeting.h). */
     const struct cpl_item *item;

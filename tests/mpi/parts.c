@@ -3,9 +3,11 @@
  * rows and columns of a grid of ranks, the ranks of the same parity, all but the last. Each has an
  * exchange that recurs and collectives of its own; the world reduces now and then.
  *
- *   parts [--iterations N] [--deviate WHAT] [--whole]
+ *   parts [--iterations N] [--deviate WHAT] [--whole] [--form messages|neighbor|persistent]
  *
  * With --whole each has all ranks, in different orders, and no collectives: only the world reduces.
+ * The exchanges are messages, or MPI_Ineighbor_alltoallv (not with wild, ssend); persistent: those
+ * of rows MPI_Neighbor_alltoallv_init, made when the communicator is made.
  *
  * WHAT, in the second half: none; recreate (rows are freed and made anew), wild (receives from
  * anybody), large (messages above the size limit), ssend, silent (a rank in three skips the
@@ -18,14 +20,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PEERS 3
-#define MOST_BYTES 20000
-#define TAG        5
-#define N_PARTS    4
+#define MOST_PEERS  3
+#define SHORT_BYTES 24
+#define MOST_BYTES  20000
+#define TAG         5
+#define N_PARTS     4
 
 enum deviation { NONE, RECREATE, WILD, LARGE, SSEND, SILENT, WINDOW, LEAVE, CROSSED };
 static const char *const names[] = {"none",   "recreate", "wild",  "large",   "ssend",
                                     "silent", "window",   "leave", "crossed", NULL};
+
+enum form { MESSAGES, NEIGHBOR, PERSISTENT };
+static const char *const forms[] = {"messages", "neighbor", "persistent", NULL};
 
 struct part {
     MPI_Comm comm; /* MPI_COMM_NULL: this rank is not in it */
@@ -34,10 +40,14 @@ struct part {
     unsigned char *out[MOST_PEERS], *in[MOST_PEERS];
     MPI_Request request[2 * MOST_PEERS];
     int n_requests;
+    /* of collectives: */
+    int out_count[MOST_PEERS], in_count[MOST_PEERS], displs[MOST_PEERS];
+    MPI_Request persistent;
 };
 
 static struct part parts[N_PARTS];
 static enum deviation deviation;
+static enum form form;
 static int width;
 static bool whole;
 
@@ -56,6 +66,36 @@ static int colour(int number)
     return rank < test_size() - 1 ? 0 : MPI_UNDEFINED;
 }
 
+static int after(const struct part *part, int distance)
+{
+    return (part->rank + distance) % part->size;
+}
+
+static int before(const struct part *part, int distance)
+{
+    return (part->rank + part->size - distance) % part->size;
+}
+
+/* Gives the part a communicator with its neighbours, and its persistent request. */
+static void make_graph(struct part *part)
+{
+    int from[MOST_PEERS], to[MOST_PEERS];
+    MPI_Comm plain = part->comm;
+    for (int k = 0; k < part->n_peers; k++) {
+        from[k] = before(part, k + 1);
+        to[k] = after(part, k + 1);
+        part->displs[k] = k * MOST_BYTES;
+        part->out_count[k] = part->in_count[k] = SHORT_BYTES;
+    }
+    MPI_Dist_graph_create_adjacent(plain, part->n_peers, from, MPI_UNWEIGHTED, part->n_peers, to,
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &part->comm);
+    MPI_Comm_free(&plain);
+    if (form == PERSISTENT && part->number == 0)
+        MPI_Neighbor_alltoallv_init(part->out[0], part->out_count, part->displs, MPI_BYTE,
+                                    part->in[0], part->in_count, part->displs, MPI_BYTE, part->comm,
+                                    MPI_INFO_NULL, &part->persistent);
+}
+
 static void make_part(int number)
 {
     struct part *part = &parts[number];
@@ -71,21 +111,21 @@ static void make_part(int number)
     MPI_Comm_rank(part->comm, &part->rank);
     MPI_Comm_size(part->comm, &part->size);
     part->n_peers = part->size - 1 < MOST_PEERS ? part->size - 1 : MOST_PEERS;
+    part->persistent = MPI_REQUEST_NULL;
+    if (form != MESSAGES)
+        make_graph(part);
+}
+
+static void free_part(struct part *part)
+{
+    if (part->persistent != MPI_REQUEST_NULL)
+        MPI_Request_free(&part->persistent);
+    MPI_Comm_free(&part->comm);
 }
 
 static uint64_t key_of(const struct part *part, int iteration, int from, int to)
 {
     return test_key(test_key(test_key((uint64_t)part->number, iteration), from), to);
-}
-
-static int after(const struct part *part, int distance)
-{
-    return (part->rank + distance) % part->size;
-}
-
-static int before(const struct part *part, int distance)
-{
-    return (part->rank + part->size - distance) % part->size;
 }
 
 /* Whether a rank of the part takes part in this iteration. */
@@ -94,11 +134,35 @@ static bool takes_part(const struct part *part, int iteration, int rank)
     return deviation != SILENT || part->number != 0 || (rank + iteration) % 3 != 0;
 }
 
+/* Starts the exchange as a collective. */
+static void start_collective(struct part *part, int iteration, bool deviates)
+{
+    bool varies = deviates && (deviation == SILENT || deviation == LARGE);
+    for (int k = 0; k < part->n_peers; k++) {
+        int to = after(part, k + 1), from = before(part, k + 1);
+        bool goes = takes_part(part, iteration, part->rank) && takes_part(part, iteration, to);
+        bool comes = takes_part(part, iteration, part->rank) && takes_part(part, iteration, from);
+        part->out_count[k] = deviates && !goes ? 0 : part->bytes;
+        part->in_count[k] = deviates && !comes ? 0 : part->bytes;
+        test_stream(key_of(part, iteration, part->rank, to), 0, (size_t)part->bytes, part->out[k]);
+    }
+    if (part->persistent != MPI_REQUEST_NULL && !varies)
+        MPI_Start(&part->persistent);
+    else
+        MPI_Ineighbor_alltoallv(part->out[0], part->out_count, part->displs, MPI_BYTE, part->in[0],
+                                part->in_count, part->displs, MPI_BYTE, part->comm,
+                                &part->request[part->n_requests++]);
+}
+
 static void start(struct part *part, int iteration, bool deviates)
 {
     bool wild = deviates && deviation == WILD;
-    part->bytes = deviates && deviation == LARGE ? MOST_BYTES : 24;
+    part->bytes = deviates && deviation == LARGE ? MOST_BYTES : SHORT_BYTES;
     part->n_requests = 0;
+    if (form != MESSAGES) {
+        start_collective(part, iteration, deviates);
+        return;
+    }
     for (int k = 0; k < part->n_peers; k++) {
         int from = before(part, k + 1);
         if (deviates &&
@@ -125,6 +189,8 @@ static void start(struct part *part, int iteration, bool deviates)
 static void complete(struct part *part, int iteration, bool deviates)
 {
     unsigned char expected[MOST_BYTES];
+    if (part->persistent != MPI_REQUEST_NULL && part->n_requests == 0)
+        MPI_Wait(&part->persistent, MPI_STATUS_IGNORE);
     MPI_Waitall(part->n_requests, part->request, MPI_STATUSES_IGNORE);
     for (int k = 0; k < part->n_peers; k++) {
         int from = before(part, k + 1);
@@ -178,28 +244,32 @@ static void deviate_once(int iteration, int first)
 {
     int number = iteration - first;
     if (deviation == RECREATE && number % 4 == 0) {
-        MPI_Comm_free(&parts[0].comm);
+        free_part(&parts[0]);
         make_part(0);
     }
     if (deviation == LEAVE && number < N_PARTS && parts[number].comm != MPI_COMM_NULL)
-        MPI_Comm_free(&parts[number].comm);
+        free_part(&parts[number]);
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--iterations", "--deviate", "--whole", NULL};
+    static const char *const known[] = {"--iterations", "--deviate", "--whole", "--form", NULL};
     MPI_Win window;
 
     test_start(&argc, &argv, known);
     int n = (int)test_option(argc, argv, "--iterations", 80);
     deviation = (enum deviation)test_find_name(test_option_text(argc, argv, "--deviate", "none"),
                                                names, NULL);
+    form =
+        (enum form)test_find_name(test_option_text(argc, argv, "--form", "messages"), forms, NULL);
     whole = test_flag(argc, argv, "--whole");
     width = test_size() % 4 == 0 ? 4 : 3;
     for (int number = 0; number < N_PARTS; number++) {
-        for (int k = 0; k < MOST_PEERS; k++) {
-            parts[number].out[k] = test_alloc(MOST_BYTES);
-            parts[number].in[k] = test_alloc(MOST_BYTES);
+        parts[number].out[0] = test_alloc((size_t)MOST_PEERS * MOST_BYTES);
+        parts[number].in[0] = test_alloc((size_t)MOST_PEERS * MOST_BYTES);
+        for (int k = 1; k < MOST_PEERS; k++) {
+            parts[number].out[k] = parts[number].out[k - 1] + MOST_BYTES;
+            parts[number].in[k] = parts[number].in[k - 1] + MOST_BYTES;
         }
         make_part(number);
     }
@@ -211,12 +281,10 @@ int main(int argc, char **argv)
     }
     MPI_Win_free(&window);
     for (int number = 0; number < N_PARTS; number++) {
-        for (int k = 0; k < MOST_PEERS; k++) {
-            free(parts[number].out[k]);
-            free(parts[number].in[k]);
-        }
         if (parts[number].comm != MPI_COMM_NULL && number != 2) /* one is left to MPI_Finalize */
-            MPI_Comm_free(&parts[number].comm);
+            free_part(&parts[number]);
+        free(parts[number].out[0]);
+        free(parts[number].in[0]);
     }
     return test_finish();
 }

@@ -333,6 +333,17 @@ bool cpl_parts_are_served(const struct cpl_comm_state *state)
     return !pt2pt.answers.unserved;
 }
 
+enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
+{
+    (void)state;
+    return CPL_PART_NOTHING;
+}
+
+void cpl_pt2pt_part_hasten(struct cpl_comm_state *state)
+{
+    (void)state;
+}
+
 void cpl_assembly_gather(MPI_Comm comm)
 {
     (void)comm;
