@@ -153,7 +153,7 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     enum cpl_status status = cpl_plan_build_unmarked(input->pattern, routes, &plan, error);
     if (status)
         return status;
-    double limit = k == 0 ? INFINITY : limit_us(race, routes->n_waves);
+    double limit = limit_us(race, routes->n_waves);
     double played_ms = COMBINED_NS * 1e-6 * (double)plan.n_edges;
     race->ms += SEGMENT_NS * 1e-6 * (double)plan.n_segments;
     bool is_only = race->hurries && !isfinite(race->runner[race->first].us);
@@ -183,11 +183,11 @@ static enum cpl_status price(struct race *race, size_t k, struct cpl_error *erro
     enum cpl_status status = cpl_strategy_route(race->input, &race->list.choice[k], &routes, error);
     if (status)
         return status == CPL_ERR_UNFIT ? CPL_OK : status;
-    if (k > 0 && !race->hurries)
+    if (!race->hurries)
         status = cpl_walk_sample_busy(&race->sample, &routes, &busy_us);
     if (status)
         cpl_fail_memory(error, "ranking the strategies");
-    else if (k == 0 || busy_us <= limit_us(race, routes.n_waves))
+    else if (busy_us <= limit_us(race, routes.n_waves))
         status = price_routes(race, k, &routes, error);
     cpl_routes_free(&routes);
     return status;

@@ -119,7 +119,7 @@ struct cpl_neighbor_op *cpl_gathering_make(const struct cpl_neighbor_call *call,
                                            struct cpl_comm_state *state,
                                            struct cpl_exchange *exchange);
 
-/* For the same (neighbor_serve.c): counts a nonblocking call and notes that there are such calls.
+/* For the same (neighbor_start.c): counts a nonblocking call and notes that there are such calls.
  * Returns whether they are carried. Local. */
 bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
@@ -165,6 +165,19 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
 static inline int cpl_neighbor_straight_tag(const struct cpl_exchange *exchange)
 {
     return exchange->first_tag + CPL_EXECUTOR_TAGS;
+}
+
+/* Whether nonblocking calls on the communicator may be planned; in a profile run plans are made and
+ * not used. Of processes of other worlds there may be more. Alike on its ranks. */
+static inline bool cpl_neighbor_may_be_served(const struct cpl_comm_state *state)
+{
+    return !state->inter && state->size > 1 && state->size <= cpl_context.size;
+}
+
+/* Whether the next nonblocking call is carried. Alike on all ranks. */
+static inline bool cpl_neighbor_is_carried(const struct cpl_exchange *x)
+{
+    return x->nonblocking.served || x->embedding.on;
 }
 
 /* A nonblocking or persistent call (neighbor_pending.c). */

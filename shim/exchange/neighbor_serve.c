@@ -14,7 +14,6 @@
  * MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
-#include "shim/carry/requests.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/exchange/neighbor_notes.h"
@@ -24,7 +23,6 @@
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
-#include "shim/state/memory.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -40,179 +38,9 @@
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define NO_CANDIDATE  INT64_MAX
 
-/* The number that names the communicator: given by its first rank. */
-static void name_communicator(struct cpl_comm_state *state)
-{
-    state->serve->named = true;
-    state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.exchanges.n_serve_ids++;
-    PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
-}
-
 static bool is_part(const struct cpl_comm_state *state)
 {
     return state->size < cpl_context.size;
-}
-
-/* In a profile run plans are made and not used. Of processes of other worlds there may be more. */
-static bool may_be_planned(const struct cpl_comm_state *state)
-{
-    return !state->inter && state->size > 1 && state->size <= cpl_context.size;
-}
-
-/* A call begins: from the first one on, the pace of collectives is taken. */
-static void count_started(void)
-{
-    if (cpl_context.exchanges.n_started++ == 0)
-        cpl_meeting_end_grants();
-}
-
-/* The first call of a kind. All ranks make the same calls here, at the same place in the
- * communicator's sequence of collectives. */
-static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange *x)
-{
-    if (!state->serve->named)
-        name_communicator(state);
-    int tries = 0; /* all ranks start an exchange of tokens, or none */
-    while (!(x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency)))
-        cpl_memory_wait(&tries, "the notes of a nonblocking call");
-    cpl_neighbor_notes_fill(x->nonblocking.notes, call, x->adjacency);
-}
-
-/* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
-static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                        struct cpl_exchange *x)
-{
-    if (!state->serve->named)
-        name_communicator(state);
-    if (!x->nonblocking.notes)
-        x->nonblocking.notes = calloc(1, sizeof *x->nonblocking.notes);
-    if (!x->nonblocking.notes)
-        return;
-    x->nonblocking.notes->request = MPI_REQUEST_NULL;
-    if (!x->nonblocking.notes->list.bytes)
-        x->nonblocking.notes->list.bytes =
-            calloc((size_t)state->size + 1, sizeof *x->nonblocking.notes->list.bytes);
-    x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes &&
-                                   cpl_alltoall_note(call, state, &x->nonblocking.notes->adjacency,
-                                                     x->nonblocking.notes->list.bytes);
-}
-
-/* A request that the program has not seen. */
-static void give_back(struct cpl_request *request, int error)
-{
-    MPI_Request handle;
-    if (!request)
-        return;
-    cpl_request_open_collective(request);
-    cpl_request_close_collective(request, error);
-    cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
-}
-
-/* Makes the request of an operation and starts it; op: NULL, there is no memory. */
-static int make_request(struct cpl_neighbor_op *op, MPI_Comm comm, MPI_Request *request)
-{
-    struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
-    int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    if (handle && op->carrying.way->begin)
-        result = op->carrying.way->begin(op);
-    if (result != MPI_SUCCESS) {
-        give_back(handle, result);
-        if (op)
-            cpl_neighbor_op_free(op);
-        PMPI_Comm_call_errhandler(comm, result);
-        return result;
-    }
-    cpl_request_open_collective(handle);
-    op->request = handle;
-    *request = handle->handle;
-    cpl_neighbor_op_start(op);
-    return MPI_SUCCESS;
-}
-
-/* Starts a call that a way takes, or that is served. Returns false when it is MPI's, or MPI is to
- * refuse it. */
-static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                  struct cpl_exchange *x, MPI_Request *request, int *result)
-{
-    bool refused;
-    const struct cpl_way *way = cpl_ways_taking(state, x);
-    if (!way && !x->nonblocking.served)
-        return false;
-    struct cpl_neighbor_op *op =
-        cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
-    if (refused)
-        return false;
-    *result = make_request(op, call->comm, request);
-    return true;
-}
-
-/* Whether the next call is carried. Alike on all ranks. */
-static bool is_carried(const struct cpl_exchange *x)
-{
-    return x->nonblocking.served || x->embedding.on;
-}
-
-static void count_carried(struct cpl_exchange *x)
-{
-    x->nonblocking.n_planned += is_carried(x);
-    cpl_context.exchanges.n_carried += is_carried(x);
-}
-
-bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched)
-        return false;
-    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    count_started();
-    if (x->nonblocking.n++ == 0 && may_be_planned(state))
-        note_first(call, state, x);
-    cpl_neighbor_order_started(x);
-    bool started = start(call, state, x, request, result);
-    if (started)
-        count_carried(x);
-    cpl_neighbor_embed_started(state, x);
-    return started;
-}
-
-bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)
-{
-    struct cpl_neighbor_call own = *given, *call = &own;
-    struct cpl_comm_state *state = cpl_alltoall_describe(call);
-    if (!state)
-        return false;
-    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    count_started();
-    x->nonblocking.n++;
-    if (!x->nonblocking.settled && may_be_planned(state))
-        note_latest(call, state, x);
-    cpl_neighbor_order_started(x);
-    if (!start(call, state, x, request, result))
-        return false;
-    count_carried(x);
-    return true;
-}
-
-bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    count_started();
-    x->nonblocking.n++;
-    if (x->nonblocking.settled || !may_be_planned(state))
-        return x->nonblocking.served;
-    if (!state->serve->named)
-        name_communicator(state);
-    if (!x->nonblocking.notes)
-        x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency);
-    return false;
-}
-
-int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
-                            MPI_Request *request)
-{
-    int result = make_request(op, comm, request);
-    count_carried(x);
-    return result;
 }
 
 /* Whether a request that all ranks have started is complete. */
@@ -453,7 +281,7 @@ static bool doubt(const struct cpl_comm_state *host, const int64_t *sums)
         return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; is_decided_at(host, s) && s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
-            s->exchanges[k].nonblocking.doubted = is_carried(&s->exchanges[k]);
+            s->exchanges[k].nonblocking.doubted = cpl_neighbor_is_carried(&s->exchanges[k]);
     return true;
 }
 
@@ -520,7 +348,7 @@ static bool is_paced(void)
 void cpl_neighbor_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_serve *s = state->serve;
-    if (state->blank || state->inter || state->size < 2 || !may_be_planned(state))
+    if (state->blank || !cpl_neighbor_may_be_served(state))
         return;
     if (state->line->embed.tried)
         s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
@@ -566,7 +394,7 @@ static void end(struct cpl_comm_state *state)
 /* Those of fewer ranks have nothing to decide about before the first call. */
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
-    bool decides = may_be_planned(state) && (!is_part(state) || state->serve->named);
+    bool decides = cpl_neighbor_may_be_served(state) && (!is_part(state) || state->serve->named);
     return decides ? &state->serve->date : NULL;
 }
 
@@ -600,7 +428,7 @@ static int64_t longest(const struct cpl_comm_state *state)
 
 static void resume(struct cpl_comm_state *state)
 {
-    if (may_be_planned(state) && is_paced())
+    if (cpl_neighbor_may_be_served(state) && is_paced())
         cpl_pace_resume(&state->serve->pace, cpl_context.exchanges.n_started);
 }
 

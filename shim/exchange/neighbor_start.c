@@ -1,0 +1,169 @@
+/* Nonblocking neighborhood collectives: their calls (neighbor.h). What becomes of them is decided
+ * in neighbor_serve.c; until then a rank notes what the agreement will need. */
+#include "shim/carry/requests.h"
+#include "shim/exchange/allgather.h"
+#include "shim/exchange/neighbor_internal.h"
+#include "shim/exchange/neighbor_notes.h"
+#include "shim/meet/meeting.h"
+#include "shim/state/context.h"
+#include "shim/state/memory.h"
+
+#include <stdlib.h>
+
+/* The number that names the communicator: given by its first rank. */
+static void name_communicator(struct cpl_comm_state *state)
+{
+    state->serve->named = true;
+    state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.exchanges.n_serve_ids++;
+    PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
+}
+
+/* A call begins: from the first one on, the pace of collectives is taken. */
+static void count_started(void)
+{
+    if (cpl_context.exchanges.n_started++ == 0)
+        cpl_meeting_end_grants();
+}
+
+/* The first call of a kind. All ranks make the same calls here, at the same place in the
+ * communicator's sequence of collectives. */
+static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
+{
+    if (!state->serve->named)
+        name_communicator(state);
+    int tries = 0; /* all ranks start an exchange of tokens, or none */
+    while (!(x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency)))
+        cpl_memory_wait(&tries, "the notes of a nonblocking call");
+    cpl_neighbor_notes_fill(x->nonblocking.notes, call, x->adjacency);
+}
+
+/* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
+static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                        struct cpl_exchange *x)
+{
+    if (!state->serve->named)
+        name_communicator(state);
+    if (!x->nonblocking.notes)
+        x->nonblocking.notes = calloc(1, sizeof *x->nonblocking.notes);
+    if (!x->nonblocking.notes)
+        return;
+    x->nonblocking.notes->request = MPI_REQUEST_NULL;
+    if (!x->nonblocking.notes->list.bytes)
+        x->nonblocking.notes->list.bytes =
+            calloc((size_t)state->size + 1, sizeof *x->nonblocking.notes->list.bytes);
+    x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes &&
+                                   cpl_alltoall_note(call, state, &x->nonblocking.notes->adjacency,
+                                                     x->nonblocking.notes->list.bytes);
+}
+
+/* A request that the program has not seen. */
+static void give_back(struct cpl_request *request, int error)
+{
+    MPI_Request handle;
+    if (!request)
+        return;
+    cpl_request_open_collective(request);
+    cpl_request_close_collective(request, error);
+    cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
+}
+
+/* Makes the request of an operation and starts it; op: NULL, there is no memory. */
+static int make_request(struct cpl_neighbor_op *op, MPI_Comm comm, MPI_Request *request)
+{
+    struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
+    int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    if (handle && op->carrying.way->begin)
+        result = op->carrying.way->begin(op);
+    if (result != MPI_SUCCESS) {
+        give_back(handle, result);
+        if (op)
+            cpl_neighbor_op_free(op);
+        PMPI_Comm_call_errhandler(comm, result);
+        return result;
+    }
+    cpl_request_open_collective(handle);
+    op->request = handle;
+    *request = handle->handle;
+    cpl_neighbor_op_start(op);
+    return MPI_SUCCESS;
+}
+
+/* Starts a call that a way takes, or that is served. Returns false when it is MPI's, or MPI is to
+ * refuse it. */
+static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                  struct cpl_exchange *x, MPI_Request *request, int *result)
+{
+    bool refused;
+    const struct cpl_way *way = cpl_ways_taking(state, x);
+    if (!way && !x->nonblocking.served)
+        return false;
+    struct cpl_neighbor_op *op =
+        cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
+    if (refused)
+        return false;
+    *result = make_request(op, call->comm, request);
+    return true;
+}
+
+static void count_carried(struct cpl_exchange *x)
+{
+    x->nonblocking.n_planned += cpl_neighbor_is_carried(x);
+    cpl_context.exchanges.n_carried += cpl_neighbor_is_carried(x);
+}
+
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || !state->watched)
+        return false;
+    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
+    count_started();
+    if (x->nonblocking.n++ == 0 && cpl_neighbor_may_be_served(state))
+        note_first(call, state, x);
+    cpl_neighbor_order_started(x);
+    bool started = start(call, state, x, request, result);
+    if (started)
+        count_carried(x);
+    cpl_neighbor_embed_started(state, x);
+    return started;
+}
+
+bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)
+{
+    struct cpl_neighbor_call own = *given, *call = &own;
+    struct cpl_comm_state *state = cpl_alltoall_describe(call);
+    if (!state)
+        return false;
+    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
+    count_started();
+    x->nonblocking.n++;
+    if (!x->nonblocking.settled && cpl_neighbor_may_be_served(state))
+        note_latest(call, state, x);
+    cpl_neighbor_order_started(x);
+    if (!start(call, state, x, request, result))
+        return false;
+    count_carried(x);
+    return true;
+}
+
+bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    count_started();
+    x->nonblocking.n++;
+    if (x->nonblocking.settled || !cpl_neighbor_may_be_served(state))
+        return x->nonblocking.served;
+    if (!state->serve->named)
+        name_communicator(state);
+    if (!x->nonblocking.notes)
+        x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency);
+    return false;
+}
+
+int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
+                            MPI_Request *request)
+{
+    int result = make_request(op, comm, request);
+    count_carried(x);
+    return result;
+}
