@@ -48,7 +48,8 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->reason = why_not_planned(x);
         return;
     }
-    bool carried = trial->chosen > 0 || x->nonblocking.served;
+    /* An allgather has its way from the first call that is carried. */
+    bool carried = trial->chosen > 0 || (x->nonblocking.served && x->plans.n_candidates > 0);
     const struct cpl_candidate *chosen =
         carried ? &x->plans.candidate[trial->chosen > 0 ? trial->chosen - 1 : 0] : NULL;
     if (chosen) {
@@ -60,6 +61,8 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->reason = CPL_LEFT_SLOWED;
     } else if (x->nonblocking.waits) {
         r->reason = CPL_LEFT_NO_MEETING;
+    } else if (x->nonblocking.served) {
+        r->reason = CPL_LEFT_FEW_CALLS;
     } else if (x->calls == 0) { /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
     } else if (!trial->running) {

@@ -3,11 +3,11 @@
  * rows and columns of a grid of ranks, the ranks of the same parity, all but the last. Each has an
  * exchange that recurs and collectives of its own; the world reduces now and then.
  *
- *   parts [--iterations N] [--deviate WHAT] [--whole] [--form messages|neighbor|persistent]
+ *   parts [--iterations N] [--deviate WHAT] [--whole] [--form messages|neighbor|persistent|gathers]
  *
  * With --whole each has all ranks, in different orders, and no collectives: only the world reduces.
  * The exchanges are messages, or MPI_Ineighbor_alltoallv (not with wild, ssend); persistent: those
- * of rows MPI_Neighbor_alltoallv_init, made when the communicator is made.
+ * of rows MPI_Neighbor_alltoallv_init, made when the communicator is made; gathers: MPI_Iallgather.
  *
  * WHAT, in the second half: none; recreate (rows are freed and made anew), wild (receives from
  * anybody), large (messages above the size limit), ssend, silent (a rank in three skips the
@@ -23,6 +23,7 @@
 #define MOST_PEERS  3
 #define SHORT_BYTES 24
 #define MOST_BYTES  20000
+#define BLOCK_BYTES 3000
 #define TAG         5
 #define N_PARTS     4
 
@@ -30,8 +31,8 @@ enum deviation { NONE, RECREATE, WILD, LARGE, SSEND, SILENT, WINDOW, LEAVE, CROS
 static const char *const names[] = {"none",   "recreate", "wild",  "large",   "ssend",
                                     "silent", "window",   "leave", "crossed", NULL};
 
-enum form { MESSAGES, NEIGHBOR, PERSISTENT };
-static const char *const forms[] = {"messages", "neighbor", "persistent", NULL};
+enum form { MESSAGES, NEIGHBOR, PERSISTENT, GATHERS };
+static const char *const forms[] = {"messages", "neighbor", "persistent", "gathers", NULL};
 
 struct part {
     MPI_Comm comm; /* MPI_COMM_NULL: this rank is not in it */
@@ -112,7 +113,7 @@ static void make_part(int number)
     MPI_Comm_size(part->comm, &part->size);
     part->n_peers = part->size - 1 < MOST_PEERS ? part->size - 1 : MOST_PEERS;
     part->persistent = MPI_REQUEST_NULL;
-    if (form != MESSAGES)
+    if (form == NEIGHBOR || form == PERSISTENT)
         make_graph(part);
 }
 
@@ -134,7 +135,25 @@ static bool takes_part(const struct part *part, int iteration, int rank)
     return deviation != SILENT || part->number != 0 || (rank + iteration) % 3 != 0;
 }
 
-/* Starts the exchange as a collective. */
+/* Starts the exchange as an allgather: a block of each rank. */
+static void start_gather(struct part *part, int iteration)
+{
+    test_stream(key_of(part, iteration, part->rank, 0), 0, BLOCK_BYTES, part->out[0]);
+    MPI_Iallgather(part->out[0], BLOCK_BYTES, MPI_BYTE, part->in[0], BLOCK_BYTES, MPI_BYTE,
+                   part->comm, &part->request[part->n_requests++]);
+}
+
+static void check_gather(const struct part *part, int iteration)
+{
+    unsigned char expected[BLOCK_BYTES];
+    for (int from = 0; from < part->size; from++) {
+        test_stream(key_of(part, iteration, from, 0), 0, BLOCK_BYTES, expected);
+        if (memcmp(expected, part->in[0] + (size_t)from * BLOCK_BYTES, BLOCK_BYTES) != 0)
+            test_fail("part %d, iteration %d: wrong block of %d", part->number, iteration, from);
+    }
+}
+
+/* Starts the exchange as a neighborhood collective. */
 static void start_collective(struct part *part, int iteration, bool deviates)
 {
     bool varies = deviates && (deviation == SILENT || deviation == LARGE);
@@ -159,6 +178,10 @@ static void start(struct part *part, int iteration, bool deviates)
     bool wild = deviates && deviation == WILD;
     part->bytes = deviates && deviation == LARGE ? MOST_BYTES : SHORT_BYTES;
     part->n_requests = 0;
+    if (form == GATHERS) {
+        start_gather(part, iteration);
+        return;
+    }
     if (form != MESSAGES) {
         start_collective(part, iteration, deviates);
         return;
@@ -192,6 +215,10 @@ static void complete(struct part *part, int iteration, bool deviates)
     if (part->persistent != MPI_REQUEST_NULL && part->n_requests == 0)
         MPI_Wait(&part->persistent, MPI_STATUS_IGNORE);
     MPI_Waitall(part->n_requests, part->request, MPI_STATUSES_IGNORE);
+    if (form == GATHERS) {
+        check_gather(part, iteration);
+        return;
+    }
     for (int k = 0; k < part->n_peers; k++) {
         int from = before(part, k + 1);
         if (deviates &&
@@ -242,8 +269,8 @@ static void iterate(int iteration, bool deviates, MPI_Win window)
 
 static void deviate_once(int iteration, int first)
 {
-    int number = iteration - first;
-    if (deviation == RECREATE && number % 4 == 0) {
+    int number = iteration - first, lives = form == GATHERS ? 2 : 4;
+    if (deviation == RECREATE && number % lives == 0) {
         free_part(&parts[0]);
         make_part(0);
     }
