@@ -188,11 +188,15 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 }
 
 /* Whether the plan carries nonblocking calls, which are not measured: one that was made to be tried
- * must promise more. */
-static bool promises(const struct cpl_exchange *x)
+ * must promise more. With fewer ranks all collectives of all ranks poll for it, which takes more
+ * than lanes alone save. */
+static bool promises(const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
-    return cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted ||
-           x->kind >= CPL_UNTRIED_ALLGATHER || cpl_plan_promises(&x->plans.summary[0]);
+    const struct cpl_plan_summary *summary = &x->plans.summary[0];
+    if (cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted ||
+        x->kind >= CPL_UNTRIED_ALLGATHER)
+        return true;
+    return cpl_plan_promises(summary) && !(is_part(state) && summary->planned.mpi_max == 0);
 }
 
 /* The communicator counts among those whose calls are carried, or does so no longer. Those of fewer
@@ -237,7 +241,7 @@ static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_
         if (!planned)
             cpl_exchange_release(x);
     }
-    if (able && x->phase == CPL_PHASE_PLANNED && promises(x))
+    if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))
         begin_serving(over, state, x);
     if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
         cpl_neighbor_notes_free(x->nonblocking.notes);

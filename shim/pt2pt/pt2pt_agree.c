@@ -136,16 +136,19 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
  *
  * Of waiting the model knows nothing. With lanes, and small reductions in memory where these mostly
  * come before the next batch, ranks look at memory, not at MPI, and take fewer turns where they
- * share cores. So that is tried, and reviewed. */
-static bool pays_alone(const struct cpl_plan_summary *summary)
+ * share cores. So that is tried, and reviewed; but not with fewer ranks, whose reductions are MPI's
+ * and wait longer while ranks poll. */
+static bool pays_alone(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
 {
+    bool reduces = summary->reduced != CPL_EMBED_REFUSED && state->size == cpl_context.size;
     return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (is_in_memory(summary) && summary->reduced != CPL_EMBED_REFUSED);
+           (is_in_memory(summary) && reduces);
 }
 
-static bool pays(const struct cpl_plan_summary *summary)
+static bool pays(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
 {
-    return pays_alone(summary) || (!is_in_memory(summary) && cpl_plan_embedded_promises(summary));
+    return pays_alone(state, summary) ||
+           (!is_in_memory(summary) && cpl_plan_embedded_promises(summary));
 }
 
 #define FEWEST_BY_LANES 3 /* two gain nothing (bench/results/lanes.md) */
@@ -214,7 +217,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     summary->tag = left.tag;
     summary->ordinal = left.ordinal;
     summary->cost.times_planned = 1;
-    if (wanted && !(pays(summary) && are_enough(state, s, summary)))
+    if (wanted && !(pays(state, summary) && are_enough(state, s, summary)))
         summary->reason = CPL_LEFT_DEAR;
     if (summary->reason != CPL_LEFT_NOT) {
         summary->decided = 0;
@@ -259,7 +262,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
             free(slices->words[k]);
         ready = ready && plan == k;
         p->plans.embeds[k] = embeds(&slices->summary[k]);
-        p->plans.only_embeds[k] = !pays_alone(&slices->summary[k]);
+        p->plans.only_embeds[k] = !pays_alone(state, &slices->summary[k]);
         p->plans.count[k] = (struct cpl_exchange_count){.all = slices->times[k]};
         p->line->embed.on |= p->plans.embeds[k];
         if (p->plans.summary)
