@@ -223,8 +223,8 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = find_state(call);
-    bool is_part = state && state->size < cpl_context.size;
-    if (!state || state->size > cpl_context.size || (is_part && !cpl_context.busy.parts))
+    if (!state || (state->size != cpl_context.size &&
+                   !(cpl_context.busy.parts && cpl_neighbor_may_be_served(state))))
         return false;
     cpl_comm_state_own(state);
     cpl_progress_leave();
