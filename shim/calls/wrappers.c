@@ -282,10 +282,10 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
 /* Most of these calls make no communicator. */
 static MPI_Comm *const newcomm = NULL;
 
-static int made(const MPI_Comm *comm, int result)
+static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 {
     if (comm && result == MPI_SUCCESS)
-        cpl_kin_made(*comm);
+        cpl_kin_made(over, *comm);
     return result;
 }
 
@@ -316,7 +316,7 @@ static int made(const MPI_Comm *comm, int result)
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
-        return made(newcomm, counted(over, cpl_collective_##name arguments));                      \
+        return made(over, newcomm, counted(over, cpl_collective_##name arguments));                \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
 #define REDUCES(name, via, over, parameters, arguments)                                            \
@@ -355,8 +355,8 @@ static int made(const MPI_Comm *comm, int result)
         CPL_INSIDE;                                                                                \
         before_other(over);                                                                        \
         if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
-            return made(newcomm, result);                                                          \
-        return made(newcomm, cpl_collective_##name arguments);                                     \
+            return made(over, newcomm, result);                                                    \
+        return made(over, newcomm, cpl_collective_##name arguments);                               \
     }
 #define WINDOWS(name, via, over, parameters, arguments)                                            \
     EXPORT int MPI_##name parameters                                                               \

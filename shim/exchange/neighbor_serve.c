@@ -414,7 +414,10 @@ static enum cpl_part_need part_need(const struct cpl_comm_state *state)
 {
     if (state->serve->counted)
         return CPL_PART_SERVED;
-    return waits(state) ? CPL_PART_WAITS : CPL_PART_NOTHING;
+    bool learns = false;
+    for (int k = 0; is_part(state) && state->serve->named && k < CPL_N_NEIGHBOR_KINDS; k++)
+        learns |= is_undecided(&state->exchanges[k]);
+    return waits(state) ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
 }
 
 static void part_hasten(struct cpl_comm_state *state)

@@ -140,7 +140,7 @@ struct cpl_pt2pt_following {
 struct cpl_pt2pt_part {
     bool ripe;            /* of fewer ranks: it could be managed. Alike on its ranks */
     struct cpl_date date; /* of all ranks: when they settle it. Alike on all ranks */
-    struct cpl_date kin;  /* of all ranks: when they meet for others of all ranks, too */
+    struct cpl_date kin;  /* of all ranks: when they meet for other communicators, too */
 };
 
 /* Point-to-point messages of a communicator. */

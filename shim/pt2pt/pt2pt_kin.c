@@ -1,10 +1,11 @@
-/* Communicators of all ranks (pt2pt_kin.h).
+/* Communicators that meet where others do (pt2pt_kin.h).
  *
- * At dates of their own the ranks vote which communicator joins next. With it goes a hash of those
- * that have: a rank may have freed one already, and then nobody meets for any. */
+ * At dates of their own the ranks of one with all ranks, the host, vote which communicator joins
+ * next. A rank may have freed one already that others still have: so each rank also says for each
+ * that has joined whether it is there, and where one is not, all ranks let it go before anybody
+ * meets for it. */
 #include "shim/pt2pt/pt2pt_kin.h"
 
-#include "shim/meet/alike.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
@@ -13,138 +14,183 @@
 
 #define NONE INT64_MAX
 
-void cpl_kin_made(MPI_Comm comm)
+static bool has_all_ranks(MPI_Comm comm)
 {
     int size = 0;
-    if (comm == MPI_COMM_NULL || cpl_context.met_others || cpl_context.service.shared)
-        return;
-    PMPI_Comm_size(comm, &size);
-    struct cpl_comm_state *state = size == cpl_context.size ? cpl_comm_state_get(comm) : NULL;
-    if (!state || state->inter)
-        return;
-    if (cpl_context.comms.n_kin == 0) {
-        cpl_meeting_end_grants(); /* the ranks meet from now on where none of them looked */
-        cpl_context.comms.n_kin = 1;
-    }
-    state->meeting.kin.number = ++cpl_context.comms.n_kin;
+    if (comm != MPI_COMM_NULL)
+        PMPI_Comm_size(comm, &size);
+    return size == cpl_context.size;
 }
 
-/* The one with the next higher number; NULL: there is none. */
-static struct cpl_comm_state *next_after(int64_t number)
+/* Gives this rank's one the number. */
+static void give(MPI_Comm comm, int64_t number)
 {
-    struct cpl_comm_state *next = NULL;
-    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s->meeting.kin.number > number &&
-            (!next || s->meeting.kin.number < next->meeting.kin.number))
-            next = s;
-    return next;
+    struct cpl_comm_state *state = comm != MPI_COMM_NULL ? cpl_comm_state_get(comm) : NULL;
+    if (state && !state->inter && state->size > 1)
+        state->meeting.kin.number = number;
+    else
+        cpl_context.comms.kin.has_none[number] = true;
 }
 
-/* Whether messages on it are learned of, without collectives. Local. */
+void cpl_kin_made(MPI_Comm over, MPI_Comm comm)
+{
+    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    if (cpl_context.met_others || cpl_context.service.shared || kin->n == CPL_MOST_KIN ||
+        !(has_all_ranks(over) || has_all_ranks(comm)))
+        return;
+    if (kin->n == 0) {
+        cpl_meeting_end_grants(); /* the ranks meet from now on where none of them looked */
+        kin->n = 1;
+    }
+    give(comm, ++kin->n);
+}
+
+/* Those of fewer ranks have nothing to lend, and neither has one that has joined. */
+static bool lends(const struct cpl_comm_state *state)
+{
+    return state->meeting.kin.number > 0 && !state->meeting.kin.joined &&
+           state->size == cpl_context.size && cpl_context.comms.kin.n > 0;
+}
+
+/* Whether something is learned of it, without collectives. Local. */
 static bool wants_to_join(const struct cpl_comm_state *state)
 {
-    return state->meeting.kin.number > 0 && !state->meeting.kin.joined && state->meeting.n < FEW &&
-           state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
+    const struct cpl_kin *kin = &state->meeting.kin;
+    bool learns = false;
+    CPL_EACH_HOOKS(hooks)
+    {
+        learns |= hooks->part_need && hooks->part_need(state) == CPL_PART_LEARNS;
+    }
+    return learns && kin->number > 0 && !kin->joined && !kin->barred && state->meeting.n < FEW;
 }
+
+/* For each communicator that has joined and that this rank is in: `s` is its state. */
+#define EACH_JOINED(s)                                                                             \
+    for (struct cpl_comm_state *const *s##_at = cpl_context.comms.kin.state, *s;                   \
+         s##_at < cpl_context.comms.kin.state + CPL_MOST_JOINED && (s = *s##_at, true); s##_at++)  \
+        if (s)
 
 void cpl_kin_note_collective(const struct cpl_comm_state *state)
 {
-    int64_t left = state->meeting.kin.number > 0 ? cpl_context.comms.n_joined : 0;
-    for (struct cpl_comm_state *s = cpl_context.comms.first; s && left > 0; s = s->next) {
-        left -= s->meeting.kin.joined;
-        if (s->meeting.kin.joined && s != state)
+    if (state->size < cpl_context.size || state->meeting.kin.number == 0)
+        return;
+    EACH_JOINED(s)
+    {
+        if (s != state)
             cpl_pt2pt_note_elsewhere(s);
     }
 }
 
-/* The words of a vote, of which the least counts. */
-enum { CANDIDATE, JOINED, JOINED_NEGATED, N_WORDS };
+/* The words of a vote, of which the least counts: the number of who wants to join, how many
+ * collectives may pass before another one meets, and for each that has joined whether this rank can
+ * meet for it. */
+enum { CANDIDATE, DISTANCE, HERE, N_WORDS = HERE + CPL_MOST_JOINED };
 
-/* One that has joined has nothing to lend. */
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
-    bool lends =
-        state->meeting.kin.number > 0 && !state->meeting.kin.joined && cpl_context.comms.n_kin > 0;
-    return lends ? &state->pt2pt->part.kin : NULL;
+    return lends(state) ? &state->pt2pt->part.kin : NULL;
 }
 
 /* While another one learns it must see what comes between its messages. */
 static bool sees_all(const struct cpl_comm_state *state)
 {
-    int64_t left = state->meeting.kin.number > 0 ? cpl_context.comms.n_joined : 0;
     bool any = false;
-    for (const struct cpl_comm_state *s = cpl_context.comms.first; s && left > 0 && !any;
-         s = s->next) {
-        left -= s->meeting.kin.joined;
-        any = s->meeting.kin.joined && s != state && s->pt2pt->phase != CPL_PT2PT_ALONE;
+    if (!lends(state))
+        return false;
+    EACH_JOINED(s)
+    {
+        any |= s->pt2pt->phase != CPL_PT2PT_ALONE;
     }
     return any;
 }
 
+static int64_t find_candidate(const struct cpl_comm_state *host)
+{
+    int64_t found = NONE;
+    for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
+        if (s != host && s->meeting.kin.number < found && wants_to_join(s))
+            found = s->meeting.kin.number;
+    return found;
+}
+
+/* The first place that is free; CPL_MOST_JOINED: none is. */
+static int find_place(void)
+{
+    int place = 0;
+    while (place < CPL_MOST_JOINED && cpl_context.comms.kin.joined[place] > 0)
+        place++;
+    return place;
+}
+
 static void vote(struct cpl_comm_state *state, int64_t *words)
 {
-    struct cpl_alike joined = {CPL_HASH_START};
-    words[CANDIDATE] = NONE;
-    for (const struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number)) {
-        if (s->meeting.kin.joined)
-            cpl_alike_add(&joined, s->meeting.kin.number);
-        else if (s != state && wants_to_join(s) && words[CANDIDATE] == NONE)
-            words[CANDIDATE] = s->meeting.kin.number;
+    const struct cpl_kinship *kin = &cpl_context.comms.kin;
+    words[CANDIDATE] = find_place() < CPL_MOST_JOINED ? find_candidate(state) : NONE;
+    words[DISTANCE] = CPL_NEVER;
+    EACH_JOINED(s)
+    {
+        int64_t distance = cpl_meeting_distance(s);
+        words[DISTANCE] = distance < words[DISTANCE] ? distance : words[DISTANCE];
     }
-    words[JOINED] = (int64_t)joined.hash;
-    words[JOINED_NEGATED] = ~words[JOINED];
-}
-
-/* The others learn of n collectives that are not their own. */
-static void lend(const struct cpl_comm_state *state, int64_t n)
-{
-    for (struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number))
-        if (s->meeting.kin.joined && s != state)
-            cpl_meeting_borrow(s, n);
-}
-
-/* How many collectives may pass before another one meets. */
-static int64_t distance_to_others(const struct cpl_comm_state *state)
-{
-    int64_t least = CPL_NEVER;
-    for (struct cpl_comm_state *s = next_after(0); s; s = next_after(s->meeting.kin.number)) {
-        bool waits = s->meeting.kin.joined && s != state;
-        int64_t distance = waits ? cpl_meeting_distance(s) : CPL_NEVER;
-        least = distance < least ? distance : least;
-    }
-    return least;
+    for (int k = 0; k < CPL_MOST_JOINED; k++)
+        words[HERE + k] = kin->state[k] || kin->has_none[kin->joined[k]];
 }
 
 static void join(int64_t number)
 {
-    struct cpl_comm_state *state = next_after(number - 1);
-    if (!state || state->meeting.kin.number != number)
-        return; /* this rank has freed it */
-    cpl_comm_state_own(state);
-    state->meeting.kin.joined = true;
-    cpl_context.comms.n_joined++;
+    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    int place = find_place();
+    kin->joined[place] = number;
+    struct cpl_comm_state *s = cpl_context.comms.first;
+    while (s && s->meeting.kin.number != number)
+        s = s->next;
+    kin->state[place] = s;
+    if (!s)
+        return; /* this rank is in none, or has freed it */
+    cpl_comm_state_own(s);
+    s->meeting.kin.joined = true;
 }
 
-/* What joins counts from now on. */
+/* Some rank has freed it, so nobody meets for it here any more. */
+static void let_go(int place)
+{
+    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    if (kin->state[place]) {
+        kin->state[place]->meeting.kin.joined = false;
+        kin->state[place]->meeting.kin.barred = true;
+    }
+    kin->state[place] = NULL;
+    kin->joined[place] = 0;
+}
+
+/* What has joined counts from now on. */
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
+    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    int64_t n = state->meeting.n - state->meeting.kin.seen;
+    bool any = false;
     (void)regular;
-    if (words[JOINED] != ~words[JOINED_NEGATED])
-        return CPL_NOT_SETTLED;
-    if (state->meeting.n > state->meeting.kin.seen)
-        lend(state, state->meeting.n - state->meeting.kin.seen);
-    state->meeting.kin.seen = state->meeting.n;
-    if (words[CANDIDATE] < NONE) {
-        join(words[CANDIDATE]);
-        return CPL_SETTLED_MORE;
+    for (int k = 0; k < CPL_MOST_JOINED; k++) {
+        if (kin->joined[k] > 0 && !words[HERE + k])
+            let_go(k);
+        any |= kin->joined[k] > 0;
     }
-    int64_t distance = distance_to_others(state);
-    if (distance < CPL_NEVER)
-        cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, distance + 1);
+    state->meeting.kin.seen = state->meeting.n;
+    EACH_JOINED(s)
+    {
+        if (n > 0)
+            cpl_meeting_borrow(s, n);
+    }
+    if (words[CANDIDATE] < NONE)
+        join(words[CANDIDATE]);
+    if (words[CANDIDATE] < NONE || (any && n > 0))
+        return CPL_SETTLED_MORE; /* now the others' next dates are known */
+    if (words[DISTANCE] < CPL_NEVER)
+        cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, words[DISTANCE] + 1);
     return CPL_SETTLED;
 }
 
-static const struct cpl_item item = {.name = "communicators of all ranks",
+static const struct cpl_item item = {.name = "communicators without collectives",
                                      .first = FEW,
                                      .n_least = N_WORDS,
                                      .date = date,
@@ -152,4 +198,4 @@ static const struct cpl_item item = {.name = "communicators of all ranks",
                                      .vote = vote,
                                      .settle = settle};
 
-const struct cpl_hooks cpl_kin_hooks = {.name = "communicators of all ranks", .item = &item};
+const struct cpl_hooks cpl_kin_hooks = {.name = "communicators without collectives", .item = &item};

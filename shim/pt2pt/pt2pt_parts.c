@@ -78,8 +78,9 @@ enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
 {
     if (state->line->linked)
         return CPL_PART_SERVED;
+    bool learns = state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
     bool waits = state->pt2pt->phase == CPL_PT2PT_LEARNING && state->pt2pt->part.ripe;
-    return waits ? CPL_PART_WAITS : CPL_PART_NOTHING;
+    return waits ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
 }
 
 void cpl_pt2pt_part_hasten(struct cpl_comm_state *state)
@@ -100,6 +101,7 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
         return CPL_SETTLED;
     set(true);
     hasten();
+    cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, 1); /* if they meet where it does */
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be carried");
     return CPL_SETTLED;

@@ -177,7 +177,9 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
             hooks->end(state);
     }
     unlink_state(state);
-    cpl_context.comms.n_joined -= state->meeting.kin.joined;
+    for (int k = 0; k < CPL_MOST_JOINED && state->meeting.kin.joined; k++)
+        if (cpl_context.comms.kin.state[k] == state)
+            cpl_context.comms.kin.state[k] = NULL;
     cpl_comm_state_forget_recent();
     if (state->persistent.kept) {
         state->comm = MPI_COMM_SELF; /* for errors */

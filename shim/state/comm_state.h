@@ -23,10 +23,12 @@ struct cpl_quiet {
     int64_t remaining, granted;
 };
 
-/* A communicator of all ranks of MPI_COMM_WORLD, among the others (pt2pt/pt2pt_kin.h). */
+/* A communicator that all ranks of MPI_COMM_WORLD made together, among the others
+ * (pt2pt/pt2pt_kin.h). */
 struct cpl_kin {
     int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
-    bool joined;    /* its ranks meet where they meet for another one, too; alike on all */
+    bool joined;    /* its ranks meet where they meet for another one, too; alike on them */
+    bool barred;    /* it has been tried, and some rank had freed it; alike on them */
     int64_t seen;   /* the communicator's collectives that the others know of */
 };
 

@@ -107,6 +107,17 @@ struct cpl_resting {
     struct cpl_balance *balance; /* NULL: none rests */
 };
 
+/* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_kin.h). */
+#define CPL_MOST_KIN    4096 /* that get numbers */
+#define CPL_MOST_JOINED 8
+
+struct cpl_kinship {
+    int64_t n; /* made so far, with MPI_COMM_WORLD; 0: no other was; alike on all ranks */
+    int64_t joined[CPL_MOST_JOINED];               /* their numbers, 0: free; alike on all ranks */
+    struct cpl_comm_state *state[CPL_MOST_JOINED]; /* NULL: this rank is in none, or freed it */
+    bool has_none[CPL_MOST_KIN + 1];               /* this rank was never in one of this number */
+};
+
 /* Communicators. */
 struct cpl_comms {
     MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
@@ -127,10 +138,9 @@ struct cpl_comms {
     struct cpl_comm_state *first_orphaned; /* communicators that the program freed while persistent
                                           requests on them still existed */
     struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
-    int64_t n_kin; /* communicators of all ranks that were made, with MPI_COMM_WORLD; 0: none was */
-    int64_t n_joined;       /* of these, how many meet where others do (pt2pt/pt2pt_kin.h) */
-    int64_t n_ever_planned; /* communicators that ever got a private communicator */
-    int n_planned;          /* communicators that have a private communicator now */
+    struct cpl_kinship kin;
+    int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
+    int n_planned;                          /* communicators that have a private communicator now */
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
 };
 

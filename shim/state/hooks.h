@@ -15,8 +15,9 @@ struct cpl_item;
 /* What is needed for a communicator of fewer ranks. */
 enum cpl_part_need {
     CPL_PART_NOTHING,
-    CPL_PART_WAITS, /* that all ranks poll: then its ranks may agree on what they have planned */
-    CPL_PART_SERVED /* that they go on polling */
+    CPL_PART_LEARNS, /* that its ranks meet: it is learned of */
+    CPL_PART_WAITS,  /* that all ranks poll: then its ranks may agree on what they have planned */
+    CPL_PART_SERVED  /* that they go on polling */
 };
 
 struct cpl_hooks {

@@ -3,9 +3,11 @@
  * rows and columns of a grid of ranks, the ranks of the same parity, all but the last. Each has an
  * exchange that recurs and collectives of its own; the world reduces now and then.
  *
- *   parts [--iterations N] [--deviate WHAT] [--whole] [--form messages|neighbor|persistent|gathers]
+ *   parts [--iterations N] [--deviate WHAT] [--whole] [--borrow]
+ *         [--form messages|neighbor|persistent|gathers]
  *
- * With --whole each has all ranks, in different orders, and no collectives: only the world reduces.
+ * With --whole each has all ranks, in different orders. With --whole or --borrow they have no
+ * collectives: only the world reduces.
  * The exchanges are messages, or MPI_Ineighbor_alltoallv (not with wild, ssend); persistent: those
  * of rows MPI_Neighbor_alltoallv_init, made when the communicator is made; gathers: MPI_Iallgather.
  *
@@ -50,7 +52,7 @@ static struct part parts[N_PARTS];
 static enum deviation deviation;
 static enum form form;
 static int width;
-static bool whole;
+static bool whole, borrow;
 
 /* The members of each part, as a colour; MPI_UNDEFINED: not in it. */
 static int colour(int number)
@@ -259,7 +261,7 @@ static void iterate(int iteration, bool deviates, MPI_Win window)
             continue;
         start(part, iteration, deviates);
         complete(part, iteration, deviates);
-        if (!whole && (number % 2 == 0 || iteration % 2 == 0))
+        if (!whole && !borrow && (number % 2 == 0 || iteration % 2 == 0))
             reduce(part->comm, iteration);
     }
     if (deviates && deviation == WINDOW)
@@ -280,7 +282,8 @@ static void deviate_once(int iteration, int first)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--iterations", "--deviate", "--whole", "--form", NULL};
+    static const char *const known[] = {"--iterations", "--deviate", "--whole",
+                                        "--borrow",     "--form",    NULL};
     MPI_Win window;
 
     test_start(&argc, &argv, known);
@@ -290,6 +293,7 @@ int main(int argc, char **argv)
     form =
         (enum form)test_find_name(test_option_text(argc, argv, "--form", "messages"), forms, NULL);
     whole = test_flag(argc, argv, "--whole");
+    borrow = test_flag(argc, argv, "--borrow");
     width = test_size() % 4 == 0 ? 4 : 3;
     for (int number = 0; number < N_PARTS; number++) {
         parts[number].out[0] = test_alloc((size_t)MOST_PEERS * MOST_BYTES);
