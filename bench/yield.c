@@ -14,11 +14,11 @@
  *
  * Such a rank starves what is not real-time, as ranks are that have not left MPI_Init or have not
  * asked yet. So it asks when it has received some messages, or called often, and for a while after
- * that it sleeps where it waits, until others have asked. (Without that eight ranks took 1 to 2.6 s
- * for their first 100 exchanges, until the kernel took the processor from real-time processes.)
- * In MPI_Finalize ranks wait for each other without progress calls, so there they go back to the
- * default scheduler. (Eight ranks on two cores took 2.2 s to start and end without this, and take
- * 0.6 s.)
+ * that it sleeps where it waits, until others have asked; later it sleeps when it has waited for 10
+ * ms. (Without that eight ranks took 1 to 2.6 s for their first 100 exchanges, and 64 ranks 1 to 5
+ * s, until the kernel took the processor from real-time processes.) In MPI_Finalize ranks wait for
+ * each other without progress calls, so there they go back to the default scheduler. (Eight ranks
+ * on two cores took 2.2 s to start and end without this, and take 0.6 s.)
  *
  * It wraps ucp_worker_progress of UCX, which the progress loop of MPICH's ch4:ucx device calls. Use
  * it on both sides of a comparison. With another device nobody calls the wrapper and it does
@@ -75,10 +75,14 @@ static progress_function *find_progress(void)
 #define SETTLING_NS       (NS / 20) /* in which others may not have asked yet */
 #define IDLE_BEFORE_SLEEP 16
 #define SLEEP_NS          100000
+#define LONG_NS           (NS / 100) /* a rank that waits longer sleeps, too, and for longer */
+#define LONG_SLEEP_NS     2000000
+#define IDLE_BEFORE_CLOCK 64
 
 static atomic_bool asked;
 static atomic_llong settles_ns;      /* when they will have asked; 0: now, or not asked yet */
 static atomic_uint n_idle;           /* calls in a row that found nothing */
+static atomic_llong idle_ns;         /* since when, about */
 static atomic_uint n_calls, n_found; /* until it asked */
 
 static long long now_ns(void)
@@ -120,14 +124,26 @@ static void note_call(unsigned n_events)
         ask_for_round_robin();
 }
 
+/* Whether this rank has found nothing for so long that it may be waiting for one that has not
+ * asked. */
+static bool waits_long(unsigned idle)
+{
+    if (idle == IDLE_BEFORE_CLOCK)
+        atomic_store_explicit(&idle_ns, now_ns(), memory_order_relaxed);
+    return idle > IDLE_BEFORE_CLOCK &&
+           now_ns() - atomic_load_explicit(&idle_ns, memory_order_relaxed) > LONG_NS;
+}
+
 /* Of several threads any may be counted, which does not matter. */
 static void give_way(void)
 {
     long long until = atomic_load_explicit(&settles_ns, memory_order_relaxed);
-    if (until && atomic_fetch_add_explicit(&n_idle, 1, memory_order_relaxed) >= IDLE_BEFORE_SLEEP) {
-        const struct timespec pause = {.tv_nsec = SLEEP_NS};
+    unsigned idle = atomic_fetch_add_explicit(&n_idle, 1, memory_order_relaxed);
+    bool is_long = waits_long(idle);
+    if ((until && idle >= IDLE_BEFORE_SLEEP) || is_long) {
+        const struct timespec pause = {.tv_nsec = is_long ? LONG_SLEEP_NS : SLEEP_NS};
         nanosleep(&pause, NULL);
-        if (now_ns() > until)
+        if (until && now_ns() > until)
             atomic_store_explicit(&settles_ns, 0, memory_order_relaxed);
     } else {
         sched_yield();
