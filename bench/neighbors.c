@@ -7,7 +7,10 @@
  * takes as long as its slowest rank; the gain is the median over the pairs of blocks of the time by
  * PMPI's name divided by that by MPI's. Both must have received the same bytes.
  *
- *     neighbors [--neighbors N] [--bytes N] [--calls N] [--blocks N] [--json]
+ *     neighbors [--neighbors N] [--bytes N] [--calls N] [--blocks N] [--first N] [--json]
+ *
+ * With --first N it tells instead how long the first N calls take, with all that the library
+ * learns, plans and tries in them: what a short program has of it.
  *
  * The calls of the first 0.6 seconds, 100 at least, are not timed: the library learns, plans and
  * tries in them. Exit status: 0, 1 when bytes differ, 2 for bad arguments.
@@ -31,16 +34,18 @@ static const char usage[] =
     "  --bytes N      of a message (default 64)\n"
     "  --calls N      calls in a block (default 20)\n"
     "  --blocks N     pairs of blocks (default 101)\n"
+    "  --first N      only time the first N calls together, by MPI's name\n"
     "  --json         print one JSON object on one line\n"
     "  --help         print this\n";
 
-static int64_t n_neighbors, n_bytes = 64, n_calls = 20, n_blocks = 101;
+static int64_t n_neighbors, n_bytes = 64, n_calls = 20, n_blocks = 101, n_first;
 
 static const struct bench_option table[] = {
     {"neighbors", .number = &n_neighbors, .least = 1, .most = MOST_BLOCKS},
     {"bytes", .number = &n_bytes, .least = 1, .most = MOST_BYTES},
     {"calls", .number = &n_calls, .least = 1, .most = MOST_CALLS},
     {"blocks", .number = &n_blocks, .least = 1, .most = MOST_BLOCKS},
+    {"first", .number = &n_first, .least = 1, .most = MOST_CALLS},
     {NULL},
 };
 
@@ -104,13 +109,18 @@ static void fill(struct messages *m, const struct bench *bench, int64_t block)
         m->out[b] = (unsigned char)bench_hash((uint64_t)block, (uint64_t)bench->rank, b);
 }
 
-static double time_block(const struct messages *m, alltoallv_function *call, void *in)
+static double time_calls(int64_t n, const struct messages *m, alltoallv_function *call, void *in)
 {
     MPI_Barrier(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
-    for (int64_t i = 0; i < n_calls; i++)
+    for (int64_t i = 0; i < n; i++)
         call(m->out, m->count, m->displ, MPI_CHAR, in, m->count, m->displ, MPI_CHAR, m->graph);
     return MPI_Wtime() - begin;
+}
+
+static double time_block(const struct messages *m, alltoallv_function *call, void *in)
+{
+    return time_calls(n_calls, m, call, in);
 }
 
 /* Makes calls until the library has had time to choose. The first ones, in which MPI connects the
@@ -145,6 +155,20 @@ static void print_results(const struct bench *bench, double *wrapped, double *pl
     free(gain);
 }
 
+/* The first calls, together. */
+static void time_first(const struct bench *bench, const struct messages *m)
+{
+    double seconds = time_calls(n_first, m, MPI_Neighbor_alltoallv, m->in);
+    bench_slowest(&seconds, 1, MPI_COMM_WORLD);
+    if (bench->rank > 0)
+        return;
+    struct report report = report_begin(stdout, bench->arguments.is_json);
+    report_integer(&report, "ranks", bench->n_ranks, "");
+    report_integer(&report, "first calls", n_first, "");
+    report_real(&report, "together", 1e3 * seconds, 1, "ms");
+    report_end(&report);
+}
+
 static int check(const struct bench *bench, struct bench_error *error)
 {
     if (n_neighbors == 0)
@@ -163,8 +187,11 @@ static int run(const struct bench *bench, struct bench_error *error)
     int differ = 0, any = 0;
 
     (void)error;
-    let_it_learn(&m);
-    for (int64_t b = 0; b < n_blocks; b++) {
+    if (n_first > 0)
+        time_first(bench, &m);
+    else
+        let_it_learn(&m);
+    for (int64_t b = 0; b < n_blocks && n_first == 0; b++) {
         fill(&m, bench, b);
         wrapped[b] = time_block(&m, MPI_Neighbor_alltoallv, m.in);
         plain[b] = time_block(&m, PMPI_Neighbor_alltoallv, m.in_too);
@@ -173,7 +200,7 @@ static int run(const struct bench *bench, struct bench_error *error)
     MPI_Allreduce(&differ, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     bench_slowest(wrapped, n, MPI_COMM_WORLD);
     bench_slowest(plain, n, MPI_COMM_WORLD);
-    if (bench->rank == 0)
+    if (bench->rank == 0 && n_first == 0)
         print_results(bench, wrapped, plain, any);
     messages_free(&m);
     free(wrapped);

@@ -139,6 +139,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         input.able = true;
     }
     input.most_plans = cpl_neighbor_plan_most(x);
+    input.search = x->plans.search.last;
     struct cpl_agree_output output;
     bool agreed = cpl_plan_agree(call->comm, &state->private_comm, &input, &output);
     cpl_comm_state_number(state);
@@ -229,8 +230,11 @@ static void count_messages(const struct cpl_neighbor_call *call, const struct cp
 static void plan_or_release(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                             struct cpl_exchange *x)
 {
-    x->phase = plan(call, state, x) ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
-    if (x->phase == CPL_PHASE_DIRECT)
+    bool planned = plan(call, state, x);
+    x->phase = planned                 ? CPL_PHASE_PLANNED
+               : x->plans.search.again ? CPL_PHASE_LEARNING
+                                       : CPL_PHASE_DIRECT;
+    if (!planned)
         cpl_exchange_release(x);
 }
 
@@ -288,9 +292,25 @@ static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     cpl_floor_leave();
 }
 
+/* Plans again, by a full search, if that pays by now. Collective. */
+static void plan_again(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
+{
+    int64_t words[N_WORDS] = {0};
+    count_messages(call, state, NULL, words);
+    if (!cpl_floor_take(call->comm))
+        return;
+    if (!cpl_neighbor_is_early(call, x, (int)words[MESSAGES])) {
+        cpl_exchange_release(x);
+        plan_or_release(call, state, x);
+    }
+    cpl_floor_leave();
+}
+
 /* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange
  * is learned anew. Collective. */
-static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
+static void review(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                   struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
     int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
@@ -299,8 +319,11 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_exchange *x)
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
     cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, call->comm);
     learned->n_extra = learned->n_messages = 0;
-    if (4 * all[0] <= all[1])
+    if (4 * all[0] <= all[1]) {
+        if (cpl_neighbor_plans_again(x) && !x->plans.trial.running)
+            plan_again(call, state, x);
         return;
+    }
     cpl_exchange_release(x);
     learned->left = CPL_LEFT_ELSEWHERE;
     go_on_learning(x);
@@ -368,7 +391,7 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(x);
     if (x->phase == CPL_PHASE_PLANNED)
-        review(call, x);
+        review(call, state, x);
     if (x->phase == CPL_PHASE_LEARNING)
         learn(call, state, x);
     cpl_neighbor_order(state, x);

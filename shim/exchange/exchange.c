@@ -15,16 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t forwarded_bytes(const struct cpl_exchange *x)
-{
-    int64_t bytes = 0;
-    for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
-        const struct cpl_executor *executor = cpl_exchange_executor(x, k);
-        bytes += executor ? cpl_executor_work(executor).forwarded : 0;
-    }
-    return bytes;
-}
-
 static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
 {
     if (x->learned.left != CPL_LEFT_NOT)
@@ -139,7 +129,7 @@ static struct figures own_figures(const struct cpl_exchange *x)
     struct figures own = {.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
                                    [MOST_PLANNED] = cpl_samples_median(&x->planned),
                                    [MOST_SENDS] = (double)x->embedding.sends}};
-    own.sums[SUM_FORWARDED] = forwarded_bytes(x);
+    own.sums[SUM_FORWARDED] = cpl_exchange_forwarded(x);
     own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
     own.sums[SUM_LATE] = x->embedding.late;
     own.times = own_times(x->plans.timeline);
@@ -248,7 +238,7 @@ void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *al
         const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
         cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
         cpl_alike_add(alike, x->phase);
-        cpl_alike_add(alike, x->plans.n);
+        cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
         cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled +
                                  4 * x->nonblocking.waits);

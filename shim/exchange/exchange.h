@@ -77,12 +77,22 @@ struct cpl_learned {
     int64_t n_messages;       /* all messages since the last review */
 };
 
+/* How the plans of blocking calls were searched for. */
+struct cpl_exchange_search {
+    enum cpl_search last; /* alike on all ranks, as the next one is */
+    bool again;           /* they are to be planned again, by a full search */
+    int32_t n;            /* how often they were planned */
+    double ms;            /* that took so long in all, on the rank that planned */
+};
+
 /* The plans of an exchange, and the candidates that may carry its calls. */
 struct cpl_exchange_plans {
+    struct cpl_exchange_search search;
     int n; /* number of summaries; alike on all ranks */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
     struct cpl_candidate candidate[CPL_MOST_CANDIDATES];
+    int64_t forwarded;                   /* bytes that this rank forwarded by plans of before */
     const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI, or
                                             no plan but ordered sends */
     struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */

@@ -33,13 +33,28 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
     return true;
 }
 
-bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_exchange *x,
+/* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it
+ * has to pay (bench/results/planning.md). */
+#define GAIN_OF_SEARCHING_ON 0.1
+
+bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exchange *x,
                            int n_messages)
 {
+    struct cpl_exchange_search *s = &x->plans.search;
+    enum cpl_search search = CPL_SEARCH_FULL;
     const struct cpl_agree_input input = {.n_messages = n_messages,
                                           .same_payload = call->send.same};
-    double ms = 1e3 * cpl_samples_quartile(&x->direct) * (double)(x->calls - 1);
-    return !x->mpi_distrusted && !cpl_plan_pays(call->comm, &input, ms);
+    double ms =
+        1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
+               cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
+    bool again = x->phase == CPL_PHASE_PLANNED;
+    if (!x->mpi_distrusted &&
+        !cpl_plan_pays(call->comm, &input, again ? ms * GAIN_OF_SEARCHING_ON : ms,
+                       s->again ? NULL : &search))
+        return true;
+    s->last = search;
+    s->again = search == CPL_SEARCH_SHORT;
+    return false;
 }
 
 /* Plans, unless it is early, or other threads are in calls: then the ranks try again at a later
@@ -47,15 +62,19 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
 static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *exchange)
 {
-    if (cpl_neighbor_is_early(call, exchange, state->adjacency.out.n_messages)) {
-        exchange->learned.left = CPL_LEFT_SHORT;
+    bool first = exchange->phase == CPL_PHASE_LEARNING;
+    bool alone = cpl_floor_take(call->comm);
+    if (!alone) {
+        exchange->learned.left = first ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
         return;
     }
-    bool alone = cpl_floor_take(call->comm);
-    exchange->learned.left = alone ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
-    if (!alone)
-        return;
-    cpl_neighbor_plan(call, state, exchange);
+    bool early = cpl_neighbor_is_early(call, exchange, state->adjacency.out.n_messages);
+    exchange->learned.left = early && first ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
+    if (!early) {
+        if (!first)
+            cpl_exchange_release(exchange);
+        cpl_neighbor_plan(call, state, exchange);
+    }
     cpl_floor_leave();
 }
 
@@ -183,7 +202,8 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         return false;
     struct cpl_exchange *exchange = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(exchange);
-    if (exchange->phase == CPL_PHASE_LEARNING && must_plan(call, state, exchange))
+    bool plans_again = cpl_neighbor_plans_again(exchange) && !exchange->plans.trial.running;
+    if ((exchange->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, exchange))
         plan(call, state, exchange);
     cpl_neighbor_order(state, exchange);
     bool carried = cpl_neighbor_take_turn(state, exchange);

@@ -140,10 +140,17 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
  * it would time a late rank, not the exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether it is too early to plan (cpl_plan_pays); n_messages: those of this rank. Collective, the
- * same result on all ranks. */
-bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_exchange *x,
+/* Whether it is too early to plan (cpl_plan_pays); n_messages: those of this rank. If not, the
+ * exchange notes how long to search for. Collective, the same result on all ranks. */
+bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exchange *x,
                            int n_messages);
+
+/* Whether an exchange that has plans is to be planned again when that pays, by a full search.
+ * Nonblocking calls may be carried by the plans, so then these stay. Alike on all ranks. */
+static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
+{
+    return x->phase == CPL_PHASE_PLANNED && x->plans.search.again && x->nonblocking.n == 0;
+}
 
 /* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without
  * a report. Counts it then. */
@@ -152,6 +159,9 @@ bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.
  * Local. */
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
+
+/* Bytes that this rank has forwarded for the exchange, by all plans. Local. */
+int64_t cpl_exchange_forwarded(const struct cpl_exchange *exchange);
 
 /* Carries a blocking call whose data is resolved, with what follows for the exchange's figures and
  * its trial; start: when the call began, in seconds. Returns MPI's result, after the error handler

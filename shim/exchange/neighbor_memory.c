@@ -29,6 +29,16 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
            x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
 }
 
+int64_t cpl_exchange_forwarded(const struct cpl_exchange *x)
+{
+    int64_t bytes = x->plans.forwarded;
+    for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
+        const struct cpl_executor *executor = cpl_exchange_executor(x, k);
+        bytes += executor ? cpl_executor_work(executor).forwarded : 0;
+    }
+    return bytes;
+}
+
 static void end_candidates(struct cpl_exchange_plans *plans)
 {
     for (int k = 0; k < plans->n_candidates; k++)
@@ -40,6 +50,7 @@ static void end_candidates(struct cpl_exchange_plans *plans)
 
 void cpl_exchange_release(struct cpl_exchange *x)
 {
+    x->plans.forwarded = cpl_exchange_forwarded(x);
     end_candidates(&x->plans);
     cpl_neighbor_order_free(&x->order);
     free(x->ends.out_straight);

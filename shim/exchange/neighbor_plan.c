@@ -134,8 +134,15 @@ int cpl_neighbor_plan_most(const struct cpl_exchange *x)
 bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *x,
                                   struct cpl_agree_output *agreed)
 {
+    struct cpl_exchange_search *search = &x->plans.search;
     memcpy(x->plans.summary, agreed->summary, (size_t)agreed->n * sizeof *agreed->summary);
     x->plans.n = agreed->n;
+    search->ms += agreed->summary[0].cost.ms;
+    for (int k = 0; k < agreed->n && search->n > 0; k++) {
+        x->plans.summary[k].cost.ms = search->ms;
+        x->plans.summary[k].cost.times_planned = search->n + 1;
+    }
+    search->n++;
     bool made = cpl_ways_offer(state, x, agreed);
     cpl_agree_output_free(agreed);
     if (!made)
@@ -157,7 +164,8 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     int64_t *bytes = zeroed(n, sizeof *bytes);
     struct cpl_agree_input input = {.needed = x->mpi_distrusted,
                                     .same_payload = call->send.same,
-                                    .most_plans = cpl_neighbor_plan_most(x)};
+                                    .most_plans = cpl_neighbor_plan_most(x),
+                                    .search = x->plans.search.last};
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     input.able = state->watched && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
@@ -186,6 +194,6 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         exchange->phase = CPL_PHASE_PLANNED;
         return;
     }
-    exchange->phase = CPL_PHASE_DIRECT;
+    exchange->phase = exchange->plans.search.again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
     cpl_exchange_release(exchange);
 }

@@ -1,6 +1,7 @@
 /* Calls of an exchange that pass without a look (quiet_calls.h). */
 #include "shim/exchange/quiet_calls.h"
 
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/report/report.h"
 
 /* In a row, so that some calls are timed: for a report, or while learning. */
@@ -37,7 +38,7 @@ static int64_t count_quiet(const struct cpl_exchange *x)
         return 0;
     int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
     n = least(n, cpl_neighbor_order_quiet(x));
-    if (x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV)
+    if ((x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV) || cpl_neighbor_plans_again(x))
         n = least(n, cpl_date_quiet(&x->learned.date, 0, x->calls));
     return cpl_report_has_file() ? least(n, MOST_UNTIMED) : n;
 }

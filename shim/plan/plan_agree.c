@@ -6,6 +6,7 @@
 
 #include "planner/rank_plan.h"
 #include "shim/base/log.h"
+#include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/desk.h"
 #include "shim/plan/plan_root.h"
@@ -122,6 +123,7 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
                                        .needed = input->needed,
                                        .reduced = all_reduced(desk),
                                        .most_plans = input->most_plans,
+                                       .search = input->search,
                                        .lanes = cpl_context.settings.lanes};
     plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan);
     for (int k = 0; k < plans->n; k++)
@@ -141,17 +143,42 @@ static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
     return all[0] ? -1 : all[1];
 }
 
-bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far)
+/* Ranks of this node for each of its processors, 1 at least, as far as hydra tells. */
+static double ranks_a_core(void)
 {
+    const char *text = getenv("MPI_LOCALNRANKS");
+    double n = (text ? strtod(text, NULL) : 1) / (double)cpl_shared_processors();
+    return n > 1 ? n : 1;
+}
+
+/* The most that a short search may take to be worth planning twice, as a part of a full one. */
+#define WORTH_A_SHORT_ONE 0.75
+
+bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                   enum cpl_search *search)
+{
+    if (search)
+        *search = CPL_SEARCH_FULL;
+
     const struct cpl_settings *settings = &cpl_context.settings;
-    int64_t mine[3] = {input->n_messages, cpl_agree_ns(ms_so_far * 1e-3), 1}, all[3];
+    enum { N_WORDS = 4 };
+    int64_t mine[N_WORDS] = {input->n_messages, cpl_agree_ns(ms_so_far * 1e-3), 1,
+                             cpl_agree_ns(ranks_a_core() * 1e-3)};
+    int64_t all[N_WORDS];
     bool may_be_kept = settings->plan_cache[0] != '\0';
     if (settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept)
         return true;
-    if (cpl_collective_Allreduce(mine, all, 3, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
+    if (cpl_collective_Allreduce(mine, all, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return true;
-    double ms = cpl_plan_is_together(input, all[0]) ? CPL_TOGETHER_MS : cpl_plan_root_ms(all[0]);
-    return (double)all[1] >= ms * 1e6 * (double)all[2];
+    bool together = cpl_plan_is_together(input, all[0]);
+    double share = (double)all[3] * 1e-6 / (double)all[2];
+    double ms = together ? CPL_TOGETHER_MS : cpl_plan_root_ms(all[0], CPL_SEARCH_FULL, share);
+    double short_ms = together ? ms : cpl_plan_root_ms(all[0], CPL_SEARCH_SHORT, share);
+    bool pays = (double)all[1] >= ms * 1e6 * (double)all[2];
+    if (pays || !search || short_ms > WORTH_A_SHORT_ONE * ms)
+        return pays;
+    *search = CPL_SEARCH_SHORT;
+    return (double)all[1] >= short_ms * 1e6 * (double)all[2];
 }
 
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,

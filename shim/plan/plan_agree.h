@@ -16,6 +16,13 @@
 /* Plans for one exchange, to be tried against each other. */
 #define CPL_MAX_PLANS 2
 
+/* How long the ranks search for a plan. Most of what can be gained is found at once, so they first
+ * search for a short time, and again when a full search pays (bench/results/planning.md). */
+enum cpl_search {
+    CPL_SEARCH_FULL, /* by the budget */
+    CPL_SEARCH_SHORT /* by a part of it */
+};
+
 /* Input of one rank. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
@@ -29,7 +36,8 @@ struct cpl_agree_input {
                                        the messages are over; REFUSED: there are none */
     bool needed;                    /* use the plan even if it gains nothing; alike on all ranks */
     bool same_payload;              /* all messages carry the same bytes (allgather) */
-    int most_plans; /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
+    int most_plans;         /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
+    enum cpl_search search; /* how long for; alike on all ranks */
 };
 
 /* Output on every rank: plans, fastest by the model first. */
@@ -43,9 +51,11 @@ struct cpl_agree_output {
 /* Whether planning pays in mode auto, unless CARPOOL_LEARN says when: an exchange that has taken so
  * many milliseconds of this rank's time so far has taken as long, on the ranks' average, as
  * planning it will take about. Then a program loses no more by planning than it has spent on the
- * exchange. Of the input the messages and same_payload are looked at. Collective over comm, the
- * same result on all ranks. */
-bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far);
+ * exchange. Of the input the messages and same_payload are looked at. *search: NULL, if a full
+ * search pays; else it is set to the longest that does. Collective over comm, the same results on
+ * all ranks. */
+bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                   enum cpl_search *search);
 
 /* Gathers the send sets, plans on one rank, and scatters the slices. Unless *private_comm is a
  * communicator already, it becomes one of the same ranks for rerouted messages. Returns true when

@@ -321,29 +321,31 @@ static bool must_check(void)
 /* The budget of small patterns, which are not worth all of it: programs make communicators by the
  * hundred. */
 #define BUDGET_MS_PER_MESSAGE 0.04
+#define SHORT_PART            0.125
 
-static double budget_ms(int64_t n_messages)
+static double budget_ms(int64_t n_messages, enum cpl_search search)
 {
     double enough = BUDGET_MS_PER_MESSAGE * (double)n_messages;
-    return enough < (double)cpl_context.settings.budget ? enough
-                                                        : (double)cpl_context.settings.budget;
+    double most = (double)cpl_context.settings.budget;
+    return (enough < most ? enough : most) * (search == CPL_SEARCH_SHORT ? SHORT_PART : 1);
 }
 
-/* Agreeing, and pricing, which small budgets do not shorten. */
-#define AGREE_MS            5
+/* Agreeing, with what each rank does for it, and pricing, which small budgets do not shorten. */
+#define AGREE_MS            3
+#define AGREE_MS_A_RANK     2 /* of those on a core */
 #define RANK_MS_PER_MESSAGE 0.01
 #define RANK_MS_MOST        100
 #define PLAN_MS_PER_MESSAGE 0.001 /* by one strategy */
 
 /* What making plans takes about, in milliseconds. */
-static double planning_ms(int64_t n_messages)
+static double planning_ms(int64_t n_messages, enum cpl_search search)
 {
     struct cpl_strategy_choice choice = {NULL};
     cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL);
     if (choice.strategy && !choice.strategy->searches)
         return PLAN_MS_PER_MESSAGE * (double)n_messages;
     double rank_ms = RANK_MS_PER_MESSAGE * (double)n_messages;
-    return budget_ms(n_messages) + (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
+    return budget_ms(n_messages, search) + (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
 }
 
 /* Checks a plan and fills its summary; the figures of direct are filled already. */
@@ -402,7 +404,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     if (status)
         return status;
     if (!was_kept)
-        cpl_work_planned(planning_ms(input->pattern->n_messages));
+        cpl_work_planned(planning_ms(input->pattern->n_messages, request->search));
     double ms = now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
@@ -452,9 +454,9 @@ void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
                     : "rerouted from now on");
 }
 
-double cpl_plan_root_ms(int64_t n_messages)
+double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core)
 {
-    return AGREE_MS + planning_ms(n_messages);
+    return AGREE_MS + AGREE_MS_A_RANK * ranks_a_core + planning_ms(n_messages, search);
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
@@ -481,7 +483,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
         if (!status) {
             machine.lanes = request->lanes;
             struct cpl_strategy_input input = {pattern, &machine, 1,
-                                               budget_ms(pattern->n_messages)};
+                                               budget_ms(pattern->n_messages, request->search)};
             status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }

@@ -26,8 +26,9 @@ struct cpl_plan_request {
     const int64_t *first;
     const struct cpl_handed_message *messages;
     enum cpl_embed_verdict reduced; /* the lowest verdict among ranks that send */
-    bool needed;                    /* as in struct cpl_agree_input, like most_plans */
+    bool needed;                    /* as in struct cpl_agree_input, like most_plans and search */
     int most_plans;
+    enum cpl_search search;
     bool lanes; /* edges of plans inside a node are carried by lanes */
 };
 
@@ -43,8 +44,8 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan plan[CPL_MAX_PLANS]);
 
 /* What planning so many messages takes about, in milliseconds, within a factor of 2.5
- * (bench/results/planning.md). Alike on all ranks. */
-double cpl_plan_root_ms(int64_t n_messages);
+ * (bench/results/planning.md), where so many ranks share a core. Alike on all ranks. */
+double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core);
 
 /* What plans are made with besides ranks' seats: from the settings' topology and machine file,
  * which one rank reads. Plain data. */

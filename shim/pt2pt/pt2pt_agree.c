@@ -178,12 +178,13 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
 
 /* Messages of a rank to itself need no plan. */
 static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
-                          int number, struct slices *slices)
+                          int number, enum cpl_search search, struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_left_exchange left = {.hash = exchanges->found[number].hash,
                                      .tag = exchanges->tag[number],
                                      .ordinal = exchanges->ordinal[number],
+                                     .search = search,
                                      .signature = exchanges->signature[number],
                                      .fraction = exchanges->fraction[number]};
     const struct cpl_signature *s =
@@ -192,7 +193,8 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     slices->plan[number] = CPL_NO_PLAN;
     if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(state, &left, reduced))
         return;
-    struct cpl_agree_input input = {.able = true, .most_plans = 1, .reduced = reduced};
+    struct cpl_agree_input input = {
+        .able = true, .most_plans = 1, .reduced = reduced, .search = search};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
     int *dst = calloc((size_t)n + 1, sizeof *dst);
@@ -353,13 +355,13 @@ static void postpone(struct cpl_pt2pt *p, struct slices *slices)
 }
 
 /* Plans what recurs. Collective; returns in how many exchanges that is. */
-static int plan_all(struct cpl_comm_state *state, struct slices *slices)
+static int plan_all(struct cpl_comm_state *state, enum cpl_search search, struct slices *slices)
 {
     struct cpl_exchanges exchanges;
     bool found = cpl_exchanges_find(state, &exchanges);
     state->pt2pt->part.ripe = false;
     for (int k = 0; found && k < exchanges.n; k++)
-        plan_exchange(state, &exchanges, k, slices);
+        plan_exchange(state, &exchanges, k, search, slices);
     if (slices->n > 0 && cpl_parts_are_served(state))
         manage(state, &exchanges, slices);
     else if (slices->n > 0)
@@ -372,16 +374,16 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     return exchanges.n;
 }
 
-/* Whether it is too early to plan: the program has not run for as long as that takes. Collective;
- * the same result on all ranks. */
-static bool is_early(const struct cpl_comm_state *state)
+/* Whether it is too early to plan: the program has not run for as long as that takes. Else says how
+ * long to search for. Collective; the same results on all ranks. */
+static bool is_early(const struct cpl_comm_state *state, enum cpl_search *search)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_agree_input input = {.able = true};
     for (int k = 0; k < p->learned.n_signatures; k++)
         if (cpl_pt2pt_recurs(&p->learned.signature[k]))
             input.n_messages += p->learned.signature[k].n_dests;
-    return !cpl_plan_pays(state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3);
+    return !cpl_plan_pays(state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, search);
 }
 
 /* Tries to manage the communicator. Returns false when that failed only because messages were under
@@ -390,10 +392,11 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct slices slices = {.n = 0};
+    enum cpl_search search;
     if (!all_able(state, words))
         return true;
     p->reason = CPL_LEFT_SHORT;
-    if (is_early(state))
+    if (is_early(state, &search))
         return true;
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
@@ -402,7 +405,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!fits)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
-    int n = plan_all(state, &slices);
+    int n = plan_all(state, search, &slices);
     if (slices.n == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)

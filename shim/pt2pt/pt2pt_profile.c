@@ -30,6 +30,8 @@ bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchang
     int k = find(left, exchange);
     if (k < 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
         return k >= 0;
+    if (left->exchange[k].search == CPL_SEARCH_SHORT && exchange->search == CPL_SEARCH_FULL)
+        return false;
     enum cpl_embed_verdict mine = exchange->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
     return !cpl_agree_all(state->comm, mine > left->exchange[k].reduced);
 }

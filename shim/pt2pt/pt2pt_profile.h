@@ -27,9 +27,10 @@ struct cpl_left_exchange {
     uint64_t hash; /* hash over its ranks and their signatures, so over its pattern (recognise.h) */
     int32_t tag, ordinal;
     enum cpl_embed_verdict
-        reduced;     /* lowest verdict among the ranks that send, when it was planned */
-    int signature;   /* signature that this rank sends; -1: it sends nothing */
-    double fraction; /* fraction of that signature's batches in this exchange */
+        reduced;            /* lowest verdict among the ranks that send, when it was planned */
+    enum cpl_search search; /* for its plan; alike on all ranks */
+    int signature;          /* signature that this rank sends; -1: it sends nothing */
+    double fraction;        /* fraction of that signature's batches in this exchange */
 };
 
 /* Exchanges that were planned and left to MPI. */
@@ -42,8 +43,9 @@ struct cpl_left_exchanges {
 /* Whether an exchange was planned before and need not be planned again. A plan that did not pay
  * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
  * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
- * better verdict than before. A verdict improves at most three times, so nothing is planned more
- * than four times. Collective, the same on all ranks. */
+ * better verdict than before, or a full search for a plan follows a short one. A verdict improves
+ * at most three times, so nothing is planned more than five times. Collective, the same on all
+ * ranks. */
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                      enum cpl_embed_verdict reduced);
 

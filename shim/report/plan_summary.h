@@ -10,8 +10,7 @@
 /* The cost of planning. */
 struct cpl_plan_cost {
     double ms;             /* time to make the plan, or to read it */
-    int32_t times_planned; /* point-to-point exchanges: how often it was planned, in ms together;
-                              else 0 */
+    int32_t times_planned; /* how often it was planned, in ms together; 0: it is not counted */
     int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
     double made_ms;        /* if was_kept: time that making the plan took */
     int32_t together;      /* 1: all ranks planned together (plan_together.h); modelled times are

@@ -73,9 +73,10 @@ run() { # name of the output files, preload, settings...; the program is $progra
     : >"$tmp/report.json"
     [ -z "$planning" ] || set -- "$@" -genv CARPOOL_PLANNING "$planning"
     [ -z "$carrier" ] || set -- "$@" -genv CARPOOL_WAY "$carrier"
+    case $flags in *pays*) set -- "$@" -genv CARPOOL_LEARN 0 ;; esac
     [ -z "$placed" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$placed"
     prefix=$gently
-    case $flags in *auto*|*measured*|*slowed*|*tried*|*follows*) prefix= ;; esac # times are compared
+    case $flags in *auto*|*measured*|*slowed*|*tried*|*follows*|*pays*) prefix= ;; esac # times are compared
     # shellcheck disable=SC2086
     timeout -k 5 "$limit" $prefix "$mpiexec" -n "$n" -genv LD_PRELOAD "$first$preload" "$@" \
         "$build/$program" $args >"$out.out" 2>"$out.err" </dev/null
@@ -149,7 +150,7 @@ was_laned() {
     grep -Eq '"lanes_avg": (0*[1-9]|0\.0*[1-9])' "$tmp/report.json" 2>/dev/null
 }
 
-# Every point-to-point exchange that was planned was so often.
+# Every exchange whose plannings are counted was planned so often.
 were_planned() { # times
     awk -F '[:,]' -v times="$1" '
         /"times_planned"/ { found = 1; wrong = wrong || $2 + 0 != times }

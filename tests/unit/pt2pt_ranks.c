@@ -31,8 +31,10 @@ static int64_t n_live; /* blocks of memory before the ranks began */
 
 /* ---- what is not under test ---- */
 
-bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far)
+bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                   enum cpl_search *search)
 {
+    *search = pt2pt.answers.is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL;
     assert_true(input->n_messages >= 0 && ms_so_far >= 0);
     return cpl_agree_all(comm, !pt2pt.answers.early);
 }
@@ -45,6 +47,7 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     int64_t reduced = input->n_messages > 0 ? (int64_t)input->reduced : CPL_EMBED_ANY_ORDER;
     int64_t least = 0;
     pt2pt.n_planned += r == 0;
+    assert_int_equal(input->search, a->is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL);
     if (!cpl_agree_all(comm, input->able && a->no_plan != r))
         return false;
     if (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, r, private_comm))

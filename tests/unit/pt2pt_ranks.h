@@ -26,6 +26,7 @@ struct pt2pt_answers {
     bool of_another_world;                      /* the communicator has others' processes */
     bool unserved;                              /* all ranks do not poll for it yet */
     bool early;                                 /* planning does not pay yet */
+    bool is_short;                              /* only a short search does */
     int no_service, no_rides, no_line, no_plan; /* the rank where that fails; -1: none */
 };
 

@@ -273,6 +273,24 @@ static void test_no_gain_for_ever(void **state)
     }
 }
 
+/* What a short search finds too dear is planned again by a full one, and then not any more. */
+static void test_searched_twice(void **state)
+{
+    (void)state;
+    begin(21);
+    pt2pt.answers.gains = pt2pt.answers.is_short = true;
+    pt2pt.answers.planned_us = 30;
+    run(11);
+    assert_int_equal(pt2pt.n_planned, 1);
+    pt2pt.answers.is_short = false;
+    run(8);
+    assert_int_equal(pt2pt.n_planned, 2);
+    run(64);
+    assert_int_equal(pt2pt.n_planned, 2);
+    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    pt2pt_ranks_end();
+}
+
 /* ---- faults on one rank ---- */
 
 static void test_one_rank_cannot(void **state)
@@ -429,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_under_way),
         cmocka_unit_test(test_unmatched_for_ever),
         cmocka_unit_test(test_no_gain_for_ever),
+        cmocka_unit_test(test_searched_twice),
         cmocka_unit_test(test_one_rank_cannot),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_anything),
