@@ -5,6 +5,7 @@
 #include "shim/plan/plan_agree.h"
 
 #include "planner/rank_plan.h"
+#include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
@@ -143,10 +144,12 @@ static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
     return all[0] ? -1 : all[1];
 }
 
+extern char **environ;
+
 /* Ranks of this node for each of its processors, 1 at least, as far as hydra tells. */
 static double ranks_a_core(void)
 {
-    const char *text = getenv("MPI_LOCALNRANKS");
+    const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
     double n = (text ? strtod(text, NULL) : 1) / (double)cpl_shared_processors();
     return n > 1 ? n : 1;
 }
