@@ -227,10 +227,26 @@ static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cp
         cpl_date_hasten(&state->serve->date, state->meeting.n, LONGEST_PAUSE);
 }
 
-/* Decides about the calls of one kind. Collective over `over`. */
-static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x,
+/* Whether it is too early to plan: calls that do not wait are not timed, so the program must have
+ * run for as long as that takes. Collective over `over`; the same result on all ranks. */
+static bool is_early(MPI_Comm over, const struct cpl_exchange *x)
+{
+    if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING || x->kind >= CPL_UNTRIED_ALLGATHER)
+        return false;
+    const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
+    const struct cpl_agree_input input = {
+        .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n};
+    return !cpl_plan_pays(over, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, NULL);
+}
+
+/* Decides about the calls of one kind. Returns whether that was possible by now. Collective over
+ * `over`; the same result on all ranks. */
+static bool settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x,
                         bool able)
 {
+    x->learned.left = able && is_early(over, x) ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
+    if (x->learned.left == CPL_LEFT_SHORT)
+        return false;
     x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_LEARNING) {
         bool able_to_agree = state->private_comm != MPI_COMM_NULL ||
@@ -247,6 +263,7 @@ static void settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_
         cpl_neighbor_notes_free(x->nonblocking.notes);
         x->nonblocking.notes = NULL;
     }
+    return true;
 }
 
 /* Gives the calls of one kind back to MPI: the next one is MPI's, on all ranks alike. Collective
@@ -318,6 +335,7 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
     if (!unanimous(all) || all->able == NOT_YET)
         return CPL_NOT_SETTLED;
     struct cpl_comm_state *candidate = find_named(all->id);
+    bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &candidate->exchanges[k];
         if (x->nonblocking.doubted)
@@ -325,9 +343,9 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         else if (x->nonblocking.waits)
             begin_serving(host->comm, candidate, x);
         else if (is_undecided(x))
-            settle_kind(host->comm, candidate, x, all->able == ABLE);
+            all_settled &= settle_kind(host->comm, candidate, x, all->able == ABLE);
     }
-    return CPL_SETTLED_MORE;
+    return all_settled ? CPL_SETTLED_MORE : CPL_NOT_SETTLED;
 }
 
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)

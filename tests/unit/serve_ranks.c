@@ -215,6 +215,14 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     return cpl_agree_all(comm, input->able && serve.answers.no_plan != fibers_rank());
 }
 
+bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                   enum cpl_search *search)
+{
+    assert_null(search);
+    assert_true(input->n_messages >= 0 && ms_so_far >= 0);
+    return cpl_agree_all(comm, !serve.answers.early);
+}
+
 bool cpl_plan_promises(const struct cpl_plan_summary *summary)
 {
     (void)summary;

@@ -30,6 +30,7 @@ enum { SERVE_NAMES, SERVE_TOKENS };
 /* What planning and others answer. */
 struct serve_answers {
     bool promises;
+    bool early;                        /* planning does not pay yet */
     int no_plan, no_match, no_service; /* the rank where that fails; -1: none */
 };
 

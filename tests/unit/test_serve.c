@@ -214,6 +214,28 @@ static void test_not_come(void **state)
         }
 }
 
+/* The program has not run for long enough; later calls are planned, but for allgathers, which need
+ * no search. */
+static void test_early(void **state)
+{
+    (void)state;
+    static const enum cpl_neighbor_kind kinds[] = {CPL_NEIGHBOR_ALLTOALLV, CPL_ALLTOALLV};
+    for (int k = 0; k < 2; k++) {
+        begin(15);
+        plan.kind = kinds[k];
+        serve.answers.early = true;
+        start(-1, 0, 2);
+        meet_on(1, 5);
+        assert_false(serve_is_settled(0, plan.kind));
+        assert_int_equal(serve_exchange(1, 0, plan.kind)->learned.left, CPL_LEFT_SHORT);
+        serve.answers.early = false;
+        start(-1, 0, 1);
+        meet_on(1, 4);
+        assert_true(serve_is_served(0, plan.kind));
+        serve_ranks_end();
+    }
+}
+
 /* It never comes: freeing the communicator waits for it. */
 static void test_never_decided(void **state)
 {
@@ -573,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_retries_end),
         cmocka_unit_test(test_different_candidates),
         cmocka_unit_test(test_not_come),
+        cmocka_unit_test(test_early),
         cmocka_unit_test(test_never_decided),
         cmocka_unit_test(test_hopeless),
         cmocka_unit_test(test_not_planned),
