@@ -325,6 +325,7 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_comm_state *
         return;
     }
     cpl_exchange_release(x);
+    x->plans.search.again = false; /* other messages are another search */
     learned->left = CPL_LEFT_ELSEWHERE;
     go_on_learning(x);
     cpl_date_hasten(&learned->date, x->calls, 2);
