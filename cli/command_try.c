@@ -148,7 +148,7 @@ static bool write_files(const struct cpl_try_options *o, const json_t *result)
     snprintf(path, sizeof path, "%s/try.json", o->directory);
     const char *const files[] = {path, o->json};
     for (size_t k = 0; k < 2; k++)
-        if (files[k] && json_dump_file(result, files[k], JSON_INDENT(1) | JSON_REAL_PRECISION(6))) {
+        if (files[k] && json_dump_file(result, files[k], JSON_INDENT(1))) {
             cpl_try_complain(0, "%s: cannot be written: %s", files[k], strerror(errno));
             return false;
         }
