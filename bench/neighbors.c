@@ -12,7 +12,7 @@
  * With --first N it tells instead how long the first N calls take, with all that the library
  * learns, plans and tries in them: what a short program has of it.
  *
- * The calls of the first 0.6 seconds, 100 at least, are not timed: the library learns, plans and
+ * The calls of the first two seconds, 100 at least, are not timed: the library learns, plans and
  * tries in them. Exit status: 0, 1 when bytes differ, 2 for bad arguments.
  */
 #include "main.h"
@@ -25,7 +25,7 @@
 
 enum { MOST_CALLS = 1000000, MOST_BLOCKS = 100000, MOST_BYTES = 1 << 24, LEARNING = 100 };
 
-#define LEARNING_SECONDS 0.6
+#define LEARNING_SECONDS 2.0
 
 static const char usage[] =
     "usage: neighbors [options]\n"
