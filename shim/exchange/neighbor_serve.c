@@ -244,9 +244,12 @@ static bool is_early(MPI_Comm over, const struct cpl_exchange *x)
 static bool settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x,
                         bool able)
 {
-    x->learned.left = able && is_early(over, x) ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
-    if (x->learned.left == CPL_LEFT_SHORT)
+    if (able && is_early(over, x)) {
+        x->learned.left = CPL_LEFT_SHORT;
         return false;
+    }
+    if (x->learned.left == CPL_LEFT_SHORT)
+        x->learned.left = CPL_LEFT_NOT;
     x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_LEARNING) {
         bool able_to_agree = state->private_comm != MPI_COMM_NULL ||

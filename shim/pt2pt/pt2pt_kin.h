@@ -18,8 +18,8 @@ struct cpl_hooks;
 
 extern const struct cpl_hooks cpl_kin_hooks;
 
-/* A communicator was made, by a call that is collective over `over`, or over its own ranks if that
- * is MPI_COMM_NULL; any handle. Waits for memory. */
+/* A communicator was made, by a call that is collective over `over`; any handle. Waits for memory.
+ */
 void cpl_kin_made(MPI_Comm over, MPI_Comm comm);
 
 /* Notes a blocking collective of the communicator for what is learned of messages on the others.

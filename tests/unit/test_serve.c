@@ -195,45 +195,31 @@ static void test_different_candidates(void **state)
     }
 }
 
-/* The name or the tokens have not come to one rank. */
+/* The name or the tokens have not come to one rank, or the program has not run for long enough. */
 static void test_not_come(void **state)
 {
     (void)state;
-    for (int what = SERVE_NAMES; what <= SERVE_TOKENS; what++)
+    enum { EARLY = SERVE_TOKENS + 1 };
+    for (int what = SERVE_NAMES; what <= EARLY; what++)
         for (int who = 0; who < N; who++) {
             begin(13);
+            plan.kind = what == EARLY && who % 2 ? CPL_ALLTOALLV : KIND;
             start(-1, 0, 2);
-            serve.rank[who].held[what] = true;
+            serve.answers.early = what == EARLY;
+            if (what < EARLY)
+                serve.rank[who].held[what] = true;
             meet_on(0, 3);
-            assert_false(serve_is_settled(0, KIND));
+            assert_false(serve_is_settled(0, plan.kind));
             assert_int_equal(serve.n_planned, 0);
-            serve.rank[who].held[what] = false;
+            assert_int_equal(serve_exchange(1, 0, plan.kind)->learned.left,
+                             what == EARLY ? CPL_LEFT_SHORT : CPL_LEFT_NOT);
+            serve.answers.early = false;
+            if (what < EARLY)
+                serve.rank[who].held[what] = false;
             meet_on(0, 1);
-            assert_true(serve_is_served(0, KIND));
+            assert_true(serve_is_served(0, plan.kind));
             serve_ranks_end();
         }
-}
-
-/* The program has not run for long enough; later calls are planned, but for allgathers, which need
- * no search. */
-static void test_early(void **state)
-{
-    (void)state;
-    static const enum cpl_neighbor_kind kinds[] = {CPL_NEIGHBOR_ALLTOALLV, CPL_ALLTOALLV};
-    for (int k = 0; k < 2; k++) {
-        begin(15);
-        plan.kind = kinds[k];
-        serve.answers.early = true;
-        start(-1, 0, 2);
-        meet_on(1, 5);
-        assert_false(serve_is_settled(0, plan.kind));
-        assert_int_equal(serve_exchange(1, 0, plan.kind)->learned.left, CPL_LEFT_SHORT);
-        serve.answers.early = false;
-        start(-1, 0, 1);
-        meet_on(1, 4);
-        assert_true(serve_is_served(0, plan.kind));
-        serve_ranks_end();
-    }
 }
 
 /* It never comes: freeing the communicator waits for it. */
@@ -595,7 +581,6 @@ int main(void)
         cmocka_unit_test(test_retries_end),
         cmocka_unit_test(test_different_candidates),
         cmocka_unit_test(test_not_come),
-        cmocka_unit_test(test_early),
         cmocka_unit_test(test_never_decided),
         cmocka_unit_test(test_hopeless),
         cmocka_unit_test(test_not_planned),
