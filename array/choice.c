@@ -124,14 +124,12 @@ double cpl_choice_model_us(const struct cpl_costs *costs, const struct cpl_way_m
     }
     if (!grid)
         return plain_us(&m, n_ranks);
-    for (int32_t d = grid->n_dims - 1; d >= 0; d--) {
-        int n_segments = d + 1 < grid->n_dims ? grid->size[d + 1] : 0;
+    for (int32_t d = 0; d < grid->n_dims; d++) {
+        int n_segments = d > 0 ? grid->size[d - 1] : 0;
         double near = floor((double)ranks_per_node / grid->stride[d]);
         near = near < 1 ? 1 : near > grid->size[d] ? grid->size[d] : near;
         us += stage_us(&m, near - 1, grid->size[d] - near, n_segments);
     }
-    if (cpl_grid_n_steps(grid, CPL_GRID_FAR_FIRST) > grid->n_dims)
-        us += 2 * messages_us(&m, 0, 1); /* into the layer with holes */
     return us;
 }
 

@@ -31,7 +31,7 @@ struct cpl_step_load {
 
 /* A way, as the model sees it. */
 struct cpl_way_model {
-    const struct cpl_grid *grid; /* walked from far to near; NULL: by MPI_Alltoallv */
+    const struct cpl_grid *grid; /* walked from near to far; NULL: by MPI_Alltoallv */
     bool hashes;                 /* folds by hashing, not by sorting */
 };
 

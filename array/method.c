@@ -18,7 +18,8 @@ static enum cpl_status fail_method(const char *text, struct cpl_error *error)
 enum cpl_status cpl_method_parse(const char *text, struct cpl_method *method,
                                  struct cpl_error *error)
 {
-    struct cpl_method parsed = {.variant = CPL_VARIANT_SORT};
+    static const char far[] = "far:";
+    struct cpl_method parsed = {.variant = CPL_VARIANT_SORT, .order = CPL_GRID_NEAR_FIRST};
     size_t length = strcspn(text, ":");
     if (strcmp(text, "plain") == 0 || strcmp(text, "auto") == 0) {
         parsed.is_plain = *text == 'p';
@@ -31,11 +32,16 @@ enum cpl_status cpl_method_parse(const char *text, struct cpl_method *method,
                                   strncmp(cpl_variant_name((enum cpl_variant)v), text, length)))
         v++;
     const char *route = text[length] ? text + length + 1 : "";
+    if (strncmp(route, far, strlen(far)) == 0 && route[strlen(far)]) {
+        parsed.order = CPL_GRID_FAR_FIRST;
+        route += strlen(far);
+    }
     if (v == CPL_N_VARIANTS || strlen(route) >= sizeof parsed.route || (text[length] && !*route))
         return fail_method(text, error);
     parsed.variant = (enum cpl_variant)v;
     parsed.is_plain = strcmp(route, "plain") == 0;
-    if (parsed.is_plain && v >= CPL_VARIANT_ENVELOPE_SORT)
+    bool is_far = parsed.order == CPL_GRID_FAR_FIRST;
+    if (parsed.is_plain && (is_far || v >= CPL_VARIANT_ENVELOPE_SORT))
         return fail_method(text, error);
     memcpy(parsed.route, route, strlen(route) + 1);
     *method = parsed;
@@ -58,6 +64,9 @@ static bool shape_sizes(const char *text, int32_t n_ranks, int32_t *n, int32_t *
                          text[length + (size_t)used]))
         return false;
     *status = cpl_grid_shape_sizes((enum cpl_grid_shape)shape, n_ranks, n_dims, n, size, error);
+    /* shapes are of powers of two; other numbers of ranks have more even sizes */
+    if (!*status && shape == CPL_SHAPE_EQUAL && *n <= cpl_grid_most_dimensions(n_ranks))
+        *status = cpl_grid_even_sizes(n_ranks, *n, size, error);
     return true;
 }
 
@@ -112,9 +121,9 @@ static int32_t common_size(int32_t n, const struct place *place, bool of_sockets
     return common;
 }
 
-/* locality: a hypercube of groups of ranks of one node, then between sockets, then inside them.
- * Ranks play the points in the order of nodes and sockets. Peters 2024 has the hypercube, and one
- * step inside the node. */
+/* locality: inside the sockets, then between the sockets of a node, then a hypercube of nodes (or
+ * the other way round); the sizes from the far stage to the near ones. Ranks play the points in the
+ * order of nodes and sockets. Peters 2024 has the hypercube first, and one step inside the node. */
 static enum cpl_status locality_sizes(const struct cpl_machine *machine, struct cpl_route *route,
                                       int32_t *n, int32_t *size, struct cpl_error *error)
 {
@@ -146,13 +155,27 @@ static enum cpl_status locality_sizes(const struct cpl_machine *machine, struct 
     return CPL_OK;
 }
 
+static void reverse(int32_t n, int32_t *size)
+{
+    for (int32_t k = 0; k < n / 2; k++) {
+        int32_t size_k = size[k];
+        size[k] = size[n - 1 - k];
+        size[n - 1 - k] = size_k;
+    }
+}
+
+/* The sizes of a route's stages. */
 static enum cpl_status route_sizes(const char *text, const struct cpl_machine *machine,
                                    struct cpl_route *route, int32_t *n, int32_t *size,
                                    struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;
-    if (strcmp(text, "locality") == 0)
-        return locality_sizes(machine, route, n, size, error);
+    if (strcmp(text, "locality") == 0) {
+        status = locality_sizes(machine, route, n, size, error);
+        if (!status && route->order == CPL_GRID_NEAR_FIRST)
+            reverse(*n, size);
+        return status;
+    }
     if (shape_sizes(text, machine->n_ranks, n, size, &status, error) || list_sizes(text, n, size))
         return status;
     return cpl_fail(error, CPL_ERR_ARG,
@@ -172,25 +195,28 @@ static void describe(const struct cpl_method *method, const struct cpl_route *ro
                  method->variant == CPL_VARIANT_SORT ? "plain" : ":plain");
         return;
     }
-    int used = snprintf(text, bytes, "%s:%s", cpl_variant_name(method->variant),
-                        route->point_of ? "locality " : "");
-    for (int d = route->grid.n_dims - 1; d >= 0 && (size_t)used < bytes; d--)
-        used += snprintf(text + used, bytes - (size_t)used, "%d%s", (int)route->grid.size[d],
-                         d > 0 ? "x" : "");
+    bool is_far = route->order == CPL_GRID_FAR_FIRST;
+    int n = route->grid.n_dims;
+    int used = snprintf(text, bytes, "%s:%s%s", cpl_variant_name(method->variant),
+                        is_far ? "far:" : "", route->point_of ? "locality " : "");
+    for (int k = 0; k < n && (size_t)used < bytes; k++)
+        used += snprintf(text + used, bytes - (size_t)used, "%d%s",
+                         (int)route->grid.size[is_far ? n - 1 - k : k], k < n - 1 ? "x" : "");
 }
 
 enum cpl_status cpl_route_make(const struct cpl_method *method, const struct cpl_machine *machine,
                                int rank, struct cpl_route *route, char *text, size_t text_bytes,
                                struct cpl_error *error)
 {
-    struct cpl_route made = {.is_plain = method->is_plain, .arena = CPL_ARENA_EMPTY};
-    int32_t n = 1, step[CPL_MAX_DIMENSIONS] = {machine->n_ranks}, size[CPL_MAX_DIMENSIONS];
+    struct cpl_route made = {
+        .is_plain = method->is_plain, .order = method->order, .arena = CPL_ARENA_EMPTY};
+    int32_t n = 1, size[CPL_MAX_DIMENSIONS] = {machine->n_ranks};
     enum cpl_status status = CPL_OK;
     if (!made.is_plain)
         status =
-            route_sizes(*method->route ? method->route : "equal", machine, &made, &n, step, error);
-    for (int32_t d = 0; d < n; d++)
-        size[d] = step[n - 1 - d];
+            route_sizes(*method->route ? method->route : "equal", machine, &made, &n, size, error);
+    if (made.order == CPL_GRID_FAR_FIRST)
+        reverse(n, size);
     if (!status)
         status = cpl_grid_init(&made.grid, machine->n_ranks, n, size, error);
     if (!status)

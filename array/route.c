@@ -45,7 +45,7 @@ static bool make_stage(struct cpl_route *route, int s, int rank, int32_t *peer)
         for (int32_t k = 0; k < n_ranks && route->is_plain; k++)
             peer[k] = k;
         if (!route->is_plain)
-            n = cpl_grid_far_peers(&route->grid, point, s, incoming, peer);
+            n = cpl_grid_peers(&route->grid, route->order, point, s, incoming, peer);
         *(incoming ? &stage->n_from : &stage->n_to) = n;
         *(incoming ? &stage->from : &stage->to) = copy_peers(route, n, peer);
     }
@@ -62,7 +62,7 @@ static bool make_stage(struct cpl_route *route, int s, int rank, int32_t *peer)
 
 enum cpl_status cpl_route_stages(struct cpl_route *route, int rank, struct cpl_error *error)
 {
-    route->n_stages = route->is_plain ? 1 : cpl_grid_n_steps(&route->grid, CPL_GRID_FAR_FIRST);
+    route->n_stages = route->is_plain ? 1 : cpl_grid_n_steps(&route->grid, route->order);
     route->stage = CPL_ARENA_ARRAY(&route->arena, struct cpl_stage, route->n_stages);
     int32_t *peer = malloc((size_t)route->grid.n_ranks * sizeof *peer);
     bool is_made = route->stage && peer;
@@ -83,9 +83,9 @@ int cpl_route_next(const struct cpl_route *route, int stage, int at, int owner)
     if (route->is_plain)
         return owner;
     if (!route->point_of)
-        return cpl_grid_far_step(&route->grid, at, owner, stage);
-    return route->rank_at[cpl_grid_far_step(&route->grid, route->point_of[at],
-                                            route->point_of[owner], stage)];
+        return cpl_grid_next(&route->grid, route->order, at, owner, stage);
+    return route->rank_at[cpl_grid_next(&route->grid, route->order, route->point_of[at],
+                                        route->point_of[owner], stage)];
 }
 
 void cpl_turn_stage(struct cpl_stage *stage)

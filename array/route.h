@@ -1,7 +1,8 @@
 /* Routes of requests: for each stage the ranks that this rank sends to and receives from, and which
- * of them leads to each owner. Grids are the planner's (planner/grid/grid.h), walked from far to
- * near, so that each stage divides the ranks that a request can still reach into consecutive
- * ranges. */
+ * of them leads to each owner. Grids are the planner's (planner/grid/grid.h), walked from near to
+ * far: requests for the elements of a few ranks, which are often on one node, are merged all over
+ * the machine before they go to that node. Peters 2024 walks from far to near ("far:"), so that
+ * each stage divides the ranks that a request can still reach into consecutive ranges. */
 #ifndef CARPOOL_ARRAY_ROUTE_H
 #define CARPOOL_ARRAY_ROUTE_H
 
@@ -26,19 +27,22 @@ struct cpl_stage {
 struct cpl_route {
     bool is_plain;        /* one stage of all ranks, by MPI_Alltoallv */
     struct cpl_grid grid; /* of points */
-    int32_t *point_of;    /* point that a rank plays; NULL: its own number */
-    int32_t *rank_at;     /* the inverse of point_of */
+    enum cpl_grid_order order;
+    int32_t *point_of; /* point that a rank plays; NULL: its own number */
+    int32_t *rank_at;  /* the inverse of point_of */
     int n_stages;
     struct cpl_stage *stage;
     struct cpl_arena arena; /* owns the arrays */
 };
 
 /* A parsed method: "plain", "auto", "VARIANT" or "VARIANT:ROUTE". ROUTE is SIZExSIZE..., a shape of
- * planner/grid/grid_shape.h with or without ":DIMENSIONS", or "locality". */
+ * planner/grid/grid_shape.h with or without ":DIMENSIONS", or "locality"; before it "far:" or
+ * nothing. */
 struct cpl_method {
     bool is_plain, is_auto;
     enum cpl_variant variant;
-    char route[100]; /* "": the text names no route */
+    enum cpl_grid_order order;
+    char route[100]; /* without the order; "": the text names no route */
 };
 
 /* Returns CPL_OK, or CPL_ERR_ARG with a text that names what is accepted. */

@@ -32,6 +32,8 @@ static const char usage[] =
     "  --edges N         of the whole graph (default 16 a vertex)\n"
     "  --scramble        rmat: vertices in random order\n"
     "  --elements N      overload: of the process that is asked (default 256); work: requests\n"
+    "  --equal PERCENT   overload: of a process's requests that all make alike (default 100); the\n"
+    "                    others are for elements that nobody else wants\n"
     "  --method LIST     methods of carpool_array(3) with commas between them, each with /local "
     "or\n"
     "                    /none where requests are aggregated on the asking process only, or not\n"
@@ -54,12 +56,13 @@ struct options {
     struct graph_options graph;
     struct graph_method method[MOST_METHODS];
     int n_methods;
-    int64_t n_elements, memory, ranks_per_node, n_repetitions, n_warmup;
+    int64_t n_elements, equal, memory, ranks_per_node, n_repetitions, n_warmup;
 };
 
 static struct options given = {
     .graph = {.kind = GRAPH_RMAT, .n_vertices = 65536, .n_edges = -1, .seed = 1},
     .n_elements = 256,
+    .equal = 100,
     .n_repetitions = 5,
 };
 
@@ -96,6 +99,7 @@ static const struct bench_option table[] = {
     {"edges", .number = &given.graph.n_edges, .most = MOST},
     {"scramble", .flag = &given.graph.is_scrambled},
     {"elements", .number = &given.n_elements, .least = 1, .most = 1 << 26},
+    {"equal", .number = &given.equal, .most = 100},
     {"method", .take = read_methods},
     {"memory", .number = &given.memory, .most = MOST},
     {"ranks-per-node", .number = &given.ranks_per_node, .most = 1 << 20},
@@ -185,6 +189,8 @@ static void report_graph(struct report *report)
     report_text(report, "benchmark", bench_names[given.bench]);
     if (given.bench == OVERLOAD) {
         report_integer(report, "elements", given.n_elements, "");
+        if (given.equal < 100)
+            report_integer(report, "equal", given.equal, "%");
         return;
     }
     report_text(report, "graph",
@@ -224,7 +230,7 @@ static void run_bench(const struct graph *graph, const struct graph_method *meth
                       struct graph_run *runs)
 {
     struct graph_setting setting = {method, given.memory, (int)given.ranks_per_node,
-                                    given.n_elements};
+                                    given.n_elements, given.equal};
     int n = (int)(given.n_warmup + given.n_repetitions);
 
     memset(runs, 0, (size_t)n * sizeof *runs);

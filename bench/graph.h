@@ -82,6 +82,7 @@ struct graph_setting {
     int64_t memory;
     int ranks_per_node;
     int64_t n_elements; /* overload: elements of the process that everybody asks */
+    int64_t equal;      /* overload: percent of a process's requests that all make */
 };
 
 /*

@@ -286,32 +286,66 @@ void graph_neighborhood(const struct graph *graph, const struct graph_setting *s
 
 /* ---- overload ---- */
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+/* An element that no other process asks for, the id-th of n in an order that scatters them. */
+static int64_t scattered(int64_t id, int64_t n)
+{
+    int64_t factor = 1000003;
+    while (common_divisor(factor, n) > 1)
+        factor += 2;
+    return (int64_t)((__int128)id * factor % n);
+}
+
+/* The elements that a process asks for: the first n_hot are wanted by all, the others by it alone.
+ */
+static void choose_elements(const struct graph_setting *setting, int rank, int64_t n_all,
+                            int64_t first, int64_t *element)
+{
+    int64_t n = setting->n_elements, n_hot = n * setting->equal / 100;
+
+    for (int64_t k = 0; k < n; k++) {
+        element[k] = k < n_hot ? first + k : scattered(rank * n + k, n_all);
+        if (k >= n_hot && element[k] >= first && element[k] < first + n_hot)
+            element[k] = -1; /* it would be wanted by all */
+    }
+}
+
 void graph_overload(const struct graph_setting *setting, int n_runs, struct graph_run *runs)
 {
     int rank, n_ranks;
-    int64_t n = setting->n_elements;
+    int64_t n = setting->n_elements, n_hot = n * setting->equal / 100;
     int64_t *read = bench_need((size_t)n, sizeof *read);
+    int64_t *element = bench_need((size_t)n, sizeof *element);
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
     int64_t first = n_ranks / 2 * n, sum_of_ranks = (int64_t)n_ranks * (n_ranks + 1) / 2;
     carpool_array *array = make_array(setting, n_ranks * n, sizeof(int64_t), CARPOOL_ARRAY_SUM);
+    choose_elements(setting, rank, n_ranks * n, first, element);
     for (int r = 0; r < n_runs; r++) {
         uint64_t sum = 0;
         memset(read, 0, (size_t)n * sizeof *read);
         start_clock(&runs[r]);
         for (int64_t k = 0; k < n; k++) {
             int64_t value = (rank + 1) * (k + r + 1);
-            check(carpool_array_write(array, first + k, &value));
-            check(carpool_array_read(array, first + k, &read[k]));
+            if (element[k] < 0)
+                continue;
+            check(carpool_array_write(array, element[k], &value));
+            check(carpool_array_read(array, element[k], &read[k]));
         }
         finish_step(array, &runs[r]);
         for (int64_t k = 0; k < n; k++) {
-            runs[r].n_wrong += read[k] != sum_of_ranks * (k + r + 1);
+            int64_t sum_of_values = (k < n_hot ? sum_of_ranks : rank + 1) * (k + r + 1);
+            runs[r].n_wrong += element[k] >= 0 && read[k] != sum_of_values;
             sum += bench_hash((uint64_t)read[k], (uint64_t)k, (uint64_t)rank);
         }
         runs[r].checksum = bench_sum(sum, MPI_COMM_WORLD);
     }
     check(carpool_array_free(&array));
     free(read);
+    free(element);
 }

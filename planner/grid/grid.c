@@ -1,6 +1,7 @@
 /* Virtual grids (grid.h). */
 #include "planner/grid/grid.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum cpl_status cpl_grid_init(struct cpl_grid *grid, int32_t n_ranks, int32_t n_dims,
@@ -197,8 +198,8 @@ static int32_t partial_layer_peers(const struct cpl_grid *grid, int32_t at, bool
     return n;
 }
 
-int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
-                           int32_t *peer)
+static int32_t far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
+                         int32_t *peer)
 {
     int32_t last = grid->n_dims - 1, layer = grid->stride[last];
     int32_t partial = grid->n_ranks % layer;
@@ -212,6 +213,48 @@ int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step
     for (int32_t k = 0; k < size; k++)
         peer[k] = at + (k - at / stride % size) * stride;
     return size;
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A walk from near to far leaves the last layer of the last dimension where the next point would be
+ * a hole, by cpl_grid_step, and comes back to it in the last step only. */
+static int32_t near_peers(const struct cpl_grid *grid, int32_t at, int32_t dim, bool incoming,
+                          int32_t *peer)
+{
+    int32_t stride = grid->stride[dim], size = grid->size[dim], n = 0;
+    int32_t layer = grid->stride[grid->n_dims - 1], full_layers = grid->n_ranks / layer;
+    int32_t last_layer = full_layers * layer, first = at - at / stride % size * stride;
+    bool is_full = at < last_layer;
+    for (int32_t k = 0; k < size; k++) {
+        int32_t point = first + k * stride; /* on the line through `at` */
+        if (point < grid->n_ranks)
+            peer[n++] = point;
+        else if (!incoming && dim < grid->n_dims - 1) /* from the last layer */
+            peer[n++] = point % layer + at % full_layers * layer;
+        point = last_layer + point % layer; /* whose messages for `at`'s place meet a hole */
+        if (incoming && is_full && dim < grid->n_dims - 1 && point < grid->n_ranks &&
+            last_layer + at % layer >= grid->n_ranks && point % full_layers == at / layer)
+            peer[n++] = point;
+    }
+    qsort(peer, (size_t)n, sizeof *peer, compare_ranks);
+    return n;
+}
+
+int32_t cpl_grid_peers(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
+                       int32_t step, bool incoming, int32_t *peer)
+{
+    return (order == CPL_GRID_FAR_FIRST ? far_peers : near_peers)(grid, at, step, incoming, peer);
+}
+
+int32_t cpl_grid_next(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
+                      int32_t dest, int32_t step)
+{
+    return (order == CPL_GRID_FAR_FIRST ? cpl_grid_far_step : cpl_grid_step)(grid, at, dest, step);
 }
 
 /* Walks by cpl_grid_step, with fewer divisions; stops are points. */

@@ -66,11 +66,15 @@ int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order)
  * of all messages. */
 int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t step);
 
-/* The ranks that messages of rank `at` can go to in a step of the walk from far to near (incoming:
- * can come from, for messages to `at`), ascending, including `at` where messages can rest. peer has
- * room for n_ranks entries. Returns their number. */
-int32_t cpl_grid_far_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
-                           int32_t *peer);
+/* The rank that a message at rank `at` for `dest` goes to in a step of the walk in that order. */
+int32_t cpl_grid_next(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
+                      int32_t dest, int32_t step);
+
+/* The ranks that messages of rank `at` can go to in a step of the walk in that order (incoming: can
+ * come from), ascending, including `at` where messages can rest. peer has room for n_ranks entries.
+ * Returns their number. */
+int32_t cpl_grid_peers(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
+                       int32_t step, bool incoming, int32_t *peer);
 
 /* The walk over a grid of as many ranks, rank i at point i: a wave per step. Returns CPL_OK,
  * CPL_ERR_NOMEM. The caller frees *walk. */

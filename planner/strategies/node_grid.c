@@ -87,9 +87,7 @@ static int32_t walk_between(const struct walker *walker, int32_t at, int32_t des
     const struct cpl_grid *grid = &walker->steps.between;
     for (int32_t s = 0; s < walker->n_between; s++) {
         int32_t node = nodes->machine->node[at];
-        int32_t next = walker->steps.order == CPL_GRID_FAR_FIRST
-                           ? cpl_grid_far_step(grid, node, dest_node, s)
-                           : cpl_grid_step(grid, node, dest_node, s);
+        int32_t next = cpl_grid_next(grid, walker->steps.order, node, dest_node, s);
         if (next != node)
             at = cpl_node_rank_at(nodes, next, nodes->local[at]);
         stops[s] = at;

@@ -30,7 +30,12 @@ static const char *const methods[] = {"plain",
                                       "sort:1x32",
                                       "hash:plain",
                                       "tree:plain",
-                                      "hash:equal:1"};
+                                      "hash:equal:1",
+                                      "sort:far:equal",
+                                      "hash:far:hypercube",
+                                      "tree:far:hourglass",
+                                      "envelope-sort:far:increase",
+                                      "sort:far:locality"};
 enum { N_METHODS = sizeof methods / sizeof *methods, N_SIZES = 6, MOST_SIZE = 1000 };
 static const size_t sizes[N_SIZES] = {8, 1, 4, 24, 16, MOST_SIZE};
 

@@ -263,23 +263,23 @@ static void test_uneven_walks(void **state)
 }
 
 /* Who goes where in each step, by walking all pairs. */
-static void mark_walks(const struct cpl_grid *grid, char *goes)
+static void mark_walks(const struct cpl_grid *grid, enum cpl_grid_order order, char *goes)
 {
     size_t n = (size_t)grid->n_ranks;
     for (int32_t src = 0; src < grid->n_ranks; src++)
         for (int32_t dest = 0; dest < grid->n_ranks; dest++)
-            for (int32_t s = 0, at = src; s < cpl_grid_n_steps(grid, CPL_GRID_FAR_FIRST); s++) {
-                int32_t next = cpl_grid_far_step(grid, at, dest, s);
+            for (int32_t s = 0, at = src; s < cpl_grid_n_steps(grid, order); s++) {
+                int32_t next = cpl_grid_next(grid, order, at, dest, s);
                 goes[((size_t)s * n + (size_t)at) * n + (size_t)next] = 1;
                 at = next;
             }
 }
 
-static void check_peers(const struct cpl_grid *grid, int32_t at, int32_t step, bool incoming,
-                        const char *goes)
+static void check_peers(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
+                        int32_t step, bool incoming, const char *goes)
 {
     int32_t peer[64], n = grid->n_ranks, k = 0;
-    int32_t n_peers = cpl_grid_far_peers(grid, at, step, incoming, peer);
+    int32_t n_peers = cpl_grid_peers(grid, order, at, step, incoming, peer);
     for (int32_t other = 0; other < n; other++) {
         int32_t from = incoming ? other : at, to = incoming ? at : other;
         if (!goes[((size_t)step * (size_t)n + (size_t)from) * (size_t)n + (size_t)to])
@@ -293,21 +293,27 @@ static void check_peers(const struct cpl_grid *grid, int32_t at, int32_t step, b
                  step, at, k, n_peers);
 }
 
+static void check_all_peers(const struct cpl_grid *grid, enum cpl_grid_order order)
+{
+    static char goes[7 * 40 * 40];
+    memset(goes, 0, sizeof goes);
+    mark_walks(grid, order, goes);
+    for (int32_t s = 0; s < cpl_grid_n_steps(grid, order); s++)
+        for (int32_t at = 0; at < grid->n_ranks; at++) {
+            check_peers(grid, order, at, s, false, goes);
+            check_peers(grid, order, at, s, true, goes);
+        }
+}
+
 /* Peers are those that some message goes to or comes from. */
-static void test_far_peers(void **state)
+static void test_peers(void **state)
 {
     (void)state;
-    static char goes[7 * 40 * 40];
     for (int32_t n = 1; n <= 40; n++)
         for (int32_t n_dims = 1; n_dims <= log2_floor(n) || n_dims == 1; n_dims++) {
             struct cpl_grid grid = make_even_grid(n, n_dims);
-            memset(goes, 0, sizeof goes);
-            mark_walks(&grid, goes);
-            for (int32_t s = 0; s < cpl_grid_n_steps(&grid, CPL_GRID_FAR_FIRST); s++)
-                for (int32_t at = 0; at < n; at++) {
-                    check_peers(&grid, at, s, false, goes);
-                    check_peers(&grid, at, s, true, goes);
-                }
+            check_all_peers(&grid, CPL_GRID_FAR_FIRST);
+            check_all_peers(&grid, CPL_GRID_NEAR_FIRST);
         }
 }
 
@@ -424,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_all_walks),
         cmocka_unit_test(test_random_walks),
         cmocka_unit_test(test_uneven_walks),
-        cmocka_unit_test(test_far_peers),
+        cmocka_unit_test(test_peers),
         cmocka_unit_test(test_many_sizes),
         cmocka_unit_test(test_shapes_of_4096),
         cmocka_unit_test(test_other_shapes),
