@@ -12,6 +12,7 @@
 #include "planner/pattern.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#ifndef STACK_BYTES
 #define STACK_BYTES (256 * 1024)
-#define PROBE_NS    100.0 /* as bench/sim/standin_probe.c */
-#define N_BUCKETS   64    /* of a rank's messages, by sender */
+#endif
+#define PROBE_NS  100.0 /* as bench/sim/standin_probe.c */
+#define N_BUCKETS 64    /* of a rank's messages, by sender */
 
 int program_main(int n_words, char **words);
 
@@ -32,7 +35,8 @@ struct message {
     struct message *next;
     MPI_Comm comm;
     int source, tag, bytes;
-    double arrival; /* its first byte can be looked at, in seconds */
+    int synchronous; /* the sender's request, which its receipt completes; -1: none */
+    double arrival;  /* its first byte can be looked at, in seconds */
     char data[];
 };
 
@@ -48,6 +52,7 @@ struct request {
     void *buffer;
     int bytes;
     struct message *message; /* while it is completed */
+    double done;             /* of a synchronous send: when its sender knows that it was received */
 };
 
 struct rank {
@@ -58,7 +63,8 @@ struct rank {
     bool is_stopped;
     struct message *bucket[N_BUCKETS], **end[N_BUCKETS];
     const struct expected *awaits; /* NULL: no message */
-    int n_requests, room;
+    bool awaits_any;               /* it pauses */
+    int n_requests, n_open, room;  /* open: not completed yet */
     struct request *request;
 };
 
@@ -126,8 +132,13 @@ void rank_model_resume(int rank)
     queue(rank);
 }
 
-/* Lets ranks run whose clocks are behind. */
-static void give_way(void)
+void rank_model_wake(int rank)
+{
+    if (ranks[rank].awaits_any)
+        rank_model_resume(rank);
+}
+
+void rank_model_give_way(void)
 {
     if (n_turns == 0 || heap[0].clock >= *my_clock())
         return;
@@ -180,6 +191,7 @@ static void read_cluster(const char *n_ranks, const char *machine)
     rank_model.n_nodes = (n + rank_model.ranks_per_node - 1) / rank_model.ranks_per_node;
     rank_model.costs = file.costs;
     rank_model.clock = need((size_t)n, sizeof(double));
+    rank_model.sent = need((size_t)n, sizeof(int64_t));
     rank_model.port_out = need((size_t)rank_model.n_nodes, sizeof(double));
     rank_model.port_in = need((size_t)rank_model.n_nodes, sizeof(double));
 }
@@ -253,7 +265,7 @@ static void deliver(int to, struct message *m)
     int b = m->source % N_BUCKETS;
     *r->end[b] = m;
     r->end[b] = &m->next;
-    if (r->awaits && is_expected(m, r->awaits)) {
+    if (r->awaits_any || (r->awaits && is_expected(m, r->awaits))) {
         r->awaits = NULL;
         rank_model_resume(to);
     }
@@ -301,6 +313,10 @@ static int receive(struct message *m, void *buffer, int bytes)
     int result = m->bytes > bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     *clock = (*clock > m->arrival ? *clock : m->arrival);
     *clock += end_seconds(link->recv_us, m->bytes, is_near);
+    if (m->synchronous >= 0) {
+        ranks[m->source].request[m->synchronous].done = *clock + link->latency_us * 1e-6;
+        rank_model_wake(m->source);
+    }
     memcpy(buffer, m->data, result == MPI_SUCCESS ? (size_t)m->bytes : 0);
     free(m);
     return result;
@@ -318,11 +334,19 @@ static MPI_Request add_request(struct request request)
             rank_model_fail("no memory for requests");
     }
     r->request[r->n_requests] = request;
+    r->n_open++;
     return (MPI_Request)r->n_requests++;
 }
 
-int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-              MPI_Request *request)
+static void close_requests(int n)
+{
+    struct rank *r = &ranks[rank_model.running];
+    r->n_open -= n;
+    r->n_requests = r->n_open > 0 ? r->n_requests : 0;
+}
+
+static MPI_Request send(const void *buffer, int count, MPI_Datatype type, int dest, int tag,
+                        MPI_Comm comm, bool is_synchronous)
 {
     int from = rank_model.running, bytes = count * rank_model_type_bytes(type);
     bool is_near = node_of(from) == node_of(dest);
@@ -331,13 +355,33 @@ int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest, int ta
     struct message *m = malloc(sizeof *m + (size_t)bytes);
     if (!m)
         rank_model_fail("no memory for messages");
-    *m = (struct message){.comm = comm, .source = from, .tag = tag, .bytes = bytes};
+    MPI_Request request =
+        add_request((struct request){.is_receive = false, .done = is_synchronous ? INFINITY : 0});
+    *m = (struct message){.comm = comm,
+                          .source = from,
+                          .tag = tag,
+                          .bytes = bytes,
+                          .synchronous = is_synchronous ? (int)request : -1};
     memcpy(m->data, buffer, (size_t)bytes);
+    rank_model.sent[from] += bytes;
     *my_clock() += end_seconds(link->send_us, bytes, is_near);
-    give_way(); /* ports serve messages in the order of clocks */
+    rank_model_give_way(); /* ports serve messages in the order of clocks */
     m->arrival = arrive(from, dest, bytes);
     deliver(dest, m);
-    *request = add_request((struct request){.is_receive = false});
+    return request;
+}
+
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    *request = send(buffer, count, type, dest, tag, comm, false);
+    return MPI_SUCCESS;
+}
+
+int MPI_Issend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    *request = send(buffer, count, type, dest, tag, comm, true);
     return MPI_SUCCESS;
 }
 
@@ -358,8 +402,7 @@ static int compare_arrivals(const void *a, const void *b)
            (x->message->arrival < y->message->arrival);
 }
 
-/* Requests are all that the rank has: nobody here leaves some open. Messages are received in the
- * order of their arrival. */
+/* Messages are received in the order of their arrival. Nobody waits for synchronous sends here. */
 int MPI_Waitall(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     struct rank *r = &ranks[rank_model.running];
@@ -379,7 +422,7 @@ int MPI_Waitall(int n, MPI_Request *requests, MPI_Status *statuses)
         result = code != MPI_SUCCESS ? code : result;
     }
     free(receives);
-    r->n_requests = 0;
+    close_requests(n);
     return result;
 }
 
@@ -408,4 +451,77 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MP
     const struct expected e = {comm, source, tag};
     (void)status;
     return receive(take(&e), buffer, count * rank_model_type_bytes(type));
+}
+
+/* ---- looking without waiting ---- */
+
+/* The earliest time after the present one at which something that concerns the running rank
+ * happens, as far as it is known. */
+static double next_event(void)
+{
+    const struct rank *r = &ranks[rank_model.running];
+    double now = *my_clock(), next = INFINITY, ends = rank_model_barrier_ends();
+    for (int b = 0; b < N_BUCKETS; b++)
+        for (const struct message *m = r->bucket[b]; m; m = m->next)
+            next = m->arrival > now && m->arrival < next ? m->arrival : next;
+    for (int k = 0; k < r->n_requests; k++)
+        next = r->request[k].done > now && r->request[k].done < next ? r->request[k].done : next;
+    return ends > now && ends < next ? ends : next;
+}
+
+void rank_model_pause(void)
+{
+    struct rank *r = &ranks[rank_model.running];
+    double next;
+    while (isinf(next = next_event())) {
+        r->awaits_any = true;
+        rank_model_stop();
+        r->awaits_any = false;
+    }
+    *my_clock() = next;
+    rank_model_give_way();
+}
+
+int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    const struct rank *r = &ranks[rank_model.running];
+    const struct message *first = NULL;
+    if (source != MPI_ANY_SOURCE)
+        rank_model_fail("MPI_Iprobe of one source is not modelled");
+    rank_model_give_way();
+    for (int b = 0; b < N_BUCKETS; b++)
+        for (const struct message *m = r->bucket[b]; m; m = m->next)
+            if (m->tag == tag && m->comm == comm && m->arrival <= *my_clock() &&
+                (!first || m->arrival < first->arrival))
+                first = m;
+    *flag = first != NULL;
+    if (first) {
+        *my_clock() += PROBE_NS * 1e-9;
+        status->MPI_SOURCE = first->source;
+        status->MPI_TAG = tag;
+        status->count_lo = first->bytes;
+    }
+    return MPI_SUCCESS;
+}
+
+int MPI_Testall(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    const struct rank *r = &ranks[rank_model.running];
+    (void)statuses;
+    rank_model_give_way();
+    *flag = 1;
+    for (int k = 0; k < n; k++)
+        *flag &= !r->request[requests[k]].is_receive && r->request[requests[k]].done <= *my_clock();
+    if (*flag)
+        close_requests(n);
+    return MPI_SUCCESS;
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    if (*request != RANK_MODEL_BARRIER)
+        return MPI_Testall(1, request, flag, status);
+    rank_model_give_way();
+    *flag = rank_model_barrier_ends() <= *my_clock();
+    return MPI_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #undef main
 #include "rank_model.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,8 @@ static void meet(struct part mine, double seconds, work *function, int count, MP
             REDUCE(type, a + b)                                                                    \
         else if (op == MPI_BAND)                                                                   \
             REDUCE(type, a &b)                                                                     \
+        else if (op == MPI_BOR)                                                                    \
+            REDUCE(type, a | b)                                                                    \
         else                                                                                       \
             rank_model_fail("an operation of MPI that is not modelled");                           \
     } while (0)
@@ -154,12 +157,68 @@ int MPI_Reduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op o
     return MPI_SUCCESS;
 }
 
+/* Of the ranks before; rank 0 gets nothing. */
+static void scan(const struct part *part, int count, MPI_Datatype type, MPI_Op op, int root)
+{
+    size_t bytes = (size_t)count * (size_t)rank_model_type_bytes(type);
+    void *sum = copy_of(part[0].in, bytes);
+    (void)root;
+    for (int i = 1; i < rank_model.n_ranks; i++) {
+        memcpy(part[i].out, sum, bytes);
+        MPI_Reduce_local(part[i].in, sum, count, type, op);
+    }
+    free(sum);
+}
+
+int MPI_Exscan(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    (void)comm;
+    meet((struct part){in, out}, steps_seconds(count * rank_model_type_bytes(type), false), scan,
+         count, type, op, 0);
+    return MPI_SUCCESS;
+}
+
 /* ---- moving data ---- */
 
 int MPI_Barrier(MPI_Comm comm)
 {
     (void)comm;
     meet((struct part){NULL, NULL}, steps_seconds(0, false), NULL, 0, MPI_BYTE, MPI_SUM, 0);
+    return MPI_SUCCESS;
+}
+
+/* Two barriers can be under way: a rank that has left one may have entered the next. */
+static struct {
+    int n_come;
+    double latest, ends;
+} barriers[2];
+static int *n_entered; /* of each rank */
+
+double rank_model_barrier_ends(void)
+{
+    int n = n_entered ? n_entered[rank_model.running] : 0;
+    return n > 0 ? barriers[n % 2].ends : -INFINITY;
+}
+
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
+{
+    int n_ranks = rank_model.n_ranks, me = rank_model.running;
+    double now = rank_model.clock[me];
+    (void)comm;
+    if (!n_entered && !(n_entered = calloc((size_t)n_ranks, sizeof *n_entered)))
+        rank_model_fail("no memory for barriers");
+    int b = ++n_entered[me] % 2;
+    bool is_first = barriers[b].n_come == 0;
+    barriers[b].latest = is_first || now > barriers[b].latest ? now : barriers[b].latest;
+    barriers[b].ends = INFINITY;
+    *request = RANK_MODEL_BARRIER;
+    if (++barriers[b].n_come == n_ranks) {
+        barriers[b].n_come = 0;
+        barriers[b].ends = barriers[b].latest + steps_seconds(0, false);
+        for (int i = 0; i < n_ranks; i++)
+            if (i != me)
+                rank_model_wake(i);
+    }
     return MPI_SUCCESS;
 }
 

@@ -55,6 +55,7 @@ struct cpl_machine {
                    MPI */
     int32_t n_ranks;
     int32_t n_nodes;
+    /* NULL where `block` is set. */
     int32_t *node;   /* n_ranks entries, 0 .. n_nodes-1, nodes numbered by their first rank */
     int32_t *socket; /* n_ranks entries, numbered inside the node */
     int32_t *numa;   /* n_ranks entries, NUMA domain numbered inside the node */
@@ -65,6 +66,8 @@ struct cpl_machine {
                                  i; NULL: not measured */
     const float
         *distance_ns_per_byte; /* measured times per byte in the same form; NULL: by class */
+    int32_t block;             /* > 0: rank i is on node i / block, and there are no arrays */
+    int32_t block_sockets;     /* of each node where `block` is set */
     struct cpl_arena arena;    /* owns the arrays */
 };
 
@@ -148,6 +151,14 @@ enum cpl_status cpl_node_shape_load(const char *topology, struct cpl_node_shape 
  * more ranks than cores. */
 void cpl_machine_apply_shape(struct cpl_machine *machine, const struct cpl_node_shape *shape);
 
+/* The machine of cpl_machine_init with a shape (NULL: none) applied, without arrays of ranks: for
+ * walks and what ranks make of them (plan/walk.h, plan/local_plan.h), which look at places by
+ * cpl_machine_node and cpl_machine_socket; not for strategies' plans. Returns CPL_OK, CPL_ERR_ARG.
+ */
+enum cpl_status cpl_machine_blocks(int32_t n_ranks, int32_t ranks_per_node,
+                                   const struct cpl_node_shape *shape, struct cpl_machine *machine,
+                                   struct cpl_error *error);
+
 /* Microseconds that a segment of `volume` units takes at each end. of_items: the units are items at
  * fixed places. */
 static inline double cpl_segment_us(const struct cpl_costs *costs, bool of_items, double volume)
@@ -226,13 +237,30 @@ static inline double cpl_machine_distance(const struct cpl_machine *machine, int
     return (double)machine->distance_us[k] + CPL_DISTANCE_BYTES * byte_ns * 1e-3;
 }
 
+/* The node of a rank. */
+static inline int32_t cpl_machine_node(const struct cpl_machine *machine, int32_t rank)
+{
+    return machine->node ? machine->node[rank] : rank / machine->block;
+}
+
+/* The socket of a rank, numbered inside its node. */
+static inline int32_t cpl_machine_socket(const struct cpl_machine *machine, int32_t rank)
+{
+    if (machine->socket)
+        return machine->socket[rank];
+    int32_t first = rank / machine->block * machine->block, n_local = machine->n_ranks - first;
+    return cpl_machine_block_unit(rank - first, n_local < machine->block ? n_local : machine->block,
+                                  machine->block_sockets);
+}
+
 /* The class of the link between two ranks. */
 static inline enum cpl_link_class cpl_machine_link(const struct cpl_machine *machine, int32_t a,
                                                    int32_t b)
 {
-    if (machine->node[a] != machine->node[b])
+    if (cpl_machine_node(machine, a) != cpl_machine_node(machine, b))
         return CPL_LINK_NETWORK;
-    return machine->socket[a] == machine->socket[b] ? CPL_LINK_SOCKET : CPL_LINK_NODE;
+    return cpl_machine_socket(machine, a) == cpl_machine_socket(machine, b) ? CPL_LINK_SOCKET
+                                                                            : CPL_LINK_NODE;
 }
 
 /* Whether there are lanes that some two ranks can use. */
@@ -244,7 +272,7 @@ static inline bool cpl_machine_has_lanes(const struct cpl_machine *machine)
 /* Whether a plan's edge between two ranks goes by a lane. */
 static inline bool cpl_machine_is_lane(const struct cpl_machine *machine, int32_t a, int32_t b)
 {
-    return machine->lanes && machine->node[a] == machine->node[b];
+    return machine->lanes && cpl_machine_node(machine, a) == cpl_machine_node(machine, b);
 }
 
 /* What an edge of a plan costs between two ranks that are joined by a class of link. What MPI

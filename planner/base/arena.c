@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define FIRST_CHUNK   ((size_t)16 << 10)
+#define FIRST_CHUNK   ((size_t)1 << 10) /* many arenas hold a few hundred bytes */
 #define LARGEST_CHUNK ((size_t)4 << 20)
 
 struct cpl_arena_chunk {

@@ -24,20 +24,47 @@ static enum cpl_status allocate(int32_t n_ranks, struct cpl_machine *machine,
     return CPL_OK;
 }
 
+static enum cpl_status check_blocks(int32_t n_ranks, int32_t ranks_per_node,
+                                    struct cpl_error *error)
+{
+    if (n_ranks >= 1 && ranks_per_node >= 1)
+        return CPL_OK;
+    return cpl_fail(error, CPL_ERR_ARG,
+                    "a machine of %" PRId32 " ranks, %" PRId32
+                    " on each node; both must be at least 1",
+                    n_ranks, ranks_per_node);
+}
+
 enum cpl_status cpl_machine_init(int32_t n_ranks, int32_t ranks_per_node,
                                  struct cpl_machine *machine, struct cpl_error *error)
 {
-    if (n_ranks < 1 || ranks_per_node < 1)
-        return cpl_fail(error, CPL_ERR_ARG,
-                        "a machine of %" PRId32 " ranks, %" PRId32
-                        " on each node; both must be at least 1",
-                        n_ranks, ranks_per_node);
-    enum cpl_status status = allocate(n_ranks, machine, error);
+    enum cpl_status status = check_blocks(n_ranks, ranks_per_node, error);
+    if (!status)
+        status = allocate(n_ranks, machine, error);
     if (status)
         return status;
     for (int32_t i = 0; i < n_ranks; i++)
         machine->node[i] = i / ranks_per_node;
     machine->n_nodes = (n_ranks - 1) / ranks_per_node + 1;
+    return CPL_OK;
+}
+
+enum cpl_status cpl_machine_blocks(int32_t n_ranks, int32_t ranks_per_node,
+                                   const struct cpl_node_shape *shape, struct cpl_machine *machine,
+                                   struct cpl_error *error)
+{
+    enum cpl_status status = check_blocks(n_ranks, ranks_per_node, error);
+    if (status)
+        return status;
+    int32_t block = ranks_per_node < n_ranks ? ranks_per_node : n_ranks;
+    *machine =
+        (struct cpl_machine){.n_ranks = n_ranks,
+                             .n_nodes = (n_ranks - 1) / block + 1,
+                             .cores_per_node = shape && block > shape->n_cores ? shape->n_cores : 0,
+                             .costs = cpl_costs_default(),
+                             .block = block,
+                             .block_sockets = shape ? shape->n_sockets : 1,
+                             .arena = CPL_ARENA_EMPTY};
     return CPL_OK;
 }
 

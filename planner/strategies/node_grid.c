@@ -71,7 +71,7 @@ static int32_t walk_inside(const struct walker *walker, const struct cpl_grid *g
                            int32_t place, int32_t n_steps, int32_t *stops)
 {
     const struct cpl_node_ranks *nodes = &walker->nodes;
-    int32_t node = nodes->machine->node[at], here = nodes->local[at];
+    int32_t node = cpl_machine_node(nodes->machine, at), here = cpl_node_local(nodes, at);
     for (int32_t s = 0; s < n_steps; s++) {
         if (s < grid->n_dims)
             here = cpl_grid_step(grid, here, place, s);
@@ -86,10 +86,10 @@ static int32_t walk_between(const struct walker *walker, int32_t at, int32_t des
     const struct cpl_node_ranks *nodes = &walker->nodes;
     const struct cpl_grid *grid = &walker->steps.between;
     for (int32_t s = 0; s < walker->n_between; s++) {
-        int32_t node = nodes->machine->node[at];
+        int32_t node = cpl_machine_node(nodes->machine, at);
         int32_t next = cpl_grid_next(grid, walker->steps.order, node, dest_node, s);
         if (next != node)
-            at = cpl_node_rank_at(nodes, next, nodes->local[at]);
+            at = cpl_node_rank_at(nodes, next, cpl_node_local(nodes, at));
         stops[s] = at;
     }
     return at;
@@ -99,7 +99,8 @@ static void go(const struct cpl_walk *walk, int32_t at, int32_t dest, int32_t *s
 {
     const struct walker *walker = walk->grid;
     const struct cpl_node_ranks *nodes = &walker->nodes;
-    int32_t node = nodes->machine->node[at], dest_node = nodes->machine->node[dest];
+    int32_t node = cpl_machine_node(nodes->machine, at),
+            dest_node = cpl_machine_node(nodes->machine, dest);
     int32_t n_before = walker->steps.n_gather + walker->n_between;
     if (node != dest_node) {
         int32_t turn = (dest_node - node - 1 + nodes->n_nodes) % nodes->n_nodes;
@@ -110,7 +111,7 @@ static void go(const struct cpl_walk *walk, int32_t at, int32_t dest, int32_t *s
         for (int32_t s = 0; s < n_before; s++)
             stops[s] = at;
     }
-    walk_inside(walker, &grids_of(walker, dest_node)->scatter, at, nodes->local[dest],
+    walk_inside(walker, &grids_of(walker, dest_node)->scatter, at, cpl_node_local(nodes, dest),
                 walker->steps.n_scatter, stops + n_before);
 }
 

@@ -57,15 +57,16 @@ static void go(const struct cpl_walk *walk, int32_t src, int32_t dest, int32_t *
     for (int32_t w = 0; w < walk->n_waves - 1; w++)
         stops[w] = src;
     stops[walk->n_waves - 1] = dest;
-    int32_t from = nodes->machine->node[src], to = nodes->machine->node[dest];
+    int32_t from = cpl_machine_node(nodes->machine, src),
+            to = cpl_machine_node(nodes->machine, dest);
     if (from == to)
         return;
     if (leaders == PARTNER) {
-        stops[0] = cpl_node_rank_at(nodes, to, nodes->local[src]);
+        stops[0] = cpl_node_rank_at(nodes, to, cpl_node_local(nodes, src));
         return;
     }
     int32_t most = smallest(leaders, cpl_node_size(nodes, from), cpl_node_size(nodes, to));
-    int32_t which = nodes->local[src] % most;
+    int32_t which = cpl_node_local(nodes, src) % most;
     stops[0] = leader(nodes, from, to, leaders, which);
     stops[1] = leader(nodes, to, from, leaders, which);
 }

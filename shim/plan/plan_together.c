@@ -13,6 +13,7 @@
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/census.h"
+#include "shim/plan/machine_together.h"
 #include "shim/plan/plan_root.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
@@ -63,8 +64,8 @@ struct planning {
     int root;
     const struct cpl_agree_input *input;
     int32_t rank, n_ranks;
-    unsigned char *seats; /* struct cpl_seat of each rank */
     struct cpl_machine machine, by_mpi;
+    bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
     struct cpl_census census;
     int n; /* candidates; the first is what MPI does */
     struct candidate *candidate;
@@ -93,39 +94,6 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, int64_t n_message
 }
 
 /* --- the machine and the candidates, alike on all ranks */
-
-static struct cpl_seat seat_of(const struct planning *p, int32_t rank)
-{
-    struct cpl_seat seat;
-    memcpy(&seat, p->seats + (size_t)rank * sizeof seat, sizeof seat);
-    return seat;
-}
-
-static bool make_machine(struct planning *p)
-{
-    struct cpl_planning_costs costs;
-    struct cpl_error error;
-    MPI_Comm comm = p->comm;
-    struct cpl_seat seat = cpl_agree_seat(comm);
-    memset(&costs, 0, sizeof costs);
-    if (p->rank == p->root)
-        cpl_plan_root_costs(&costs);
-    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, p->root, comm);
-    p->seats = calloc((size_t)p->n_ranks, sizeof seat);
-    if (!cpl_agree_all(comm, p->seats))
-        return false;
-    cpl_collective_Allgather(&seat, (int)sizeof seat, MPI_BYTE, p->seats, (int)sizeof seat,
-                             MPI_BYTE, comm);
-    bool made = !cpl_plan_machine(p->n_ranks, p->seats, sizeof seat, &costs, &p->machine, &error);
-    if (!cpl_agree_all(comm, made)) {
-        if (made)
-            cpl_machine_free(&p->machine);
-        return false;
-    }
-    p->machine.lanes = cpl_context.settings.lanes;
-    p->by_mpi = cpl_machine_without_lanes(&p->machine);
-    return true;
-}
 
 /* Adds a candidate if its routes are arithmetic. Returns false when memory ran out. */
 static bool add(struct planning *p, const struct cpl_strategy_input *input,
@@ -290,11 +258,11 @@ static void find_loads(struct planning *p)
  * records travel pairs of bytes, one for each wave of each candidate. */
 static void add_ports(struct planning *p)
 {
-    int32_t node = p->machine.node[p->rank], first = 0;
+    int32_t node = cpl_machine_node(&p->machine, p->rank), first = 0;
     struct pair {
         double out, in;
     } *pairs = calloc((size_t)p->n_waves, sizeof *pairs);
-    while (p->machine.node[first] != node)
+    while (cpl_machine_node(&p->machine, first) != node)
         first++;
     for (int w = 0; w < p->n_waves && pairs; w++)
         pairs[w] = (struct pair){p->wave[w].port_out, p->wave[w].port_in};
@@ -486,9 +454,7 @@ static void summarise(const struct planning *p, const struct candidate *c,
         if (p->candidate[k].choice.strategy == &cpl_strategy_direct)
             s->direct_us = p->candidate[k].us;
     cpl_strategy_label(&c->choice, &p->machine, s->strategy);
-    s->in_world = !cpl_context.met_others && p->n_ranks == cpl_context.size;
-    for (int32_t i = 0; i < p->n_ranks && s->in_world; i++)
-        s->in_world = seat_of(p, i).world_rank == i;
+    s->in_world = p->in_world;
 }
 
 static bool plan(struct planning *p, struct cpl_agree_output *output)
@@ -543,7 +509,6 @@ static void free_all(struct planning *p)
     }
     free(p->candidate);
     free(p->wave);
-    free(p->seats);
     cpl_census_close(&p->census);
     cpl_machine_free(&p->machine);
 }
@@ -557,8 +522,9 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
     cpl_census_open(&p.census, comm, MOST_BYTES);
-    bool done = make_machine(&p);
+    bool done = cpl_machine_together(comm, root, &p.machine, &p.in_world);
     if (done) {
+        p.by_mpi = cpl_machine_without_lanes(&p.machine);
         done = list_candidates(&p) && plan(&p, output);
         cpl_work_planned(PASSING_MS * (double)count_passing(&p));
     }

@@ -85,6 +85,31 @@ static void test_node_ranks(void **state)
     cpl_machine_free(&machine);
 }
 
+/* Blocks need no arrays, and say the same; a block that is larger than the first is none. */
+static void test_blocks_of_ranks(void **state)
+{
+    (void)state;
+    static const int64_t even[] = {4, 4, 4, 7, 7, 7, 1, 1}, uneven[] = {4, 4, 7, 7, 7, 1, 1, 1};
+    for (int k = 0; k < 2; k++) {
+        struct cpl_machine machine = make_machine(8, k ? uneven : even);
+        struct cpl_arena arena = CPL_ARENA_EMPTY;
+        struct cpl_node_ranks nodes;
+        assert_int_equal(cpl_node_ranks_build(&machine, &arena, &nodes), CPL_OK);
+        assert_int_equal(nodes.first == NULL, k == 0);
+        assert_int_equal(nodes.n_nodes, 3);
+        assert_int_equal(nodes.largest, 3);
+        for (int32_t i = 0, local = 0; i < 8; i++) {
+            local = i > 0 && machine.node[i] == machine.node[i - 1] ? local + 1 : 0;
+            assert_int_equal(cpl_node_local(&nodes, i), local);
+            assert_int_equal(cpl_node_rank_at(&nodes, machine.node[i], local), i);
+        }
+        assert_int_equal(cpl_node_size(&nodes, 0), k ? 2 : 3);
+        assert_int_equal(cpl_node_size(&nodes, 2), k ? 3 : 2);
+        cpl_arena_free(&arena);
+        cpl_machine_free(&machine);
+    }
+}
+
 /* Two nodes of two ranks, all to all: ranks 0 and 2 are the leaders. */
 static void test_two_nodes(void **state)
 {
@@ -296,15 +321,11 @@ static void test_unfit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_node_ranks),
-        cmocka_unit_test(test_two_nodes),
-        cmocka_unit_test(test_scattered_ranks),
-        cmocka_unit_test(test_leaders),
-        cmocka_unit_test(test_nothing_to_combine),
-        cmocka_unit_test(test_node_grid),
-        cmocka_unit_test(test_node_grid_of_uneven_nodes),
-        cmocka_unit_test(test_locality),
-        cmocka_unit_test(test_unfit),
+        cmocka_unit_test(test_node_ranks), cmocka_unit_test(test_blocks_of_ranks),
+        cmocka_unit_test(test_two_nodes),  cmocka_unit_test(test_scattered_ranks),
+        cmocka_unit_test(test_leaders),    cmocka_unit_test(test_nothing_to_combine),
+        cmocka_unit_test(test_node_grid),  cmocka_unit_test(test_node_grid_of_uneven_nodes),
+        cmocka_unit_test(test_locality),   cmocka_unit_test(test_unfit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,327 @@
+/*
+ * plan_model: planning without a root (shim/plan/plan_together.h) by thousands of ranks, over the
+ * model of a cluster (rank_model.h): all ranks in one process.
+ *
+ *     plan_model RANKS MACHINE [--family random|stencil|powerlaw|band] [--messages N] [--bytes N]
+ *                [--strategy NAME] [--json]
+ *
+ * The ranks plan one exchange as the preloaded library's would: its own code, every record and
+ * byte. Told are the time of the slowest rank by the model, to which each rank's work is charged
+ * as in simulations (shim/base/work.h); the most bytes that a rank sent, without collectives; and
+ * the most memory that one held at a time, with messages that it has sent and nobody received. Left
+ * out is what finding the nodes takes (a communicator is split).
+ */
+#include "main.h"
+#include "rank_model.h"
+#include "report.h"
+
+#include "shim/base/work.h"
+#include "shim/meet/agree.h"
+#include "shim/plan/plan_root.h"
+#include "shim/plan/plan_together.h"
+#include "shim/state/context.h"
+#include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: plan_model RANKS MACHINE [options]\n"
+    "  RANKS ranks of a cluster like MACHINE plan an exchange together, in one process\n"
+    "  --family NAME       random (default): to random ranks; stencil: to the 26 around in three\n"
+    "                      dimensions; powerlaw: few ranks get most; band: to the nearest\n"
+    "  --messages N        of a rank (default 32; stencil: 26)\n"
+    "  --bytes N           of each (default 64)\n"
+    "  --strategy NAME     default auto\n"
+    "  --seed N            of random ranks (default 1)\n"
+    "  --json              print one JSON object on one line\n"
+    "  --help              print this\n";
+
+enum { RANDOM, STENCIL, POWERLAW, BAND };
+static const char *const families[] = {"random", "stencil", "powerlaw", "band", NULL};
+
+static struct {
+    int family;
+    int64_t n_messages, bytes, seed;
+} given = {.n_messages = 32, .bytes = 64, .seed = 1};
+
+static int take_strategy(const struct bench_option *option, char *name, struct bench_error *error)
+{
+    struct cpl_strategy_choice choice;
+    struct cpl_error why;
+    (void)option;
+    if (strcmp(name, "auto") != 0 && cpl_strategy_parse(name, &choice, &why))
+        return bench_fail(error, "--strategy: %s", why.text);
+    snprintf(cpl_context.settings.strategy, sizeof cpl_context.settings.strategy, "%s", name);
+    return 0;
+}
+
+static const struct bench_option table[] = {
+    {"family", .word = &given.family, .words = families},
+    {"messages", .number = &given.n_messages, .least = 1, .most = 100000},
+    {"bytes", .number = &given.bytes, .least = 1, .most = 1 << 20},
+    {"seed", .number = &given.seed, .most = INT64_MAX},
+    {"strategy", .take = take_strategy},
+    {NULL},
+};
+
+/* ---- what the library's planning calls besides MPI ---- */
+
+struct cpl_context cpl_context;
+
+int cpl_collective_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm)
+{
+    return MPI_Allreduce(in, out, n, type, op, comm);
+}
+
+int cpl_collective_Exscan(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op,
+                          MPI_Comm comm)
+{
+    return MPI_Exscan(in, out, n, type, op, comm);
+}
+
+int cpl_collective_Allgather(const void *in, int n_in, MPI_Datatype type_in, void *out, int n_out,
+                             MPI_Datatype type_out, MPI_Comm comm)
+{
+    return MPI_Allgather(in, n_in, type_in, out, n_out, type_out, comm);
+}
+
+int cpl_collective_Bcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    return MPI_Bcast(data, n, type, root, comm);
+}
+
+bool cpl_agree_all(MPI_Comm comm, bool yes)
+{
+    int mine = yes, all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
+    return all;
+}
+
+struct cpl_seat cpl_agree_seat(MPI_Comm comm)
+{
+    (void)comm;
+    return (struct cpl_seat){rank_model.running / rank_model.ranks_per_node, rank_model.running};
+}
+
+void cpl_plan_root_costs(struct cpl_planning_costs *costs)
+{
+    *costs = (struct cpl_planning_costs){.costs = rank_model.costs};
+}
+
+enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
+                                 const struct cpl_planning_costs *costs,
+                                 struct cpl_machine *machine, struct cpl_error *error)
+{
+    (void)headers, (void)header_bytes;
+    enum cpl_status status = cpl_machine_init(n_ranks, rank_model.ranks_per_node, machine, error);
+    if (!status)
+        machine->costs = costs->costs;
+    return status;
+}
+
+void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed)
+{
+    summary->decided = needed;
+}
+
+void cpl_plan_log(const struct cpl_plan_summary *summary, bool tried)
+{
+    (void)summary, (void)tried;
+}
+
+/* Receives are all that is waited for. */
+int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
+{
+    return MPI_Waitall(1, request, status);
+}
+
+void cpl_progress_pause(int n)
+{
+    (void)n;
+    rank_model_pause();
+}
+
+void cpl_work_planned(double ms)
+{
+    rank_model.clock[rank_model.running] += ms * 1e-3;
+}
+
+/* ---- memory of each rank ---- */
+
+struct block {
+    _Alignas(16) size_t size;
+    int owner; /* -1: of none */
+};
+
+static int64_t *held, *most_held; /* bytes; NULL: not counted */
+
+void *__real_malloc(size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+
+static void count(const struct block *block, int sign)
+{
+    if (block->owner < 0 || !held)
+        return;
+    held[block->owner] += sign * (int64_t)block->size;
+    if (held[block->owner] > most_held[block->owner])
+        most_held[block->owner] = held[block->owner];
+}
+
+void *__wrap_malloc(size_t size)
+{
+    struct block *block =
+        size < SIZE_MAX - sizeof *block ? __real_malloc(size + sizeof *block) : NULL;
+    if (!block)
+        return NULL;
+    *block = (struct block){size, held ? rank_model.running : -1};
+    count(block, 1);
+    return block + 1;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    void *memory = size && n > SIZE_MAX / size ? NULL : __wrap_malloc(n * size);
+    return memory ? memset(memory, 0, n * size) : NULL;
+}
+
+void __wrap_free(void *memory)
+{
+    struct block *block = (struct block *)memory - 1;
+    if (!memory)
+        return;
+    count(block, -1);
+    __real_free(block);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    const struct block *block = (const struct block *)memory - 1;
+    void *moved = __wrap_malloc(size);
+    if (!moved || !memory)
+        return moved;
+    memcpy(moved, memory, block->size < size ? block->size : size);
+    __wrap_free(memory);
+    return moved;
+}
+
+/* ---- the exchange ---- */
+
+static int compare_ranks(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+/* The nearest factors of n ranks in three dimensions. */
+static void box(int n, int size[3])
+{
+    size[0] = (int)cbrt(n);
+    while (n % size[0])
+        size[0]--;
+    size[1] = (int)sqrt(n / size[0]);
+    while (n / size[0] % size[1])
+        size[1]--;
+    size[2] = n / size[0] / size[1];
+}
+
+static int stencil(int rank, int n_ranks, int *dst)
+{
+    int size[3], n = 0;
+    box(n_ranks, size);
+    int x = rank % size[2], y = rank / size[2] % size[1], z = rank / size[2] / size[1];
+    for (int k = 0; k < 27; k++) {
+        int at[3] = {x + k % 3 - 1, y + k / 3 % 3 - 1, z + k / 9 - 1};
+        int i = (at[0] + size[2]) % size[2], j = (at[1] + size[1]) % size[1];
+        dst[n++] = ((at[2] + size[0]) % size[0] * size[1] + j) * size[2] + i;
+    }
+    return n;
+}
+
+static int drawn(int rank, int n_ranks, int *dst)
+{
+    struct bench_random random = {bench_mix((uint64_t)(given.seed * n_ranks + rank))};
+    for (int k = 0; k < given.n_messages; k++) {
+        double u = (double)(bench_random_next(&random) >> 11) * 0x1p-53;
+        dst[k] = (int)(given.family == POWERLAW ? pow(n_ranks, u) - 1 : u * n_ranks);
+        if (given.family == BAND)
+            dst[k] = (rank + k + 1) % n_ranks;
+    }
+    return (int)given.n_messages;
+}
+
+/* The ranks that a rank sends to, ascending, each once and not itself. */
+static int choose(int rank, int n_ranks, int *dst)
+{
+    int n = (given.family == STENCIL ? stencil : drawn)(rank, n_ranks, dst), kept = 0;
+    qsort(dst, (size_t)n, sizeof *dst, compare_ranks);
+    for (int k = 0; k < n; k++)
+        if (dst[k] != rank && (kept == 0 || dst[k] != dst[kept - 1]))
+            dst[kept++] = dst[k];
+    return kept;
+}
+
+static void prepare(const struct bench *bench)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (bench->rank == 0) {
+        int64_t *of_ranks = bench_need(2 * (size_t)bench->n_ranks, sizeof *of_ranks);
+        cpl_context.size = bench->n_ranks;
+        cpl_context.settings.lanes = true;
+        cpl_context.settings.budget = 500;
+        most_held = of_ranks + bench->n_ranks;
+        held = of_ranks; /* memory counts from now on */
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int run(const struct bench *bench, struct bench_error *error)
+{
+    int *dst = bench_need(27 + (size_t)given.n_messages, sizeof *dst);
+    int64_t *bytes = bench_need(27 + (size_t)given.n_messages, sizeof *bytes);
+    int n = choose(bench->rank, bench->n_ranks, dst);
+    struct cpl_agree_output output;
+    for (int k = 0; k < n; k++)
+        bytes[k] = given.bytes;
+    struct cpl_agree_input input = {
+        .able = true, .n_messages = n, .dst = dst, .bytes = bytes, .needed = true, .most_plans = 1};
+    prepare(bench);
+    double start = MPI_Wtime();
+    int64_t sent = rank_model.sent[bench->rank];
+    bool done = cpl_plan_together(MPI_COMM_WORLD, 0, &input, &output);
+    double seconds = MPI_Wtime() - start;
+    int64_t of_rank[] = {rank_model.sent[bench->rank] - sent, most_held[bench->rank], n}, most[3],
+            sum[3];
+    MPI_Reduce(&seconds, &start, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Allreduce(of_rank, most, 3, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(of_rank, sum, 3, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (!done)
+        return bench_fail(error, "there is no plan");
+    if (bench->rank == 0) {
+        struct report report = report_begin(stdout, bench->arguments.is_json);
+        report_text(&report, "family", families[given.family]);
+        report_integer(&report, "ranks", bench->n_ranks, "");
+        report_integer(&report, "messages", sum[2], "");
+        report_text(&report, "strategy", output.summary[0].strategy);
+        report_real(&report, "planning", start * 1e3, 3, "ms");
+        report_integer(&report, "sent most", most[0], "bytes");
+        report_integer(&report, "held most", most[1], "bytes");
+        report_real(&report, "direct modelled", output.summary[0].direct_us, 2, "us");
+        report_real(&report, "plan modelled", output.summary[0].planned.modelled_us, 2, "us");
+        report_end(&report);
+    }
+    cpl_agree_output_free(&output);
+    free(dst);
+    free(bytes);
+    return 0;
+}
+
+const struct bench_program bench_program = {"plan_model", usage, "ask for fewer ranks", table,
+                                            .run = run};
