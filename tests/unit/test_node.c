@@ -110,6 +110,32 @@ static void test_blocks_of_ranks(void **state)
     }
 }
 
+/* Machines of blocks say what the same ones with arrays say. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    for (int32_t n = 1; n <= 40; n++)
+        for (int32_t per_node = 1; per_node <= n + 1; per_node++)
+            for (int32_t n_sockets = 1; n_sockets <= 3; n_sockets++) {
+                const struct cpl_node_shape shape = {n_sockets, 1, 8};
+                struct cpl_machine machine, blocks;
+                assert_int_equal(cpl_machine_init(n, per_node, &machine, NULL), CPL_OK);
+                cpl_machine_apply_shape(&machine, &shape);
+                assert_int_equal(cpl_machine_blocks(n, per_node, &shape, &blocks, NULL), CPL_OK);
+                assert_int_equal(blocks.n_nodes, machine.n_nodes);
+                assert_int_equal(blocks.cores_per_node, machine.cores_per_node);
+                for (int32_t i = 0; i < n; i++) {
+                    assert_int_equal(cpl_machine_node(&blocks, i), machine.node[i]);
+                    assert_int_equal(cpl_machine_socket(&blocks, i), machine.socket[i]);
+                }
+                cpl_machine_free(&blocks);
+                cpl_machine_free(&machine);
+            }
+    struct cpl_error error;
+    struct cpl_machine none;
+    assert_int_equal(cpl_machine_blocks(4, 0, NULL, &none, &error), CPL_ERR_ARG);
+}
+
 /* Two nodes of two ranks, all to all: ranks 0 and 2 are the leaders. */
 static void test_two_nodes(void **state)
 {
@@ -321,11 +347,17 @@ static void test_unfit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_node_ranks), cmocka_unit_test(test_blocks_of_ranks),
-        cmocka_unit_test(test_two_nodes),  cmocka_unit_test(test_scattered_ranks),
-        cmocka_unit_test(test_leaders),    cmocka_unit_test(test_nothing_to_combine),
-        cmocka_unit_test(test_node_grid),  cmocka_unit_test(test_node_grid_of_uneven_nodes),
-        cmocka_unit_test(test_locality),   cmocka_unit_test(test_unfit),
+        cmocka_unit_test(test_node_ranks),
+        cmocka_unit_test(test_blocks_of_ranks),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_scattered_ranks),
+        cmocka_unit_test(test_leaders),
+        cmocka_unit_test(test_nothing_to_combine),
+        cmocka_unit_test(test_node_grid),
+        cmocka_unit_test(test_node_grid_of_uneven_nodes),
+        cmocka_unit_test(test_locality),
+        cmocka_unit_test(test_unfit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
