@@ -43,7 +43,8 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exch
     struct cpl_exchange_search *s = &x->plans.search;
     enum cpl_search search = CPL_SEARCH_FULL;
     const struct cpl_agree_input input = {.n_messages = n_messages,
-                                          .same_payload = call->send.same};
+                                          .same_payload = call->send.same,
+                                          .most_plans = cpl_neighbor_plan_most(x)};
     double ms =
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);

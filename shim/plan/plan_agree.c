@@ -135,15 +135,6 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
         }
 }
 
-/* All ranks' messages together; -1 when a rank is not able to take part. Collective. */
-static int64_t count_all(MPI_Comm comm, const struct cpl_agree_input *input)
-{
-    int64_t mine[2] = {!input->able, input->n_messages}, all[2] = {1, 0};
-    if (cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
-        return -1;
-    return all[0] ? -1 : all[1];
-}
-
 extern char **environ;
 
 /* Ranks of this node for each of its processors, 1 at least, as far as hydra tells. */
@@ -152,6 +143,39 @@ static double ranks_a_core(void)
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
     double n = (text ? strtod(text, NULL) : 1) / (double)cpl_shared_processors();
     return n > 1 ? n : 1;
+}
+
+/* What the ranks' inputs are together. */
+struct all_inputs {
+    struct cpl_plan_size size;
+    int64_t ns_so_far;
+    bool able;
+};
+
+/* ms_so_far: what this rank's calls have taken. Returns false when MPI fails. Collective. */
+static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                   struct all_inputs *all)
+{
+    enum { N_WORDS = 5 };
+    int64_t mine[N_WORDS] = {input->n_messages, cpl_agree_ns(ms_so_far * 1e-3), 1,
+                             cpl_agree_ns(ranks_a_core() * 1e-3), !input->able};
+    int64_t sum[N_WORDS];
+    if (cpl_collective_Allreduce(mine, sum, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
+        return false;
+    *all = (struct all_inputs){
+        {sum[0], (int32_t)sum[2], (double)sum[3] * 1e-6 / (double)sum[2]}, sum[1], sum[4] == 0};
+    return true;
+}
+
+/* What planning is taken to last, in milliseconds. */
+static double planning_ms(const struct cpl_agree_input *input, const struct cpl_plan_size *size,
+                          enum cpl_search search)
+{
+    struct cpl_agree_input asked = *input;
+    asked.search = search;
+    return cpl_plan_is_together(&asked, size)
+               ? CPL_TOGETHER_MS
+               : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core);
 }
 
 /* The most that a short search may take to be worth planning twice, as a part of a full one. */
@@ -164,24 +188,19 @@ bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         *search = CPL_SEARCH_FULL;
 
     const struct cpl_settings *settings = &cpl_context.settings;
-    enum { N_WORDS = 4 };
-    int64_t mine[N_WORDS] = {input->n_messages, cpl_agree_ns(ms_so_far * 1e-3), 1,
-                             cpl_agree_ns(ranks_a_core() * 1e-3)};
-    int64_t all[N_WORDS];
+    struct all_inputs all;
     bool may_be_kept = settings->plan_cache[0] != '\0';
-    if (settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept)
+    if (settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept ||
+        !add_up(comm, input, ms_so_far, &all))
         return true;
-    if (cpl_collective_Allreduce(mine, all, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
-        return true;
-    bool together = cpl_plan_is_together(input, all[0]);
-    double share = (double)all[3] * 1e-6 / (double)all[2];
-    double ms = together ? CPL_TOGETHER_MS : cpl_plan_root_ms(all[0], CPL_SEARCH_FULL, share);
-    double short_ms = together ? ms : cpl_plan_root_ms(all[0], CPL_SEARCH_SHORT, share);
-    bool pays = (double)all[1] >= ms * 1e6 * (double)all[2];
+    double ms = planning_ms(input, &all.size, CPL_SEARCH_FULL);
+    double short_ms = planning_ms(input, &all.size, CPL_SEARCH_SHORT);
+    double so_far = (double)all.ns_so_far * 1e-6 / all.size.n_ranks;
+    bool pays = so_far >= ms;
     if (pays || !search || short_ms > WORTH_A_SHORT_ONE * ms)
         return pays;
     *search = CPL_SEARCH_SHORT;
-    return (double)all[1] >= short_ms * 1e6 * (double)all[2];
+    return so_far >= short_ms;
 }
 
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
@@ -192,13 +211,13 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     int rank;
     memset(output, 0, sizeof *output);
     PMPI_Comm_rank(comm, &rank);
-    int64_t n_messages = count_all(comm, input);
-    if (n_messages < 0 ||
+    struct all_inputs all;
+    if (!add_up(comm, input, 0, &all) || !all.able ||
         (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, rank, private_comm)))
         return false;
     PMPI_Comm_rank(*private_comm, &rank);
     int root = cpl_agree_root(*private_comm, rank);
-    if (cpl_plan_is_together(input, n_messages))
+    if (cpl_plan_is_together(input, &all.size))
         return cpl_plan_together(*private_comm, root, input, output);
     cpl_desk_open(&desk, *private_comm, root);
     bool done = hand_in(&desk, input);

@@ -51,9 +51,9 @@ struct cpl_agree_output {
 /* Whether planning pays in mode auto, unless CARPOOL_LEARN says when: an exchange that has taken so
  * many milliseconds of this rank's time so far has taken as long, on the ranks' average, as
  * planning it will take about. Then a program loses no more by planning than it has spent on the
- * exchange. Of the input the messages and same_payload are looked at. *search: NULL, if a full
- * search pays; else it is set to the longest that does. Collective over comm, the same results on
- * all ranks. */
+ * exchange. Of the input the messages, same_payload and most_plans are looked at. *search: NULL, if
+ * a full search pays; else it is set to the longest that does. Collective over comm, the same
+ * results on all ranks. */
 bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    enum cpl_search *search);
 

@@ -81,16 +81,30 @@ static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
     return choice->strategy;
 }
 
-bool cpl_plan_is_together(const struct cpl_agree_input *input, int64_t n_messages)
+/* With fewer ranks one of them takes no longer. */
+#define LEAST_RANKS_FOR_SHORT 64
+
+/* Whether planning together is the better short search: it finds what that finds mostly, in
+ * milliseconds, unless ranks wait for a core in each round. What it does without
+ * (doc/architecture.md) is left to the full search. */
+static bool replaces_short(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
+{
+    return input->search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
+           size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
+           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > CPL_TOGETHER_MS;
+}
+
+bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
 {
     struct cpl_strategy_choice choice;
     const struct cpl_strategy *asked = asked_for(&choice);
-    if (cpl_context.settings.planning == CPL_PLANNING_ROOT || input->same_payload || !n_messages)
+    int planning = cpl_context.settings.planning;
+    if (planning == CPL_PLANNING_ROOT || input->same_payload || !size->n_messages)
         return false;
     if (asked && !asked->walk)
         return false;
-    return cpl_context.settings.planning == CPL_PLANNING_TOGETHER ||
-           ROOT_MS_PER_MESSAGE * (double)n_messages > (double)cpl_context.settings.budget;
+    return planning == CPL_PLANNING_TOGETHER || replaces_short(input, size) ||
+           ROOT_MS_PER_MESSAGE * (double)size->n_messages > (double)cpl_context.settings.budget;
 }
 
 /* --- the machine and the candidates, alike on all ranks */

@@ -10,11 +10,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the ranks plan an exchange of so many messages together. Alike on all ranks; local. */
-bool cpl_plan_is_together(const struct cpl_agree_input *input, int64_t n_messages);
+/* An exchange as all ranks know it. */
+struct cpl_plan_size {
+    int64_t n_messages;
+    int32_t n_ranks;
+    double ranks_a_core; /* on the average, 1 at least */
+};
 
-/* What that is taken to last, in milliseconds: a guess above what was simulated
- * (bench/results/planning.md). */
+/* Whether the ranks plan an exchange together: where one rank would take too long for it; and in
+ * place of its short search, where enough ranks have a core each and the plans will be tried. Alike
+ * on all ranks; local. */
+bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size);
+
+/* What that is taken to last, in milliseconds: some two to four times what it takes by the model,
+ * unless few ranks get most messages (bench/results/planning.md). */
 #define CPL_TOGETHER_MS 10
 
 /* Plans by every candidate of the settings' strategy whose routes are arithmetic, and makes this
