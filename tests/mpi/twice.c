@@ -7,11 +7,12 @@
  * not.
  * In each exchange some ranks have no message for one other, so that the report tells them apart.
  *
- *   twice [--ms N] [--late US]
+ *   twice [--ms N] [--late US] [--own-cores]
  *
- * An exchange goes on for N milliseconds, by the first rank's clock.
+ * An exchange goes on for N milliseconds, by the first rank's clock. With --own-cores the library
+ * takes each rank to have a core, as far as planning goes: then many ranks search together first.
  */
-#define _POSIX_C_SOURCE 200809L /* nanosleep */
+#define _POSIX_C_SOURCE 200809L /* nanosleep, setenv */
 
 #include "common.h"
 
@@ -94,8 +95,10 @@ static void exchange(struct messages *m, enum form form, MPI_Comm comm, int call
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--ms", "--late", NULL};
+    static const char *const known[] = {"--ms", "--late", "--own-cores", NULL};
     test_start(&argc, &argv, known);
+    if (test_flag(argc, argv, "--own-cores"))
+        setenv("MPI_LOCALNRANKS", "1", 1);
     double seconds = 1e-3 * (double)test_option(argc, argv, "--ms", 700);
     double late_us = (double)test_option(argc, argv, "--late", 300);
     for (int number = 0; number < N_EXCHANGES; number++, late_us *= NEXT) {
