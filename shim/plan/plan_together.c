@@ -156,7 +156,7 @@ static void keep(struct planning *p, int32_t candidate, struct cpl_passing passi
 {
     struct passings *to = &p->candidate[candidate].passing;
     if (to->n == to->room) {
-        int64_t room = 2 * to->room + 16;
+        int64_t room = to->room + to->room / 2 + 16;
         int64_t more = (room - to->room) * (int64_t)sizeof(struct cpl_passing);
         struct cpl_passing *list =
             p->n_bytes + more <= MOST_BYTES ? realloc(to->list, (size_t)room * sizeof *list) : NULL;
