@@ -15,6 +15,7 @@
 #include "rank_model.h"
 #include "report.h"
 
+#include "planner/strategies/rows.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/plan/plan_root.h"
@@ -54,6 +55,8 @@ static int take_strategy(const struct bench_option *option, char *name, struct b
     (void)option;
     if (strcmp(name, "auto") != 0 && cpl_strategy_parse(name, &choice, &why))
         return bench_fail(error, "--strategy: %s", why.text);
+    if (strcmp(name, "auto") != 0 && !choice.strategy->walk)
+        return bench_fail(error, "--strategy: ranks do not plan together by %s", name);
     snprintf(cpl_context.settings.strategy, sizeof cpl_context.settings.strategy, "%s", name);
     return 0;
 }
@@ -66,6 +69,13 @@ static const struct bench_option table[] = {
     {"strategy", .take = take_strategy},
     {NULL},
 };
+
+static int check(const struct bench *bench, struct bench_error *error)
+{
+    return bench->n_ranks > 1
+               ? 0
+               : bench_fail(error, "one rank has nobody to send to; ask for two or more");
+}
 
 /* ---- what the library's planning calls besides MPI ---- */
 
@@ -329,5 +339,5 @@ static int run(const struct bench *bench, struct bench_error *error)
     return 0;
 }
 
-const struct bench_program bench_program = {"plan_model", usage, "ask for fewer ranks", table,
-                                            .run = run};
+const struct bench_program bench_program = {"plan_model", usage,          "ask for fewer ranks",
+                                            table,        .check = check, .run = run};

@@ -84,8 +84,8 @@ static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
 /* With fewer ranks one of them takes no longer. */
 #define LEAST_RANKS_FOR_SHORT 64
 
-/* Whether planning together is the better short search: it finds what that finds mostly, in
- * milliseconds, unless ranks wait for a core in each round. What it does without
+/* Whether planning together is the better short search of strategy auto: it finds what that finds
+ * mostly, in milliseconds, unless ranks wait for a core in each round. What it does without
  * (doc/architecture.md) is left to the full search. */
 static bool replaces_short(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
 {
@@ -103,7 +103,7 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
         return false;
     if (asked && !asked->walk)
         return false;
-    return planning == CPL_PLANNING_TOGETHER || replaces_short(input, size) ||
+    return planning == CPL_PLANNING_TOGETHER || (!asked && replaces_short(input, size)) ||
            ROOT_MS_PER_MESSAGE * (double)size->n_messages > (double)cpl_context.settings.budget;
 }
 
@@ -531,6 +531,7 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
                        struct cpl_agree_output *output)
 {
     double start = now_ms();
+    bool fits = true;
     struct planning p = {.comm = comm, .root = root, .input = input};
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
@@ -539,7 +540,9 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
     bool done = cpl_machine_together(comm, root, &p.machine, &p.in_world);
     if (done) {
         p.by_mpi = cpl_machine_without_lanes(&p.machine);
-        done = list_candidates(&p) && plan(&p, output);
+        done = list_candidates(&p);
+        fits = !done || p.n > 1; /* there are others than MPI */
+        done = done && fits && plan(&p, output);
         cpl_work_planned(PASSING_MS * (double)count_passing(&p));
     }
     double ms = now_ms() - start;
@@ -549,13 +552,12 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
         if (p.rank == root)
             cpl_plan_log(&output->summary[k], input->most_plans > 1);
     }
-    if (!done) {
-        if (p.rank == root)
-            cpl_log(CPL_LOG_WARN, "plan",
-                    "no plan: a rank had no memory for the messages that pass through it; the "
-                    "exchange is left to MPI");
+    if (!done && p.rank == root)
+        cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI",
+                fits ? "a rank had no memory for the messages that pass through it"
+                     : "CARPOOL_STRATEGY does not fit so many ranks and nodes");
+    if (!done)
         cpl_agree_output_free(output);
-    }
     free_all(&p);
     return done;
 }
