@@ -2,6 +2,7 @@
  * Where the figures come from: bench/README.md, "What is charged". */
 #include "shim/base/work.h"
 
+#include <simgrid/engine.h>
 #include <time.h>
 
 #define MESSAGE_NS  20.0 /* one end of a combined message, without MPI's part */
@@ -34,4 +35,14 @@ void cpl_work_managed(void)
 void cpl_work_planned(double ms)
 {
     charge(ms * 1e6);
+}
+
+double cpl_work_planned_aside(double ms)
+{
+    return simgrid_get_clock() + ms * 1e-3;
+}
+
+bool cpl_work_is_over(double end)
+{
+    return end <= simgrid_get_clock();
 }

@@ -139,7 +139,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         input.able = true;
     }
     input.most_plans = cpl_neighbor_plan_most(x);
-    input.search = x->plans.search.last;
+    input.turn = &x->plans.search.turn;
     struct cpl_agree_output output;
     bool agreed = cpl_plan_agree(call->comm, &state->private_comm, &input, &output);
     cpl_comm_state_number(state);
@@ -186,7 +186,8 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
     int *dst = calloc((size_t)state->size, sizeof *dst);
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
     struct cpl_agree_input input = {.able = dst && bytes && cpl_neighbor_plan_allocate(x),
-                                    .most_plans = cpl_neighbor_plan_most(x)};
+                                    .most_plans = cpl_neighbor_plan_most(x),
+                                    .turn = &x->plans.search.turn};
     struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     struct cpl_agree_output output;
     int64_t words[N_WORDS] = {0};
@@ -200,6 +201,10 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
                   cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
+    if (x->plans.search.turn.aside) {
+        *noted = x->learned.own;
+        x->learned.own = (struct cpl_adjacency){.in = {.n = 0}};
+    }
     return agreed && make_executors(state, x, &output);
 }
 
@@ -231,9 +236,7 @@ static void plan_or_release(const struct cpl_neighbor_call *call, struct cpl_com
                             struct cpl_exchange *x)
 {
     bool planned = plan(call, state, x);
-    x->phase = planned                 ? CPL_PHASE_PLANNED
-               : x->plans.search.again ? CPL_PHASE_LEARNING
-                                       : CPL_PHASE_DIRECT;
+    x->phase = planned ? CPL_PHASE_PLANNED : cpl_neighbor_unplanned_phase(x);
     if (!planned)
         cpl_exchange_release(x);
 }
@@ -269,11 +272,12 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         go_on_learning(x);
         return;
     }
-    if (cpl_neighbor_is_early(call, x, (int)words[MESSAGES])) {
+    if (cpl_neighbor_is_early(call, x, (int)words[MESSAGES]))
         learned->left = CPL_LEFT_SHORT;
-        return;
-    }
-    plan_or_release(call, state, x);
+    else
+        plan_or_release(call, state, x);
+    if (x->plans.search.turn.aside)
+        learned->left = CPL_LEFT_PLANNING;
 }
 
 static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -300,10 +304,8 @@ static void plan_again(const struct cpl_neighbor_call *call, struct cpl_comm_sta
     count_messages(call, state, NULL, words);
     if (!cpl_floor_take(call->comm))
         return;
-    if (!cpl_neighbor_is_early(call, x, (int)words[MESSAGES])) {
-        cpl_exchange_release(x);
-        plan_or_release(call, state, x);
-    }
+    if (!cpl_neighbor_is_early(call, x, (int)words[MESSAGES]))
+        cpl_neighbor_replan(call, state, x, plan);
     cpl_floor_leave();
 }
 

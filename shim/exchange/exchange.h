@@ -79,10 +79,10 @@ struct cpl_learned {
 
 /* How the plans of blocking calls were searched for. */
 struct cpl_exchange_search {
-    enum cpl_search last; /* alike on all ranks, as the next one is */
-    bool again;           /* they are to be planned again, by a full search */
-    int32_t n;            /* how often they were planned */
-    double ms;            /* that took so long in all, on the rank that planned */
+    struct cpl_plan_turn turn;
+    bool again; /* they are to be planned again, by a full search; alike on all ranks */
+    int32_t n;  /* how often they were planned */
+    double ms;  /* that took so long in all, on the rank that planned */
 };
 
 /* The plans of an exchange, and the candidates that may carry its calls. */

@@ -41,21 +41,23 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exch
                            int n_messages)
 {
     struct cpl_exchange_search *s = &x->plans.search;
-    enum cpl_search search = CPL_SEARCH_FULL;
     const struct cpl_agree_input input = {.n_messages = n_messages,
                                           .same_payload = call->send.same,
-                                          .most_plans = cpl_neighbor_plan_most(x)};
+                                          .most_plans = cpl_neighbor_plan_most(x),
+                                          .turn = &s->turn};
     double ms =
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
-    bool again = x->phase == CPL_PHASE_PLANNED;
-    if (!x->mpi_distrusted &&
-        !cpl_plan_pays(call->comm, &input, again ? ms * GAIN_OF_SEARCHING_ON : ms,
-                       s->again ? NULL : &search))
-        return true;
-    s->last = search;
-    s->again = search == CPL_SEARCH_SHORT;
-    return false;
+    bool planned = x->phase == CPL_PHASE_PLANNED;
+    enum cpl_plan_when when = CPL_PLAN_NOW;
+    if (!x->mpi_distrusted)
+        when = cpl_plan_when(call->comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls,
+                             s->again);
+    if (when == CPL_PLAN_WAIT || s->turn.may_aside)
+        cpl_date_hasten(&x->learned.date, x->calls, cpl_plan_turn_pause(&s->turn));
+    if (when == CPL_PLAN_NOW)
+        s->again = s->turn.search == CPL_SEARCH_SHORT;
+    return when != CPL_PLAN_NOW;
 }
 
 /* Plans, unless it is early, or other threads are in calls: then the ranks try again at a later
@@ -70,12 +72,11 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         return;
     }
     bool early = cpl_neighbor_is_early(call, exchange, state->adjacency.out.n_messages);
-    exchange->learned.left = early && first ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
-    if (!early) {
-        if (!first)
-            cpl_exchange_release(exchange);
+    if (!early)
         cpl_neighbor_plan(call, state, exchange);
-    }
+    exchange->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
+    if (first && exchange->plans.search.turn.aside)
+        exchange->learned.left = CPL_LEFT_PLANNING;
     cpl_floor_leave();
 }
 

@@ -94,7 +94,8 @@ struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
 bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                        struct cpl_adjacency *adjacency, int64_t *bytes);
 
-/* Plans the noted messages; takes over the adjacency. Collective over the private communicator. */
+/* Plans the noted messages; takes over the adjacency, unless a thread plans. Collective over the
+ * private communicator. */
 bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *exchange,
                              struct cpl_adjacency *noted, const int64_t *noted_bytes);
 
@@ -128,7 +129,8 @@ bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchang
 int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm,
                             struct cpl_exchange *exchange, MPI_Request *request);
 
-/* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards. Collective. */
+/* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is
+ * to be planned again. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
@@ -140,16 +142,32 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
  * it would time a late rank, not the exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether it is too early to plan (cpl_plan_pays); n_messages: those of this rank. If not, the
- * exchange notes how long to search for. Collective, the same result on all ranks. */
+/* Whether it is too early to plan (cpl_plan_when), or a thread plans, and the ranks come again
+ * early; n_messages: those of this rank. If not, the exchange notes how long to search for.
+ * Collective, the same result on all ranks. */
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exchange *x,
                            int n_messages);
+
+/* Plans an exchange that has plans, by `plan`, which is collective and returns the same on all
+ * ranks, as cpl_neighbor_plan is. Its plans stay unless there are new ones. Collective. */
+typedef bool cpl_neighbor_planner(const struct cpl_neighbor_call *call,
+                                  struct cpl_comm_state *state, struct cpl_exchange *exchange);
+void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                         struct cpl_exchange *exchange, cpl_neighbor_planner *plan);
+
+/* The phase of an exchange that has not got plans. */
+static inline enum cpl_exchange_phase cpl_neighbor_unplanned_phase(const struct cpl_exchange *x)
+{
+    const struct cpl_exchange_search *s = &x->plans.search;
+    return s->again || s->turn.aside ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+}
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.
  * Nonblocking calls may be carried by the plans, so then these stay. Alike on all ranks. */
 static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 {
-    return x->phase == CPL_PHASE_PLANNED && x->plans.search.again && x->nonblocking.n == 0;
+    const struct cpl_exchange_search *s = &x->plans.search;
+    return x->phase == CPL_PHASE_PLANNED && (s->again || s->turn.aside) && x->nonblocking.n == 0;
 }
 
 /* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without

@@ -65,3 +65,46 @@ void cpl_exchange_release(struct cpl_exchange *x)
     x->ends.out_straight = x->ends.in_straight = NULL;
     x->ends.payload = x->ends.in_part = x->ends.self_from = NULL;
 }
+
+/* Moves what an exchange holds for carrying calls to *held. */
+static void hold(struct cpl_exchange *x, struct cpl_exchange *held)
+{
+    *held = *x;
+    x->plans.n_candidates = 0;
+    x->plans.carries = NULL;
+    x->plans.forwarded = 0;
+    x->ends = (struct cpl_exchange_ends){NULL};
+    x->data = (struct cpl_neighbor_data){.n_extra = 0};
+    x->learned.own = (struct cpl_adjacency){.in = {.n = 0}};
+    x->learned.sent = NULL;
+    x->order.key = NULL;
+    x->order.message = NULL;
+    x->order.made = false;
+}
+
+/* Moves it back. */
+static void give_back(struct cpl_exchange *x, const struct cpl_exchange *held)
+{
+    struct cpl_exchange_search search = x->plans.search;
+    cpl_exchange_release(x);
+    x->plans = held->plans;
+    x->plans.search = search;
+    x->ends = held->ends;
+    x->data = held->data;
+    x->learned.own = held->learned.own;
+    x->learned.sent = held->learned.sent;
+    x->order = held->order;
+}
+
+void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                         struct cpl_exchange *x, cpl_neighbor_planner *plan)
+{
+    struct cpl_exchange held;
+    hold(x, &held);
+    if (!plan(call, state, x)) {
+        give_back(x, &held);
+        return;
+    }
+    cpl_exchange_release(&held);
+    x->plans.forwarded = held.plans.forwarded;
+}

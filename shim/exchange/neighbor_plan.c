@@ -165,7 +165,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     struct cpl_agree_input input = {.needed = x->mpi_distrusted,
                                     .same_payload = call->send.same,
                                     .most_plans = cpl_neighbor_plan_most(x),
-                                    .search = x->plans.search.last};
+                                    .turn = &x->plans.search.turn};
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     input.able = state->watched && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
@@ -188,12 +188,16 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
 }
 
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange *exchange)
+                       struct cpl_exchange *x)
 {
-    if (plan(call, state, exchange)) {
-        exchange->phase = CPL_PHASE_PLANNED;
+    if (x->phase == CPL_PHASE_PLANNED) {
+        cpl_neighbor_replan(call, state, x, plan);
         return;
     }
-    exchange->phase = exchange->plans.search.again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
-    cpl_exchange_release(exchange);
+    if (plan(call, state, x)) {
+        x->phase = CPL_PHASE_PLANNED;
+        return;
+    }
+    x->phase = cpl_neighbor_unplanned_phase(x);
+    cpl_exchange_release(x);
 }

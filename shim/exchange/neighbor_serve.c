@@ -179,7 +179,8 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
                                     .needed = x->mpi_distrusted,
                                     .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
                                                     x->kind == CPL_NEIGHBOR_ALLGATHERV,
-                                    .most_plans = cpl_neighbor_plan_most(x)};
+                                    .most_plans = cpl_neighbor_plan_most(x),
+                                    .turn = &x->plans.search.turn};
     struct cpl_agree_output output;
     cpl_neighbor_hand_in(&notes->list, &input);
     return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
@@ -228,38 +229,52 @@ static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cp
 }
 
 /* Whether it is too early to plan: calls that do not wait are not timed, so the program must have
- * run for as long as that takes. Collective over `over`; the same result on all ranks. */
-static bool is_early(MPI_Comm over, const struct cpl_exchange *x)
+ * run for as long as that takes; or a thread plans. Collective over the host; the same result on
+ * all ranks. */
+static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
     if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING || x->kind >= CPL_UNTRIED_ALLGATHER)
         return false;
     const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
+    struct cpl_plan_turn *turn = &x->plans.search.turn;
     const struct cpl_agree_input input = {
-        .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n};
-    return !cpl_plan_pays(over, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, NULL);
+        .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n,
+        .turn = turn};
+    enum cpl_plan_when when = cpl_plan_when(
+        host->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, x->nonblocking.n, true);
+    if (when == CPL_PLAN_WAIT || turn->may_aside)
+        cpl_date_hasten(&host->serve->date, host->meeting.n, cpl_plan_turn_pause(turn));
+    return when != CPL_PLAN_NOW;
 }
 
 /* Decides about the calls of one kind. Returns whether that was possible by now. Collective over
- * `over`; the same result on all ranks. */
-static bool settle_kind(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x,
-                        bool able)
+ * the host; the same result on all ranks. */
+static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *state,
+                        struct cpl_exchange *x, bool able)
 {
-    if (able && is_early(over, x)) {
-        x->learned.left = CPL_LEFT_SHORT;
+    MPI_Comm over = host->comm;
+    if (able && is_early(host, x)) {
+        x->learned.left = x->plans.search.turn.aside ? CPL_LEFT_PLANNING : CPL_LEFT_SHORT;
         return false;
     }
-    if (x->learned.left == CPL_LEFT_SHORT)
+    if (x->learned.left == CPL_LEFT_SHORT || x->learned.left == CPL_LEFT_PLANNING)
         x->learned.left = CPL_LEFT_NOT;
-    x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_LEARNING) {
         bool able_to_agree = state->private_comm != MPI_COMM_NULL ||
                              cpl_agree_private(over, state->rank, &state->private_comm);
         cpl_comm_state_number(state);
         bool planned = able_to_agree && plan(state, x);
-        x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
+        x->phase = planned                      ? CPL_PHASE_PLANNED
+                   : x->plans.search.turn.aside ? CPL_PHASE_LEARNING
+                                                : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);
+        if (x->plans.search.turn.aside) {
+            x->learned.left = CPL_LEFT_PLANNING;
+            return false;
+        }
     }
+    x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))
         begin_serving(over, state, x);
     if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
@@ -346,7 +361,7 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         else if (x->nonblocking.waits)
             begin_serving(host->comm, candidate, x);
         else if (is_undecided(x))
-            all_settled &= settle_kind(host->comm, candidate, x, all->able == ABLE);
+            all_settled &= settle_kind(host, candidate, x, all->able == ABLE);
     }
     return all_settled ? CPL_SETTLED_MORE : CPL_NOT_SETTLED;
 }

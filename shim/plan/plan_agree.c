@@ -10,6 +10,7 @@
 #include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/desk.h"
+#include "shim/plan/plan_aside.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
 #include "shim/state/context.h"
@@ -113,9 +114,22 @@ static enum cpl_embed_verdict all_reduced(const struct cpl_desk *desk)
     return (enum cpl_embed_verdict)least;
 }
 
-static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_input *input,
-                         struct plans *plans, struct cpl_plan_summary *summaries)
+static enum cpl_search search_of(const struct cpl_agree_input *input)
 {
+    return input->turn ? input->turn->search : CPL_SEARCH_FULL;
+}
+
+/* What the root answers. Plain data. */
+struct answer {
+    int32_t aside; /* a thread plans */
+    struct cpl_plan_summary summary[CPL_MAX_PLANS];
+};
+
+static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_input *input,
+                         struct plans *plans, struct answer *answer)
+{
+    struct cpl_plan_summary *summaries = answer->summary;
+    bool aside;
     struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
                                        .headers = desk->headers,
                                        .header_bytes = sizeof(struct header),
@@ -124,9 +138,11 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
                                        .needed = input->needed,
                                        .reduced = all_reduced(desk),
                                        .most_plans = input->most_plans,
-                                       .search = input->search,
-                                       .lanes = cpl_context.settings.lanes};
-    plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan);
+                                       .search = search_of(input),
+                                       .lanes = cpl_context.settings.lanes,
+                                       .aside = input->turn && input->turn->may_aside};
+    plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan, &aside);
+    answer->aside = aside;
     for (int k = 0; k < plans->n; k++)
         for (int i = 0; i < desk->n_ranks; i++) {
             struct header header = header_of(desk, i);
@@ -137,11 +153,17 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
 
 extern char **environ;
 
-/* Ranks of this node for each of its processors, 1 at least, as far as hydra tells. */
-static double ranks_a_core(void)
+/* Ranks of this node, as far as hydra tells. */
+static long n_local_ranks(void)
 {
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
-    double n = (text ? strtod(text, NULL) : 1) / (double)cpl_shared_processors();
+    return text ? strtol(text, NULL, 10) : 1;
+}
+
+/* Those for each of its processors, 1 at least. */
+static double ranks_a_core(void)
+{
+    double n = (double)n_local_ranks() / (double)cpl_shared_processors();
     return n > 1 ? n : 1;
 }
 
@@ -150,20 +172,30 @@ struct all_inputs {
     struct cpl_plan_size size;
     int64_t ns_so_far;
     bool able;
+    bool busy;  /* a thread of one of them makes plans */
+    bool spare; /* all have a processor more than they take */
 };
 
 /* ms_so_far: what this rank's calls have taken. Returns false when MPI fails. Collective. */
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum { N_WORDS = 5 };
-    int64_t mine[N_WORDS] = {input->n_messages, cpl_agree_ns(ms_so_far * 1e-3), 1,
-                             cpl_agree_ns(ranks_a_core() * 1e-3), !input->able};
+    enum { N_WORDS = 7 };
+    int64_t mine[N_WORDS] = {input->n_messages,
+                             cpl_agree_ns(ms_so_far * 1e-3),
+                             1,
+                             cpl_agree_ns(ranks_a_core() * 1e-3),
+                             !input->able,
+                             cpl_aside_is_busy(),
+                             !cpl_shared_has_spare(n_local_ranks())};
     int64_t sum[N_WORDS];
     if (cpl_collective_Allreduce(mine, sum, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return false;
-    *all = (struct all_inputs){
-        {sum[0], (int32_t)sum[2], (double)sum[3] * 1e-6 / (double)sum[2]}, sum[1], sum[4] == 0};
+    *all = (struct all_inputs){{sum[0], (int32_t)sum[2], (double)sum[3] * 1e-6 / (double)sum[2]},
+                               sum[1],
+                               sum[4] == 0,
+                               sum[5] > 0,
+                               sum[6] == 0};
     return true;
 }
 
@@ -171,8 +203,9 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
 static double planning_ms(const struct cpl_agree_input *input, const struct cpl_plan_size *size,
                           enum cpl_search search)
 {
+    struct cpl_plan_turn turn = {.search = search};
     struct cpl_agree_input asked = *input;
-    asked.search = search;
+    asked.turn = &turn;
     return cpl_plan_is_together(&asked, size)
                ? CPL_TOGETHER_MS
                : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core);
@@ -181,26 +214,55 @@ static double planning_ms(const struct cpl_agree_input *input, const struct cpl_
 /* The most that a short search may take to be worth planning twice, as a part of a full one. */
 #define WORTH_A_SHORT_ONE 0.75
 
-bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
-                   enum cpl_search *search)
-{
-    if (search)
-        *search = CPL_SEARCH_FULL;
+/* A thread plans what takes longer than so many calls. */
+#define FEW_CALLS 4
+/* So often the ranks come before the thread is done, until they wait for the plan. By then 27 times
+ * as long has passed as was expected: where others have the processor, a thread may take for ever.
+ */
+#define MOST_WAITS 10
 
+/* Whether a thread may make plans whose time has come. Where it would take a processor from the
+ * ranks, the program loses as much, and the plans come later (bench/results/planning.md). */
+static bool may_aside(const struct cpl_agree_input *input, const struct all_inputs *all,
+                      double call_ms)
+{
+    struct cpl_plan_turn *turn = input->turn;
+    bool asked = cpl_context.settings.planning == CPL_PLANNING_ASIDE;
+    if (cpl_plan_is_together(input, &all->size) ||
+        !(asked || (cpl_context.settings.planning == CPL_PLANNING_AUTO && all->spare)))
+        return false;
+    double n = planning_ms(input, &all->size, turn->search) / (call_ms > 0 ? call_ms : 1);
+    turn->n_calls = n < FEW_CALLS ? FEW_CALLS : n < INT32_MAX ? (int64_t)n : INT32_MAX;
+    return asked || n > FEW_CALLS;
+}
+
+enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
+                                 double ms_so_far, int64_t n_calls, bool full)
+{
     const struct cpl_settings *settings = &cpl_context.settings;
+    struct cpl_plan_turn *turn = input->turn;
     struct all_inputs all;
     bool may_be_kept = settings->plan_cache[0] != '\0';
-    if (settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept ||
+    bool at_once = settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept;
+    turn->may_aside = false;
+    if (!turn->aside)
+        turn->search = CPL_SEARCH_FULL;
+    if ((at_once && settings->planning != CPL_PLANNING_ASIDE) ||
         !add_up(comm, input, ms_so_far, &all))
-        return true;
+        return CPL_PLAN_NOW;
+    if (turn->aside)
+        return all.busy && turn->n_waits++ < MOST_WAITS ? CPL_PLAN_WAIT : CPL_PLAN_NOW;
+
+    double so_far = (double)all.ns_so_far * 1e-6 / all.size.n_ranks;
     double ms = planning_ms(input, &all.size, CPL_SEARCH_FULL);
     double short_ms = planning_ms(input, &all.size, CPL_SEARCH_SHORT);
-    double so_far = (double)all.ns_so_far * 1e-6 / all.size.n_ranks;
-    bool pays = so_far >= ms;
-    if (pays || !search || short_ms > WORTH_A_SHORT_ONE * ms)
-        return pays;
-    *search = CPL_SEARCH_SHORT;
-    return so_far >= short_ms;
+    if (!at_once && so_far < ms) {
+        if (full || short_ms > WORTH_A_SHORT_ONE * ms || so_far < short_ms)
+            return CPL_PLAN_EARLY;
+        turn->search = CPL_SEARCH_SHORT;
+    }
+    turn->may_aside = may_aside(input, &all, so_far / (double)n_calls);
+    return CPL_PLAN_NOW;
 }
 
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
@@ -210,6 +272,8 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     struct plans plans = {.n = 0};
     int rank;
     memset(output, 0, sizeof *output);
+    if (input->turn)
+        cpl_plan_turn_ends(input->turn, false);
     PMPI_Comm_rank(comm, &rank);
     struct all_inputs all;
     if (!add_up(comm, input, 0, &all) || !all.able ||
@@ -222,9 +286,13 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     cpl_desk_open(&desk, *private_comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
+        struct answer answer = {.aside = 0};
         if (cpl_desk_is_root(&desk))
-            plan_at_root(&desk, input, &plans, output->summary);
-        cpl_desk_answer(&desk, output->summary, sizeof output->summary);
+            plan_at_root(&desk, input, &plans, &answer);
+        cpl_desk_answer(&desk, &answer, sizeof answer);
+        memcpy(output->summary, answer.summary, sizeof output->summary);
+        if (answer.aside)
+            input->turn->aside = true;
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
         done = output->n > 0;

@@ -12,6 +12,7 @@
 #include "shim/base/log.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
+#include "shim/plan/plan_aside.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -203,25 +204,44 @@ static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
     cpl_context.machine.cache_closed = true;
 }
 
-/* Gets the plans for a choice, from the cache or new. */
-static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
-                                    const struct cpl_strategy_choice *choice,
-                                    struct cpl_plan_set *set, bool *was_kept,
-                                    struct cpl_error *error)
+/* Makes the plans for a choice; also on the thread of plan_aside.h. */
+static enum cpl_status make_set(const struct cpl_strategy_input *input,
+                                const struct cpl_strategy_choice *choice, int most,
+                                struct cpl_plan_set *set, struct cpl_error *error)
 {
-    char strategy[CPL_STRATEGY_TEXT];
-    const struct cpl_plan_key key = {PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
-    cpl_strategy_format(choice, strategy);
     double start = now_ms();
-    *was_kept = find_kept(&key, set);
-    if (*was_kept)
-        return CPL_OK;
     *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
     enum cpl_status status = choice->strategy
                                  ? cpl_strategy_plan(input, choice, set->plan, error)
                                  : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
                                                             &set->n, &set->ranking, error);
     set->ms = now_ms() - start;
+    return status;
+}
+
+/* The key of plans for a choice; strategy: room for its text. */
+static struct cpl_plan_key key_of(const struct cpl_strategy_input *input, int most,
+                                  const struct cpl_strategy_choice *choice,
+                                  char strategy[CPL_STRATEGY_TEXT])
+{
+    cpl_strategy_format(choice, strategy);
+    return (struct cpl_plan_key){PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
+}
+
+/* Gets the plans for a choice, from the cache or new. */
+static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
+                                    const struct cpl_strategy_choice *choice,
+                                    struct cpl_plan_set *set, struct cpl_plan_cost *cost,
+                                    struct cpl_error *error)
+{
+    char strategy[CPL_STRATEGY_TEXT];
+    const struct cpl_plan_key key = key_of(input, most, choice, strategy);
+    cost->was_kept = find_kept(&key, set);
+    if (cost->was_kept) {
+        cost->made_ms = set->ms;
+        return CPL_OK;
+    }
+    enum cpl_status status = make_set(input, choice, most, set, error);
     if (!status)
         keep(&key, set);
     return status;
@@ -230,14 +250,14 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
 /* The plans of the settings' strategy. *fits becomes false when it cannot serve the pattern; the
  * plan is then direct. The ranking holds the strategies that auto tried, else nothing. */
 static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
-                                  struct cpl_plan_set *set, bool *fits, bool *was_kept,
+                                  struct cpl_plan_set *set, bool *fits, struct cpl_plan_cost *cost,
                                   struct cpl_error *error)
 {
     struct cpl_strategy_choice choice;
     *fits = true;
     enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, &choice, error);
     if (!status)
-        status = find_or_plan(input, most, &choice, set, was_kept, error);
+        status = find_or_plan(input, most, &choice, set, cost, error);
     if (status != CPL_ERR_UNFIT)
         return status;
     char text[CPL_SETTINGS_TEXT + sizeof error->text + 100];
@@ -247,7 +267,7 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
     warn_once(&cpl_context.machine.unfit_warned, text);
     *fits = false;
     cpl_strategy_parse("direct", &choice, NULL);
-    return find_or_plan(input, most, &choice, set, was_kept, error);
+    return find_or_plan(input, most, &choice, set, cost, error);
 }
 
 /* The most time that a plan may take by the model, as a part of direct's time: a plan that will not
@@ -391,21 +411,28 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
+/* Plans, unless they are made (NULL: they are not); then they are the caller's no more. */
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
+                                    const struct cpl_plan_set *made,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
                                     struct cpl_error *error)
 {
     struct cpl_plan_set set;
     struct cpl_metrics direct, by_lanes;
-    bool fits, was_kept;
+    struct cpl_plan_cost cost = {.aside = made != NULL};
+    bool fits = true;
     double start = now_ms();
-    enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &was_kept, error);
+    enum cpl_status status = CPL_OK;
+    if (made)
+        set = *made;
+    else
+        status = make_plans(input, request->most_plans, &set, &fits, &cost, error);
     if (status)
         return status;
-    if (!was_kept)
+    if (!cost.was_kept && !cost.aside)
         cpl_work_planned(planning_ms(input->pattern->n_messages, request->search));
-    double ms = now_ms() - start;
+    cost.ms = cost.aside ? set.ms : now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
     if (!status)
@@ -413,9 +440,7 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
     if (!status)
         status = embedded_cost(input, request->reduced, &embedded_us, error);
     for (int k = 0; k < set.n && !status; k++) {
-        summary[k].cost.ms = ms;
-        summary[k].cost.was_kept = was_kept;
-        summary[k].cost.made_ms = was_kept ? set.ms : 0;
+        summary[k].cost = cost;
         summary[k].direct = direct;
         summary[k].direct_us = by_lanes.modelled_us;
         summary[k].reduced = (int32_t)request->reduced;
@@ -442,6 +467,8 @@ void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
     if (s->cost.was_kept)
         snprintf(made, sizeof made, "read from the plan cache (planning took %.1f ms)",
                  s->cost.made_ms);
+    if (s->cost.aside)
+        snprintf(made, sizeof made, "planned aside");
     cpl_log(
         CPL_LOG_INFO, "plan",
         "%d ranks, %lld messages: %s, busiest rank sends %lld instead of %lld, modelled %.1f us "
@@ -468,13 +495,35 @@ static bool is_world(const struct cpl_plan_request *request)
     return same;
 }
 
+/* Plans that a thread makes. */
+enum aside { NOT_ASIDE, BEGUN, MADE };
+
+/* Takes the plans that the thread has made, with the pattern that it made them for; else gives it
+ * the request's pattern and machine, if it may have them. */
+static enum aside ask_thread(const struct cpl_plan_request *request,
+                             const struct cpl_strategy_input *input, struct cpl_pattern *pattern,
+                             struct cpl_machine *machine, struct cpl_plan_set *made)
+{
+    struct cpl_strategy_choice choice;
+    char strategy[CPL_STRATEGY_TEXT];
+    if (cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL))
+        return NOT_ASIDE;
+    const struct cpl_plan_key key = key_of(input, request->most_plans, &choice, strategy);
+    if (cpl_aside_take(&key, pattern, made))
+        return MADE;
+    const struct cpl_aside_task task = {pattern, machine, &choice, make_set,
+                                        planning_ms(pattern->n_messages, request->search)};
+    return request->aside && cpl_aside_begin(&key, &task) ? BEGUN : NOT_ASIDE;
+}
+
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
-                  struct cpl_plan plan[CPL_MAX_PLANS])
+                  struct cpl_plan plan[CPL_MAX_PLANS], bool *aside)
 {
     struct cpl_machine machine;
     struct cpl_error error;
     int n = 0;
+    *aside = false;
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     enum cpl_status status = build_pattern(request, pattern, &error);
     if (!status) {
@@ -484,7 +533,13 @@ int cpl_plan_root(const struct cpl_plan_request *request,
             machine.lanes = request->lanes;
             struct cpl_strategy_input input = {pattern, &machine, 1,
                                                budget_ms(pattern->n_messages, request->search)};
-            status = plan_pattern(&input, request, summary, plan, &n, &error);
+            struct cpl_plan_set made;
+            enum aside asked = ask_thread(request, &input, pattern, &machine, &made);
+            *aside = asked == BEGUN;
+            if (*aside)
+                return 0;
+            status = plan_pattern(&input, request, asked == MADE ? &made : NULL, summary, plan, &n,
+                                  &error);
             cpl_machine_free(&machine);
         }
         if (status)

@@ -30,6 +30,7 @@ struct cpl_plan_request {
     int most_plans;
     enum cpl_search search;
     bool lanes; /* edges of plans inside a node are carried by lanes */
+    bool aside; /* a thread may plan (plan_aside.h) */
 };
 
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_PLAN_CACHE. If it
@@ -38,10 +39,11 @@ void cpl_plan_root_start(void);
 
 /* Plans by the settings' strategy and fills the summaries. Returns the number of plans; the caller
  * frees them and, if there are any, *pattern. A strategy that does not fit causes one warning and
- * leaves the exchange to MPI (decided is 0). Returns 0 when planning failed (logged). */
+ * leaves the exchange to MPI (decided is 0). Returns 0 when planning failed (logged), and when a
+ * thread plans from now on: *aside tells. */
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
-                  struct cpl_plan plan[CPL_MAX_PLANS]);
+                  struct cpl_plan plan[CPL_MAX_PLANS], bool *aside);
 
 /* What planning so many messages takes about, in milliseconds, within a factor of 2.5
  * (bench/results/planning.md), where so many ranks share a core. Alike on all ranks. */

@@ -22,7 +22,8 @@
 
 bool cpl_recognise_is_together(int64_t n_notes)
 {
-    if (cpl_context.settings.planning != CPL_PLANNING_AUTO)
+    if (cpl_context.settings.planning == CPL_PLANNING_ROOT ||
+        cpl_context.settings.planning == CPL_PLANNING_TOGETHER)
         return cpl_context.settings.planning == CPL_PLANNING_TOGETHER;
     return ROOT_MS_PER_NOTE * (double)n_notes > (double)cpl_context.settings.budget;
 }

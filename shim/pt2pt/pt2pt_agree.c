@@ -122,6 +122,7 @@ struct slices {
     int32_t n_words[CPL_MAX_RIDE_PLANS];
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
     int64_t times[CPL_MAX_RIDE_PLANS]; /* this rank's batches of the exchange that MPI sent */
+    bool aside;                        /* a thread plans some exchange; alike on all ranks */
 };
 
 /* Whether all messages of a plan go by lanes: then nothing is gained where they ride in reductions,
@@ -178,13 +179,14 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
 
 /* Messages of a rank to itself need no plan. */
 static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
-                          int number, enum cpl_search search, struct slices *slices)
+                          int number, struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    struct cpl_plan_turn turn = p->plans.planning;
     struct cpl_left_exchange left = {.hash = exchanges->found[number].hash,
                                      .tag = exchanges->tag[number],
                                      .ordinal = exchanges->ordinal[number],
-                                     .search = search,
+                                     .search = turn.search,
                                      .signature = exchanges->signature[number],
                                      .fraction = exchanges->fraction[number]};
     const struct cpl_signature *s =
@@ -194,7 +196,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(state, &left, reduced))
         return;
     struct cpl_agree_input input = {
-        .able = true, .most_plans = 1, .reduced = reduced, .search = search};
+        .able = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
     int *dst = calloc((size_t)n + 1, sizeof *dst);
@@ -212,6 +214,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     cpl_comm_state_number(state);
     free(dst);
     free(bytes);
+    slices->aside |= turn.aside;
     if (!agreed)
         return;
     struct cpl_plan_summary *summary = &output.summary[0];
@@ -346,7 +349,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
 
 /* The plans pay, but the ranks cannot manage the communicator before all ranks poll: then they plan
  * again. */
-static void postpone(struct cpl_pt2pt *p, struct slices *slices)
+static void postpone(struct cpl_pt2pt *p, const struct slices *slices)
 {
     p->part.ripe = true;
     p->reason = CPL_LEFT_NO_MEETING;
@@ -354,15 +357,27 @@ static void postpone(struct cpl_pt2pt *p, struct slices *slices)
         free(slices->words[k]);
 }
 
+/* A thread plans: the ranks come again. What other exchanges got is planned again then, too. */
+static void await(struct cpl_pt2pt *p, struct slices *slices)
+{
+    p->reason = CPL_LEFT_PLANNING;
+    for (int k = 0; k < slices->n; k++)
+        free(slices->words[k]);
+    slices->n = 0;
+}
+
 /* Plans what recurs. Collective; returns in how many exchanges that is. */
-static int plan_all(struct cpl_comm_state *state, enum cpl_search search, struct slices *slices)
+static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 {
     struct cpl_exchanges exchanges;
     bool found = cpl_exchanges_find(state, &exchanges);
     state->pt2pt->part.ripe = false;
     for (int k = 0; found && k < exchanges.n; k++)
-        plan_exchange(state, &exchanges, k, search, slices);
-    if (slices->n > 0 && cpl_parts_are_served(state))
+        plan_exchange(state, &exchanges, k, slices);
+    cpl_plan_turn_ends(&state->pt2pt->plans.planning, slices->aside);
+    if (slices->aside)
+        await(state->pt2pt, slices);
+    else if (slices->n > 0 && cpl_parts_are_served(state))
         manage(state, &exchanges, slices);
     else if (slices->n > 0)
         postpone(state->pt2pt, slices);
@@ -374,16 +389,22 @@ static int plan_all(struct cpl_comm_state *state, enum cpl_search search, struct
     return exchanges.n;
 }
 
-/* Whether it is too early to plan: the program has not run for as long as that takes. Else says how
- * long to search for. Collective; the same results on all ranks. */
-static bool is_early(const struct cpl_comm_state *state, enum cpl_search *search)
+/* Whether it is too early to plan: the program has not run for as long as that takes, or a thread
+ * plans. Else the turn says how long to search for. Collective; the same results on all ranks. */
+static bool is_early(const struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt *p = state->pt2pt;
-    struct cpl_agree_input input = {.able = true};
+    struct cpl_pt2pt *p = state->pt2pt;
+    struct cpl_plan_turn *turn = &p->plans.planning;
+    struct cpl_agree_input input = {.able = true, .turn = turn};
     for (int k = 0; k < p->learned.n_signatures; k++)
         if (cpl_pt2pt_recurs(&p->learned.signature[k]))
             input.n_messages += p->learned.signature[k].n_dests;
-    return !cpl_plan_pays(state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, search);
+    enum cpl_plan_when when = cpl_plan_when(
+        state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, state->meeting.n, false);
+    p->reason = when == CPL_PLAN_WAIT ? CPL_LEFT_PLANNING : CPL_LEFT_SHORT;
+    if (when == CPL_PLAN_WAIT || turn->may_aside)
+        cpl_date_hasten(&p->date, state->meeting.n, cpl_plan_turn_pause(turn));
+    return when != CPL_PLAN_NOW;
 }
 
 /* Tries to manage the communicator. Returns false when that failed only because messages were under
@@ -392,11 +413,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct slices slices = {.n = 0};
-    enum cpl_search search;
-    if (!all_able(state, words))
-        return true;
-    p->reason = CPL_LEFT_SHORT;
-    if (is_early(state, &search))
+    if (!all_able(state, words) || is_early(state))
         return true;
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
@@ -405,8 +422,8 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!fits)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
-    int n = plan_all(state, search, &slices);
-    if (slices.n == 0 && p->n_vain >= MOST_VAIN)
+    int n = plan_all(state, &slices);
+    if (slices.n == 0 && !slices.aside && p->n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",

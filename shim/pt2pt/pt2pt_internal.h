@@ -124,8 +124,9 @@ struct cpl_pt2pt_plans {
                       anew; 0: they never were, or it is for good. Alike on all ranks */
     int n_passed;  /* reviews since that the plans have passed; alike on all ranks */
     struct cpl_pt2pt_turn turn;
-    int64_t n_carried, n_walked; /* batches of the only_embeds plans since the last review that
-                                 reductions carried, and that they did not */
+    struct cpl_plan_turn planning; /* of all exchanges; alike on all ranks */
+    int64_t n_carried, n_walked;   /* batches of the only_embeds plans since the last review that
+                                   reductions carried, and that they did not */
 };
 
 /* The batch that is being followed: its messages go into rides as they are sent. */

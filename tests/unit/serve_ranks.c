@@ -210,17 +210,27 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
                     struct cpl_agree_output *output)
 {
     assert_int_equal(comm, *private_comm);
+    *output = (struct cpl_agree_output){.n = 0};
+    if (input->turn->may_aside) {
+        cpl_plan_turn_ends(input->turn, true);
+        return false;
+    }
+    cpl_plan_turn_ends(input->turn, false);
     serve.n_planned += fibers_rank() == 0;
-    *output = (struct cpl_agree_output){.n = 1};
+    output->n = 1;
     return cpl_agree_all(comm, input->able && serve.answers.no_plan != fibers_rank());
 }
 
-bool cpl_plan_pays(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
-                   enum cpl_search *search)
+enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
+                                 double ms_so_far, int64_t n_calls, bool full)
 {
-    assert_null(search);
-    assert_true(input->n_messages >= 0 && ms_so_far >= 0);
-    return cpl_agree_all(comm, !serve.answers.early);
+    struct cpl_plan_turn *turn = input->turn;
+    turn->may_aside = serve.answers.aside && !turn->aside;
+    turn->n_calls = 2;
+    assert_true(input->n_messages >= 0 && ms_so_far >= 0 && n_calls > 0 && full);
+    if (turn->aside && serve.answers.aside)
+        return CPL_PLAN_WAIT;
+    return cpl_agree_all(comm, !serve.answers.early) ? CPL_PLAN_NOW : CPL_PLAN_EARLY;
 }
 
 bool cpl_plan_promises(const struct cpl_plan_summary *summary)
@@ -260,7 +270,7 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
     (void)noted;
     assert_int_equal(noted_bytes[state->size - 1], 1);
     struct cpl_agree_output output;
-    const struct cpl_agree_input input = {.able = true};
+    const struct cpl_agree_input input = {.able = true, .turn = &exchange->plans.search.turn};
     return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
            cpl_neighbor_plan_candidates(state, exchange, &output) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(exchange, (int[]){0}));
