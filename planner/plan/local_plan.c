@@ -33,10 +33,10 @@ struct cpl_passing_here cpl_passing_here(const struct cpl_walk *walk, int32_t ra
     return here;
 }
 
-/* A segment of an edge that the rank sends or receives. */
+/* Segments of an edge that the rank sends or receives. */
 struct part {
     int32_t sends, wave, peer;
-    int64_t volume;
+    int64_t n, volume;
 };
 
 static int by_edge(const void *a, const void *b)
@@ -68,17 +68,22 @@ static int64_t distinct(int32_t *values, int64_t n)
 
 /* Lists the rank's segments and counts what it counts of its own messages. */
 static int64_t list_parts(const struct cpl_walk *walk, int32_t rank,
-                          const struct cpl_passing *passing, int64_t n, struct part *parts,
+                          const struct cpl_passings *messages, struct part *parts,
                           struct cpl_local_counts *counts)
 {
+    const struct cpl_passing *passing = messages->passing;
     struct cpl_way_room room;
     int64_t n_parts = 0;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < messages->n_arrivals; k++) {
+        const struct cpl_arrival *a = &messages->arrival[k];
+        parts[n_parts++] = (struct part){0, a->wave, a->from, a->n, a->volume};
+    }
+    for (int64_t k = 0; k < messages->n_passing; k++) {
         struct cpl_passing_here here = cpl_passing_here(walk, rank, &passing[k], &room);
         if (here.from >= 0)
-            parts[n_parts++] = (struct part){0, here.from_wave, here.from, passing[k].volume};
+            parts[n_parts++] = (struct part){0, here.from_wave, here.from, 1, passing[k].volume};
         if (here.to >= 0)
-            parts[n_parts++] = (struct part){1, here.to_wave, here.to, passing[k].volume};
+            parts[n_parts++] = (struct part){1, here.to_wave, here.to, 1, passing[k].volume};
         if (passing[k].src == rank) {
             counts->messages++;
             counts->volume += passing[k].volume;
@@ -91,30 +96,32 @@ static int64_t list_parts(const struct cpl_walk *walk, int32_t rank,
 }
 
 enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_machine *machine,
-                                int32_t rank, const struct cpl_passing *passing, int64_t n,
+                                int32_t rank, const struct cpl_passings *messages,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error)
 {
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    struct part *parts = CPL_ARENA_ARRAY(&scratch, struct part, 2 * n);
-    int32_t *to = CPL_ARENA_ARRAY(&scratch, int32_t, n);
+    struct part *parts =
+        CPL_ARENA_ARRAY(&scratch, struct part, 2 * messages->n_passing + messages->n_arrivals);
+    int32_t *to = CPL_ARENA_ARRAY(&scratch, int32_t, messages->n_passing);
     if (!parts || !to) {
         cpl_arena_free(&scratch);
         return cpl_fail_memory(error, "a rank's loads");
     }
     memset(load, 0, (size_t)walk->n_waves * sizeof *load);
     *counts = (struct cpl_local_counts){0};
-    int64_t n_parts = list_parts(walk, rank, passing, n, parts, counts), mpi[2] = {0, 0};
+    int64_t n_parts = list_parts(walk, rank, messages, parts, counts), mpi[2] = {0, 0};
     for (int64_t k = 0, end; k < n_parts; k = end) {
-        int64_t volume = 0;
+        int64_t volume = 0, n = 0;
         const struct part *edge = &parts[k];
-        for (end = k; end < n_parts && by_edge(edge, &parts[end]) == 0; end++)
+        for (end = k; end < n_parts && by_edge(edge, &parts[end]) == 0; end++) {
             volume += parts[end].volume;
+            n += parts[end].n;
+        }
         bool by_lane = cpl_machine_is_lane(machine, rank, edge->peer);
-        cpl_rank_load_add(&load[edge->wave - 1], machine,
-                          cpl_machine_link(machine, rank, edge->peer), edge->sends,
-                          (double)volume * unit_bytes,
-                          (double)(end - k) * machine->costs.segment_ns * 1e-3);
+        cpl_rank_load_add(
+            &load[edge->wave - 1], machine, cpl_machine_link(machine, rank, edge->peer),
+            edge->sends, (double)volume * unit_bytes, (double)n * machine->costs.segment_ns * 1e-3);
         mpi[edge->sends] += !by_lane;
         if (edge->sends) {
             to[counts->sends++] = edge->peer;

@@ -4,8 +4,9 @@
  *
  * A rank learns the messages that pass through it from the ranks before it on their ways: each
  * starts with its own messages, and hands on every message that it has to the next rank
- * (cpl_passing_here), a hop at a time. Payload classes are not served: the tree of copies of one
- * payload hangs on all its destinations.
+ * (cpl_passing_here), a hop at a time. Until a walk is chosen, of messages that end at the next
+ * rank their number is enough (struct cpl_arrival). Payload classes are not served: the tree of
+ * copies of one payload hangs on all its destinations.
  *
  * Order of calls: cpl_local_loads for each walk that is considered, then for those that are used
  * cpl_local_plan_make; tell in_later to the senders and set out_later from the receivers; join
@@ -32,6 +33,13 @@
 struct cpl_passing {
     int32_t src, dst;
     int64_t volume;
+};
+
+/* Messages that end at a rank, of those that it gets in one wave from another; there may be several
+ * of these for the two and the wave. volume: of all of them. */
+struct cpl_arrival {
+    int32_t from, wave;
+    int64_t n, volume;
 };
 
 /* Room for one message's way. */
@@ -62,10 +70,18 @@ struct cpl_local_counts {
     int64_t hops, most_hops;  /* of its own messages: sum, largest */
 };
 
+/* The messages of a rank: those that pass through it, and those that end there, which are not
+ * among them. */
+struct cpl_passings {
+    const struct cpl_passing *passing;
+    const struct cpl_arrival *arrival;
+    int64_t n_passing, n_arrivals;
+};
+
 /* The rank's load in each wave of the walk (walk->n_waves entries, set) and its counts. Returns
  * CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_machine *machine,
-                                int32_t rank, const struct cpl_passing *passing, int64_t n,
+                                int32_t rank, const struct cpl_passings *messages,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error);
 

@@ -1,10 +1,12 @@
 /* Planning without a root (plan_together.h).
  *
  * In each round every rank hands the messages that it has got to the next rank on their ways, for
- * all candidates at once: a census of as many rounds as the longest way has hops. Then each rank
- * knows its own part of every candidate's plan. Three reductions join what the parts take; the
- * ranks of a node add up the bytes on its port at the node's first rank. Of the fastest candidates
- * each rank makes its slice, after its receivers have told what they send later. */
+ * all candidates at once: a census of as many rounds as the longest way has hops. Where they end it
+ * tells their number, not each: else a rank that many send to would hear of each as often as there
+ * are candidates. Then each rank knows what it does by every candidate. Three reductions join what
+ * the parts take; the ranks of a node add up the bytes on its port at the node's first rank. Of the
+ * fastest candidates the messages that end at a rank are told to it in full, and it makes its slice
+ * after its receivers have told what they send later. */
 #include "shim/plan/plan_together.h"
 
 #include "planner/plan/local_plan.h"
@@ -15,6 +17,7 @@
 #include "shim/meet/census.h"
 #include "shim/plan/machine_together.h"
 #include "shim/plan/plan_root.h"
+#include "shim/plan/together_census.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -22,58 +25,9 @@
 #include <string.h>
 #include <time.h>
 
-/* The most bytes that a rank keeps of the messages that pass through it. */
-#define MOST_BYTES (64 << 20)
-
 /* What one rank takes for a message, roughly: collecting it, trying the first few candidates,
  * cutting slices (bench/results/planning.md). Further candidates and searches come on top. */
 #define ROOT_MS_PER_MESSAGE 0.004
-
-/* A message under way. */
-struct record {
-    int32_t candidate, src, dst, to; /* to: the next rank, while it is with its sender */
-    int64_t volume;
-};
-
-/* Messages that pass through this rank. */
-struct passings {
-    struct cpl_passing *list;
-    int64_t n, room;
-};
-
-struct candidate {
-    struct cpl_strategy_choice choice;
-    const struct cpl_machine *machine; /* with or without lanes */
-    struct cpl_walk walk;
-    struct passings passing;
-    int64_t handed_on; /* of these */
-    int first_wave;    /* of its waves among all candidates' */
-    struct cpl_local_counts sum, most;
-    double us;
-};
-
-/* A wave of a candidate: its load on this rank, bytes on this rank's node's port. */
-struct wave {
-    struct cpl_rank_load load;
-    double port_out, port_in;
-    double us; /* time; at last of the slowest rank or port */
-};
-
-struct planning {
-    MPI_Comm comm; /* of the shim's own */
-    int root;
-    const struct cpl_agree_input *input;
-    int32_t rank, n_ranks;
-    struct cpl_machine machine, by_mpi;
-    bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
-    struct cpl_census census;
-    int n; /* candidates; the first is what MPI does */
-    struct candidate *candidate;
-    int n_waves; /* of all candidates */
-    struct wave *wave;
-    int64_t n_bytes; /* of all candidates' passing messages */
-    bool failed;
-};
 
 static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
 {
@@ -111,12 +65,12 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
 /* --- the machine and the candidates, alike on all ranks */
 
 /* Adds a candidate if its routes are arithmetic. Returns false when memory ran out. */
-static bool add(struct planning *p, const struct cpl_strategy_input *input,
+static bool add(struct cpl_together *p, const struct cpl_strategy_input *input,
                 const struct cpl_strategy_choice *choice)
 {
-    struct candidate *c = &p->candidate[p->n];
+    struct cpl_together_candidate *c = &p->candidate[p->n];
     struct cpl_error error;
-    *c = (struct candidate){.choice = *choice, .machine = input->machine};
+    *c = (struct cpl_together_candidate){.choice = *choice, .machine = input->machine};
     enum cpl_status status = cpl_strategy_walk(input, choice, &c->walk, &error);
     if (!status && c->walk.n_waves > CPL_LOCAL_WAVES) {
         cpl_walk_free(&c->walk);
@@ -131,7 +85,7 @@ static bool add(struct planning *p, const struct cpl_strategy_input *input,
 }
 
 /* What MPI does first; then the strategy that is asked for, or all. */
-static bool list_candidates(struct planning *p)
+static bool list_candidates(struct cpl_together *p)
 {
     const struct cpl_pattern empty = {.n_ranks = p->n_ranks};
     const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
@@ -151,127 +105,30 @@ static bool list_candidates(struct planning *p)
     return cpl_agree_all(p->comm, listed && p->wave);
 }
 
-/* --- the census of messages */
-
-static void keep(struct planning *p, int32_t candidate, struct cpl_passing passing)
-{
-    struct passings *to = &p->candidate[candidate].passing;
-    if (to->n == to->room) {
-        int64_t room = to->room + to->room / 2 + 16;
-        int64_t more = (room - to->room) * (int64_t)sizeof(struct cpl_passing);
-        struct cpl_passing *list =
-            p->n_bytes + more <= MOST_BYTES ? realloc(to->list, (size_t)room * sizeof *list) : NULL;
-        if (!list) {
-            p->failed = true;
-            return;
-        }
-        to->list = list;
-        to->room = room;
-        p->n_bytes += more;
-    }
-    to->list[to->n++] = passing;
-}
-
-static int by_next(const void *a, const void *b)
-{
-    const struct record *x = a, *y = b;
-    return (x->to > y->to) - (x->to < y->to);
-}
-
-/* What this rank has got and must hand on. Returns the number of records, which the caller frees.
- */
-static int64_t hand_on(struct planning *p, struct record **records)
-{
-    struct cpl_way_room room;
-    int64_t n = 0, most = 0;
-    for (int k = 0; k < p->n; k++)
-        most += p->candidate[k].passing.n - p->candidate[k].handed_on;
-    *records = calloc((size_t)most + 1, sizeof **records);
-    p->failed |= !*records;
-    for (int k = 0; k < p->n; k++) {
-        struct candidate *c = &p->candidate[k];
-        for (; c->handed_on < c->passing.n; c->handed_on++) {
-            const struct cpl_passing *m = &c->passing.list[c->handed_on];
-            struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
-            if (here.to >= 0 && *records)
-                (*records)[n++] = (struct record){k, m->src, m->dst, here.to, m->volume};
-        }
-    }
-    if (*records)
-        qsort(*records, (size_t)n, sizeof **records, by_next);
-    return n;
-}
-
-/* A round in which records go to the ranks that they name, which they are sorted by. */
-static int64_t send_round(struct planning *p, const struct record *records, int64_t n)
-{
-    int *to = calloc((size_t)n + 1, sizeof *to);
-    int64_t *first = calloc((size_t)n + 2, sizeof *first);
-    struct cpl_census_out out = {0, to, first, records};
-    p->failed |= !to || !first;
-    for (int64_t k = 0; k < n && to && first; k++) {
-        if (k == 0 || records[k].to != records[k - 1].to)
-            to[out.n++] = records[k].to;
-        first[out.n] = k + 1;
-    }
-    int64_t came = cpl_census_round(&p->census, &out, sizeof *records);
-    p->failed |= p->census.failed;
-    free(to);
-    free(first);
-    return came;
-}
-
-static struct record came_at(const struct planning *p, int64_t k)
-{
-    struct record record;
-    memcpy(&record, p->census.records + (size_t)k * sizeof record, sizeof record);
-    return record;
-}
-
-static void count_messages(struct planning *p)
-{
-    int32_t n_rounds = 0;
-    for (int k = 0; k < p->n; k++) {
-        int32_t n_waves = p->candidate[k].walk.n_waves;
-        n_rounds = n_waves > n_rounds ? n_waves : n_rounds;
-        for (int m = 0; m < p->input->n_messages; m++)
-            keep(p, k, (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
-    }
-    for (int32_t r = 0; r < n_rounds; r++) {
-        struct record *records;
-        int64_t n = hand_on(p, &records);
-        int64_t came = send_round(p, records, records ? n : 0);
-        for (int64_t k = 0; k < came; k++) {
-            struct record record = came_at(p, k);
-            keep(p, record.candidate, (struct cpl_passing){record.src, record.dst, record.volume});
-        }
-        free(records);
-    }
-}
-
 /* --- what the candidates take */
 
-static void find_loads(struct planning *p)
+static void find_loads(struct cpl_together *p)
 {
     struct cpl_rank_load load[CPL_LOCAL_WAVES];
     for (int k = 0; k < p->n; k++) {
-        struct candidate *c = &p->candidate[k];
-        if (cpl_local_loads(&c->walk, c->machine, p->rank, c->passing.list, c->passing.n, 1, load,
-                            &c->sum, NULL)) {
+        struct cpl_together_candidate *c = &p->candidate[k];
+        const struct cpl_passings messages = {c->passing.at, c->arrival.at, c->passing.n,
+                                              c->arrival.n};
+        if (cpl_local_loads(&c->walk, c->machine, p->rank, &messages, 1, load, &c->sum, NULL)) {
             p->failed = true;
             return;
         }
         c->most = c->sum;
         for (int32_t w = 0; w < c->walk.n_waves; w++)
             p->wave[c->first_wave + w] =
-                (struct wave){load[w], load[w].net_out, load[w].net_in,
-                              cpl_rank_load_time(&c->machine->costs, &load[w])};
+                (struct cpl_together_wave){load[w], load[w].net_out, load[w].net_in,
+                                           cpl_rank_load_time(&c->machine->costs, &load[w])};
     }
 }
 
 /* A node's first rank adds up what its ranks send to and receive from other nodes: in the place of
  * records travel pairs of bytes, one for each wave of each candidate. */
-static void add_ports(struct planning *p)
+static void add_ports(struct cpl_together *p)
 {
     int32_t node = cpl_machine_node(&p->machine, p->rank), first = 0;
     struct pair {
@@ -289,7 +146,7 @@ static void add_ports(struct planning *p)
     p->failed |= p->census.failed;
     for (int64_t k = 0; k < came; k++) {
         struct pair pair;
-        struct wave *wave = &p->wave[k % p->n_waves];
+        struct cpl_together_wave *wave = &p->wave[k % p->n_waves];
         memcpy(&pair, p->census.records + (size_t)k * sizeof pair, sizeof pair);
         wave->port_out += pair.out;
         wave->port_in += pair.in;
@@ -305,7 +162,7 @@ static void add_ports(struct planning *p)
 #define COUNTS_WORDS ((int)(sizeof(struct cpl_local_counts) / sizeof(int64_t)))
 _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
 
-static void move_counts(struct planning *p, bool sums, int64_t *words, bool out)
+static void move_counts(struct cpl_together *p, bool sums, int64_t *words, bool out)
 {
     for (int k = 0; k < p->n; k++) {
         struct cpl_local_counts *c = sums ? &p->candidate[k].sum : &p->candidate[k].most;
@@ -318,7 +175,7 @@ static void move_counts(struct planning *p, bool sums, int64_t *words, bool out)
 
 /* Joins the times, sums and maxima of all ranks. The first word of the sums is how many ranks
  * failed. Returns false on all ranks when one did. */
-static bool join(struct planning *p, int64_t straight[2])
+static bool join(struct cpl_together *p, int64_t straight[2])
 {
     MPI_Comm comm = p->comm;
     int n = 3 + p->n * COUNTS_WORDS;
@@ -352,7 +209,8 @@ static bool join(struct planning *p, int64_t straight[2])
     return ready;
 }
 
-static struct cpl_metrics metrics_of(const struct planning *p, const struct candidate *c)
+static struct cpl_metrics metrics_of(const struct cpl_together *p,
+                                     const struct cpl_together_candidate *c)
 {
     double n = (double)p->n_ranks;
     return (struct cpl_metrics){
@@ -374,43 +232,23 @@ static struct cpl_metrics metrics_of(const struct planning *p, const struct cand
 
 /* --- the slices */
 
-/* Tells each sender how many edges this rank sends later, in the place of records: candidate is the
- * wave, src this rank, volume the number. */
-static void tell_later(struct planning *p, struct cpl_local_plan *local)
-{
-    struct record *records = calloc((size_t)local->n_in + 1, sizeof *records);
-    p->failed |= !records;
-    for (int32_t e = 0; e < local->n_in && records; e++)
-        records[e] =
-            (struct record){local->in_wave[e], p->rank, 0, local->in_from[e], local->in_later[e]};
-    if (records)
-        qsort(records, (size_t)local->n_in, sizeof *records, by_next);
-    int64_t came = send_round(p, records, records ? local->n_in : 0);
-    for (int64_t k = 0; k < came; k++) {
-        struct record record = came_at(p, k);
-        for (int32_t e = 0; e < local->n_out; e++)
-            if (local->out_to[e] == record.src && local->out_wave[e] == record.candidate)
-                local->out_later[e] = record.volume;
-    }
-    free(records);
-}
-
 /* Makes this rank's slice of a candidate's plan. Collective; the same on all ranks. */
-static bool make_slice(struct planning *p, const struct candidate *c,
+static bool make_slice(struct cpl_together *p, const struct cpl_together_candidate *c,
                        struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words)
 {
     MPI_Comm comm = p->comm;
     struct cpl_local_plan local = {.n_in = 0};
     struct cpl_error error;
     uint64_t waves = 0, all_waves = 0, hashes[2] = {0, 0}, all_hashes[2];
-    bool made = !cpl_local_plan_make(&c->walk, p->n_ranks, p->rank, c->passing.list, c->passing.n,
-                                     &local, &error);
+    cpl_together_tell_ending(p, c);
+    bool made = !p->failed && !cpl_local_plan_make(&c->walk, p->n_ranks, p->rank, c->passing.at,
+                                                   c->passing.n, &local, &error);
     if (!cpl_agree_all(comm, made)) {
         if (made)
             cpl_local_plan_free(&local);
         return false;
     }
-    tell_later(p, &local);
+    cpl_together_tell_later(p, &local);
     waves = local.waves;
     cpl_collective_Allreduce(&waves, &all_waves, 1, MPI_UINT64_T, MPI_BOR, comm);
     cpl_local_plan_order(&local, all_waves);
@@ -428,7 +266,8 @@ static bool make_slice(struct planning *p, const struct candidate *c,
 }
 
 /* Whether another one is there with as many waves. */
-static bool has_waves(const struct candidate *const *chosen, int n, const struct candidate *c)
+static bool has_waves(const struct cpl_together_candidate *const *chosen, int n,
+                      const struct cpl_together_candidate *c)
 {
     for (int k = 0; k < n; k++)
         if (chosen[k]->walk.n_waves == c->walk.n_waves)
@@ -437,11 +276,11 @@ static bool has_waves(const struct candidate *const *chosen, int n, const struct
 }
 
 /* The fastest, then the fastest of each other number of waves if it is faster than MPI. */
-static int choose(const struct planning *p, const struct candidate **chosen)
+static int choose(const struct cpl_together *p, const struct cpl_together_candidate **chosen)
 {
     int n = 0;
     for (bool more = true; more && n < p->input->most_plans;) {
-        const struct candidate *best = NULL;
+        const struct cpl_together_candidate *best = NULL;
         for (int k = 1; k < p->n; k++)
             if (!has_waves(chosen, n, &p->candidate[k]) && (!best || p->candidate[k].us < best->us))
                 best = &p->candidate[k];
@@ -452,7 +291,7 @@ static int choose(const struct planning *p, const struct candidate **chosen)
     return n;
 }
 
-static void summarise(const struct planning *p, const struct candidate *c,
+static void summarise(const struct cpl_together *p, const struct cpl_together_candidate *c,
                       const int64_t straight[2], struct cpl_plan_summary *s)
 {
     *s = (struct cpl_plan_summary){.known = 1,
@@ -472,11 +311,11 @@ static void summarise(const struct planning *p, const struct candidate *c,
     s->in_world = p->in_world;
 }
 
-static bool plan(struct planning *p, struct cpl_agree_output *output)
+static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
 {
-    const struct candidate *chosen[CPL_MAX_PLANS];
+    const struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
     int64_t straight[2] = {0, 0};
-    count_messages(p);
+    cpl_together_count(p);
     find_loads(p);
     add_ports(p);
     if (!join(p, straight))
@@ -508,18 +347,19 @@ static double now_ms(void)
 #define PASSING_MS 2e-4
 
 /* Of all candidates. */
-static int64_t count_passing(const struct planning *p)
+static int64_t count_passing(const struct cpl_together *p)
 {
     int64_t n = 0;
     for (int k = 0; k < p->n; k++)
-        n += p->candidate[k].passing.n;
+        n += p->candidate[k].passing.n + p->candidate[k].arrival.n;
     return n;
 }
 
-static void free_all(struct planning *p)
+static void free_all(struct cpl_together *p)
 {
     for (int k = 0; k < p->n; k++) {
-        free(p->candidate[k].passing.list);
+        free(p->candidate[k].passing.at);
+        free(p->candidate[k].arrival.at);
         cpl_walk_free(&p->candidate[k].walk);
     }
     free(p->candidate);
@@ -533,11 +373,11 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
 {
     double start = now_ms();
     bool fits = true;
-    struct planning p = {.comm = comm, .root = root, .input = input};
+    struct cpl_together p = {.comm = comm, .root = root, .input = input};
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
-    cpl_census_open(&p.census, comm, MOST_BYTES);
+    cpl_census_open(&p.census, comm, CPL_TOGETHER_MOST_BYTES);
     bool done = cpl_machine_together(comm, root, &p.machine, &p.in_world);
     if (done) {
         p.by_mpi = cpl_machine_without_lanes(&p.machine);

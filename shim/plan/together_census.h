@@ -1,0 +1,69 @@
+/* Planning together (plan_together.h): what a rank knows of each candidate, and what the ranks tell
+ * each other of the messages. */
+#ifndef CARPOOL_TOGETHER_CENSUS_H
+#define CARPOOL_TOGETHER_CENSUS_H
+
+#include "planner/plan/local_plan.h"
+#include "planner/strategy.h"
+#include "shim/meet/census.h"
+#include "shim/plan/plan_agree.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The most bytes that a rank keeps of the messages that pass through it. */
+#define CPL_TOGETHER_MOST_BYTES (64 << 20)
+
+/* A growing array. */
+struct cpl_together_array {
+    void *at;
+    int64_t n, room;
+};
+
+struct cpl_together_candidate {
+    struct cpl_strategy_choice choice;
+    const struct cpl_machine *machine; /* with or without lanes */
+    struct cpl_walk walk;
+    struct cpl_together_array passing, arrival; /* struct cpl_passing, struct cpl_arrival */
+    int64_t handed_on;                          /* of those that pass */
+    int first_wave;                             /* of its waves among all candidates' */
+    struct cpl_local_counts sum, most;
+    double us;
+};
+
+/* A wave of a candidate: its load on this rank, bytes on this rank's node's port. */
+struct cpl_together_wave {
+    struct cpl_rank_load load;
+    double port_out, port_in;
+    double us; /* time; at last of the slowest rank or port */
+};
+
+struct cpl_together {
+    MPI_Comm comm; /* of the shim's own */
+    int root;
+    const struct cpl_agree_input *input;
+    int32_t rank, n_ranks;
+    struct cpl_machine machine, by_mpi;
+    bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
+    struct cpl_census census;
+    int n; /* candidates; the first is what MPI does */
+    struct cpl_together_candidate *candidate;
+    int n_waves; /* of all candidates */
+    struct cpl_together_wave *wave;
+    int64_t n_bytes; /* of all candidates' passing messages */
+    bool failed;
+};
+
+/* Tells all messages to the ranks on their ways, for all candidates: fills `passing` and `arrival`.
+ * Collective. */
+void cpl_together_count(struct cpl_together *p);
+
+/* Tells the ranks where a candidate's messages end which they are: these join `passing`.
+ * Collective. */
+void cpl_together_tell_ending(struct cpl_together *p, const struct cpl_together_candidate *c);
+
+/* Tells each sender how many edges this rank sends later: sets local->out_later. Collective. */
+void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local);
+
+#endif
