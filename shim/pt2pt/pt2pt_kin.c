@@ -22,6 +22,41 @@ static bool has_all_ranks(MPI_Comm comm)
     return size == cpl_context.size;
 }
 
+#define MOST_MADE   256 /* of one communicator of fewer ranks */
+#define FIRST_MADE  (CPL_MOST_KIN + 1)
+#define LAST_PARENT (INT64_MAX / 1024)
+
+/* The number of what is made as n-th (from 0) of the communicator `parent`; and that again. */
+static int64_t number_of(int64_t parent, int n)
+{
+    return FIRST_MADE + parent * MOST_MADE + n;
+}
+
+static int64_t parent_of(int64_t number)
+{
+    return (number - FIRST_MADE) / MOST_MADE;
+}
+
+/* Whether this rank was never in a communicator of the number. */
+static bool has_none(int64_t number)
+{
+    const struct cpl_kinship *kin = &cpl_context.comms.kin;
+    for (; number > CPL_MOST_KIN; number = parent_of(number))
+        for (int k = 0; k < kin->n_none; k++)
+            if (kin->none[k] == number)
+                return true;
+    return kin->has_none[number];
+}
+
+static void note_none(int64_t number)
+{
+    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    if (number <= CPL_MOST_KIN)
+        kin->has_none[number] = true;
+    else if (kin->n_none < CPL_MOST_NONE)
+        kin->none[kin->n_none++] = number;
+}
+
 /* Gives this rank's one the number. */
 static void give(MPI_Comm comm, int64_t number)
 {
@@ -29,14 +64,31 @@ static void give(MPI_Comm comm, int64_t number)
     if (state && !state->inter && state->size > 1)
         state->meeting.kin.number = number;
     else
-        cpl_context.comms.kin.has_none[number] = true;
+        note_none(number);
+}
+
+/* One was made of a communicator of fewer ranks. */
+static void made_of_part(MPI_Comm over, MPI_Comm comm)
+{
+    struct cpl_comm_state *parent = cpl_comm_state_get(over);
+    if (!parent)
+        return;
+    struct cpl_kin *kin = &parent->meeting.kin;
+    if (kin->number > 0 && kin->number <= LAST_PARENT && kin->n_made < MOST_MADE)
+        give(comm, number_of(kin->number, kin->n_made++));
 }
 
 void cpl_kin_made(MPI_Comm over, MPI_Comm comm)
 {
     struct cpl_kinship *kin = &cpl_context.comms.kin;
-    if (cpl_context.met_others || cpl_context.service.shared || kin->n == CPL_MOST_KIN ||
-        !(has_all_ranks(over) || has_all_ranks(comm)))
+    if (cpl_context.met_others || cpl_context.service.shared)
+        return;
+    if (!has_all_ranks(over) && !has_all_ranks(comm)) {
+        if (kin->n > 0)
+            made_of_part(over, comm);
+        return;
+    }
+    if (kin->n == CPL_MOST_KIN)
         return;
     if (kin->n == 0) {
         cpl_meeting_end_grants(); /* the ranks meet from now on where none of them looked */
@@ -133,7 +185,7 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
         words[DISTANCE] = distance < words[DISTANCE] ? distance : words[DISTANCE];
     }
     for (int k = 0; k < CPL_MOST_JOINED; k++)
-        words[HERE + k] = kin->state[k] || kin->has_none[kin->joined[k]];
+        words[HERE + k] = kin->state[k] || has_none(kin->joined[k]);
 }
 
 static void join(int64_t number)

@@ -108,14 +108,17 @@ struct cpl_resting {
 };
 
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_kin.h). */
-#define CPL_MOST_KIN    4096 /* that get numbers */
-#define CPL_MOST_JOINED 8
+#define CPL_MOST_KIN    4096 /* that get numbers, besides those made of others of fewer ranks */
+#define CPL_MOST_NONE   64
+#define CPL_MOST_JOINED 16
 
 struct cpl_kinship {
     int64_t n; /* made so far, with MPI_COMM_WORLD; 0: no other was; alike on all ranks */
     int64_t joined[CPL_MOST_JOINED];               /* their numbers, 0: free; alike on all ranks */
     struct cpl_comm_state *state[CPL_MOST_JOINED]; /* NULL: this rank is in none, or freed it */
     bool has_none[CPL_MOST_KIN + 1];               /* this rank was never in one of this number */
+    int64_t none[CPL_MOST_NONE];                   /* larger numbers that it was not in either */
+    int n_none;
 };
 
 /* Communicators. */

@@ -3,13 +3,14 @@
  * rows and columns of a grid of ranks, the ranks of the same parity, all but the last. Each has an
  * exchange that recurs and collectives of its own; the world reduces now and then.
  *
- *   parts [--iterations N] [--deviate WHAT] [--whole] [--borrow]
+ *   parts [--iterations N] [--deviate WHAT] [--whole] [--borrow] [--copied]
  *         [--form messages|neighbor|persistent|gathers]
  *
  * With --whole each has all ranks, in different orders. With --whole or --borrow they have no
- * collectives: only the world reduces.
- * The exchanges are messages, or MPI_Ineighbor_alltoallv (not with wild, ssend); persistent: those
- * of rows MPI_Neighbor_alltoallv_init, made when the communicator is made; gathers: MPI_Iallgather.
+ * collectives: only the world reduces. With --copied each is a copy, or a copy of a copy, of the
+ * one that is made, which is freed. The exchanges are messages, or MPI_Ineighbor_alltoallv (not
+ * with wild, ssend); persistent: those of rows MPI_Neighbor_alltoallv_init, made when the
+ * communicator is made; gathers: MPI_Iallgather.
  *
  * WHAT, in the second half: none; recreate (rows are freed and made anew), wild (receives from
  * anybody), large (messages above the size limit), ssend, silent (a rank in three skips the
@@ -52,7 +53,7 @@ static struct part parts[N_PARTS];
 static enum deviation deviation;
 static enum form form;
 static int width;
-static bool whole, borrow;
+static bool whole, borrow, copied;
 
 /* The members of each part, as a colour; MPI_UNDEFINED: not in it. */
 static int colour(int number)
@@ -99,6 +100,19 @@ static void make_graph(struct part *part)
                                     MPI_INFO_NULL, &part->persistent);
 }
 
+/* Some ranks make a further one, or none, that nobody uses. */
+static void copy(struct part *part)
+{
+    for (int n = 1 + part->number % 2; n > 0; n--) {
+        MPI_Comm plain = part->comm, unused = MPI_COMM_NULL;
+        MPI_Comm_dup(plain, &part->comm);
+        MPI_Comm_split(plain, test_rank() % 3 ? 0 : MPI_UNDEFINED, 0, &unused);
+        if (unused != MPI_COMM_NULL)
+            MPI_Comm_free(&unused);
+        MPI_Comm_free(&plain);
+    }
+}
+
 static void make_part(int number)
 {
     struct part *part = &parts[number];
@@ -111,6 +125,8 @@ static void make_part(int number)
     part->n_peers = 0;
     if (part->comm == MPI_COMM_NULL)
         return;
+    if (copied)
+        copy(part);
     MPI_Comm_rank(part->comm, &part->rank);
     MPI_Comm_size(part->comm, &part->size);
     part->n_peers = part->size - 1 < MOST_PEERS ? part->size - 1 : MOST_PEERS;
@@ -282,8 +298,8 @@ static void deviate_once(int iteration, int first)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--iterations", "--deviate", "--whole",
-                                        "--borrow",     "--form",    NULL};
+    static const char *const known[] = {"--iterations", "--deviate", "--whole", "--borrow",
+                                        "--copied",     "--form",    NULL};
     MPI_Win window;
 
     test_start(&argc, &argv, known);
@@ -294,6 +310,7 @@ int main(int argc, char **argv)
         (enum form)test_find_name(test_option_text(argc, argv, "--form", "messages"), forms, NULL);
     whole = test_flag(argc, argv, "--whole");
     borrow = test_flag(argc, argv, "--borrow");
+    copied = test_flag(argc, argv, "--copied");
     width = test_size() % 4 == 0 ? 4 : 3;
     for (int number = 0; number < N_PARTS; number++) {
         parts[number].out[0] = test_alloc((size_t)MOST_PEERS * MOST_BYTES);
