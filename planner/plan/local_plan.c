@@ -137,6 +137,26 @@ enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_ma
     return CPL_OK;
 }
 
+void cpl_local_add_endings(const struct cpl_machine *machine, const struct cpl_endings *endings,
+                           double unit_bytes, struct cpl_rank_load *load,
+                           struct cpl_local_counts *counts)
+{
+    int64_t mpi = 0;
+    for (int class_ = 0; class_ < CPL_N_LINKS; class_++) {
+        int64_t n = endings->n[class_];
+        double recv_us = cpl_machine_edge_cost(machine, class_)->recv_us;
+        if (n == 0)
+            continue;
+        /* one of them, and what the others take more */
+        cpl_rank_load_add(load, machine, class_, false,
+                          (double)endings->volume[class_] * unit_bytes,
+                          (double)n * machine->costs.segment_ns * 1e-3 + (double)(n - 1) * recv_us);
+        counts->recvs += n;
+        mpi += machine->lanes && class_ < CPL_LINK_NETWORK ? 0 : n;
+    }
+    counts->mpi = mpi > counts->mpi ? mpi : counts->mpi;
+}
+
 /* The ranks on the ways, ascending; and the waves in which anything travels. */
 static enum cpl_status find_ranks(const struct cpl_walk *walk, const struct cpl_passing *passing,
                                   int64_t n, struct cpl_local_plan *local, int32_t *n_found)

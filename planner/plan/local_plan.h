@@ -42,6 +42,12 @@ struct cpl_arrival {
     int64_t n, volume;
 };
 
+/* All messages that end at a rank, by the class of link that joins it with the ranks where they
+ * begin. */
+struct cpl_endings {
+    int64_t n[CPL_N_LINKS], volume[CPL_N_LINKS];
+};
+
 /* Room for one message's way. */
 struct cpl_way_room {
     int32_t stops[CPL_LOCAL_WAVES + 1], path[CPL_LOCAL_WAVES + 1], wave[CPL_LOCAL_WAVES + 1];
@@ -84,6 +90,12 @@ enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_ma
                                 int32_t rank, const struct cpl_passings *messages,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error);
+
+/* Adds to what cpl_local_loads found for a walk of one wave, in which every message goes straight,
+ * the messages that end at the rank, if they were not among its messages. */
+void cpl_local_add_endings(const struct cpl_machine *machine, const struct cpl_endings *endings,
+                           double unit_bytes, struct cpl_rank_load *load,
+                           struct cpl_local_counts *counts);
 
 /* An edge, and how many its receiver sends later. */
 struct cpl_waiting_edge {

@@ -114,8 +114,8 @@ long cpl_shared_processors(void)
 bool cpl_shared_has_spare(long n_ranks)
 {
     cpu_set_t mine;
-    return sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > 1 &&
-           n_ranks < cpl_shared_processors();
+    return n_ranks > 0 && n_ranks < cpl_shared_processors() &&
+           sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > 1;
 }
 
 void cpl_shared_unname(const struct cpl_shared_name *name)

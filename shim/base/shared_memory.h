@@ -34,7 +34,7 @@ void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_
 long cpl_shared_processors(void);
 
 /* Whether this process may run on several processors, and the node has more of them than so many
- * ranks take. */
+ * ranks take; not if there are 0, which is to say that it is not known. */
 bool cpl_shared_has_spare(long n_ranks);
 
 void cpl_shared_unname(const struct cpl_shared_name *name);

@@ -153,11 +153,11 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
 
 extern char **environ;
 
-/* Ranks of this node, as far as hydra tells. */
+/* Ranks of this node, as far as hydra tells; 0: it does not. */
 static long n_local_ranks(void)
 {
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
-    return text ? strtol(text, NULL, 10) : 1;
+    return text ? strtol(text, NULL, 10) : 0;
 }
 
 /* Those for each of its processors, 1 at least. */
@@ -243,11 +243,11 @@ enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *in
     struct cpl_plan_turn *turn = input->turn;
     struct all_inputs all;
     bool may_be_kept = settings->plan_cache[0] != '\0';
-    bool at_once = settings->mode != CPL_MODE_AUTO || settings->learn > 0 || may_be_kept;
+    bool at_once = settings->mode != CPL_MODE_AUTO || settings->learn > 0;
     turn->may_aside = false;
     if (!turn->aside)
         turn->search = CPL_SEARCH_FULL;
-    if ((at_once && settings->planning != CPL_PLANNING_ASIDE) ||
+    if (may_be_kept || (at_once && settings->planning != CPL_PLANNING_ASIDE) ||
         !add_up(comm, input, ms_so_far, &all))
         return CPL_PLAN_NOW;
     if (turn->aside)

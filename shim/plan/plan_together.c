@@ -3,10 +3,11 @@
  * In each round every rank hands the messages that it has got to the next rank on their ways, for
  * all candidates at once: a census of as many rounds as the longest way has hops. Where they end it
  * tells their number, not each: else a rank that many send to would hear of each as often as there
- * are candidates. Then each rank knows what it does by every candidate. Three reductions join what
- * the parts take; the ranks of a node add up the bytes on its port at the node's first rank. Of the
- * fastest candidates the messages that end at a rank are told to it in full, and it makes its slice
- * after its receivers have told what they send later. */
+ * are candidates. Where all messages go straight it tells nothing, since that number is known then.
+ * Then each rank knows what it does by every candidate. Three reductions join what the parts take;
+ * the ranks of a node add up the bytes on its port at the node's first rank. Of the fastest
+ * candidates the messages that end at a rank are told to it in full, and it makes its slice after
+ * its receivers have told what they send later. */
 #include "shim/plan/plan_together.h"
 
 #include "planner/plan/local_plan.h"
@@ -100,6 +101,10 @@ static bool list_candidates(struct cpl_together *p)
     }
     for (size_t k = 0; k < list.n && listed; k++)
         listed = add(p, &input, &list.choice[k]);
+    p->tally = -1;
+    for (int k = 0; k < p->n && p->tally < 0; k++)
+        if (p->candidate[k].walk.n_waves > 1)
+            p->tally = k;
     if (listed)
         p->wave = calloc((size_t)p->n_waves, sizeof *p->wave);
     return cpl_agree_all(p->comm, listed && p->wave);
@@ -118,6 +123,8 @@ static void find_loads(struct cpl_together *p)
             p->failed = true;
             return;
         }
+        if (cpl_together_is_tallied(p, c))
+            cpl_local_add_endings(c->machine, &p->endings, 1, load, &c->sum);
         c->most = c->sum;
         for (int32_t w = 0; w < c->walk.n_waves; w++)
             p->wave[c->first_wave + w] =

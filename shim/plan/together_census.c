@@ -5,9 +5,11 @@
 #include <string.h>
 
 /* A message under way; or, with a wave, messages that end where they go in that wave: src is then
- * the rank that sends them, dst how many they are, volume that of all. */
+ * the rank that sends them, dst how many they are, volume that of all, and link, if they are
+ * tallied, the class of link from where they begin. */
 struct record {
-    int16_t candidate, wave;
+    int16_t candidate;
+    int8_t wave, link;
     int32_t src, dst, to; /* to: the next rank */
     int64_t volume;
 };
@@ -51,7 +53,7 @@ static int by_next(const void *a, const void *b)
         return (x->to > y->to) - (x->to < y->to);
     if (x->candidate != y->candidate)
         return x->candidate - y->candidate;
-    return x->wave - y->wave;
+    return x->wave != y->wave ? x->wave - y->wave : x->link - y->link;
 }
 
 /* Joins neighbouring records of messages that end. Returns how many are left. */
@@ -75,10 +77,11 @@ static struct record record_of(const struct cpl_together *p, int candidate,
                                const struct cpl_passing *m, const struct cpl_passing_here *here,
                                bool whole)
 {
-    if (here->to == m->dst && !whole)
-        return (struct record){(int16_t)candidate, (int16_t)here->to_wave, p->rank, 1, here->to,
-                               m->volume};
-    return (struct record){(int16_t)candidate, 0, m->src, m->dst, here->to, m->volume};
+    if (here->to != m->dst || whole)
+        return (struct record){(int16_t)candidate, 0, 0, m->src, m->dst, here->to, m->volume};
+    int link = candidate == p->tally ? (int)cpl_machine_link(&p->machine, m->src, m->dst) : 0;
+    return (struct record){
+        (int16_t)candidate, (int8_t)here->to_wave, (int8_t)link, p->rank, 1, here->to, m->volume};
 }
 
 /* What this rank has got and must hand on. Returns the number of records, which the caller frees.
@@ -93,6 +96,8 @@ static int64_t hand_on(struct cpl_together *p, struct record **records)
     p->failed |= !*records;
     for (int k = 0; k < p->n; k++) {
         struct cpl_together_candidate *c = &p->candidate[k];
+        if (cpl_together_is_tallied(p, c))
+            continue;
         for (; c->handed_on < c->passing.n; c->handed_on++) {
             const struct cpl_passing *m = passing_at(c, c->handed_on);
             struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
@@ -143,6 +148,10 @@ static void keep_what_came(struct cpl_together *p, int64_t came)
             keep(p, &c->arrival, &arrival, sizeof arrival);
         else
             keep_passing(p, c, (struct cpl_passing){r.src, r.dst, r.volume});
+        if (r.wave > 0 && r.candidate == p->tally) {
+            p->endings.n[r.link] += r.dst;
+            p->endings.volume[r.link] += r.volume;
+        }
     }
 }
 
@@ -187,8 +196,8 @@ void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *loca
     struct record *records = calloc((size_t)local->n_in + 1, sizeof *records);
     p->failed |= !records;
     for (int32_t e = 0; e < local->n_in && records; e++)
-        records[e] = (struct record){0, (int16_t)local->in_wave[e], p->rank,
-                                     0, local->in_from[e],          local->in_later[e]};
+        records[e] = (struct record){
+            0, (int8_t)local->in_wave[e], 0, p->rank, 0, local->in_from[e], local->in_later[e]};
     if (records)
         qsort(records, (size_t)local->n_in, sizeof *records, by_next);
     int64_t came = send_round(p, records, records ? local->n_in : 0);

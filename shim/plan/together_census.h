@@ -47,7 +47,10 @@ struct cpl_together {
     struct cpl_machine machine, by_mpi;
     bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
     struct cpl_census census;
-    int n; /* candidates; the first is what MPI does */
+    int n;     /* candidates; the first is what MPI does */
+    int tally; /* the candidate by which it is told how many messages end where, for those that have
+                  one wave; -1: there is none, each tells its own */
+    struct cpl_endings endings;
     struct cpl_together_candidate *candidate;
     int n_waves; /* of all candidates */
     struct cpl_together_wave *wave;
@@ -55,8 +58,15 @@ struct cpl_together {
     bool failed;
 };
 
-/* Tells all messages to the ranks on their ways, for all candidates: fills `passing` and `arrival`.
- * Collective. */
+/* Whether a candidate tells the ranks where messages end nothing. */
+static inline bool cpl_together_is_tallied(const struct cpl_together *p,
+                                           const struct cpl_together_candidate *c)
+{
+    return p->tally >= 0 && c->walk.n_waves == 1;
+}
+
+/* Tells all messages to the ranks on their ways, for all candidates: fills `passing`, `arrival` and
+ * `endings`. Collective. */
 void cpl_together_count(struct cpl_together *p);
 
 /* Tells the ranks where a candidate's messages end which they are: these join `passing`.

@@ -111,6 +111,22 @@ static struct cpl_passings before_choice(const struct ranks *ranks, const struct
     return p;
 }
 
+static int n_tallied; /* ranks in walks of one wave */
+
+static struct cpl_endings count_endings(const struct ranks *ranks,
+                                        const struct cpl_machine *machine, int32_t rank)
+{
+    struct cpl_endings endings = {{0}, {0}};
+    for (int64_t k = 0; k < ranks->n_passing[rank]; k++) {
+        const struct cpl_passing *m = &ranks->passing[rank][k];
+        if (m->dst != rank)
+            continue;
+        endings.n[cpl_machine_link(machine, m->src, rank)]++;
+        endings.volume[cpl_machine_link(machine, m->src, rank)] += m->volume;
+    }
+    return endings;
+}
+
 /* Sums and maxima of what the ranks count are the whole plan's figures. */
 static void check_figures(const struct ranks *ranks, const struct cpl_strategy_input *input,
                           const struct cpl_walk *walk, const struct cpl_plan *plan,
@@ -129,6 +145,22 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
         assert_int_equal(
             cpl_local_loads(walk, machine, i, &messages, input->unit_bytes, load, &counts, NULL),
             CPL_OK);
+        if (walk->n_waves == 1) { /* the same again by numbers of what ends there */
+            struct cpl_local_counts tallied;
+            struct cpl_rank_load its[CPL_LOCAL_WAVES];
+            struct cpl_endings endings = count_endings(ranks, machine, i);
+            messages.n_arrivals = 0;
+            assert_int_equal(cpl_local_loads(walk, machine, i, &messages, input->unit_bytes, its,
+                                             &tallied, NULL),
+                             CPL_OK);
+            cpl_local_add_endings(machine, &endings, input->unit_bytes, its, &tallied);
+            assert_memory_equal(&tallied, &counts, sizeof counts);
+            assert_near(its[0].busy_us, load[0].busy_us, name);
+            assert_near(its[0].latency_us, load[0].latency_us, name);
+            assert_near(its[0].net_in, load[0].net_in, name);
+            assert_near(its[0].net_out, load[0].net_out, name);
+            n_tallied++;
+        }
         free((void *)messages.passing);
         free((void *)messages.arrival);
         sum.sends += counts.sends;
@@ -295,6 +327,7 @@ static void test_same_as_the_whole(void **state)
     for (uint64_t seed = 0; seed < N_LARGE; seed++)
         check_pattern(1000 + seed, LARGE, &n_walks);
     assert_true(n_walks > 3 * TRIALS);
+    assert_true(n_tallied > TRIALS);
 }
 
 static void test_what_has_no_walk(void **state)
