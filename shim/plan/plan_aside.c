@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans that nobody has come for are kept up to this number. */
+/* Plans to be made, and made ones that nobody has come for. */
 #define MOST_TASKS 8
 
 enum stage { TO_DO, UNDER_WAY, DONE, FAILED };
@@ -168,17 +168,21 @@ static struct task *make_task(const struct cpl_plan_key *key, const struct cpl_a
     return t;
 }
 
-/* Makes room for one more task. Under the lock. */
-static void drop_oldest(void)
+/* Makes room for one more task, if need be in the place of the oldest that is over. Returns whether
+ * there is some. Under the lock. */
+static bool make_room(void)
 {
     struct task **at = &aside.first;
+    if (aside.n < MOST_TASKS)
+        return true;
     while (*at && (*at)->stage != DONE && (*at)->stage != FAILED)
         at = &(*at)->next;
     struct task *oldest = *at;
-    if (aside.n < MOST_TASKS || !oldest)
-        return;
+    if (!oldest)
+        return false;
     unlink_task(at);
     free_task(oldest);
+    return true;
 }
 
 /* Adds a task behind the others, and starts the thread unless there is one. Under the lock. */
@@ -191,7 +195,8 @@ static bool add(struct task *t)
         unlink_task(at);
         free_task(same);
     }
-    drop_oldest();
+    if (!make_room())
+        return false;
     for (at = &aside.first; *at;)
         at = &(*at)->next;
     *at = t;

@@ -24,7 +24,7 @@ struct cpl_aside_task {
 };
 
 /* Plans on the thread, behind what it has to do. Returns false when that cannot be: without memory,
- * without a thread, or because these plans are there already. */
+ * without a thread, when it has much to do, or because these plans are there already. */
 bool cpl_aside_begin(const struct cpl_plan_key *key, const struct cpl_aside_task *task);
 
 /* Whether the thread has plans to make. */

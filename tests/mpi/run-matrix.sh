@@ -408,6 +408,10 @@ while IFS='|' read -r program ranks strategies args flags <&3; do
     # shellcheck disable=SC2046
     count $(echo "$strategies" | tr , ' ') && n_pairs=$((n_pairs * n_words))
     pair=0 n_off=
+    if [ -z "$program" ] || [ $n_pairs -eq 0 ]; then # no line may pass because it says nothing
+        n_tests=$((n_tests + 1)) n_failed=$((n_failed + 1))
+        echo "not ok $n_tests - the line '$program' has no program, ranks and strategies"
+    fi
     for n in $(echo "$ranks" | tr , ' '); do
         choose
         [ -n "$chosen" ] || continue

@@ -216,6 +216,36 @@ static void test_not_fetched(void **state)
     assert_in_range(n_kept, 2, N / 2);
 }
 
+/* The thread takes so much and no more. */
+static void test_too_many(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct trial t;
+    struct cpl_plan_set set;
+    int n_taken = 0;
+    for (int k = 0; k < N; k++) {
+        describe(&t, 500);
+        t.input.budget_ms = 0.1 * (k + 1);
+        bool is_taken = begin(&t, make_gated);
+        assert_true(!is_taken || n_taken == k); /* none after one that is refused */
+        n_taken += is_taken;
+        if (!is_taken)
+            forget(&t);
+    }
+    assert_in_range(n_taken, 2, N - 1);
+    for (int k = 0; k < n_taken; k++)
+        sem_post(&gate);
+    wait_for_thread();
+    for (int k = 0; k < n_taken; k++) {
+        describe(&t, 500);
+        t.input.budget_ms = 0.1 * (k + 1);
+        assert_true(cpl_aside_take(&t.key, &t.pattern, &set));
+        cpl_plan_set_free(&set);
+        forget(&t);
+    }
+}
+
 /* The end does not wait for the thread, which goes on with what is asked for later. */
 static void test_end(void **state)
 {
@@ -251,7 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_plans), cmocka_unit_test(test_several),
         cmocka_unit_test(test_failed),     cmocka_unit_test(test_not_fetched),
-        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_too_many),   cmocka_unit_test(test_end),
     };
     program = pthread_self();
     sem_init(&gate, 0, 0);
