@@ -7,6 +7,7 @@
  * anything travels in at all. */
 #include "planner/plan/local_plan.h"
 
+#include "planner/base/hash.h"
 #include "planner/rank_plan.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct cpl_passing_here cpl_passing_here(const struct cpl_walk *walk, int32_t ra
     int32_t k = 0;
     while (k < n - 1 && room->path[k] != rank)
         k++;
-    struct cpl_passing_here here = {.from = -1, .to = -1, .n_hops = n - 1};
+    struct cpl_passing_here here = {.from = -1, .to = -1, .n_hops = n - 1, .rest = CPL_HASH_START};
     if (k > 0) {
         here.from = room->path[k - 1];
         here.from_wave = room->wave[k];
@@ -30,23 +31,22 @@ struct cpl_passing_here cpl_passing_here(const struct cpl_walk *walk, int32_t ra
         here.to = room->path[k + 1];
         here.to_wave = room->wave[k + 1];
     }
+    for (k++; k < n; k++)
+        here.rest =
+            cpl_hash_word(here.rest, (uint64_t)room->path[k] << 32 | (uint32_t)room->wave[k]);
     return here;
 }
 
-/* Segments of an edge that the rank sends or receives. */
-struct part {
-    int32_t sends, wave, peer;
-    int64_t n, volume;
-};
+static uint64_t edge_key(const struct cpl_local_edge *edge)
+{
+    return (uint64_t)edge->sends << 48 | (uint64_t)(uint16_t)edge->wave << 32 |
+           (uint32_t)edge->peer;
+}
 
 static int by_edge(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
-    if (x->sends != y->sends)
-        return x->sends - y->sends;
-    if (x->wave != y->wave)
-        return x->wave - y->wave;
-    return (x->peer > y->peer) - (x->peer < y->peer);
+    uint64_t x = edge_key(a), y = edge_key(b);
+    return (x > y) - (x < y);
 }
 
 static int by_value(const void *a, const void *b)
@@ -66,67 +66,53 @@ static int64_t distinct(int32_t *values, int64_t n)
     return kept;
 }
 
-/* Lists the rank's segments and counts what it counts of its own messages. */
-static int64_t list_parts(const struct cpl_walk *walk, int32_t rank,
-                          const struct cpl_passings *messages, struct part *parts,
-                          struct cpl_local_counts *counts)
+void cpl_local_count_own(struct cpl_local_counts *counts, const struct cpl_passing_here *here,
+                         int64_t volume)
 {
-    const struct cpl_passing *passing = messages->passing;
-    struct cpl_way_room room;
-    int64_t n_parts = 0;
-    for (int64_t k = 0; k < messages->n_arrivals; k++) {
-        const struct cpl_arrival *a = &messages->arrival[k];
-        parts[n_parts++] = (struct part){0, a->wave, a->from, a->n, a->volume};
-    }
-    for (int64_t k = 0; k < messages->n_passing; k++) {
-        struct cpl_passing_here here = cpl_passing_here(walk, rank, &passing[k], &room);
-        if (here.from >= 0)
-            parts[n_parts++] = (struct part){0, here.from_wave, here.from, 1, passing[k].volume};
-        if (here.to >= 0)
-            parts[n_parts++] = (struct part){1, here.to_wave, here.to, 1, passing[k].volume};
-        if (passing[k].src == rank) {
-            counts->messages++;
-            counts->volume += passing[k].volume;
-            counts->hops += here.n_hops;
-            counts->most_hops = here.n_hops > counts->most_hops ? here.n_hops : counts->most_hops;
+    counts->messages++;
+    counts->volume += volume;
+    counts->hops += here->n_hops;
+    counts->most_hops = here->n_hops > counts->most_hops ? here->n_hops : counts->most_hops;
+}
+
+int64_t cpl_local_join_edges(struct cpl_local_edge *edges, int64_t n)
+{
+    int64_t kept = 0;
+    qsort(edges, (size_t)n, sizeof *edges, by_edge);
+    for (int64_t k = 0; k < n; k++) {
+        if (kept > 0 && by_edge(&edges[kept - 1], &edges[k]) == 0) {
+            edges[kept - 1].n += edges[k].n;
+            edges[kept - 1].volume += edges[k].volume;
+        } else {
+            edges[kept++] = edges[k];
         }
     }
-    qsort(parts, (size_t)n_parts, sizeof *parts, by_edge);
-    return n_parts;
+    return kept;
 }
 
 enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_machine *machine,
-                                int32_t rank, const struct cpl_passings *messages,
+                                int32_t rank, const struct cpl_local_edge *edges, int64_t n_edges,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error)
 {
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
-    struct part *parts =
-        CPL_ARENA_ARRAY(&scratch, struct part, 2 * messages->n_passing + messages->n_arrivals);
-    int32_t *to = CPL_ARENA_ARRAY(&scratch, int32_t, messages->n_passing);
-    if (!parts || !to) {
-        cpl_arena_free(&scratch);
+    int32_t *to = CPL_ARENA_ARRAY(&scratch, int32_t, n_edges);
+    int64_t mpi[2] = {0, 0};
+    if (!to)
         return cpl_fail_memory(error, "a rank's loads");
-    }
     memset(load, 0, (size_t)walk->n_waves * sizeof *load);
-    *counts = (struct cpl_local_counts){0};
-    int64_t n_parts = list_parts(walk, rank, messages, parts, counts), mpi[2] = {0, 0};
-    for (int64_t k = 0, end; k < n_parts; k = end) {
-        int64_t volume = 0, n = 0;
-        const struct part *edge = &parts[k];
-        for (end = k; end < n_parts && by_edge(edge, &parts[end]) == 0; end++) {
-            volume += parts[end].volume;
-            n += parts[end].n;
-        }
+    for (int64_t k = 0; k < n_edges; k++) {
+        const struct cpl_local_edge *edge = &edges[k];
         bool by_lane = cpl_machine_is_lane(machine, rank, edge->peer);
-        cpl_rank_load_add(
-            &load[edge->wave - 1], machine, cpl_machine_link(machine, rank, edge->peer),
-            edge->sends, (double)volume * unit_bytes, (double)n * machine->costs.segment_ns * 1e-3);
+        cpl_rank_load_add(&load[edge->wave - 1], machine,
+                          cpl_machine_link(machine, rank, edge->peer), edge->sends,
+                          (double)edge->volume * unit_bytes,
+                          (double)edge->n * machine->costs.segment_ns * 1e-3);
         mpi[edge->sends] += !by_lane;
         if (edge->sends) {
             to[counts->sends++] = edge->peer;
             counts->lanes += by_lane;
-            counts->carried += volume;
+            counts->carried += edge->volume;
         } else {
             counts->recvs++;
         }

@@ -4,15 +4,16 @@
  *
  * A rank learns the messages that pass through it from the ranks before it on their ways: each
  * starts with its own messages, and hands on every message that it has to the next rank
- * (cpl_passing_here), a hop at a time. Until a walk is chosen, of messages that end at the next
- * rank their number is enough (struct cpl_arrival). Payload classes are not served: the tree of
- * copies of one payload hangs on all its destinations.
+ * (cpl_passing_here), a hop at a time. Until a walk is chosen its edges are enough (struct
+ * cpl_local_edge), and of messages whose ways are the same from the next rank on, one and their
+ * number. Payload classes are not served: the tree of copies of one payload hangs on all its
+ * destinations.
  *
- * Order of calls: cpl_local_loads for each walk that is considered, then for those that are used
- * cpl_local_plan_make; tell in_later to the senders and set out_later from the receivers; join
- * `waves` over all ranks by OR; cpl_local_plan_order; add up row_hash and edges_hash over all
- * ranks; cpl_local_plan_words; cpl_local_plan_free. Cost: O(messages x waves), plus sorting; no
- * arrays of all ranks. Thread rule: one thread at a time. */
+ * Order of calls: for each walk that is considered cpl_local_count_own, cpl_local_join_edges and
+ * cpl_local_loads; then for those that are used cpl_local_plan_make; tell in_later to the senders
+ * and set out_later from the receivers; join `waves` over all ranks by OR; cpl_local_plan_order;
+ * add up row_hash and edges_hash over all ranks; cpl_local_plan_words; cpl_local_plan_free. Cost:
+ * O(messages x waves), plus sorting; no arrays of all ranks. Thread rule: one thread at a time. */
 #ifndef CARPOOL_LOCAL_PLAN_H
 #define CARPOOL_LOCAL_PLAN_H
 
@@ -24,6 +25,7 @@
 #include "planner/plan/walk.h"
 #include "planner/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The most waves of a walk: waves are bits of a word. */
@@ -35,11 +37,12 @@ struct cpl_passing {
     int64_t volume;
 };
 
-/* Messages that end at a rank, of those that it gets in one wave from another; there may be several
- * of these for the two and the wave. volume: of all of them. */
-struct cpl_arrival {
-    int32_t from, wave;
-    int64_t n, volume;
+/* Messages that a rank sends to another in one wave, or gets from it. */
+struct cpl_local_edge {
+    int32_t peer;
+    int16_t wave;
+    bool sends;
+    int64_t n, volume; /* volume: of all of them */
 };
 
 /* All messages that end at a rank, by the class of link that joins it with the ranks where they
@@ -57,6 +60,8 @@ struct cpl_way_room {
 struct cpl_passing_here {
     int32_t from, from_wave, to, to_wave;
     int32_t n_hops; /* of its whole way */
+    uint64_t rest;  /* of messages for one rank equal where their ways are from here on, and no
+                       others but by a chance of 2^-64 */
 };
 
 /* The rank must be on the message's way. */
@@ -76,23 +81,22 @@ struct cpl_local_counts {
     int64_t hops, most_hops;  /* of its own messages: sum, largest */
 };
 
-/* The messages of a rank: those that pass through it, and those that end there, which are not
- * among them. */
-struct cpl_passings {
-    const struct cpl_passing *passing;
-    const struct cpl_arrival *arrival;
-    int64_t n_passing, n_arrivals;
-};
+/* Counts a message of the rank's own. */
+void cpl_local_count_own(struct cpl_local_counts *counts, const struct cpl_passing_here *here,
+                         int64_t volume);
 
-/* The rank's load in each wave of the walk (walk->n_waves entries, set) and its counts. Returns
- * CPL_OK, CPL_ERR_NOMEM. */
+/* Sorts edges and joins those of one peer, wave and direction. Returns how many are left. */
+int64_t cpl_local_join_edges(struct cpl_local_edge *edges, int64_t n);
+
+/* The rank's load in each wave of the walk (walk->n_waves entries, set), and what its counts have
+ * of edges, from these, which are joined. Returns CPL_OK, CPL_ERR_NOMEM. */
 enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_machine *machine,
-                                int32_t rank, const struct cpl_passings *messages,
+                                int32_t rank, const struct cpl_local_edge *edges, int64_t n_edges,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error);
 
 /* Adds to what cpl_local_loads found for a walk of one wave, in which every message goes straight,
- * the messages that end at the rank, if they were not among its messages. */
+ * the messages that end at the rank, if they were not among its edges. */
 void cpl_local_add_endings(const struct cpl_machine *machine, const struct cpl_endings *endings,
                            double unit_bytes, struct cpl_rank_load *load,
                            struct cpl_local_counts *counts);

@@ -1,13 +1,14 @@
 /* Planning without a root (plan_together.h).
  *
  * In each round every rank hands the messages that it has got to the next rank on their ways, for
- * all candidates at once: a census of as many rounds as the longest way has hops. Where they end it
- * tells their number, not each: else a rank that many send to would hear of each as often as there
- * are candidates. Where all messages go straight it tells nothing, since that number is known then.
- * Then each rank knows what it does by every candidate. Three reductions join what the parts take;
- * the ranks of a node add up the bytes on its port at the node's first rank. Of the fastest
- * candidates the messages that end at a rank are told to it in full, and it makes its slice after
- * its receivers have told what they send later. */
+ * all candidates at once: a census of as many rounds as the longest way has hops. Messages whose
+ * ways are the same from there on go as one record with their number, and where they end they are
+ * a number, too: else a rank that many send to, and those around it, would hear of each as often as
+ * there are candidates. Where all messages go straight nothing is told, since that number is known
+ * then. Then each rank knows its edges by every candidate. Three reductions join what the parts
+ * take; the ranks of a node add up the bytes on its port at the node's first rank. The messages
+ * themselves are told for the fastest candidates only, and each rank makes its slices after its
+ * receivers have told what they send later. */
 #include "shim/plan/plan_together.h"
 
 #include "planner/plan/local_plan.h"
@@ -105,6 +106,8 @@ static bool list_candidates(struct cpl_together *p)
     for (int k = 0; k < p->n && p->tally < 0; k++)
         if (p->candidate[k].walk.n_waves > 1)
             p->tally = k;
+    void *fits = realloc(p->candidate, ((size_t)p->n + 1) * sizeof *p->candidate);
+    p->candidate = fits ? fits : p->candidate;
     if (listed)
         p->wave = calloc((size_t)p->n_waves, sizeof *p->wave);
     return cpl_agree_all(p->comm, listed && p->wave);
@@ -117,9 +120,8 @@ static void find_loads(struct cpl_together *p)
     struct cpl_rank_load load[CPL_LOCAL_WAVES];
     for (int k = 0; k < p->n; k++) {
         struct cpl_together_candidate *c = &p->candidate[k];
-        const struct cpl_passings messages = {c->passing.at, c->arrival.at, c->passing.n,
-                                              c->arrival.n};
-        if (cpl_local_loads(&c->walk, c->machine, p->rank, &messages, 1, load, &c->sum, NULL)) {
+        if (cpl_local_loads(&c->walk, c->machine, p->rank, c->edges.at, c->edges.n, 1, load,
+                            &c->sum, NULL)) {
             p->failed = true;
             return;
         }
@@ -247,7 +249,6 @@ static bool make_slice(struct cpl_together *p, const struct cpl_together_candida
     struct cpl_local_plan local = {.n_in = 0};
     struct cpl_error error;
     uint64_t waves = 0, all_waves = 0, hashes[2] = {0, 0}, all_hashes[2];
-    cpl_together_tell_ending(p, c);
     bool made = !p->failed && !cpl_local_plan_make(&c->walk, p->n_ranks, p->rank, c->passing.at,
                                                    c->passing.n, &local, &error);
     if (!cpl_agree_all(comm, made)) {
@@ -273,7 +274,7 @@ static bool make_slice(struct cpl_together *p, const struct cpl_together_candida
 }
 
 /* Whether another one is there with as many waves. */
-static bool has_waves(const struct cpl_together_candidate *const *chosen, int n,
+static bool has_waves(struct cpl_together_candidate *const *chosen, int n,
                       const struct cpl_together_candidate *c)
 {
     for (int k = 0; k < n; k++)
@@ -283,11 +284,11 @@ static bool has_waves(const struct cpl_together_candidate *const *chosen, int n,
 }
 
 /* The fastest, then the fastest of each other number of waves if it is faster than MPI. */
-static int choose(const struct cpl_together *p, const struct cpl_together_candidate **chosen)
+static int choose(const struct cpl_together *p, struct cpl_together_candidate **chosen)
 {
     int n = 0;
     for (bool more = true; more && n < p->input->most_plans;) {
-        const struct cpl_together_candidate *best = NULL;
+        struct cpl_together_candidate *best = NULL;
         for (int k = 1; k < p->n; k++)
             if (!has_waves(chosen, n, &p->candidate[k]) && (!best || p->candidate[k].us < best->us))
                 best = &p->candidate[k];
@@ -320,7 +321,7 @@ static void summarise(const struct cpl_together *p, const struct cpl_together_ca
 
 static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
 {
-    const struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
+    struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
     int64_t straight[2] = {0, 0};
     cpl_together_count(p);
     find_loads(p);
@@ -328,6 +329,7 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
     if (!join(p, straight))
         return false;
     int n = choose(p, chosen);
+    cpl_together_tell(p, chosen, n);
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];
         summarise(p, chosen[k], straight, s);
@@ -350,23 +352,14 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* What a message takes that passes through this rank, for each candidate. */
-#define PASSING_MS 2e-4
-
-/* Of all candidates. */
-static int64_t count_passing(const struct cpl_together *p)
-{
-    int64_t n = 0;
-    for (int k = 0; k < p->n; k++)
-        n += p->candidate[k].passing.n + p->candidate[k].arrival.n;
-    return n;
-}
+/* What a record takes that this rank makes or gets. */
+#define RECORD_MS 2e-4
 
 static void free_all(struct cpl_together *p)
 {
     for (int k = 0; k < p->n; k++) {
         free(p->candidate[k].passing.at);
-        free(p->candidate[k].arrival.at);
+        free(p->candidate[k].edges.at);
         cpl_walk_free(&p->candidate[k].walk);
     }
     free(p->candidate);
@@ -391,7 +384,7 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
         done = list_candidates(&p);
         fits = !done || p.n > 1; /* there are others than MPI */
         done = done && fits && plan(&p, output);
-        cpl_work_planned(PASSING_MS * (double)count_passing(&p));
+        cpl_work_planned(RECORD_MS * (double)p.n_handled);
     }
     double ms = now_ms() - start;
     cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, root, comm);

@@ -1,132 +1,202 @@
 /* The census of messages (together_census.h). */
 #include "shim/plan/together_census.h"
 
+#include "planner/base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-/* A message under way; or, with a wave, messages that end where they go in that wave: src is then
- * the rank that sends them, dst how many they are, volume that of all, and link, if they are
- * tallied, the class of link from where they begin. */
+/* n messages under way, whose ways are the same from here on; src and dst are those of one of them.
+ * Or, with a wave, n messages that end where they go in that wave: src is then the rank that sends
+ * them, and link, if they are tallied, the class of link from where they begin. volume: of all. */
 struct record {
     int16_t candidate;
     int8_t wave, link;
-    int32_t src, dst, to; /* to: the next rank */
+    int32_t src, dst, n;
     int64_t volume;
 };
 
-/* Adds an element to an array. */
-static void keep(struct cpl_together *p, struct cpl_together_array *to, const void *element,
-                 size_t size)
+/* A record and the rank that it goes to next. */
+struct leaving {
+    struct record record;
+    int32_t to;
+    uint64_t rest; /* struct cpl_passing_here */
+};
+
+#define EDGE_SLOTS 256
+
+/* What leaves in a round; and edges of the candidate that is looked at: an open hash table, n is 0
+ * in empty slots. */
+struct round {
+    struct leaving *leaving;
+    int64_t n, room;
+    int n_edges;
+    struct cpl_local_edge edges[EDGE_SLOTS];
+};
+
+/* Room for so many elements; n_bytes of all that is kept. */
+static bool resize(struct cpl_together *p, struct cpl_together_array *array, int64_t room,
+                   size_t size)
 {
-    if (to->n == to->room) {
-        int64_t room = to->room + to->room / 2 + 16;
-        int64_t more = (room - to->room) * (int64_t)size;
-        void *at = p->n_bytes + more <= CPL_TOGETHER_MOST_BYTES
-                       ? realloc(to->at, (size_t)room * size)
-                       : NULL;
-        if (!at) {
-            p->failed = true;
-            return;
-        }
-        to->at = at;
-        to->room = room;
-        p->n_bytes += more;
-    }
-    memcpy((char *)to->at + (size_t)to->n++ * size, element, size);
+    int64_t more = (room - array->room) * (int64_t)size;
+    void *at = p->n_bytes + more <= CPL_TOGETHER_MOST_BYTES
+                   ? realloc(array->at, (size_t)(room > 0 ? room : 1) * size)
+                   : NULL;
+    p->failed |= !at;
+    if (!at)
+        return false;
+    array->at = at;
+    array->room = room;
+    p->n_bytes += more;
+    return true;
 }
 
 static void keep_passing(struct cpl_together *p, struct cpl_together_candidate *c,
                          struct cpl_passing passing)
 {
-    keep(p, &c->passing, &passing, sizeof passing);
+    struct cpl_together_array *array = &c->passing;
+    if (array->n == array->room &&
+        !resize(p, array, array->room + array->room / 2 + 16, sizeof passing))
+        return;
+    ((struct cpl_passing *)array->at)[array->n++] = passing;
 }
 
-static const struct cpl_passing *passing_at(const struct cpl_together_candidate *c, int64_t k)
+/* Makes room for n more that leave. */
+static bool prepare(struct cpl_together *p, struct round *round, int64_t n)
 {
-    return (const struct cpl_passing *)c->passing.at + k;
+    if (round->n + n <= round->room)
+        return true;
+    struct leaving *leaving = realloc(round->leaving, (size_t)(round->n + n) * sizeof *leaving);
+    p->failed |= !leaving;
+    if (!leaving)
+        return false;
+    round->leaving = leaving;
+    round->room = round->n + n;
+    return true;
 }
 
+/* Adds the edges of a round to those that a candidate has: there may be some twice then. */
+static void add_edges(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round)
+{
+    if (round->n_edges > 0 &&
+        resize(p, &c->edges, c->edges.n + round->n_edges, sizeof *round->edges)) {
+        struct cpl_local_edge *edges = c->edges.at;
+        for (int k = 0; k < EDGE_SLOTS; k++)
+            if (round->edges[k].n > 0)
+                edges[c->edges.n++] = round->edges[k];
+    }
+    memset(round->edges, 0, sizeof round->edges);
+    round->n_edges = 0;
+}
+
+static void join_edges(struct cpl_together *p, struct cpl_together_candidate *c)
+{
+    if (c->edges.n == 0)
+        return;
+    c->edges.n = cpl_local_join_edges(c->edges.at, c->edges.n);
+    resize(p, &c->edges, c->edges.n, sizeof(struct cpl_local_edge));
+}
+
+/* n > 0 */
+static void keep_edge(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round,
+                      struct cpl_local_edge edge)
+{
+    if (round->n_edges > EDGE_SLOTS * 3 / 4) {
+        add_edges(p, c, round);
+        join_edges(p, c);
+    }
+    size_t k = cpl_hash_mix((uint64_t)edge.sends << 48 | (uint64_t)(uint16_t)edge.wave << 32 |
+                            (uint32_t)edge.peer) %
+               EDGE_SLOTS;
+    struct cpl_local_edge *at = &round->edges[k];
+    while (at->n > 0 && (at->peer != edge.peer || at->wave != edge.wave || at->sends != edge.sends))
+        at = at + 1 < round->edges + EDGE_SLOTS ? at + 1 : round->edges;
+    if (at->n == 0) {
+        *at = edge;
+        round->n_edges++;
+        return;
+    }
+    at->n += edge.n;
+    at->volume += edge.volume;
+}
+
+/* Equal for records that can be joined, but for the ways (rest). */
+static uint64_t key_of(const struct leaving *x)
+{
+    return (uint64_t)x->to << 32 | (uint64_t)(uint16_t)x->record.candidate << 16 |
+           (uint64_t)(uint8_t)x->record.wave << 8 | (uint8_t)x->record.link;
+}
+
+/* Those that can be joined come together; the order of the others is that of their sources. */
 static int by_next(const void *a, const void *b)
 {
-    const struct record *x = a, *y = b;
-    if (x->to != y->to)
-        return (x->to > y->to) - (x->to < y->to);
-    if (x->candidate != y->candidate)
-        return x->candidate - y->candidate;
-    return x->wave != y->wave ? x->wave - y->wave : x->link - y->link;
+    const struct leaving *x = a, *y = b;
+    uint64_t k = key_of(x), l = key_of(y);
+    if (k != l)
+        return k < l ? -1 : 1;
+    if (x->rest != y->rest)
+        return x->rest < y->rest ? -1 : 1;
+    return (x->record.src > y->record.src) - (x->record.src < y->record.src);
 }
 
-/* Joins neighbouring records of messages that end. Returns how many are left. */
-static int64_t join_ending(struct record *records, int64_t n)
+static bool can_join(const struct leaving *x, const struct leaving *y)
+{
+    return x->rest == y->rest && key_of(x) == key_of(y);
+}
+
+/* Returns how many records are left. */
+static int64_t join_leaving(struct leaving *leaving, int64_t n)
 {
     int64_t kept = 0;
     for (int64_t k = 0; k < n; k++) {
-        struct record *last = &records[kept - (kept > 0)];
-        if (kept > 0 && records[k].wave > 0 && by_next(last, &records[k]) == 0) {
-            last->dst += records[k].dst;
-            last->volume += records[k].volume;
+        if (kept > 0 && can_join(&leaving[kept - 1], &leaving[k])) {
+            leaving[kept - 1].record.n += leaving[k].record.n;
+            leaving[kept - 1].record.volume += leaving[k].record.volume;
         } else {
-            records[kept++] = records[k];
+            leaving[kept++] = leaving[k];
         }
     }
     return kept;
 }
 
-/* The record for a message's next hop; whole: also where it ends. */
-static struct record record_of(const struct cpl_together *p, int candidate,
-                               const struct cpl_passing *m, const struct cpl_passing_here *here,
-                               bool whole)
+/* Moves the records to the front of what leaves, and gives back the rest of its memory. */
+static struct record *only_records(struct round *round)
 {
-    if (here->to != m->dst || whole)
-        return (struct record){(int16_t)candidate, 0, 0, m->src, m->dst, here->to, m->volume};
-    int link = candidate == p->tally ? (int)cpl_machine_link(&p->machine, m->src, m->dst) : 0;
-    return (struct record){
-        (int16_t)candidate, (int8_t)here->to_wave, (int8_t)link, p->rank, 1, here->to, m->volume};
+    unsigned char *at = (unsigned char *)round->leaving;
+    for (int64_t k = 0; k < round->n; k++)
+        memmove(at + (size_t)k * sizeof(struct record), &round->leaving[k].record,
+                sizeof(struct record));
+    void *less = realloc(at, (size_t)round->n * sizeof(struct record) + 1);
+    return less ? less : (void *)at;
 }
 
-/* What this rank has got and must hand on. Returns the number of records, which the caller frees.
- */
-static int64_t hand_on(struct cpl_together *p, struct record **records)
+/* Sends what leaves. Returns how many records came. */
+static int64_t send_round(struct cpl_together *p, struct round *round, bool join)
 {
-    struct cpl_way_room room;
-    int64_t n = 0, most = 0;
-    for (int k = 0; k < p->n; k++)
-        most += p->candidate[k].passing.n - p->candidate[k].handed_on;
-    *records = calloc((size_t)most + 1, sizeof **records);
-    p->failed |= !*records;
-    for (int k = 0; k < p->n; k++) {
-        struct cpl_together_candidate *c = &p->candidate[k];
-        if (cpl_together_is_tallied(p, c))
-            continue;
-        for (; c->handed_on < c->passing.n; c->handed_on++) {
-            const struct cpl_passing *m = passing_at(c, c->handed_on);
-            struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
-            if (here.to >= 0 && *records)
-                (*records)[n++] = record_of(p, k, m, &here, false);
-        }
-    }
-    if (!*records)
-        return n;
-    qsort(*records, (size_t)n, sizeof **records, by_next);
-    return join_ending(*records, n);
-}
-
-/* A round in which records go to the ranks that they name, which they are sorted by. */
-static int64_t send_round(struct cpl_together *p, const struct record *records, int64_t n)
-{
+    if (round->n > 0)
+        qsort(round->leaving, (size_t)round->n, sizeof *round->leaving, by_next);
+    int64_t n = join ? join_leaving(round->leaving, round->n) : round->n;
     int *to = calloc((size_t)n + 1, sizeof *to);
     int64_t *first = calloc((size_t)n + 2, sizeof *first);
-    struct cpl_census_out out = {0, to, first, records};
+    struct cpl_census_out out = {0, to, first, NULL};
     p->failed |= !to || !first;
     for (int64_t k = 0; k < n && to && first; k++) {
-        if (k == 0 || records[k].to != records[k - 1].to)
-            to[out.n++] = records[k].to;
+        if (k == 0 || round->leaving[k].to != round->leaving[k - 1].to)
+            to[out.n++] = round->leaving[k].to;
         first[out.n] = k + 1;
     }
+    p->n_handled += round->n;
+    round->n = n;
+    struct record *records = only_records(round);
+    out.records = records;
     int64_t came = cpl_census_round(&p->census, &out, sizeof *records);
     p->failed |= p->census.failed;
+    p->n_handled += came;
     free(to);
     free(first);
+    free(records);
+    round->leaving = NULL;
+    round->n = round->room = 0;
     return came;
 }
 
@@ -137,75 +207,149 @@ static struct record came_at(const struct cpl_together *p, int64_t k)
     return record;
 }
 
-/* Keeps what has come in a round. */
-static void keep_what_came(struct cpl_together *p, int64_t came)
+/* Counts messages that are at this rank, and lets them leave unless they end here. There is room.
+ */
+static void pass(struct cpl_together *p, const struct record *r, struct round *round)
 {
+    struct cpl_together_candidate *c = &p->candidate[r->candidate];
+    const struct cpl_passing message = {r->src, r->dst, r->volume};
+    struct cpl_way_room room;
+    struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, &message, &room);
+    struct leaving leaving = {*r, here.to, here.rest};
+    if (here.from >= 0)
+        keep_edge(
+            p, c, round,
+            (struct cpl_local_edge){here.from, (int16_t)here.from_wave, false, r->n, r->volume});
+    else
+        cpl_local_count_own(&c->sum, &here, r->volume);
+    if (here.to < 0)
+        return;
+    keep_edge(p, c, round,
+              (struct cpl_local_edge){here.to, (int16_t)here.to_wave, true, r->n, r->volume});
+    if (cpl_together_is_tallied(p, c))
+        return;
+    if (here.to == r->dst) {
+        leaving.record.wave = (int8_t)here.to_wave;
+        leaving.record.src = p->rank;
+        if (r->candidate == p->tally)
+            leaving.record.link = (int8_t)cpl_machine_link(&p->machine, r->src, r->dst);
+    }
+    round->leaving[round->n++] = leaving;
+}
+
+/* Counts messages that end here. */
+static void end(struct cpl_together *p, const struct record *r, struct round *round)
+{
+    keep_edge(p, &p->candidate[r->candidate], round,
+              (struct cpl_local_edge){r->src, r->wave, false, r->n, r->volume});
+    if (r->candidate == p->tally) {
+        p->endings.n[r->link] += r->n;
+        p->endings.volume[r->link] += r->volume;
+    }
+}
+
+static void pass_own(struct cpl_together *p, struct round *round)
+{
+    const struct cpl_agree_input *input = p->input;
+    if (!prepare(p, round, (int64_t)p->n * input->n_messages))
+        return;
+    for (int k = 0; k < p->n; k++) {
+        for (int m = 0; m < input->n_messages; m++)
+            pass(p, &(struct record){(int16_t)k, 0, 0, p->rank, input->dst[m], 1, input->bytes[m]},
+                 round);
+        add_edges(p, &p->candidate[k], round);
+    }
+}
+
+static int by_candidate(const void *a, const void *b)
+{
+    return ((const struct record *)a)->candidate - ((const struct record *)b)->candidate;
+}
+
+static void pass_what_came(struct cpl_together *p, int64_t came, struct round *round)
+{
+    if (came == 0 || !prepare(p, round, came))
+        return;
+    qsort(p->census.records, (size_t)came, sizeof(struct record), by_candidate);
     for (int64_t k = 0; k < came; k++) {
         struct record r = came_at(p, k);
-        struct cpl_together_candidate *c = &p->candidate[r.candidate];
-        const struct cpl_arrival arrival = {r.src, r.wave, r.dst, r.volume};
         if (r.wave > 0)
-            keep(p, &c->arrival, &arrival, sizeof arrival);
+            end(p, &r, round);
         else
-            keep_passing(p, c, (struct cpl_passing){r.src, r.dst, r.volume});
-        if (r.wave > 0 && r.candidate == p->tally) {
-            p->endings.n[r.link] += r.dst;
-            p->endings.volume[r.link] += r.volume;
-        }
+            pass(p, &r, round);
+        if (k + 1 == came || came_at(p, k + 1).candidate != r.candidate)
+            add_edges(p, &p->candidate[r.candidate], round);
     }
 }
 
 void cpl_together_count(struct cpl_together *p)
 {
+    struct round round = {NULL};
     int32_t n_rounds = 0;
-    for (int k = 0; k < p->n; k++) {
-        struct cpl_together_candidate *c = &p->candidate[k];
-        n_rounds = c->walk.n_waves > n_rounds ? c->walk.n_waves : n_rounds;
-        for (int m = 0; m < p->input->n_messages; m++)
-            keep_passing(p, c, (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
-    }
-    for (int32_t r = 0; r < n_rounds; r++) {
-        struct record *records;
-        int64_t n = hand_on(p, &records);
-        keep_what_came(p, send_round(p, records, records ? n : 0));
-        free(records);
+    for (int k = 0; k < p->n; k++)
+        n_rounds =
+            p->candidate[k].walk.n_waves > n_rounds ? p->candidate[k].walk.n_waves : n_rounds;
+    pass_own(p, &round);
+    for (int32_t r = 0; r < n_rounds; r++)
+        pass_what_came(p, send_round(p, &round, true), &round);
+    free(round.leaving);
+    for (int k = 0; k < p->n; k++)
+        join_edges(p, &p->candidate[k]);
+}
+
+/* Lets messages leave that have come since it was last called. */
+static void hand_on(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round)
+{
+    struct cpl_way_room room;
+    if (!prepare(p, round, c->passing.n - c->handed_on))
+        return;
+    for (; c->handed_on < c->passing.n; c->handed_on++) {
+        const struct cpl_passing *m = (const struct cpl_passing *)c->passing.at + c->handed_on;
+        struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
+        if (here.to >= 0)
+            round->leaving[round->n++] = (struct leaving){
+                {(int16_t)(c - p->candidate), 0, 0, m->src, m->dst, 1, m->volume}, here.to, 0};
     }
 }
 
-void cpl_together_tell_ending(struct cpl_together *p, const struct cpl_together_candidate *c)
+void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n)
 {
-    struct cpl_way_room room;
-    int64_t n = 0;
-    struct record *records = calloc((size_t)c->passing.n + 1, sizeof *records);
-    p->failed |= !records;
-    for (int64_t k = 0; k < c->passing.n && records; k++) {
-        const struct cpl_passing *m = passing_at(c, k);
-        struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
-        if (here.to == m->dst)
-            records[n++] = record_of(p, (int)(c - p->candidate), m, &here, true);
+    struct round round = {NULL};
+    int32_t n_rounds = 0;
+    for (int k = 0; k < n; k++) {
+        n_rounds = chosen[k]->walk.n_waves > n_rounds ? chosen[k]->walk.n_waves : n_rounds;
+        for (int m = 0; m < p->input->n_messages; m++)
+            keep_passing(p, chosen[k],
+                         (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
     }
-    if (records)
-        qsort(records, (size_t)n, sizeof *records, by_next);
-    keep_what_came(p, send_round(p, records, n));
-    free(records);
+    for (int32_t r = 0; r < n_rounds; r++) {
+        for (int k = 0; k < n; k++)
+            hand_on(p, chosen[k], &round);
+        int64_t came = send_round(p, &round, false);
+        for (int64_t k = 0; k < came; k++) {
+            struct record record = came_at(p, k);
+            keep_passing(p, &p->candidate[record.candidate],
+                         (struct cpl_passing){record.src, record.dst, record.volume});
+        }
+    }
+    free(round.leaving);
 }
 
 /* In the place of records: src is this rank, volume the number. */
 void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local)
 {
-    struct record *records = calloc((size_t)local->n_in + 1, sizeof *records);
-    p->failed |= !records;
-    for (int32_t e = 0; e < local->n_in && records; e++)
-        records[e] = (struct record){
-            0, (int8_t)local->in_wave[e], 0, p->rank, 0, local->in_from[e], local->in_later[e]};
-    if (records)
-        qsort(records, (size_t)local->n_in, sizeof *records, by_next);
-    int64_t came = send_round(p, records, records ? local->n_in : 0);
+    struct round round = {NULL};
+    bool ready = prepare(p, &round, local->n_in);
+    for (int32_t e = 0; e < local->n_in && ready; e++)
+        round.leaving[round.n++] =
+            (struct leaving){{0, (int8_t)local->in_wave[e], 0, p->rank, 0, 0, local->in_later[e]},
+                             local->in_from[e],
+                             0};
+    int64_t came = send_round(p, &round, false);
     for (int64_t k = 0; k < came; k++) {
         struct record record = came_at(p, k);
         for (int32_t e = 0; e < local->n_out; e++)
             if (local->out_to[e] == record.src && local->out_wave[e] == record.wave)
                 local->out_later[e] = record.volume;
     }
-    free(records);
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The most bytes that a rank keeps of the messages that pass through it. */
+/* The most bytes that a rank keeps of edges and of messages that pass through it. */
 #define CPL_TOGETHER_MOST_BYTES (64 << 20)
 
 /* A growing array. */
@@ -25,9 +25,10 @@ struct cpl_together_candidate {
     struct cpl_strategy_choice choice;
     const struct cpl_machine *machine; /* with or without lanes */
     struct cpl_walk walk;
-    struct cpl_together_array passing, arrival; /* struct cpl_passing, struct cpl_arrival */
-    int64_t handed_on;                          /* of those that pass */
-    int first_wave;                             /* of its waves among all candidates' */
+    struct cpl_together_array edges;   /* struct cpl_local_edge */
+    struct cpl_together_array passing; /* struct cpl_passing: of a candidate that is chosen */
+    int64_t handed_on;                 /* of those that pass */
+    int first_wave;                    /* of its waves among all candidates' */
     struct cpl_local_counts sum, most;
     double us;
 };
@@ -54,7 +55,8 @@ struct cpl_together {
     struct cpl_together_candidate *candidate;
     int n_waves; /* of all candidates */
     struct cpl_together_wave *wave;
-    int64_t n_bytes; /* of all candidates' passing messages */
+    int64_t n_bytes;   /* of all candidates' edges and passing messages */
+    int64_t n_handled; /* records that this rank made or got */
     bool failed;
 };
 
@@ -65,13 +67,12 @@ static inline bool cpl_together_is_tallied(const struct cpl_together *p,
     return p->tally >= 0 && c->walk.n_waves == 1;
 }
 
-/* Tells all messages to the ranks on their ways, for all candidates: fills `passing`, `arrival` and
- * `endings`. Collective. */
+/* Tells the ranks on the messages' ways, for all candidates, what passes there: fills `edges`,
+ * `endings` and what `sum` has of a rank's own messages. Collective. */
 void cpl_together_count(struct cpl_together *p);
 
-/* Tells the ranks where a candidate's messages end which they are: these join `passing`.
- * Collective. */
-void cpl_together_tell_ending(struct cpl_together *p, const struct cpl_together_candidate *c);
+/* Tells them the messages themselves, for n candidates: fills `passing`. Collective. */
+void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n);
 
 /* Tells each sender how many edges this rank sends later: sets local->out_later. Collective. */
 void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local);

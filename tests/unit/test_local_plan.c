@@ -80,35 +80,59 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What a rank knows before a walk is chosen: of what ends there the numbers. Those of an edge are
- * in one record or several. The caller frees both arrays. */
-static struct cpl_passings before_choice(const struct ranks *ranks, const struct cpl_walk *walk,
-                                         int32_t rank)
+static int n_alike; /* messages that go the same way as another */
+
+/* What a rank knows before a walk is chosen: its edges, and what it counts of its own messages.
+ * straight: without what ends there. The caller frees *edges. Returns how many there are. */
+static int64_t before_choice(const struct ranks *ranks, const struct cpl_walk *walk, int32_t rank,
+                             bool straight, struct cpl_local_edge **edges,
+                             struct cpl_local_counts *counts)
 {
-    size_t n = (size_t)ranks->n_passing[rank] + 1;
-    struct cpl_passing *passing = calloc(n, sizeof *passing);
-    struct cpl_arrival *arrival = calloc(n, sizeof *arrival);
-    struct cpl_passings p = {passing, arrival, 0, 0};
+    size_t most = 2 * (size_t)ranks->n_passing[rank] + 1;
+    struct cpl_local_edge *found = calloc(most, sizeof *found);
     struct cpl_way_room room;
-    assert_true(passing && arrival);
+    int64_t n = 0;
+    assert_non_null(found);
+    *counts = (struct cpl_local_counts){0};
     for (int64_t k = 0; k < ranks->n_passing[rank]; k++) {
         const struct cpl_passing *m = &ranks->passing[rank][k];
         struct cpl_passing_here here = cpl_passing_here(walk, rank, m, &room);
-        int64_t at = k % 3 ? 0 : p.n_arrivals; /* where to look for its edge's record */
-        while (at < p.n_arrivals &&
-               (arrival[at].from != here.from || arrival[at].wave != here.from_wave))
-            at++;
-        if (m->dst != rank) {
-            passing[p.n_passing++] = *m;
-            continue;
-        }
-        p.n_arrivals += at == p.n_arrivals;
-        arrival[at].from = here.from;
-        arrival[at].wave = here.from_wave;
-        arrival[at].n++;
-        arrival[at].volume += m->volume;
+        if (here.from < 0)
+            cpl_local_count_own(counts, &here, m->volume);
+        else if (!straight)
+            found[n++] =
+                (struct cpl_local_edge){here.from, (int16_t)here.from_wave, false, 1, m->volume};
+        if (here.to >= 0)
+            found[n++] =
+                (struct cpl_local_edge){here.to, (int16_t)here.to_wave, true, 1, m->volume};
+        if (k % 3 == 0)
+            n = cpl_local_join_edges(found, n);
     }
-    return p;
+    *edges = found;
+    return cpl_local_join_edges(found, n);
+}
+
+/* Messages for one rank are alike where they go the same way from here on, and there only. */
+static void check_rest(const struct ranks *ranks, const struct cpl_walk *walk, int32_t rank)
+{
+    struct cpl_way_room room, other_room;
+    for (int64_t k = 1; k < ranks->n_passing[rank]; k++) {
+        const struct cpl_passing *m = &ranks->passing[rank][k - 1], *o = &ranks->passing[rank][k];
+        struct cpl_passing_here here = cpl_passing_here(walk, rank, m, &room);
+        struct cpl_passing_here there = cpl_passing_here(walk, rank, o, &other_room);
+        int32_t n = cpl_walk_path(walk, m->src, m->dst, room.stops, room.path, room.wave), i = 0;
+        int32_t n_other =
+            cpl_walk_path(walk, o->src, o->dst, other_room.stops, other_room.path, other_room.wave);
+        bool same = true;
+        while (n > i && n_other > i && room.path[n - 1 - i] != rank && same) {
+            same = room.path[n - 1 - i] == other_room.path[n_other - 1 - i] &&
+                   room.wave[n - 1 - i] == other_room.wave[n_other - 1 - i];
+            i++;
+        }
+        same = same && room.path[n - 1 - i] == other_room.path[n_other - 1 - i];
+        assert_int_equal(here.rest == there.rest, same);
+        n_alike += same;
+    }
 }
 
 static int n_tallied; /* ranks in walks of one wave */
@@ -141,17 +165,20 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
     memset(out, 0, sizeof out);
     memset(in, 0, sizeof in);
     for (int32_t i = 0; i < ranks->n; i++) {
-        struct cpl_passings messages = before_choice(ranks, walk, i);
-        assert_int_equal(
-            cpl_local_loads(walk, machine, i, &messages, input->unit_bytes, load, &counts, NULL),
-            CPL_OK);
+        struct cpl_local_edge *edges;
+        int64_t n_edges = before_choice(ranks, walk, i, false, &edges, &counts);
+        assert_int_equal(cpl_local_loads(walk, machine, i, edges, n_edges, input->unit_bytes, load,
+                                         &counts, NULL),
+                         CPL_OK);
+        check_rest(ranks, walk, i);
         if (walk->n_waves == 1) { /* the same again by numbers of what ends there */
             struct cpl_local_counts tallied;
             struct cpl_rank_load its[CPL_LOCAL_WAVES];
             struct cpl_endings endings = count_endings(ranks, machine, i);
-            messages.n_arrivals = 0;
-            assert_int_equal(cpl_local_loads(walk, machine, i, &messages, input->unit_bytes, its,
-                                             &tallied, NULL),
+            free(edges);
+            n_edges = before_choice(ranks, walk, i, true, &edges, &tallied);
+            assert_int_equal(cpl_local_loads(walk, machine, i, edges, n_edges, input->unit_bytes,
+                                             its, &tallied, NULL),
                              CPL_OK);
             cpl_local_add_endings(machine, &endings, input->unit_bytes, its, &tallied);
             assert_memory_equal(&tallied, &counts, sizeof counts);
@@ -161,8 +188,7 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
             assert_near(its[0].net_out, load[0].net_out, name);
             n_tallied++;
         }
-        free((void *)messages.passing);
-        free((void *)messages.arrival);
+        free(edges);
         sum.sends += counts.sends;
         sum.lanes += counts.lanes;
         sum.set += counts.set;
@@ -328,6 +354,7 @@ static void test_same_as_the_whole(void **state)
         check_pattern(1000 + seed, LARGE, &n_walks);
     assert_true(n_walks > 3 * TRIALS);
     assert_true(n_tallied > TRIALS);
+    assert_true(n_alike > TRIALS);
 }
 
 static void test_what_has_no_walk(void **state)
