@@ -3,7 +3,7 @@
  * model of a cluster (rank_model.h): all ranks in one process.
  *
  *     plan_model RANKS MACHINE [--family random|stencil|powerlaw|band] [--messages N] [--bytes N]
- *                [--strategy NAME] [--json]
+ *                [--strategy NAME] [--json] [--write FILE]
  *
  * The ranks plan one exchange as the preloaded library's would: its own code, every record and
  * byte. Told are the time of the slowest rank by the model, to which each rank's work is charged
@@ -36,6 +36,7 @@ static const char usage[] =
     "  --messages N        of a rank (default 32; stencil: 26)\n"
     "  --bytes N           of each (default 64)\n"
     "  --strategy NAME     default auto\n"
+    "  --write FILE        write the pattern for `carpool plan` instead, in units of 8 bytes\n"
     "  --seed N            of random ranks (default 1)\n"
     "  --json              print one JSON object on one line\n"
     "  --help              print this\n";
@@ -46,6 +47,7 @@ static const char *const families[] = {"random", "stencil", "powerlaw", "band", 
 static struct {
     int family;
     int64_t n_messages, bytes, seed;
+    const char *file;
 } given = {.n_messages = 32, .bytes = 64, .seed = 1};
 
 static int take_strategy(const struct bench_option *option, char *name, struct bench_error *error)
@@ -67,6 +69,7 @@ static const struct bench_option table[] = {
     {"bytes", .number = &given.bytes, .least = 1, .most = 1 << 20},
     {"seed", .number = &given.seed, .most = INT64_MAX},
     {"strategy", .take = take_strategy},
+    {"write", .text = &given.file},
     {NULL},
 };
 
@@ -284,6 +287,20 @@ static int choose(int rank, int n_ranks, int *dst)
     return kept;
 }
 
+static int write_pattern(int n_ranks, struct bench_error *error)
+{
+    int *dst = bench_need(27 + (size_t)given.n_messages, sizeof *dst);
+    FILE *out = fopen(given.file, "w");
+    if (!out)
+        return bench_fail(error, "--write: %s can't be written", given.file);
+    fprintf(out, "%d\n", n_ranks);
+    for (int i = 0; i < n_ranks; i++)
+        for (int n = choose(i, n_ranks, dst), k = 0; k < n; k++)
+            fprintf(out, "%d %d %lld\n", i, dst[k], (long long)(given.bytes + 7) / 8);
+    free(dst);
+    return fclose(out) ? bench_fail(error, "--write: %s can't be written", given.file) : 0;
+}
+
 static void prepare(const struct bench *bench)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -304,6 +321,8 @@ static int run(const struct bench *bench, struct bench_error *error)
     int64_t *bytes = bench_need(27 + (size_t)given.n_messages, sizeof *bytes);
     int n = choose(bench->rank, bench->n_ranks, dst);
     struct cpl_agree_output output;
+    if (given.file)
+        return bench->rank == 0 ? write_pattern(bench->n_ranks, error) : 0;
     for (int k = 0; k < n; k++)
         bytes[k] = given.bytes;
     struct cpl_agree_input input = {

@@ -51,6 +51,7 @@ void cpl_rank_load_add(struct cpl_rank_load *load, const struct cpl_machine *mac
     else
         ends_us += bytes * link->ns_per_byte * 1e-3;
     load->busy_us += (sends ? link->send_us : link->recv_us) + ends_us;
+    load->recv_us += sends ? 0 : link->recv_us + ends_us;
     load->latency_us = larger(load->latency_us, link->latency_us);
 }
 
@@ -83,9 +84,19 @@ double cpl_rank_load_time(const struct cpl_costs *costs, const struct cpl_rank_l
         wire_time(costs, load->net_out, load->net_in, costs->link[CPL_LINK_NETWORK].ns_per_byte));
 }
 
-double cpl_node_port_time(const struct cpl_costs *costs, double net_out, double net_in)
+void cpl_port_load_add(struct cpl_port_load *port, const struct cpl_rank_load *load)
 {
-    return wire_time(costs, net_out, net_in, cpl_wave_node_ns(costs));
+    port->net_out += load->net_out;
+    port->net_in += load->net_in;
+    if (load->net_in > 0)
+        port->recv_us = larger(port->recv_us, load->recv_us);
+}
+
+double cpl_port_load_time(const struct cpl_costs *costs, const struct cpl_port_load *port)
+{
+    double node_ns = cpl_wave_node_ns(costs);
+    return larger(wire_time(costs, port->net_out, 0, node_ns),
+                  wire_time(costs, 0, port->net_in, node_ns) + port->recv_us);
 }
 
 /* The time of the wave whose edges have been added; clears the loads. */
@@ -101,7 +112,9 @@ static double finish_wave(struct wave_loads *loads)
     }
     for (int32_t k = 0; k < machine->n_nodes; k++) {
         const struct node_load *node = &loads->node[k];
-        slowest = larger(slowest, cpl_node_port_time(&machine->costs, node->net_out, node->net_in));
+        slowest = larger(
+            slowest, cpl_port_load_time(&machine->costs,
+                                        &(struct cpl_port_load){node->net_out, node->net_in, 0}));
         if (machine->cores_per_node > 0)
             slowest = larger(slowest, node->busy_us / machine->cores_per_node);
     }

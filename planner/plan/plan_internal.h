@@ -40,6 +40,7 @@ void cpl_rank_plan_rename(int32_t *words, int32_t n_ranks, const int32_t *rank_o
 /* The load of one rank in one wave, as cpl_plan_cost counts it. */
 struct cpl_rank_load {
     double busy_us; /* overheads, segments, bytes inside the node */
+    double recv_us; /* of that, what it takes to receive */
     double latency_us;
     double net_out; /* bytes to and from other nodes */
     double net_in;
@@ -53,9 +54,20 @@ void cpl_rank_load_add(struct cpl_rank_load *load, const struct cpl_machine *mac
 /* The time that a wave of this load takes the rank. */
 double cpl_rank_load_time(const struct cpl_costs *costs, const struct cpl_rank_load *load);
 
-/* The time that a wave takes the port of a node, whose ranks send and receive so many bytes between
- * nodes. */
-double cpl_node_port_time(const struct cpl_costs *costs, double net_out, double net_in);
+/* What the ranks of a node load its port with in one wave. */
+struct cpl_port_load {
+    double net_out, net_in; /* bytes, of all ranks */
+    double recv_us;         /* the most of those that get something from other nodes; cpl_plan_cost
+                               leaves it out */
+};
+
+/* Adds a rank's load to that of its node's port. */
+void cpl_port_load_add(struct cpl_port_load *port, const struct cpl_rank_load *load);
+
+/* The time that a wave takes the port, and the rank that receives most through it. Messages share a
+ * port alike, so those that come in at once are there at about the same time, the last one's; the
+ * rank has them all before it then. */
+double cpl_port_load_time(const struct cpl_costs *costs, const struct cpl_port_load *port);
 
 /* cpl_plan_build without the fingerprints, which cpl_plan_mark adds: for plans that are only
  * priced.

@@ -202,8 +202,10 @@ static double finish_wave(struct loads *loads, const double *table)
     for (int32_t i = 0; i < machine->n_ranks; i++)
         most_us = larger(most_us, rank_us(loads, i, fraction, table));
     for (int32_t k = 0; k < machine->n_nodes; k++)
-        most_us = larger(most_us, cpl_node_port_time(&machine->costs, every * loads->net_out[k],
-                                                     every * loads->net_in[k]));
+        most_us = larger(most_us,
+                         cpl_port_load_time(&machine->costs,
+                                            &(struct cpl_port_load){every * loads->net_out[k],
+                                                                    every * loads->net_in[k], 0}));
     memset(loads->out, 0, (size_t)machine->n_ranks * sizeof *loads->out);
     memset(loads->in, 0, (size_t)machine->n_ranks * sizeof *loads->in);
     memset(loads->net_out, 0, (size_t)machine->n_nodes * sizeof *loads->net_out);

@@ -128,43 +128,52 @@ static void find_loads(struct cpl_together *p)
         if (cpl_together_is_tallied(p, c))
             cpl_local_add_endings(c->machine, &p->endings, 1, load, &c->sum);
         c->most = c->sum;
-        for (int32_t w = 0; w < c->walk.n_waves; w++)
-            p->wave[c->first_wave + w] =
-                (struct cpl_together_wave){load[w], load[w].net_out, load[w].net_in,
-                                           cpl_rank_load_time(&c->machine->costs, &load[w])};
+        for (int32_t w = 0; w < c->walk.n_waves; w++) {
+            struct cpl_together_wave *wave = &p->wave[c->first_wave + w];
+            *wave = (struct cpl_together_wave){
+                .load = load[w], .us = cpl_rank_load_time(&c->machine->costs, &load[w])};
+            cpl_port_load_add(&wave->port, &load[w]);
+        }
     }
 }
 
-/* A node's first rank adds up what its ranks send to and receive from other nodes: in the place of
- * records travel pairs of bytes, one for each wave of each candidate. */
+/* A rank's load of its node's port. 24 bits are enough for what is added up over a node. */
+struct part_of_port {
+    float net_out, net_in, recv_us;
+};
+
+/* A node's first rank adds up what its ranks load their port with: in the place of records travel
+ * their parts, one for each wave of each candidate. */
 static void add_ports(struct cpl_together *p)
 {
     int32_t node = cpl_machine_node(&p->machine, p->rank), first = 0;
-    struct pair {
-        double out, in;
-    } *pairs = calloc((size_t)p->n_waves, sizeof *pairs);
+    struct part_of_port *parts = calloc((size_t)p->n_waves, sizeof *parts);
     while (cpl_machine_node(&p->machine, first) != node)
         first++;
-    for (int w = 0; w < p->n_waves && pairs; w++)
-        pairs[w] = (struct pair){p->wave[w].port_out, p->wave[w].port_in};
+    for (int w = 0; w < p->n_waves && parts; w++) {
+        const struct cpl_rank_load *load = &p->wave[w].load;
+        parts[w] =
+            (struct part_of_port){(float)load->net_out, (float)load->net_in, (float)load->recv_us};
+    }
     const int64_t of[] = {0, p->n_waves};
-    p->failed |= !pairs;
+    p->failed |= !parts;
     int64_t came = cpl_census_round(
-        &p->census, &(struct cpl_census_out){pairs && first != p->rank, &first, of, pairs},
-        sizeof *pairs);
+        &p->census, &(struct cpl_census_out){parts && first != p->rank, &first, of, parts},
+        sizeof *parts);
     p->failed |= p->census.failed;
     for (int64_t k = 0; k < came; k++) {
-        struct pair pair;
-        struct cpl_together_wave *wave = &p->wave[k % p->n_waves];
-        memcpy(&pair, p->census.records + (size_t)k * sizeof pair, sizeof pair);
-        wave->port_out += pair.out;
-        wave->port_in += pair.in;
+        struct part_of_port part;
+        memcpy(&part, p->census.records + (size_t)k * sizeof part, sizeof part);
+        cpl_port_load_add(&p->wave[k % p->n_waves].port,
+                          &(struct cpl_rank_load){.net_out = part.net_out,
+                                                  .net_in = part.net_in,
+                                                  .recv_us = part.recv_us});
     }
     for (int w = 0; w < p->n_waves && first == p->rank; w++) {
-        double us = cpl_node_port_time(&p->machine.costs, p->wave[w].port_out, p->wave[w].port_in);
+        double us = cpl_port_load_time(&p->machine.costs, &p->wave[w].port);
         p->wave[w].us = us > p->wave[w].us ? us : p->wave[w].us;
     }
-    free(pairs);
+    free(parts);
 }
 
 /* The counts of all candidates as words, in turn into them or out of them. */

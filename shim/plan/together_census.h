@@ -33,10 +33,10 @@ struct cpl_together_candidate {
     double us;
 };
 
-/* A wave of a candidate: its load on this rank, bytes on this rank's node's port. */
+/* A wave of a candidate: its load on this rank, and at a node's first rank on the node's port. */
 struct cpl_together_wave {
     struct cpl_rank_load load;
-    double port_out, port_in;
+    struct cpl_port_load port;
     double us; /* time; at last of the slowest rank or port */
 };
 

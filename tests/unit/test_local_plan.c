@@ -160,10 +160,9 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
     struct cpl_metrics whole;
     struct cpl_local_counts counts, sum = {0}, most = {0};
     struct cpl_rank_load load[CPL_LOCAL_WAVES];
-    double wave[CPL_LOCAL_WAVES] = {0}, out[CPL_LOCAL_WAVES][LARGE], in[CPL_LOCAL_WAVES][LARGE];
-    double total = 0;
-    memset(out, 0, sizeof out);
-    memset(in, 0, sizeof in);
+    static struct cpl_port_load port[CPL_LOCAL_WAVES][LARGE];
+    double wave[CPL_LOCAL_WAVES] = {0}, total = 0;
+    memset(port, 0, sizeof port);
     for (int32_t i = 0; i < ranks->n; i++) {
         struct cpl_local_edge *edges;
         int64_t n_edges = before_choice(ranks, walk, i, false, &edges, &counts);
@@ -203,13 +202,13 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
         most.most_hops = larger(most.most_hops, counts.most_hops);
         for (int32_t w = 0; w < walk->n_waves; w++) {
             wave[w] = fmax(wave[w], cpl_rank_load_time(&machine->costs, &load[w]));
-            out[w][machine->node[i]] += load[w].net_out;
-            in[w][machine->node[i]] += load[w].net_in;
+            cpl_port_load_add(&port[w][machine->node[i]], &load[w]);
+            port[w][machine->node[i]].recv_us = 0; /* which cpl_plan_cost leaves out */
         }
     }
     for (int32_t w = 0; w < walk->n_waves; total += wave[w++])
         for (int32_t k = 0; k < machine->n_nodes; k++)
-            wave[w] = fmax(wave[w], cpl_node_port_time(&machine->costs, out[w][k], in[w][k]));
+            wave[w] = fmax(wave[w], cpl_port_load_time(&machine->costs, &port[w][k]));
     assert_int_equal(cpl_plan_measure(plan, machine, input->unit_bytes, &whole, NULL), CPL_OK);
     assert_near(whole.waves_us, total, name);
     assert_near(whole.sends_avg * ranks->n, (double)sum.sends, name);
