@@ -1,6 +1,6 @@
 /* About what the plan of a walk takes (walk_cost.h): the model with barriers (plan_cost.c), to
- * which it adds what packing takes, and that a rank cannot unpack a combined message before all of
- * it is there.
+ * which it adds what packing takes, that a rank cannot unpack a combined message before all of it
+ * is there, and that what comes into a node at once is all there late (cpl_port_load_time).
  *
  * Messages that are looked at stand for `every` times as many. Combined messages do not: one that
  * many messages ride in is seen even if few of these are. How many there are follows from how many
@@ -30,9 +30,9 @@ struct end_load {
 struct loads {
     const struct cpl_walk_looks *looks;
     bool packs;
-    struct end_load *out, *in; /* of each rank */
-    double *net_out, *net_in;  /* of each node */
-    uint64_t *seen;            /* combined messages by their hashes; 0: free */
+    struct end_load *out, *in;  /* of each rank */
+    struct cpl_port_load *port; /* of each node, when a wave is finished */
+    uint64_t *seen;             /* combined messages by their hashes; 0: free */
     uint64_t mask;
 };
 
@@ -84,13 +84,10 @@ static enum cpl_status init_loads(struct loads *loads, const struct cpl_walk_loo
                             .packs = packs,
                             .out = CPL_ARENA_ARRAY(arena, struct end_load, machine->n_ranks),
                             .in = CPL_ARENA_ARRAY(arena, struct end_load, machine->n_ranks),
-                            .net_out = CPL_ARENA_ARRAY(arena, double, machine->n_nodes),
-                            .net_in = CPL_ARENA_ARRAY(arena, double, machine->n_nodes),
+                            .port = CPL_ARENA_ARRAY(arena, struct cpl_port_load, machine->n_nodes),
                             .seen = CPL_ARENA_ARRAY(arena, uint64_t, n_seen),
                             .mask = n_seen - 1};
-    return loads->out && loads->in && loads->net_out && loads->net_in && loads->seen
-               ? CPL_OK
-               : CPL_ERR_NOMEM;
+    return loads->out && loads->in && loads->port && loads->seen ? CPL_OK : CPL_ERR_NOMEM;
 }
 
 /* Whether a combined message of the wave is met for the first time. */
@@ -133,10 +130,6 @@ static void add_ride(struct loads *loads, int32_t from, int32_t to, int32_t dst,
             link->latency_us, new);
     add_end(&loads->in[to], link->recv_us + combined_us, end_us + (to == dst ? pack_us : 0),
             net_bytes, link->latency_us, new);
-    if (leaves) {
-        loads->net_out[machine->node[from]] += bytes;
-        loads->net_in[machine->node[to]] += bytes;
-    }
 }
 
 /* Combined messages for each one seen, where of the rides seen this fraction was the first of a
@@ -169,19 +162,21 @@ static double all_for_each(const struct end_load *load, double fraction, const d
     return table[(int)(own * N_STEPS + 0.5)];
 }
 
-/* The time of a rank in the wave. What its network and its processor do overlaps but for the last
- * of the combined messages that it receives. */
-static double rank_us(const struct loads *loads, int32_t rank, double fraction, const double *table)
+/* The time of a rank in the wave, whose load is added to its port's. What its network and its
+ * processor do overlaps but for the last of the combined messages that it receives. */
+static double rank_us(struct loads *loads, int32_t rank, double fraction, const double *table)
 {
     const struct cpl_costs *costs = &loads->looks->input->machine->costs;
     const struct end_load *out = &loads->out[rank], *in = &loads->in[rank];
     double every = loads->looks->every;
     double n_out = all_for_each(out, fraction, table), n_in = all_for_each(in, fraction, table);
     struct cpl_rank_load load = {.latency_us = larger(out->latency_us, in->latency_us),
-                                 .busy_us = n_out * out->edges_us + n_in * in->edges_us +
-                                            every * (out->cargo_us + in->cargo_us),
+                                 .busy_us = n_out * out->edges_us + every * out->cargo_us,
+                                 .recv_us = n_in * in->edges_us + every * in->cargo_us,
                                  .net_out = every * out->net_bytes,
                                  .net_in = every * in->net_bytes};
+    load.busy_us += load.recv_us;
+    cpl_port_load_add(&loads->port[loads->looks->input->machine->node[rank]], &load);
     double unpack_us = every * in->cargo_us;
     double wire_us = load.net_in * costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
     double last_us = unpack_us < wire_us ? unpack_us : wire_us;
@@ -193,7 +188,7 @@ static double rank_us(const struct loads *loads, int32_t rank, double fraction, 
 static double finish_wave(struct loads *loads, const double *table)
 {
     const struct cpl_machine *machine = loads->looks->input->machine;
-    double most_us = 0, n_edges = 0, n_rides = 0, every = loads->looks->every;
+    double most_us = 0, n_edges = 0, n_rides = 0;
     for (int32_t i = 0; i < machine->n_ranks; i++) {
         n_edges += loads->out[i].n_edges;
         n_rides += loads->out[i].n_rides;
@@ -202,14 +197,10 @@ static double finish_wave(struct loads *loads, const double *table)
     for (int32_t i = 0; i < machine->n_ranks; i++)
         most_us = larger(most_us, rank_us(loads, i, fraction, table));
     for (int32_t k = 0; k < machine->n_nodes; k++)
-        most_us = larger(most_us,
-                         cpl_port_load_time(&machine->costs,
-                                            &(struct cpl_port_load){every * loads->net_out[k],
-                                                                    every * loads->net_in[k], 0}));
+        most_us = larger(most_us, cpl_port_load_time(&machine->costs, &loads->port[k]));
     memset(loads->out, 0, (size_t)machine->n_ranks * sizeof *loads->out);
     memset(loads->in, 0, (size_t)machine->n_ranks * sizeof *loads->in);
-    memset(loads->net_out, 0, (size_t)machine->n_nodes * sizeof *loads->net_out);
-    memset(loads->net_in, 0, (size_t)machine->n_nodes * sizeof *loads->net_in);
+    memset(loads->port, 0, (size_t)machine->n_nodes * sizeof *loads->port);
     memset(loads->seen, 0, (size_t)(loads->mask + 1) * sizeof *loads->seen);
     return most_us;
 }
