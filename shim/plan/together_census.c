@@ -8,7 +8,8 @@
 
 /* n messages under way, whose ways are the same from here on; src and dst are those of one of them.
  * Or, with a wave, n messages that end where they go in that wave: src is then the rank that sends
- * them, and link, if they are tallied, the class of link from where they begin. volume: of all. */
+ * them. link: if they are tallied, the class of link that joins where they begin and where they
+ * end. volume: of all. */
 struct record {
     int16_t candidate;
     int8_t wave, link;
@@ -231,8 +232,6 @@ static void pass(struct cpl_together *p, const struct record *r, struct round *r
     if (here.to == r->dst) {
         leaving.record.wave = (int8_t)here.to_wave;
         leaving.record.src = p->rank;
-        if (r->candidate == p->tally)
-            leaving.record.link = (int8_t)cpl_machine_link(&p->machine, r->src, r->dst);
     }
     round->leaving[round->n++] = leaving;
 }
@@ -254,9 +253,12 @@ static void pass_own(struct cpl_together *p, struct round *round)
     if (!prepare(p, round, (int64_t)p->n * input->n_messages))
         return;
     for (int k = 0; k < p->n; k++) {
-        for (int m = 0; m < input->n_messages; m++)
-            pass(p, &(struct record){(int16_t)k, 0, 0, p->rank, input->dst[m], 1, input->bytes[m]},
-                 round);
+        for (int m = 0; m < input->n_messages; m++) {
+            struct record r = {(int16_t)k, 0, 0, p->rank, input->dst[m], 1, input->bytes[m]};
+            if (k == p->tally)
+                r.link = (int8_t)cpl_machine_link(&p->machine, r.src, r.dst);
+            pass(p, &r, round);
+        }
         add_edges(p, &p->candidate[k], round);
     }
 }
