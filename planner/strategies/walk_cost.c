@@ -2,14 +2,17 @@
  * which it adds what packing takes, that a rank cannot unpack a combined message before all of it
  * is there, and that what comes into a node at once is all there late (cpl_port_load_time).
  *
- * Messages that are looked at stand for `every` times as many. Combined messages do not: one that
- * many messages ride in is seen even if few of these are. How many there are follows from how many
- * of the rides seen in a wave, and at a rank, were the first of their combined message. */
+ * Messages that are looked at stand for `every` times as many; of a rank's load only as much counts
+ * as is not by chance (find_mean), or the busiest of many ranks would be the one that was looked at
+ * most. Combined messages do not stand for others: one that many messages ride in is seen even if
+ * few of these are. How many there are follows from how many of the rides seen in a wave, and at a
+ * rank, were the first of their combined message. */
 #include "planner/strategies/walk_cost.h"
 
 #include "planner/base/hash.h"
 #include "planner/plan/plan_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What a wave's other ranks say counts at each rank as much as so many messages seen there. */
@@ -162,26 +165,63 @@ static double all_for_each(const struct end_load *load, double fraction, const d
     return table[(int)(own * N_STEPS + 0.5)];
 }
 
+/* The mean of all ranks' loads, and how much of a rank's own differs from it for another reason
+ * than which messages were looked at: 0 (none) to 1. */
+struct mean_load {
+    double edges_us, cargo_us, net_bytes;
+    double own;
+};
+
+/* What is seen of a rank is drawn from what it has, so that by chance alone the variance of rides
+ * is their mean, but for the part that is seen. */
+static struct mean_load find_mean(const struct end_load *load, int32_t n_ranks, int32_t every)
+{
+    struct mean_load mean = {.own = 1};
+    double n = n_ranks, sum = 0, squares = 0;
+    for (int32_t i = 0; i < n_ranks; i++) {
+        mean.edges_us += load[i].edges_us / n;
+        mean.cargo_us += load[i].cargo_us / n;
+        mean.net_bytes += load[i].net_bytes / n;
+        sum += load[i].n_rides;
+        squares += (double)load[i].n_rides * load[i].n_rides;
+    }
+    double variance = squares / n - sum / n * (sum / n), chance = sum / n * (1 - 1.0 / every);
+    if (variance > 0)
+        mean.own = variance > chance ? sqrt((variance - chance) / variance) : 0;
+    return mean;
+}
+
+/* A rank's load without what is by chance. */
+static struct end_load without_chance(const struct end_load *load, const struct mean_load *mean)
+{
+    struct end_load l = *load;
+    l.edges_us = mean->edges_us + mean->own * (load->edges_us - mean->edges_us);
+    l.cargo_us = mean->cargo_us + mean->own * (load->cargo_us - mean->cargo_us);
+    l.net_bytes = mean->net_bytes + mean->own * (load->net_bytes - mean->net_bytes);
+    return l;
+}
+
 /* The time of a rank in the wave, whose load is added to its port's. What its network and its
  * processor do overlaps but for the last of the combined messages that it receives. */
-static double rank_us(struct loads *loads, int32_t rank, double fraction, const double *table)
+static double rank_us(struct loads *loads, int32_t rank, const struct mean_load *mean,
+                      double fraction, const double *table)
 {
     const struct cpl_costs *costs = &loads->looks->input->machine->costs;
-    const struct end_load *out = &loads->out[rank], *in = &loads->in[rank];
+    const struct end_load out = without_chance(&loads->out[rank], &mean[0]);
+    const struct end_load in = without_chance(&loads->in[rank], &mean[1]);
     double every = loads->looks->every;
-    double n_out = all_for_each(out, fraction, table), n_in = all_for_each(in, fraction, table);
-    struct cpl_rank_load load = {.latency_us = larger(out->latency_us, in->latency_us),
-                                 .busy_us = n_out * out->edges_us + every * out->cargo_us,
-                                 .recv_us = n_in * in->edges_us + every * in->cargo_us,
-                                 .net_out = every * out->net_bytes,
-                                 .net_in = every * in->net_bytes};
+    double n_out = all_for_each(&out, fraction, table), n_in = all_for_each(&in, fraction, table);
+    struct cpl_rank_load load = {.latency_us = larger(out.latency_us, in.latency_us),
+                                 .busy_us = n_out * out.edges_us + every * out.cargo_us,
+                                 .recv_us = n_in * in.edges_us + every * in.cargo_us,
+                                 .net_out = every * out.net_bytes,
+                                 .net_in = every * in.net_bytes};
     load.busy_us += load.recv_us;
     cpl_port_load_add(&loads->port[loads->looks->input->machine->node[rank]], &load);
-    double unpack_us = every * in->cargo_us;
+    double unpack_us = every * in.cargo_us;
     double wire_us = load.net_in * costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
     double last_us = unpack_us < wire_us ? unpack_us : wire_us;
-    return cpl_rank_load_time(costs, &load) +
-           (in->n_edges > 0 ? last_us / (n_in * in->n_edges) : 0);
+    return cpl_rank_load_time(costs, &load) + (in.n_edges > 0 ? last_us / (n_in * in.n_edges) : 0);
 }
 
 /* The time of the wave that has been added; clears the loads. */
@@ -194,8 +234,10 @@ static double finish_wave(struct loads *loads, const double *table)
         n_rides += loads->out[i].n_rides;
     }
     double fraction = n_rides > 0 ? n_edges / n_rides : 1;
+    const struct mean_load mean[] = {find_mean(loads->out, machine->n_ranks, loads->looks->every),
+                                     find_mean(loads->in, machine->n_ranks, loads->looks->every)};
     for (int32_t i = 0; i < machine->n_ranks; i++)
-        most_us = larger(most_us, rank_us(loads, i, fraction, table));
+        most_us = larger(most_us, rank_us(loads, i, mean, fraction, table));
     for (int32_t k = 0; k < machine->n_nodes; k++)
         most_us = larger(most_us, cpl_port_load_time(&machine->costs, &loads->port[k]));
     memset(loads->out, 0, (size_t)machine->n_ranks * sizeof *loads->out);
