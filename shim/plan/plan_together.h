@@ -27,7 +27,8 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
 #define CPL_TOGETHER_MS 10
 
 /* Plans by every candidate of the settings' strategy whose routes are arithmetic, and makes this
- * rank's slices of the fastest by the model with barriers between waves (cpl_plan_cost): up to
+ * rank's slices of the fastest by the model with barriers between waves (cpl_plan_cost), to which
+ * is added that what comes into a node at once is there late (cpl_port_load_time): up to
  * input->most_plans, each with another number of waves. Fills the output as cpl_plan_agree does;
  * what reductions would carry is not looked at. Returns the same on all ranks; false (nothing to
  * free): one had no memory. comm is the
