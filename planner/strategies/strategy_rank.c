@@ -107,6 +107,7 @@ struct race {
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
     double ms;             /* of the budget, nominally spent */
     double may_take_ms;    /* and what may be */
+    double applied_ms;     /* and besides, on what applies to few patterns */
     struct cpl_walk_sample sample;
 };
 
@@ -345,16 +346,21 @@ static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
     return race->hurries ? price_best(race, error) : price_all(race, error);
 }
 
-/* Whether candidate k, which looks at all messages, is priced: as far as the budget reaches. What
- * applies to few patterns always is. */
-static enum cpl_status ask(const struct race *race, size_t k, bool *is_priced,
-                           struct cpl_error *error)
+/* Whether candidate k, which looks at all messages, is priced: as far as the budget reaches. For
+ * what applies to few patterns there is as much again. */
+static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
 {
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
+    enum cpl_status status = CPL_OK;
+    double ms = price_ms(race, k);
+    bool applies = false;
     if (choice->strategy->applies)
-        return choice->strategy->applies(race->input, &choice->numbers, is_priced, error);
-    *is_priced = race->ms + price_ms(race, k) <= race->may_take_ms;
-    return CPL_OK;
+        status = choice->strategy->applies(race->input, &choice->numbers, &applies, error);
+    *is_priced = (applies ? race->applied_ms : race->ms) + ms <= race->may_take_ms &&
+                 (applies || !choice->strategy->applies);
+    if (applies && *is_priced)
+        race->applied_ms += ms;
+    return status;
 }
 
 static enum cpl_status price_others(struct race *race, struct cpl_error *error)

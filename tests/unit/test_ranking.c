@@ -164,6 +164,32 @@ static void test_hurry(void **state)
     }
 }
 
+/* Messages within eight parts, to which grids of parts apply: these have the budget once more. */
+static void test_parts_in_a_hurry(void **state)
+{
+    (void)state;
+    enum { RANKS = 4096, PART = RANKS / 8, MESSAGES = 450000 };
+    uint64_t random = 1;
+    struct cpl_pattern_entry *entry = calloc(MESSAGES, sizeof *entry);
+    struct cpl_ranking ranking;
+    struct cpl_plan best;
+    struct trial trial;
+    assert_non_null(entry);
+    for (int64_t m = 0; m < MESSAGES; m++) {
+        int32_t src = random_below(&random, RANKS);
+        entry[m] =
+            (struct cpl_pattern_entry){src, src % 8 + 8 * random_below(&random, PART), 1, -1};
+    }
+    assert_int_equal(cpl_pattern_build(RANKS, entry, MESSAGES, &trial.pattern, NULL), CPL_OK);
+    free(entry);
+    assert_int_equal(cpl_machine_init(RANKS, RANKS_PER_NODE, &trial.machine, NULL), CPL_OK);
+    trial.input = (struct cpl_strategy_input){&trial.pattern, &trial.machine, UNIT_BYTES, 100};
+    assert_int_equal(cpl_strategy_rank(&trial.input, false, &ranking, &best, NULL), CPL_OK);
+    cpl_plan_free(&best);
+    assert_true(ranking.ms <= 2 * trial.input.budget_ms);
+    tear_down(&trial);
+}
+
 /* Without time one candidate is chosen, and its time is by the rougher model. */
 static void test_no_time(void **state)
 {
@@ -184,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_looks), cmocka_unit_test(test_hub_by_hand),
-        cmocka_unit_test(test_hurry), cmocka_unit_test(test_no_time)};
+        cmocka_unit_test(test_hurry), cmocka_unit_test(test_parts_in_a_hurry),
+        cmocka_unit_test(test_no_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
