@@ -37,15 +37,9 @@ struct cpl_passing_here cpl_passing_here(const struct cpl_walk *walk, int32_t ra
     return here;
 }
 
-static uint64_t edge_key(const struct cpl_local_edge *edge)
-{
-    return (uint64_t)edge->sends << 48 | (uint64_t)(uint16_t)edge->wave << 32 |
-           (uint32_t)edge->peer;
-}
-
 static int by_edge(const void *a, const void *b)
 {
-    uint64_t x = edge_key(a), y = edge_key(b);
+    uint64_t x = cpl_local_edge_key(a), y = cpl_local_edge_key(b);
     return (x > y) - (x < y);
 }
 

@@ -45,6 +45,13 @@ struct cpl_local_edge {
     int64_t n, volume; /* volume: of all of them */
 };
 
+/* Edges are the same when their keys are; they are sorted by them. */
+static inline uint64_t cpl_local_edge_key(const struct cpl_local_edge *edge)
+{
+    return (uint64_t)edge->sends << 48 | (uint64_t)(uint16_t)edge->wave << 32 |
+           (uint32_t)edge->peer;
+}
+
 /* All messages that end at a rank, by the class of link that joins it with the ranks where they
  * begin. */
 struct cpl_endings {

@@ -351,15 +351,16 @@ static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
 static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
 {
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
-    enum cpl_status status = CPL_OK;
     double ms = price_ms(race, k);
     bool applies = false;
-    if (choice->strategy->applies)
-        status = choice->strategy->applies(race->input, &choice->numbers, &applies, error);
-    *is_priced = (applies ? race->applied_ms : race->ms) + ms <= race->may_take_ms &&
-                 (applies || !choice->strategy->applies);
-    if (applies && *is_priced)
-        race->applied_ms += ms;
+    if (!choice->strategy->applies) {
+        *is_priced = race->ms + ms <= race->may_take_ms;
+        return CPL_OK;
+    }
+    enum cpl_status status =
+        choice->strategy->applies(race->input, &choice->numbers, &applies, error);
+    *is_priced = applies && race->applied_ms + ms <= race->may_take_ms;
+    race->applied_ms += *is_priced ? ms : 0;
     return status;
 }
 

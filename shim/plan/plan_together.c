@@ -130,8 +130,8 @@ static void find_loads(struct cpl_together *p)
         c->most = c->sum;
         for (int32_t w = 0; w < c->walk.n_waves; w++) {
             struct cpl_together_wave *wave = &p->wave[c->first_wave + w];
-            *wave = (struct cpl_together_wave){
-                .load = load[w], .us = cpl_rank_load_time(&c->machine->costs, &load[w])};
+            *wave =
+                (struct cpl_together_wave){.us = cpl_rank_load_time(&c->machine->costs, &load[w])};
             cpl_port_load_add(&wave->port, &load[w]);
         }
     }
@@ -151,9 +151,9 @@ static void add_ports(struct cpl_together *p)
     while (cpl_machine_node(&p->machine, first) != node)
         first++;
     for (int w = 0; w < p->n_waves && parts; w++) {
-        const struct cpl_rank_load *load = &p->wave[w].load;
+        const struct cpl_port_load *own = &p->wave[w].port;
         parts[w] =
-            (struct part_of_port){(float)load->net_out, (float)load->net_in, (float)load->recv_us};
+            (struct part_of_port){(float)own->net_out, (float)own->net_in, (float)own->recv_us};
     }
     const int64_t of[] = {0, p->n_waves};
     p->failed |= !parts;

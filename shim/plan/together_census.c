@@ -98,7 +98,7 @@ static void join_edges(struct cpl_together *p, struct cpl_together_candidate *c)
     resize(p, &c->edges, c->edges.n, sizeof(struct cpl_local_edge));
 }
 
-/* n > 0 */
+/* Adds messages, one at least, to an edge of the candidate that is looked at. */
 static void keep_edge(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round,
                       struct cpl_local_edge edge)
 {
@@ -106,11 +106,9 @@ static void keep_edge(struct cpl_together *p, struct cpl_together_candidate *c, 
         add_edges(p, c, round);
         join_edges(p, c);
     }
-    size_t k = cpl_hash_mix((uint64_t)edge.sends << 48 | (uint64_t)(uint16_t)edge.wave << 32 |
-                            (uint32_t)edge.peer) %
-               EDGE_SLOTS;
-    struct cpl_local_edge *at = &round->edges[k];
-    while (at->n > 0 && (at->peer != edge.peer || at->wave != edge.wave || at->sends != edge.sends))
+    uint64_t key = cpl_local_edge_key(&edge);
+    struct cpl_local_edge *at = &round->edges[cpl_hash_mix(key) % EDGE_SLOTS];
+    while (at->n > 0 && cpl_local_edge_key(at) != key)
         at = at + 1 < round->edges + EDGE_SLOTS ? at + 1 : round->edges;
     if (at->n == 0) {
         *at = edge;

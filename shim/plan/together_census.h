@@ -33,9 +33,9 @@ struct cpl_together_candidate {
     double us;
 };
 
-/* A wave of a candidate: its load on this rank, and at a node's first rank on the node's port. */
+/* A wave of a candidate: what this rank loads its node's port with; at a node's first rank, what
+ * all of its ranks do. */
 struct cpl_together_wave {
-    struct cpl_rank_load load;
     struct cpl_port_load port;
     double us; /* time; at last of the slowest rank or port */
 };
