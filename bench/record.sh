@@ -106,7 +106,7 @@ vary edr-light 'recv_us$' 0.5
 # topology, bytes, strategy
 add() {
     trial=1
-    exchanges=10
+    exchanges=16
     [ "$3" -lt 4096 ] || trial=0        # the model alone decides
     [ "$6" -le $size_limit ] || trial=0 # nothing is planned
     [ "$7$trial" = auto1 ] || exchanges=3
@@ -163,7 +163,7 @@ warmup=2 # learning, and a call that tells all lengths
 mode=force
 only=--carried
 if [ "$strategy" = auto ]; then
-    [ "$trial" = 0 ] || warmup=8 # learning, and two rounds of MPI and two plans
+    [ "$trial" = 0 ] || warmup=14 # learning, and two rounds of MPI and two plans, two calls each
     mode=auto
     only=
 fi

@@ -112,11 +112,10 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
         cpl_progress_poll();
 }
 
-/* Ranks that share cores, and so have turns of several calls, give them to those that they wait
- * for. */
-static void meet(MPI_Comm comm, const struct cpl_exchange *x)
+/* Ranks that share cores give them to those that they wait for. */
+static void meet(MPI_Comm comm)
 {
-    if (x->plans.trial.calls_a_turn > 1)
+    if (cpl_context.machine.shares_cores)
         cpl_assembly_gather(comm);
     else
         cpl_collective_Barrier(comm);
@@ -129,7 +128,7 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
     if ((planned && cpl_trial_begins_turn(&exchange->plans.trial)) || is_order_tried)
-        meet(state->private_comm, exchange);
+        meet(state->private_comm);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;

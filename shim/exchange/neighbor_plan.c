@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS_SHARING 4 /* in a turn of a trial where ranks share cores */
+/* Calls in a turn of a trial: where ranks share cores, where a single one says little; and those
+ * that do not count elsewhere, because they begin on all ranks at once, as no call does in use. */
+#define CALLS_SHARING 4
+#define CALLS_LEADING 1
 
 static void *zeroed(int n, size_t size)
 {
@@ -152,6 +155,8 @@ bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl
                     measured ? (int32_t)cpl_context.settings.trial : 0);
     if (cpl_context.machine.shares_cores)
         x->plans.trial.calls_a_turn = CALLS_SHARING;
+    else
+        x->plans.trial.lead_in = CALLS_LEADING;
     return true;
 }
 

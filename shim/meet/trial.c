@@ -89,10 +89,11 @@ bool cpl_trial_note(struct cpl_trial *trial, double us)
         return false;
     }
     trial->tried++;
-    trial->own_us[trial->turn] = (trial->n_in_turn > 0 ? trial->own_us[trial->turn] : 0) + us;
-    if (++trial->n_in_turn < trial->calls_a_turn)
+    double *own_us = &trial->own_us[trial->turn];
+    *own_us = trial->n_in_turn > trial->lead_in ? *own_us + us : us;
+    if (++trial->n_in_turn < trial->lead_in + trial->calls_a_turn)
         return false;
-    trial->own_us[trial->turn] /= trial->calls_a_turn;
+    *own_us /= trial->calls_a_turn;
     next_turn(trial, trial->turn + 1);
     return trial->turn == trial->n;
 }

@@ -2,13 +2,14 @@
  * the one whose slowest rank is fastest carries the next ones. Candidate 0 is MPI's own way.
  *
  * A trial goes in rounds; in each, every candidate that is still in it has a turn, in which it
- * carries one call, or some where ranks share cores: there one call says little. After a round the
- * ranks put their times together, and all come to the same judgement. The first rounds warm up:
- * they only drop what takes far longer, by a millisecond at least. Later ones drop a candidate
- * whose best time is clearly beaten by what another usually takes. The trial ends when one is left
- * or the rounds are over. A plan in use gives way to MPI as soon as that is not slower, and to
- * another plan, as MPI does to any, when that is faster by a margin. Later trials, at growing
- * intervals, compare MPI with the best plan only.
+ * carries one call that counts, after one that only leads in to it because it begins on all ranks
+ * at once, as no call in use does; or some where ranks share cores, where one says little. After a
+ * round the ranks put their times together, and all come to the same judgement. The first rounds
+ * warm up: they only drop what takes far longer, by a millisecond at least. Later ones drop a
+ * candidate whose best time is clearly beaten by what another usually takes. The trial ends when
+ * one is left or the rounds are over. A plan in use gives way to MPI as soon as that is not slower,
+ * and to another plan, as MPI does to any, when that is faster by a margin. Later trials, at
+ * growing intervals, compare MPI with the best plan only.
  *
  * Leaf module: no MPI calls. Everything in a trial but own_us is alike on all ranks as long as all
  * count the same calls and judge by the same times. */
@@ -29,6 +30,7 @@ struct cpl_trial {
     int32_t round;        /* 0: the one that warms up */
     int32_t turn;         /* candidate of the next call, while running */
     int32_t calls_a_turn; /* 1, or as many as who begins the trial says */
+    int32_t lead_in;      /* calls before them in a turn that do not count; 0, or likewise */
     int32_t n_in_turn;    /* calls of this turn that have been carried */
     bool in[CPL_MAX_TRIED];
     double own_us[CPL_MAX_TRIED];                       /* this rank's of a call, in this round */

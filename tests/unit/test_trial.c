@@ -114,6 +114,29 @@ static void test_turns(void **state)
     assert_false(cpl_trial_begins_turn(&trial));
 }
 
+/* Calls that lead in to a turn do not count, however long they take. */
+static void test_leading_in(void **state)
+{
+    (void)state;
+    struct cpl_trial trial;
+    cpl_trial_begin(&trial, 2, 7);
+    trial.lead_in = 1;
+    for (int32_t call = 0; trial.running; call++) {
+        int32_t turn = call / 2 % 2;
+        const double us[][2] = {{10, 10}, {30, 8}};
+        assert_int_equal(cpl_trial_begins_turn(&trial), call % 2 == 0);
+        assert_int_equal(cpl_trial_candidate(&trial), turn);
+        bool is_over = cpl_trial_note(&trial, us[turn][call % 2]);
+        assert_int_equal(is_over, call % 4 == 3);
+        if (is_over) {
+            assert_true(trial.own_us[0] == 10 && trial.own_us[1] == 8);
+            cpl_trial_judge(&trial, trial.own_us);
+        }
+    }
+    assert_int_equal(trial.chosen, 1);
+    assert_true(cpl_trial_us(&trial, 1) == 8);
+}
+
 /* Two plans that take `slow` times as long as MPI are given up after n_rounds. */
 static void cost_is_bounded(double mpi_us, double slow, int n_rounds)
 {
@@ -235,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_passed_calls),
         cmocka_unit_test(test_untried),
         cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_leading_in),
         cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
