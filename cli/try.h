@@ -63,8 +63,9 @@ bool cpl_try_launch(struct cpl_launch *launch);
 /* --- try_compare.c: what two outputs have in common
  *
  * A line's numbers are apart from its other text, its shape. What is known to vary is masked at
- * once: numbers beside units of time and of rates, or behind words such as time, rate, pid; clocks
- * and dates; the host's name. What differs between runs of the program itself is masked, too: the
+ * once: numbers beside units of time and of rates, behind words such as time, rate, pid, or in a
+ * table (cells between bars) under such words or shares in percent; clocks and dates; the host's
+ * name. What differs between runs of the program itself is masked, too: the
  * numbers at these places of a shape, or all lines of a shape. Lines may come in any order. */
 
 struct cpl_output_line {

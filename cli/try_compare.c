@@ -98,7 +98,7 @@ static bool is_day_or_month(const char *word)
                                         "jan", "feb", "mar", "apr", "may", "jun", "jul",
                                         "aug", "sep", "oct", "nov", "dec", NULL};
     char begin[4];
-    snprintf(begin, sizeof begin, "%s", word);
+    snprintf(begin, sizeof begin, "%.3s", word);
     return is_one_of(begin, names);
 }
 
@@ -141,16 +141,71 @@ static char *put(char *at, const char *text, size_t n)
     return at + n;
 }
 
+#define BAR        '|' /* between the cells of a table */
+#define MOST_CELLS 32
+
+/* The table that a line may belong to: the cells under a heading of times or shares vary. */
+struct table {
+    int n_bars; /* in its lines; 0: there is no table */
+    bool varies[MOST_CELLS];
+};
+
+static int count_bars(const char *text)
+{
+    int n = 0;
+    for (; (text = strchr(text, BAR)); text++)
+        n++;
+    return n;
+}
+
+/* Whether a cell, which ends at a bar or with the text, is the heading of what varies. */
+static bool is_varying_heading(const char *cell)
+{
+    char word[MOST_WORD];
+    for (size_t n; *cell && *cell != BAR; cell += n > 0 ? n : 1) {
+        n = word_at(cell, word);
+        if (*cell == '%' || (n > 0 && is_volatile(word)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_number(const char *text)
+{
+    for (size_t at = 0; text[at]; at++)
+        if (number_at(text, at) > 0)
+            return true;
+    return false;
+}
+
+/* A line with bars and without numbers is a heading; a table ends with the first line that has
+ * other bars, but for rules of one character. */
+static void see_table(struct table *table, const char *text)
+{
+    int n = count_bars(text), cell = 0;
+    if (n == table->n_bars || (n == 0 && strspn(text, "-=+_ ") == strlen(text)))
+        return;
+    *table = (struct table){.n_bars = 0};
+    if (n == 0 || n >= MOST_CELLS || has_number(text))
+        return;
+    table->n_bars = n;
+    for (const char *at = text; at; at = strchr(at, BAR)) {
+        at += *at == BAR;
+        table->varies[cell++] = is_varying_heading(at);
+    }
+}
+
 /* Divides a text in shape and fields. Both have room for twice the text. */
-static void divide(const char *text, struct cpl_output_line *line)
+static void divide(const char *text, const struct table *table, struct cpl_output_line *line)
 {
     static const char mask[] = {MASK, '\0'};
     struct masking m = {.dated = has_clock(text)};
+    int cell = 0;
     char word[MOST_WORD], *shape = line->shape, *end = line->fields;
     for (size_t at = 0; text[at];) {
         size_t n = number_at(text, at);
         if (n > 0) {
-            bool masked = m.dated || m.armed;
+            bool masked = m.dated || m.armed || (table->n_bars > 0 && table->varies[cell]);
             end = put(end, masked ? mask : text + at, masked ? 1 : n) + 1;
             line->n_fields++;
             m.taken = m.armed;
@@ -165,6 +220,7 @@ static void divide(const char *text, struct cpl_output_line *line)
         } else {
             if (!strchr(" \t([", text[at]))
                 m.n_open = 0;
+            cell += text[at] == BAR;
             if (!isspace((unsigned char)text[at]))
                 *shape++ = text[at];
             else if (shape == line->shape || shape[-1] != ' ')
@@ -197,7 +253,7 @@ static int by_shape(const void *a, const void *b)
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-static bool add_line(struct cpl_output *output, size_t *room, char *text)
+static bool add_line(struct cpl_output *output, size_t *room, struct table *table, char *text)
 {
     size_t bytes = 2 * strlen(text) + 2;
     if (output->n == *room) {
@@ -215,7 +271,8 @@ static bool add_line(struct cpl_output *output, size_t *room, char *text)
     if (!line->shape || !line->fields)
         return false;
     mask_host(text);
-    divide(text, line);
+    see_table(table, text);
+    divide(text, table, line);
     return true;
 }
 
@@ -226,11 +283,12 @@ bool cpl_output_read(const char *file, struct cpl_output *output)
     char *text = NULL;
     size_t size = 0, room = 0;
     ssize_t n;
+    struct table table = {.n_bars = 0};
     bool done = in != NULL;
     while (done && (n = getline(&text, &size, in)) >= 0) {
         while (n > 0 && isspace((unsigned char)text[n - 1]))
             text[--n] = '\0';
-        done = add_line(output, &room, text);
+        done = add_line(output, &room, &table, text);
     }
     done = done && !ferror(in);
     free(text);

@@ -104,6 +104,22 @@ each <<'SH'
 SH
 says "numbers behind other words are" '^  force .* differs'
 each <<'SH'
+[ $mode = force ] && pair=5 || pair=4
+printf 'Section | min time | %%total | atoms\n-------------\nPair | 0.%d | %d | 7\nOther | | 0.1%d | 8\n' $pair 3$pair $pair
+SH
+check "shares and times of a table are not compared" test $code -eq 0
+check "nor do they vary" sh -c '! grep -q "vary without" out'
+each <<'SH'
+[ $mode = force ] && atoms=5 || atoms=4
+printf 'Section | min time | atoms\nPair | 0.1 | %d\n' $atoms
+SH
+says "what else a table has is" '^  force .* differs'
+each <<'SH'
+[ $mode = force ] && atoms=5 || atoms=4
+printf 'Section | min time\nPair | 0.1\nsums: 1.5\nsum | %d\n' $atoms
+SH
+says "and what comes after it" '^  force .* differs'
+each <<'SH'
 echo "seed $(date +%N) value 7"
 SH
 check "what varies without Carpool is not compared" test $code -eq 0
