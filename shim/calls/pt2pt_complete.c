@@ -40,6 +40,13 @@ static int settle_one(struct cpl_request *request, MPI_Request *handle, MPI_Stat
     return raise_error(comm, cpl_request_settle(request, handle, status));
 }
 
+/* Whether a call that tests has looked often enough: once, and once more after a poll where there
+ * is something to poll. */
+static bool has_tested(bool looked)
+{
+    return looked || !cpl_progress_needed();
+}
+
 /* Counts the shim's requests in an array. *n_open: how many of them are not done; *first: the first
  * that is done, -1 when none is. */
 static int count_ours(int n, const MPI_Request *requests, int *n_open, int *first)
@@ -47,12 +54,13 @@ static int count_ours(int n, const MPI_Request *requests, int *n_open, int *firs
     int n_ours = 0;
     *n_open = 0;
     *first = -1;
+    cpl_request_look(n, requests);
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
         if (!request)
             continue;
         n_ours++;
-        if (!cpl_request_is_done(request))
+        if (!cpl_request_is_known_done(request))
             ++*n_open;
         else if (*first < 0)
             *first = k;
@@ -123,7 +131,7 @@ static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *stat
         int result = PMPI_Test(request, &done, status);
         if (flag)
             *flag = done;
-        if (done || result != MPI_SUCCESS || (flag && looked))
+        if (done || result != MPI_SUCCESS || (flag && has_tested(looked)))
             return result;
         cpl_progress_poll();
     }
@@ -136,9 +144,11 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
     if (!request)
         return complete_others_one(handle, flag, status);
     if (flag) {
-        if (!cpl_request_is_done(request))
-            cpl_progress_poll();
         *flag = cpl_request_is_done(request);
+        if (!*flag && !has_tested(false)) {
+            cpl_progress_poll();
+            *flag = cpl_request_is_done(request);
+        }
         return *flag ? settle_one(request, handle, status) : MPI_SUCCESS;
     }
     while (!cpl_request_is_done(request))
@@ -213,7 +223,7 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
         }
         if (*flag)
             return settle_ours(n, requests, statuses, result);
-        if (looked)
+        if (has_tested(looked))
             return MPI_SUCCESS;
         cpl_progress_poll();
     }
@@ -266,7 +276,7 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
             *flag = done;
         if (done || result != MPI_SUCCESS)
             return result;
-        if (flag && looked) {
+        if (flag && has_tested(looked)) {
             *index = MPI_UNDEFINED;
             return MPI_SUCCESS;
         }
@@ -304,7 +314,7 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
-        if (!request || !cpl_request_is_done(request))
+        if (!request || !cpl_request_is_known_done(request))
             continue;
         MPI_Comm its = request->comm;
         int error = cpl_request_settle(request, &requests[k], status_at(statuses, *n_done));
@@ -331,7 +341,7 @@ int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, M
             result = test_some_others(n, n_ours, requests, n_done, indices, statuses);
         if (*n_done != MPI_UNDEFINED)
             result = settle_some(n, requests, n_done, indices, statuses, result);
-        if (result != MPI_SUCCESS || *n_done != 0 || (!waits && looked))
+        if (result != MPI_SUCCESS || *n_done != 0 || (!waits && has_tested(looked)))
             return result;
         cpl_progress_poll();
     }

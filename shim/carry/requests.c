@@ -187,20 +187,16 @@ void cpl_request_watch(struct cpl_request *request, MPI_Request inner,
     request->receive = (struct cpl_receive){.inner = inner};
 }
 
-/* Looks whether MPI has received it. After an error MPI has called the error handler. */
-static void look_at_mpi(struct cpl_request *request)
+/* MPI has received it, or failed to. */
+static void end_by_mpi(struct cpl_request *request, const MPI_Status *status)
 {
     struct cpl_receive *receive = &request->receive;
-    MPI_Status status;
     MPI_Count bytes = 0;
-    int done = 0, cancelled = 0;
-    receive->error = PMPI_Test(&receive->inner, &done, &status);
-    if (!done && receive->error == MPI_SUCCESS)
-        return;
-    PMPI_Test_cancelled(&status, &cancelled);
-    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-    receive->from = status.MPI_SOURCE;
-    receive->from_tag = status.MPI_TAG;
+    int cancelled = 0;
+    PMPI_Test_cancelled(status, &cancelled);
+    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    receive->from = status->MPI_SOURCE;
+    receive->from_tag = status->MPI_TAG;
     receive->bytes = bytes;
     receive->cancelled = cancelled;
     receive->done = true;
@@ -209,14 +205,74 @@ static void look_at_mpi(struct cpl_request *request)
     request->comm = MPI_COMM_NULL;
 }
 
-bool cpl_request_is_done(struct cpl_request *request)
+static bool is_open_by_mpi(const struct cpl_request *request)
+{
+    return !request->shared && request->by_mpi && !request->receive.done;
+}
+
+/* Looks whether MPI has received it. After an error MPI has called the error handler. */
+static void look_at_mpi(struct cpl_request *request)
+{
+    struct cpl_receive *receive = &request->receive;
+    MPI_Status status;
+    int done = 0;
+    receive->error = PMPI_Test(&receive->inner, &done, &status);
+    if (done || receive->error != MPI_SUCCESS)
+        end_by_mpi(request, &status);
+}
+
+#define MOST_LOOKED 64 /* requests about which MPI is asked at once */
+
+/* The same for n requests, until none of them is over. */
+static void look_at_several(int n, struct cpl_request **open)
+{
+    MPI_Request inner[MOST_LOOKED];
+    MPI_Status status;
+    for (int at, done = n > 0; done;) {
+        for (int k = 0; k < n; k++)
+            inner[k] = open[k]->receive.inner;
+        int error = PMPI_Testany(n, inner, &at, &done, &status);
+        done = (done || error != MPI_SUCCESS) && at != MPI_UNDEFINED;
+        if (!done)
+            return;
+        open[at]->receive.inner = inner[at];
+        open[at]->receive.error = error;
+        end_by_mpi(open[at], &status);
+        open[at] = open[--n];
+        done = n > 0;
+    }
+}
+
+void cpl_request_look(int n, const MPI_Request *handles)
+{
+    struct cpl_request *open[MOST_LOOKED];
+    int n_open = 0;
+    for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
+        struct cpl_request *request = cpl_request_active(handles[k]);
+        if (!request || !is_open_by_mpi(request))
+            continue;
+        open[n_open++] = request;
+        if (n_open == MOST_LOOKED) {
+            look_at_several(n_open, open);
+            n_open = 0;
+        }
+    }
+    look_at_several(n_open, open);
+}
+
+bool cpl_request_is_known_done(struct cpl_request *request)
 {
     if (request->shared)
         return true;
-    if (request->by_mpi && !request->receive.done)
-        look_at_mpi(request);
     bool sent = !request->sends || cpl_sending_is_done(&request->sending);
     return sent && (!request->receives || request->receive.done);
+}
+
+bool cpl_request_is_done(struct cpl_request *request)
+{
+    if (is_open_by_mpi(request))
+        look_at_mpi(request);
+    return cpl_request_is_known_done(request);
 }
 
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status)

@@ -79,8 +79,13 @@ static inline struct cpl_request *cpl_request_active(MPI_Request handle)
     return request && request->active ? request : NULL;
 }
 
-/* Whether an active request is done; fills the status of a done request. */
+/* Whether an active request is done; fills the status of a done request. cpl_request_look asks MPI
+ * about all active ones of an array that MPI carries out (n handles, of which any may be MPI's
+ * own), at once: each single question would make all of MPI go on. cpl_request_is_known_done asks
+ * nobody. Local. */
 bool cpl_request_is_done(struct cpl_request *request);
+void cpl_request_look(int n, const MPI_Request *handles);
+bool cpl_request_is_known_done(struct cpl_request *request);
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status);
 
 /* Completes a done request for the program: sets its status and handle. Returns the request's

@@ -1,0 +1,265 @@
+/* Requests that MPI carries out for the shim (shim/carry/requests.c, shim/calls/pt2pt_complete.c):
+ * what a call that tests makes of MPI's answers, and how often it asks. MPI is a list of receives
+ * here. */
+#include "shim/calls/pt2pt_complete.h"
+#include "shim/carry/requests.h"
+#include "shim/wait/progress.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 200, FIRST_INNER = 100000 };
+
+struct cpl_context cpl_context;
+
+static struct {
+    int n_asked, n_polled, n_came, n_raised;
+    bool over[MOST];
+    int error[MOST];
+} mpi;
+
+static int n_made; /* handles of the shim */
+
+static int number_of(MPI_Request inner)
+{
+    return (int)inner - FIRST_INNER;
+}
+
+static void fill(MPI_Status *status, int k)
+{
+    status->MPI_SOURCE = k;
+    status->MPI_TAG = 10 * k;
+}
+
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    int k = number_of(*request);
+    mpi.n_asked++;
+    *flag = mpi.over[k];
+    if (!*flag)
+        return MPI_SUCCESS;
+    fill(status, k);
+    *request = MPI_REQUEST_NULL;
+    return mpi.error[k];
+}
+
+int PMPI_Testany(int n, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+    mpi.n_asked++;
+    *flag = 0;
+    *index = MPI_UNDEFINED;
+    for (int i = 0; i < n && !*flag; i++) {
+        int k = number_of(requests[i]);
+        if (!mpi.over[k])
+            continue;
+        fill(status, k);
+        requests[i] = MPI_REQUEST_NULL;
+        *flag = 1;
+        *index = i;
+        return mpi.error[k];
+    }
+    return MPI_SUCCESS;
+}
+
+int PMPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    (void)n, (void)requests, (void)flag, (void)statuses;
+    fail();
+    return MPI_SUCCESS;
+}
+
+int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
+{
+    (void)n, (void)requests, (void)n_done, (void)indices, (void)statuses;
+    fail();
+    return MPI_SUCCESS;
+}
+
+int PMPI_Test_cancelled(const MPI_Status *status, int *flag)
+{
+    (void)status;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Get_elements_x(const MPI_Status *status, MPI_Datatype type, MPI_Count *n)
+{
+    (void)type;
+    *n = 1000 + status->MPI_SOURCE;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Grequest_start(MPI_Grequest_query_function *query, MPI_Grequest_free_function *free_it,
+                        MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request)
+{
+    (void)query, (void)free_it, (void)cancel, (void)extra;
+    *request = (MPI_Request)++n_made;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Grequest_complete(MPI_Request request)
+{
+    (void)request;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Request_free(MPI_Request *request)
+{
+    (void)request;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Comm_call_errhandler(MPI_Comm comm, int error)
+{
+    (void)comm, (void)error;
+    mpi.n_raised++;
+    return MPI_SUCCESS;
+}
+
+void cpl_progress_poll(void)
+{
+    mpi.n_polled++;
+}
+
+void cpl_progress_leave(void)
+{
+}
+
+int cpl_progress_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    (void)n, (void)requests, (void)statuses;
+    fail();
+    return MPI_SUCCESS;
+}
+
+bool cpl_sending_is_done(struct cpl_sending *sending)
+{
+    (void)sending;
+    return true;
+}
+
+void cpl_sending_forget(struct cpl_sending *sending)
+{
+    (void)sending;
+}
+
+void cpl_match_status(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled)
+{
+    (void)bytes, (void)cancelled;
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    status->MPI_SOURCE = source;
+    status->MPI_TAG = tag;
+}
+
+static void came(struct cpl_request *request)
+{
+    assert_int_equal(request->receive.bytes, 1000 + request->receive.from);
+    mpi.n_came++;
+}
+
+static MPI_Request handle[MOST];
+
+/* n receives of MPI's that are watched. */
+static void post(int n)
+{
+    memset(&mpi, 0, sizeof mpi);
+    for (int k = 0; k < n; k++) {
+        struct cpl_request *request = cpl_request_make(MPI_COMM_WORLD, true);
+        assert_non_null(request);
+        cpl_request_watch(request, (MPI_Request)(FIRST_INNER + k), came);
+        handle[k] = request->handle;
+    }
+}
+
+/* A rest that is open is completed, so that no request is left. */
+static void complete_rest(int n)
+{
+    int index, flag;
+    MPI_Status status;
+    memset(mpi.over, true, sizeof mpi.over);
+    while (cpl_context.busy.n_active_requests > 0)
+        assert_int_equal(cpl_complete_any(n, handle, &index, &flag, &status), MPI_SUCCESS);
+}
+
+/* A call that tests asks MPI once, however many receives are open, and does not poll while nothing
+ * is managed; where something is, it looks once more after a poll. */
+static void test_one_question(void **state)
+{
+    (void)state;
+    int index, flag;
+    MPI_Status status;
+    post(40);
+    cpl_complete_any(40, handle, &index, &flag, &status);
+    assert_false(flag);
+    assert_int_equal(mpi.n_asked, 1);
+    assert_int_equal(mpi.n_polled, 0);
+    cpl_context.service.on = true;
+    cpl_complete_any(40, handle, &index, &flag, &status);
+    assert_false(flag);
+    assert_int_equal(mpi.n_asked, 3);
+    assert_int_equal(mpi.n_polled, 1);
+    cpl_context.service.on = false;
+    cpl_complete_all(40, handle, &flag, MPI_STATUSES_IGNORE);
+    assert_false(flag);
+    assert_int_equal(mpi.n_asked, 4);
+    cpl_complete_one(&handle[7], &flag, &status);
+    assert_false(flag);
+    assert_int_equal(mpi.n_asked, 5);
+    complete_rest(40);
+}
+
+/* All that are over are found, with their sources and tags, in the order of the array. */
+static void test_what_is_over(void **state)
+{
+    (void)state;
+    int n_done, indices[MOST];
+    MPI_Status statuses[MOST];
+    post(150); /* more than MPI is asked about at once */
+    mpi.over[3] = mpi.over[64] = mpi.over[149] = true;
+    assert_int_equal(cpl_complete_some(150, handle, &n_done, indices, statuses, false), 0);
+    assert_int_equal(n_done, 3);
+    assert_int_equal(mpi.n_came, 3);
+    const int expected[] = {3, 64, 149};
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(indices[k], expected[k]);
+        assert_int_equal(statuses[k].MPI_SOURCE, expected[k]);
+        assert_int_equal(statuses[k].MPI_TAG, 10 * expected[k]);
+        assert_true(handle[expected[k]] == MPI_REQUEST_NULL);
+    }
+    assert_int_equal(cpl_context.busy.n_active_requests, 147);
+    complete_rest(150);
+    assert_int_equal(mpi.n_came, 150);
+}
+
+/* An error is that of its receive. MPI has called the handler, so the shim does not. */
+static void test_errors(void **state)
+{
+    (void)state;
+    int index, flag;
+    MPI_Status status;
+    post(5);
+    mpi.over[1] = mpi.over[4] = true;
+    mpi.error[4] = MPI_ERR_TRUNCATE;
+    assert_int_equal(cpl_complete_any(5, handle, &index, &flag, &status), MPI_SUCCESS);
+    assert_true(flag && index == 1);
+    assert_int_equal(cpl_complete_any(5, handle, &index, &flag, &status), MPI_ERR_TRUNCATE);
+    assert_true(flag && index == 4);
+    assert_int_equal(mpi.n_raised, 0);
+    complete_rest(5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_question),
+        cmocka_unit_test(test_what_is_over),
+        cmocka_unit_test(test_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
