@@ -34,9 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 typedef unsigned progress_function(void *worker);
 
@@ -126,22 +124,11 @@ static void note_call(unsigned n_events)
         ask_for_round_robin();
 }
 
-/* Somebody else has yielded: who does so between two looks at MPI, as Carpool does, waits for more
- * than MPI sees, such as shared memory, and sleeps by itself when that takes long. */
-static atomic_bool yielded;
-
-int sched_yield(void)
-{
-    atomic_store_explicit(&yielded, true, memory_order_relaxed);
-    return (int)syscall(SYS_sched_yield);
-}
-
 /* Whether this rank has found nothing for so long that it may be waiting for one that has not
  * asked. */
 static bool waits_long(unsigned idle)
 {
-    if (atomic_exchange_explicit(&yielded, false, memory_order_relaxed) ||
-        idle == IDLE_BEFORE_CLOCK)
+    if (idle == IDLE_BEFORE_CLOCK)
         atomic_store_explicit(&idle_ns, now_ns(), memory_order_relaxed);
     return idle > IDLE_BEFORE_CLOCK &&
            now_ns() - atomic_load_explicit(&idle_ns, memory_order_relaxed) > LONG_NS;
@@ -159,8 +146,17 @@ static void give_way(void)
         if (until && now_ns() > until)
             atomic_store_explicit(&settles_ns, 0, memory_order_relaxed);
     } else {
-        (void)syscall(SYS_sched_yield);
+        sched_yield();
     }
+}
+
+/* Carpool says so when something has come through shared memory, of which MPI sees nothing: the
+ * rank has not waited long then (shim/wait/progress.c). */
+void cpl_yield_no_wait(void);
+
+void cpl_yield_no_wait(void)
+{
+    atomic_store_explicit(&n_idle, 0, memory_order_relaxed);
 }
 
 unsigned ucp_worker_progress(void *worker)

@@ -47,6 +47,14 @@ static bool has_tested(bool looked)
     return looked || !cpl_progress_needed();
 }
 
+/* What a completion call does first: with a flag it only tests. */
+static void begin(bool tests)
+{
+    if (tests)
+        cpl_progress_no_wait();
+    cpl_progress_leave();
+}
+
 /* Counts the shim's requests in an array. *n_open: how many of them are not done; *first: the first
  * that is done, -1 when none is. */
 static int count_ours(int n, const MPI_Request *requests, int *n_open, int *first)
@@ -140,7 +148,7 @@ static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *stat
 int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 {
     struct cpl_request *request = cpl_request_active(*handle);
-    cpl_progress_leave();
+    begin(flag);
     if (!request)
         return complete_others_one(handle, flag, status);
     if (flag) {
@@ -231,7 +239,7 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
 
 int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    cpl_progress_leave();
+    begin(flag);
     return flag ? test_all(n, requests, flag, statuses) : wait_all(n, requests, statuses);
 }
 
@@ -260,7 +268,7 @@ static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, 
 
 int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
-    cpl_progress_leave();
+    begin(flag);
     for (bool looked = false;; looked = true) {
         int n_open, first, done = 0, result = MPI_SUCCESS;
         int n_ours = count_ours(n, requests, &n_open, &first);
@@ -332,7 +340,7 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
 int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
                       bool waits)
 {
-    cpl_progress_leave();
+    begin(!waits);
     for (bool looked = false;; looked = true) {
         int n_open, first, n_ours = count_ours(n, requests, &n_open, &first);
         int result = MPI_SUCCESS;

@@ -6,7 +6,6 @@
 #include "shim/state/hooks.h"
 
 #include <sched.h>
-#include <time.h>
 
 #define IDLE_LOOKS 64 /* in a row before a rank with a core of its own gives it to others */
 #define MPI_LOOKS  4  /* in a row before a rank that shares its core gives it to others */
@@ -15,11 +14,15 @@
 #define LOOKS_SHARED 16
 #define LOOKS_OWN    64
 #define SECONDS_AWAY 2e-6 /* since the last look: others have had the core */
-/* A rank that has waited long where ranks share cores sleeps between two looks: a scheduler may let
- * one that only yields go on. */
-#define SECONDS_LONG 0.01
-#define LOOKS_LONG   256 /* in a row; less say nothing about the time */
-#define SLEEP_NS     100000
+
+/* bench/yield.c, where that is preloaded. */
+extern void cpl_yield_no_wait(void) __attribute__((weak));
+
+void cpl_progress_no_wait(void)
+{
+    if (cpl_yield_no_wait)
+        cpl_yield_no_wait();
+}
 
 /* A look at whether anything has come for MPI makes all of MPI go on. */
 static void poll_mpi(void)
@@ -58,22 +61,6 @@ void cpl_progress_update(void)
     cpl_service_switch(on);
 }
 
-/* After the n-th look in a row that found nothing. Returns whether it slept. */
-static bool sleep_if_long(int n)
-{
-    static double since;
-    if (!cpl_context.machine.shares_cores || n < LOOKS_LONG)
-        return false;
-    double now = PMPI_Wtime();
-    if (n == LOOKS_LONG)
-        since = now;
-    if (now - since < SECONDS_LONG)
-        return false;
-    const struct timespec pause = {.tv_nsec = SLEEP_NS};
-    nanosleep(&pause, NULL);
-    return true;
-}
-
 /* After a look that found nothing, the n-th in a row. Where ranks share cores a rank that looks on
  * keeps others from what it waits for, so it gives its core away: after each look at shared memory,
  * which sees all that has come, and after some at MPI, which goes on by steps. */
@@ -103,9 +90,11 @@ static void poll(int patience)
 {
     static int n_idle;
     n_idle = poll_once() ? 0 : n_idle + 1;
+    if (n_idle == 0)
+        cpl_progress_no_wait();
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
-    if (n_idle > 0 && !sleep_if_long(n_idle))
+    if (n_idle > 0)
         give_way_unless_given(n_idle, patience);
     cpl_service_give_way();
 }
@@ -118,15 +107,17 @@ void cpl_progress_poll(void)
 void cpl_progress_pause(int n)
 {
     cpl_work_looked(n);
-    if (n == 1)
+    if (n == 1) {
+        cpl_progress_no_wait();
         cpl_progress_leave();
+    }
     if (cpl_progress_needed()) {
         cpl_progress_poll();
         return;
     }
     if (is_turn_of_mpi(n))
         poll_mpi();
-    else if (!sleep_if_long(n))
+    else
         give_way(n, 1);
     cpl_service_give_way();
 }

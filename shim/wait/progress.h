@@ -26,6 +26,10 @@ void cpl_progress_poll(void);
  * processor away, at once where ranks share processors. Never waits. */
 void cpl_progress_pause(int n);
 
+/* This rank does not wait long: it only tests, or something has come by shared memory, of which MPI
+ * sees nothing. For bench's libyield, with which ranks that wait long in MPI sleep. */
+void cpl_progress_no_wait(void);
+
 /* The helper thread's work while the program is not in MPI (service.h): sends messages that the
  * program takes for sent, and polls. Returns whether there was anything to do. Never waits. */
 bool cpl_progress_serve(void);

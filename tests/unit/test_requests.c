@@ -130,6 +130,10 @@ void cpl_progress_leave(void)
 {
 }
 
+void cpl_progress_no_wait(void)
+{
+}
+
 int cpl_progress_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     (void)n, (void)requests, (void)statuses;
