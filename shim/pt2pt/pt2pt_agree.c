@@ -76,6 +76,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
         (state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED) &&
         cpl_context.n_epochs == 0;
     words[GAINS] = -most;
+    p->learned.n_before = p->learned.n_batches;
     words[IDLE] = exhausted || p->learned.n_batches == 0;
     words[EXHAUSTED] = -(int)exhausted;
 }

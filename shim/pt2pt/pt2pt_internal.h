@@ -93,8 +93,8 @@ struct cpl_pt2pt_learned {
     struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
     bool counts_only;            /* batches do not recur here, so they are no longer examined */
     int64_t n_counted;           /* messages sent since then */
-    int64_t n_batches;
-    int n_watched, n_wild; /* receives with wildcards so far, and those that are open */
+    int64_t n_batches, n_before; /* of these, when the ranks last voted */
+    int n_watched, n_wild;       /* receives with wildcards so far, and those that are open */
 };
 
 /* How often this rank has sent its batch of an exchange: all times, and by the plan. */

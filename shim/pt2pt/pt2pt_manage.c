@@ -318,11 +318,23 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     cpl_line_close(state);
 }
 
+/* Where meetings come throughout, at the 4th, 8th, 16th collective, at most half of the batches
+ * come after the last one. */
+#define ALL_PER_EARLY 4
+
+static bool has_met_early_only(const struct cpl_pt2pt *p)
+{
+    return ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches;
+}
+
 static int why_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     if (p->phase == CPL_PT2PT_LEARNING && state->meeting.denied)
         return CPL_LEFT_THREADS;
+    if (p->phase == CPL_PT2PT_LEARNING && p->reason == CPL_LEFT_NOTHING_RECURS &&
+        has_met_early_only(p))
+        return CPL_LEFT_NO_MEETING;
     return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
 }
 

@@ -21,6 +21,7 @@
  *   gains        nothing but the exchange, which no plan makes faster
  *   late         a window is opened when the exchange has been learned, and used
  *   few          nothing but the exchange, without collectives
+ *   early        the same after some collectives
  *   reduced      the exchange is left alone first, until reductions come in which it could ride
  */
 #include "common.h"
@@ -36,6 +37,7 @@
 #define N_PLAIN     4200
 #define N_COUNTED   42000 /* batches of two messages */
 #define N_UNREDUCED 6     /* rounds: there are agreements in the 4th, 8th and 16th */
+#define N_EARLY     9     /* collectives, with agreements in the 4th and 8th */
 #define FIRST_TAG   100
 #define OTHER_TAG   8
 #define LINE_LENGTH 3
@@ -476,6 +478,13 @@ static void few(void)
         exchange(round);
 }
 
+static void early(void)
+{
+    for (int k = 0; k < N_EARLY; k++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    few();
+}
+
 /* The messages are pending when the reduction is called. */
 static void reduced(void)
 {
@@ -501,12 +510,13 @@ static const struct rule {
     void (*follow)(void);
     bool repeats; /* the exchange with collectives comes after it */
 } rules[] = {
-    {"wildcard", wildcard, true},  {"mprobe", mprobe, true},   {"isendrecv", isendrecv, true},
-    {"open", open_receive, true},  {"freed", freed, true},     {"always", always, true},
-    {"window", open_window, true}, {"file", open_file, true},  {"varied", varied, true},
-    {"plain", plain, true},        {"counted", counted, true}, {"ahead", ahead, true},
-    {"gains", gains, true},        {"late", late, true},       {"few", few, false},
-    {"reduced", reduced, false},   {"locked", locked, true},   {"epoch", epoch, true},
+    {"wildcard", wildcard, true},  {"mprobe", mprobe, true},    {"isendrecv", isendrecv, true},
+    {"open", open_receive, true},  {"freed", freed, true},      {"always", always, true},
+    {"window", open_window, true}, {"file", open_file, true},   {"varied", varied, true},
+    {"plain", plain, true},        {"counted", counted, true},  {"ahead", ahead, true},
+    {"gains", gains, true},        {"late", late, true},        {"few", few, false},
+    {"early", early, false},       {"reduced", reduced, false}, {"locked", locked, true},
+    {"epoch", epoch, true},
 };
 
 int main(int argc, char **argv)
