@@ -322,9 +322,13 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
  * come after the last one. */
 #define ALL_PER_EARLY 4
 
+/* Whether batches have come to recur after the last meeting only. */
 static bool has_met_early_only(const struct cpl_pt2pt *p)
 {
-    return ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches;
+    bool any = false;
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        any |= cpl_pt2pt_recurs(&p->learned.signature[k]);
+    return any && ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches;
 }
 
 static int why_left_alone(const struct cpl_comm_state *state)
