@@ -45,9 +45,8 @@ static void usage(FILE *out)
         "  --yield             preload libyield.so on both sides, so that ranks that wait give up\n"
         "                      the processor; done where there are more ranks than cores\n"
         "  --no-yield          never do\n\n"
-        "Numbers beside units of time and rates, behind words such as time, rate and pid, or in a\n"
-        "table's cells (|) under them, clocks, dates and the host's name are not compared, nor "
-        "what\n"
+        "Numbers beside units of time and rates, behind words such as time, rate and pid, or\n"
+        "under these in tables (|), clocks, dates and the host's name are not compared, nor what\n"
         "differs between runs without Carpool; lines may come in any order. The exit status is 0\n"
         "when all outputs are the same, 1 when one differs or a run failed, 2 for bad usage.\n",
         out);

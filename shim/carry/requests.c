@@ -231,6 +231,7 @@ static void look_at_several(int n, struct cpl_request **open)
     for (int at, done = n > 0; done;) {
         for (int k = 0; k < n; k++)
             inner[k] = open[k]->receive.inner;
+        at = MPI_UNDEFINED;
         int error = PMPI_Testany(n, inner, &at, &done, &status);
         done = (done || error != MPI_SUCCESS) && at != MPI_UNDEFINED;
         if (!done)

@@ -112,10 +112,12 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange)
         cpl_progress_poll();
 }
 
-/* Ranks that share cores give them to those that they wait for. */
-static void meet(MPI_Comm comm)
+/* Ranks that share cores, and so have turns of several calls that count, give them to those that
+ * they wait for. All ranks know that alike from when the exchange was planned; what a rank knows of
+ * the machine may have changed since. */
+static void meet(MPI_Comm comm, const struct cpl_exchange *x)
 {
-    if (cpl_context.machine.shares_cores)
+    if (x->plans.trial.calls_a_turn > 1)
         cpl_assembly_gather(comm);
     else
         cpl_collective_Barrier(comm);
@@ -128,7 +130,7 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
     bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
     if ((planned && cpl_trial_begins_turn(&exchange->plans.trial)) || is_order_tried)
-        meet(state->private_comm);
+        meet(state->private_comm, exchange);
     if (is_order_tried)
         cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
