@@ -183,6 +183,7 @@ void cpl_request_watch(struct cpl_request *request, MPI_Request inner,
                        void (*came)(struct cpl_request *request))
 {
     request->by_mpi = true;
+    cpl_context.requests.n_by_mpi++;
     request->came = came;
     request->receive = (struct cpl_receive){.inner = inner};
 }
@@ -200,6 +201,7 @@ static void end_by_mpi(struct cpl_request *request, const MPI_Status *status)
     receive->bytes = bytes;
     receive->cancelled = cancelled;
     receive->done = true;
+    cpl_context.requests.n_by_mpi--;
     if (request->came)
         request->came(request);
     request->comm = MPI_COMM_NULL;
@@ -248,7 +250,7 @@ void cpl_request_look(int n, const MPI_Request *handles)
 {
     struct cpl_request *open[MOST_LOOKED];
     int n_open = 0;
-    for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
+    for (int k = 0; k < n && cpl_context.requests.n_by_mpi > 0; k++) {
         struct cpl_request *request = cpl_request_active(handles[k]);
         if (!request || !is_open_by_mpi(request))
             continue;
@@ -305,6 +307,7 @@ void cpl_request_abandon(struct cpl_request *request)
         if (!request->persistent)
             PMPI_Request_free(&request->receive.inner);
         request->receive.abandoned = request->receive.done = true;
+        cpl_context.requests.n_by_mpi--;
         if (request->came)
             request->came(request);
     }

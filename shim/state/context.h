@@ -161,6 +161,7 @@ struct cpl_exchange_calls {
 struct cpl_open_requests {
     struct cpl_persistent *persistent;
     int n, n_buckets;
+    int n_by_mpi;                 /* receives that MPI carries out for the shim, open */
     struct cpl_request **buckets; /* by handle (requests.h) */
     struct cpl_request *spare, *complete_send;
     struct cpl_taken_message *taken_messages;

@@ -90,51 +90,47 @@ static void test_margin(void **state)
     assert_int_equal(trial.chosen, 0);
 }
 
-/* Where several calls make a turn, their mean counts, and ranks meet before the first one. */
+/* Turns of two candidates, of n calls each in so many microseconds: what counts of them is 10 and
+ * `counted`, and candidate 1 wins. Ranks meet before the first call of a turn. */
+static void take_turns(struct cpl_trial *trial, int32_t n, const double us[2][4], double counted)
+{
+    for (int32_t call = 0; trial->running; call++) {
+        int32_t turn = call / n % 2;
+        assert_int_equal(cpl_trial_begins_turn(trial), call % n == 0);
+        assert_int_equal(cpl_trial_candidate(trial), turn);
+        bool is_over = cpl_trial_note(trial, us[turn][call % n]);
+        assert_int_equal(is_over, call % (2 * n) == 2 * n - 1);
+        if (is_over) {
+            assert_true(trial->own_us[0] == 10 && trial->own_us[1] == counted);
+            cpl_trial_judge(trial, trial->own_us);
+        }
+    }
+    assert_int_equal(trial->chosen, 1);
+    assert_true(cpl_trial_us(trial, 1) == counted);
+    assert_false(cpl_trial_begins_turn(trial));
+}
+
+/* Where several calls make a turn, their mean counts. */
 static void test_turns(void **state)
 {
     (void)state;
+    const double us[2][4] = {{10, 10, 10, 10}, {30, 1, 1, 1}};
     struct cpl_trial trial;
     cpl_trial_begin(&trial, 2, 7);
     trial.calls_a_turn = 4;
-    for (int32_t call = 0; trial.running; call++) {
-        int32_t turn = call / 4 % 2;
-        const double us[][4] = {{10, 10, 10, 10}, {30, 1, 1, 1}}; /* 10 and 8.25 a call */
-        assert_int_equal(cpl_trial_begins_turn(&trial), call % 4 == 0);
-        assert_int_equal(cpl_trial_candidate(&trial), turn);
-        bool is_over = cpl_trial_note(&trial, us[turn][call % 4]);
-        assert_int_equal(is_over, call % 8 == 7);
-        if (is_over) {
-            assert_true(trial.own_us[0] == 10 && trial.own_us[1] == 8.25);
-            cpl_trial_judge(&trial, trial.own_us);
-        }
-    }
-    assert_int_equal(trial.chosen, 1);
+    take_turns(&trial, 4, us, 8.25);
     assert_int_equal(trial.tried, 2 * 4 * 4); /* 10 is more than BEATEN times 8.25 */
-    assert_false(cpl_trial_begins_turn(&trial));
 }
 
 /* Calls that lead in to a turn do not count, however long they take. */
 static void test_leading_in(void **state)
 {
     (void)state;
+    const double us[2][4] = {{10, 10}, {30, 8}};
     struct cpl_trial trial;
     cpl_trial_begin(&trial, 2, 7);
     trial.lead_in = 1;
-    for (int32_t call = 0; trial.running; call++) {
-        int32_t turn = call / 2 % 2;
-        const double us[][2] = {{10, 10}, {30, 8}};
-        assert_int_equal(cpl_trial_begins_turn(&trial), call % 2 == 0);
-        assert_int_equal(cpl_trial_candidate(&trial), turn);
-        bool is_over = cpl_trial_note(&trial, us[turn][call % 2]);
-        assert_int_equal(is_over, call % 4 == 3);
-        if (is_over) {
-            assert_true(trial.own_us[0] == 10 && trial.own_us[1] == 8);
-            cpl_trial_judge(&trial, trial.own_us);
-        }
-    }
-    assert_int_equal(trial.chosen, 1);
-    assert_true(cpl_trial_us(&trial, 1) == 8);
+    take_turns(&trial, 2, us, 8);
 }
 
 /* Two plans that take `slow` times as long as MPI are given up after n_rounds. */
