@@ -53,7 +53,7 @@ unbracketed() {
         inside { text = text $0 "\n" }
         inside && /^( {4})?} *\\?$/ {
             inside = 0
-            if (text !~ /CPL_INSIDE/ && text !~ /watched_##name/ && text !~ /watched_[A-Z]/ &&
+            if (text !~ /CPL_(INSIDE|COLLECTIVE)/ && text !~ /watched_##name/ && text !~ /watched_[A-Z]/ &&
                 text !~ /MPI_Query_thread/)
                 print at " is not bracketed by CPL_INSIDE"
         }' "$shim"/calls/wrappers*.c
@@ -63,9 +63,23 @@ unbracketed() {
         inside { text = text $0 "\n" }
         inside && /^( {4})?} *\\?$/ {
             inside = 0
-            if (text !~ /CPL_INSIDE/)
+            if (text !~ /CPL_(INSIDE|COLLECTIVE)/)
                 print at " is not bracketed by CPL_INSIDE"
         }' "$shim"/calls/wrappers*.c
+}
+
+# Calls that may be collective, and do not end an appointment (meet/appointment.h).
+unnoted() {
+    awk '
+        /EXPORT int MPI_/ { name = $0 }
+        /CPL_INSIDE;/ && name !~ /MPI_Init/ { print FILENAME ":" FNR " is bracketed by CPL_INSIDE, not CPL_COLLECTIVE" }
+    ' "$shim/calls/wrappers.c" "$shim/calls/wrappers_windows.c"
+    awk '
+        /^#define [A-Z]*\(name/ { name = $2; text = "" }
+        { text = text $0 "\n" }
+        /^    }$/ && name ~ /^(BEGINS|PERSISTS|COMES|STAYS)\(/ && text !~ /cpl_appointment_(cancel|bar)|CPL_COLLECTIVE/ {
+            print FILENAME ":" FNR " does not end an appointment"
+        }' "$shim/calls/wrappers_others.c"
 }
 
 # Calls that block, but for those of the start, while nothing is managed, and one of a message that is
@@ -80,6 +94,7 @@ blocking() {
 none "every function of mpi.h has a row in a table of calls" "$(without_row)"
 none "and one only" "$(two_rows)"
 none "every intercepted call is bracketed against the helper thread" "$(unbracketed)"
+none "every call that may be collective ends an appointment" "$(unnoted)"
 none "the shim waits by polling only" "$(blocking)"
 
 done_testing

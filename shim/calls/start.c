@@ -15,6 +15,7 @@
 #include "shim/calls/company.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
+#include "shim/meet/appointment.h"
 #include "shim/meet/assembling.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_aside.h"
@@ -275,6 +276,7 @@ void cpl_finish(void)
     cpl_window_end();
     cpl_assembly_free(cpl_context.comms.assembly);
     cpl_context.comms.assembly = NULL;
+    cpl_appointment_end();
     cpl_away_end();
     free_handles();
 }

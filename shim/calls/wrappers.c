@@ -2,12 +2,14 @@
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
 #include "shim/calls/away_window.h"
+#include "shim/calls/meets.h"
 #include "shim/calls/reductions.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/quiet_calls.h"
+#include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt.h"
@@ -66,7 +68,7 @@ EXPORT int MPI_Query_thread(int *provided)
 
 EXPORT int MPI_Finalize(void)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
     cpl_finish();
     return PMPI_Finalize();
 }
@@ -78,24 +80,11 @@ EXPORT int MPI_Finalize(void)
 #define WITH_INFO(...)        (__VA_ARGS__, MPI_Info info, MPI_Request * request)
 #define WITH_INFO_GIVEN(...)  (__VA_ARGS__, info, request)
 
-/* A blocking collective is counted, and the ranks may meet. */
-static void meet(MPI_Comm comm)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (!state)
-        return;
-    cpl_pt2pt_note_collective(state);
-    cpl_kin_note_collective(state);
-    cpl_neighbor_note_collective(state);
-    cpl_meeting_count(state);
-    cpl_meeting_grant(comm);
-}
-
-/* The same; before it, what was sent leaves. */
+/* What was sent leaves, and the collective is counted. */
 static void before_collective(MPI_Comm comm)
 {
     cpl_pt2pt_arrive(cpl_comm_state_get(comm));
-    meet(comm);
+    cpl_meets_at_collective(comm);
 }
 
 /* Whether an error tells that MPI has refused a call for its arguments, before it sent anything. */
@@ -163,7 +152,8 @@ static inline bool has_neighbors(MPI_Comm comm)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
+        cpl_appointment_bar();                                                                     \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         if (cpl_neighbor_init(&call, request, &result))                                            \
@@ -176,7 +166,7 @@ static inline bool has_neighbors(MPI_Comm comm)
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         const bool looked = quiet;                                                                 \
         if (cpl_context.service.shared)                                                            \
             quiet = cpl_quiet_neighborhood(comm);                                                  \
@@ -215,18 +205,18 @@ static inline bool has_neighbors(MPI_Comm comm)
     }                                                                                              \
     EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
-        if (cpl_context.active &&                                                                  \
-            cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
-            return result;                                                                         \
-        return PMPI_##nonblocking WITH arguments;                                                  \
+        if (!cpl_context.active ||                                                                 \
+            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
+            result = PMPI_##nonblocking WITH arguments;                                            \
+        return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
     PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
 #define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         const bool looked = quiet;                                                                 \
         if (cpl_context.service.shared)                                                            \
             quiet = cpl_quiet_collective(comm);                                                    \
@@ -255,12 +245,12 @@ static inline bool has_neighbors(MPI_Comm comm)
     }                                                                                              \
     EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
-        if (cpl_context.active &&                                                                  \
-            cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))          \
-            return result;                                                                         \
-        return PMPI_##nonblocking WITH arguments;                                                  \
+        if (!cpl_context.active ||                                                                 \
+            !cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
+            result = PMPI_##nonblocking WITH arguments;                                            \
+        return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
     PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
 #include "shim/tables/calls.def"
@@ -312,7 +302,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 #define ENTERS(name, via, over, parameters, arguments)                                             \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
@@ -323,11 +313,11 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
         int result;                                                                                \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         if (cpl_reduction_carry(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
-            meet(comm);                                                                            \
+            cpl_meets_at_collective(comm);                                                         \
             cpl_context.exchanges.last = NULL;                                                     \
             return result;                                                                         \
         }                                                                                          \
@@ -338,12 +328,12 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 #define INITIATES(name, via, parameters, arguments)                                                \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
         if (cpl_context.active && request && !IS_REFUSED(comm) &&                                  \
             cpl_reduction_start(comm, sendbuf, recvbuf, count, datatype, op, request, &result))    \
-            return result;                                                                         \
-        return PMPI_##name arguments;                                                              \
+            return cpl_meets_started(comm, result, request, count > 0);                            \
+        return cpl_meets_started(comm, PMPI_##name arguments, request, count > 0);                 \
     }
 #define WITH_RESULT(...) (__VA_ARGS__, &result)
 #define REORDERS(name, via, over, parameters, arguments)                                           \
@@ -352,7 +342,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         int result;                                                                                \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         before_other(over);                                                                        \
         if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
             return made(over, newcomm, result);                                                    \
@@ -363,7 +353,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         before_other(over);                                                                        \
         int result = cpl_collective_##name arguments;                                              \
         if (result == MPI_SUCCESS)                                                                 \
@@ -378,7 +368,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(comm))                                                                      \
             return PMPI_##name arguments;                                                          \
         if (!cpl_quiet_collective(comm))                                                           \
@@ -395,13 +385,13 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     }                                                                                              \
     EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
     {                                                                                              \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
-        if (cpl_context.active && request &&                                                       \
-            cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__) &&                      \
-            cpl_allgather_start(&(struct cpl_allgather_call)__VA_ARGS__, request, &result))        \
-            return result;                                                                         \
-        return PMPI_##nonblocking WITH arguments;                                                  \
+        if (!cpl_context.active || !request ||                                                     \
+            !cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__) ||                     \
+            !cpl_allgather_start(&(struct cpl_allgather_call)__VA_ARGS__, request, &result))       \
+            result = PMPI_##nonblocking WITH arguments;                                            \
+        return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
     PERSISTENT(persistent, parameters, arguments,                                                  \
                cpl_allgather_persistent(&(struct cpl_allgather_call)__VA_ARGS__))
@@ -412,7 +402,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     {                                                                                              \
         if (!cpl_context.active || !comm || *comm == MPI_COMM_NULL)                                \
             return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         struct cpl_dying dying;                                                                    \
         cpl_progress_leave();                                                                      \
         cpl_comm_state_before_free(*comm, &dying);                                                 \
@@ -429,7 +419,8 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
+        cpl_appointment_note_other();                                                              \
         gather;                                                                                    \
         CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \

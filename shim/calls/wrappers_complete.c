@@ -1,7 +1,9 @@
 /* The intercepted completion calls (doc/point-to-point.md): they send the batches, and poll while
  * anything is managed. */
+#include "shim/calls/meets.h"
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/carry/requests.h"
+#include "shim/meet/appointment.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_profile.h"
 #include "shim/wait/progress.h"
@@ -17,7 +19,8 @@ static inline bool passes(void)
            (__atomic_load_n(&busy->n_open_batches, __ATOMIC_RELAXED) == 0 &&
             !cpl_progress_needed() &&
             __atomic_load_n(&busy->n_active_requests, __ATOMIC_RELAXED) == 0 &&
-            !__atomic_load_n(&cpl_context.timed.of, __ATOMIC_RELAXED));
+            !__atomic_load_n(&cpl_context.timed.of, __ATOMIC_RELAXED) &&
+            !busy->appointment.with); /* there is none where several threads call */
 }
 
 /* Whether a completion call has to poll, or may have requests that MPI does not know. Sends the
@@ -40,17 +43,21 @@ static int ended(int result)
 /* Calls that do not pass have a function of their own, so that a call that passes saves no
  * registers. */
 #define COMPLETION(name, parameters, arguments, is_right, carried)                                 \
+    WAITING(name, parameters, arguments, false, is_right, carried)
+/* `appointed`: whether the ranks may meet when the call has ended. */
+#define WAITING(name, parameters, arguments, appointed, is_right, carried)                         \
     static NOINLINE int watched_##name parameters                                                  \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
+        const bool meets = appointed;                                                              \
         if (polls() && (is_right))                                                                 \
-            return (carried);                                                                      \
+            return cpl_meets_waited(meets, carried);                                               \
         int result;                                                                                \
         {                                                                                          \
             CPL_OUTSIDE;                                                                           \
             result = PMPI_##name arguments;                                                        \
         }                                                                                          \
-        return ended(result);                                                                      \
+        return cpl_meets_waited(meets, ended(result));                                             \
     }                                                                                              \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
@@ -87,13 +94,15 @@ static bool is_array(int count, const MPI_Request *requests)
 
 COMPLETION(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status),
            (request, flag, status), flag &&status, request_status(request, flag, status))
-COMPLETION(Wait, (MPI_Request * request, MPI_Status *status), (request, status), request &&status,
-           cpl_complete_one(request, NULL, status))
+WAITING(Wait, (MPI_Request * request, MPI_Status *status), (request, status),
+        cpl_appointment_is_for(1, request), request &&status,
+        cpl_complete_one(request, NULL, status))
 COMPLETION(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status),
            request &&flag &&status, cpl_complete_one(request, flag, status))
-COMPLETION(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
-           (count, requests, statuses), is_array(count, requests) && has_statuses(count, statuses),
-           cpl_complete_all(count, requests, NULL, statuses))
+WAITING(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+        (count, requests, statuses), cpl_appointment_is_for(count, requests),
+        is_array(count, requests) && has_statuses(count, statuses),
+        cpl_complete_all(count, requests, NULL, statuses))
 COMPLETION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
            (count, requests, flag, statuses),
            is_array(count, requests) && flag && has_statuses(count, statuses),

@@ -1,5 +1,7 @@
 /* The intercepted calls of others.def: they go to MPI, but never while the helper thread calls MPI
  * (service.h). */
+#include "shim/calls/meets.h"
+#include "shim/meet/appointment.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
@@ -9,15 +11,45 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define BEGINS(name, via, parameters, arguments)                                                   \
+#define PASSES                                                                                     \
+    !cpl_context.service.on ||                                                                     \
+        cpl_context.service.shared /* the thread does not call MPI meanwhile */
+#define HANDLES(name, via, parameters, arguments)                                                  \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
-        if (!cpl_context.service.on || cpl_context.service.shared)                                 \
+        if (PASSES)                                                                                \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         return PMPI_##name arguments;                                                              \
     }
-#define HANDLES BEGINS
+/* Nothing that a program starts, but for point-to-point messages, comes between a collective and an
+ * appointment for its end (meet/appointment.h). */
+#define BEGINS(name, via, parameters, arguments)                                                   \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        cpl_appointment_cancel();                                                                  \
+        if (PASSES)                                                                                \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        return PMPI_##name arguments;                                                              \
+    }
+#define PERSISTS(name, via, parameters, arguments)                                                 \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        cpl_appointment_bar();                                                                     \
+        if (PASSES)                                                                                \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        return PMPI_##name arguments;                                                              \
+    }
+#define COMES(name, via, parameters, arguments)                                                    \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active || cpl_context.service.shared)                                     \
+            return PMPI_##name arguments;                                                          \
+        CPL_COLLECTIVE;                                                                            \
+        return cpl_meets_started(comm, PMPI_##name arguments, request, true);                      \
+    }
 #define TESTS(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
@@ -35,7 +67,7 @@
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
+        CPL_COLLECTIVE;                                                                            \
         cpl_away_alone();                                                                          \
         CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \

@@ -1,5 +1,6 @@
 /* The intercepted calls on windows that wait for other ranks' posts and locks (away_window.h). */
 #include "shim/calls/away_window.h"
+#include "shim/meet/appointment.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
@@ -11,7 +12,8 @@
 
 EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     int result = PMPI_Win_post(group, assert, win);
     cpl_context.n_epochs += result == MPI_SUCCESS;
     if (cpl_context.active && result == MPI_SUCCESS)
@@ -21,7 +23,8 @@ EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 
 EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active) {
         cpl_away_alone();
         cpl_window_before_start(group, assert, win);
@@ -37,7 +40,8 @@ EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 
 EXPORT int MPI_Win_complete(MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active)
         cpl_away_alone();
     int result;
@@ -51,7 +55,8 @@ EXPORT int MPI_Win_complete(MPI_Win win)
 
 EXPORT int MPI_Win_test(MPI_Win win, int *flag)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active && cpl_progress_needed())
         cpl_progress_poll();
     int result = PMPI_Win_test(win, flag);
@@ -77,7 +82,8 @@ static int wait_for(MPI_Win win)
 
 EXPORT int MPI_Win_wait(MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active)
         cpl_away_alone();
     int result = wait_for(win);
@@ -87,7 +93,8 @@ EXPORT int MPI_Win_wait(MPI_Win win)
 
 EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active) {
         cpl_away_alone();
         cpl_window_before_lock(lock_type == MPI_LOCK_EXCLUSIVE, rank, win);
@@ -104,7 +111,8 @@ EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
 
 EXPORT int MPI_Win_unlock(int rank, MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active)
         cpl_away_alone();
     int result;
@@ -119,7 +127,8 @@ EXPORT int MPI_Win_unlock(int rank, MPI_Win win)
 
 EXPORT int MPI_Win_lock_all(int assert, MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active) {
         cpl_away_alone();
         cpl_window_before_lock(false, CPL_ALL_RANKS, win);
@@ -136,7 +145,8 @@ EXPORT int MPI_Win_lock_all(int assert, MPI_Win win)
 
 EXPORT int MPI_Win_unlock_all(MPI_Win win)
 {
-    CPL_INSIDE;
+    CPL_COLLECTIVE;
+    cpl_appointment_note_other();
     if (cpl_context.active)
         cpl_away_alone();
     int result;

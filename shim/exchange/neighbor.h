@@ -76,8 +76,10 @@ void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               const MPI_Request *request);
 
 /* Takes the pace of nonblocking calls at a blocking collective of the communicator, before the
- * ranks meet (meet/meeting.h). Local. */
+ * ranks meet (meet/meeting.h); and at another call that comes as regularly where there are none.
+ * Local. */
 void cpl_neighbor_note_collective(struct cpl_comm_state *state);
+void cpl_neighbor_note_pace(struct cpl_comm_state *state);
 
 /* Advances pending calls; never waits. Returns whether any was completed. Local. */
 bool cpl_neighbor_poll(void);

@@ -385,6 +385,17 @@ static bool is_paced(void)
     return cpl_context.exchanges.n_started > 0;
 }
 
+void cpl_neighbor_note_pace(struct cpl_comm_state *state)
+{
+    struct cpl_serve *s = state->serve;
+    if (state->blank || !cpl_neighbor_may_be_served(state))
+        return;
+    if (is_paced())
+        cpl_pace_note(&s->pace, cpl_context.exchanges.n_started,
+                      cpl_context.exchanges.n_carried > s->n_carried);
+    s->n_carried = cpl_context.exchanges.n_carried;
+}
+
 void cpl_neighbor_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_serve *s = state->serve;
@@ -392,11 +403,8 @@ void cpl_neighbor_note_collective(struct cpl_comm_state *state)
         return;
     if (state->line->embed.tried)
         s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
-    if (is_paced())
-        cpl_pace_note(&s->pace, cpl_context.exchanges.n_started,
-                      cpl_context.exchanges.n_carried > s->n_carried);
     state->line->embed.tried = false;
-    s->n_carried = cpl_context.exchanges.n_carried;
+    cpl_neighbor_note_pace(state);
 }
 
 /* Completes what was started for an agreement. Collective. */

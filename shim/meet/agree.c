@@ -138,11 +138,16 @@ static void prepare_parts(MPI_Comm over)
     cpl_assembly_gather(over);
 }
 
+bool cpl_agree_world(MPI_Comm over)
+{
+    return cpl_context.comms.away != MPI_COMM_NULL ||
+           cpl_agree_split(over, cpl_context.rank, &cpl_context.comms.away);
+}
+
 bool cpl_agree_service(MPI_Comm over)
 {
-    bool ready = cpl_context.comms.away != MPI_COMM_NULL ||
-                 (cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) &&
-                  cpl_agree_split(over, cpl_context.rank, &cpl_context.comms.away));
+    bool ready =
+        cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) && cpl_agree_world(over);
     if (ready && cpl_context.busy.n_managed + cpl_context.busy.n_served == 0)
         prepare_parts(over);
     return ready;

@@ -57,10 +57,14 @@ bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);
 
-/* Prepares this process for managing or serving: the helper thread (service.h), and the
- * communicator for the barriers of away.h, with all ranks in the order of MPI_COMM_WORLD, and the
- * parts (hooks.h, prepare). Returns the same on all ranks. Collective over `over`, which has the
+/* The communicator for the barriers of away.h and for appointments, with all ranks in the order of
+ * MPI_COMM_WORLD; made once. Returns the same on all ranks. Collective over `over`, which has the
  * ranks of MPI_COMM_WORLD. */
+bool cpl_agree_world(MPI_Comm over);
+
+/* Prepares this process for managing or serving: the helper thread (service.h), that communicator,
+ * and the parts (hooks.h, prepare). Returns the same on all ranks. Collective over `over`, which
+ * has the ranks of MPI_COMM_WORLD. */
 bool cpl_agree_service(MPI_Comm over);
 
 #endif

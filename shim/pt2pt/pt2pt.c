@@ -77,9 +77,15 @@ void cpl_pt2pt_arrive(struct cpl_comm_state *state)
         cpl_progress_leave();
     if (cpl_context.timed.of)
         cpl_profile_finish(NULL);
-    if (!state || state->pt2pt->sampled)
-        return;
+    if (state)
+        cpl_pt2pt_note_pace(state);
+}
+
+void cpl_pt2pt_note_pace(struct cpl_comm_state *state)
+{
     struct cpl_pt2pt *p = state->pt2pt;
+    if (p->sampled)
+        return;
     bool is_managed = p->phase == CPL_PT2PT_MANAGED && !p->given_up;
     if (is_managed)
         cpl_pace_lap(&p->pace);

@@ -4,6 +4,7 @@
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/appointment.h"
 #include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
@@ -63,7 +64,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->phase != CPL_PT2PT_LEARNING) {
-        cpl_pt2pt_review_vote(p, words + N_LEAST);
+        cpl_pt2pt_review_vote(state, words + N_LEAST);
         return;
     }
     int most = 0;
@@ -441,6 +442,8 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
     }
     if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         bool settled = agree(state, words);
+        if (cpl_appointment_are_possible(state)) /* the next meetings may be some */
+            cpl_agree_world(state->comm);
         cpl_pt2pt_watch_closely(state);
         if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
             cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);

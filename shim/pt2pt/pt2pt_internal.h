@@ -110,6 +110,7 @@ struct cpl_pt2pt_turn {
                                     the last one, 0: there was none */
     int n_stretches, length;     /* of the turn so far, and collectives in each */
     double at;                   /* begin of the present one, in seconds */
+    int64_t began;               /* collectives until then */
 };
 
 /* The plans of a managed communicator; alike on all ranks except for the last three members. */
@@ -212,7 +213,7 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
 /* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
 #define CPL_PT2PT_SOON                                                                             \
     16 /* collectives until a review that cannot wait for the next power of two */
-void cpl_pt2pt_review_vote(const struct cpl_pt2pt *p, int64_t *words);
+void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
 /* Gives the communicator back to MPI when it does not pay, or for a turn. Collective. */
 void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
 /* The communicator has been MPI's, because the plans were given up or for a turn. Collective. */
@@ -233,7 +234,7 @@ bool cpl_pt2pt_turn_is_due(const struct cpl_comm_state *state, int64_t ns);
 void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns);
 void cpl_pt2pt_turn_postpone(struct cpl_comm_state *state);
 /* What a collective of the stretch took on this rank, in seconds. */
-double cpl_pt2pt_turn_seconds(const struct cpl_pt2pt *p);
+double cpl_pt2pt_turn_seconds(const struct cpl_comm_state *state);
 /* A stretch is over. Returns whether the turn is, too. */
 bool cpl_pt2pt_turn_goes_on(struct cpl_comm_state *state, int64_t ns);
 /* The turn is over. Returns whether MPI was faster, or so close that nothing is to be gained. */

@@ -133,6 +133,15 @@ void cpl_kin_note_collective(const struct cpl_comm_state *state)
     }
 }
 
+void cpl_kin_note_pace(const struct cpl_comm_state *state)
+{
+    EACH_JOINED(s)
+    {
+        if (s != state)
+            cpl_pt2pt_note_pace(s);
+    }
+}
+
 /* The words of a vote, of which the least counts: the number of who wants to join, how many
  * collectives may pass before another one meets, and for each that has joined whether this rank can
  * meet for it. */

@@ -14,10 +14,12 @@ enum { LATE, TARDY, IN_TIME, RODE, WALKED, NS_BEFORE, NS_SINCE, NS_LAP, KNOWS, N
 
 _Static_assert(N_WORDS == CPL_PT2PT_N_SUMS, "words that are summed up");
 
-void cpl_pt2pt_review_vote(const struct cpl_pt2pt *p, int64_t *words)
+void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words)
 {
+    const struct cpl_pt2pt *p = state->pt2pt;
     bool is_managed = p->phase == CPL_PT2PT_MANAGED;
-    words[NS_LAP] = cpl_agree_ns(is_managed ? cpl_pace_laps(&p->pace) : cpl_pt2pt_turn_seconds(p));
+    words[NS_LAP] =
+        cpl_agree_ns(is_managed ? cpl_pace_laps(&p->pace) : cpl_pt2pt_turn_seconds(state));
     words[KNOWS] = words[NS_LAP] > 0;
     if (!is_managed)
         return;

@@ -37,6 +37,7 @@ static void begin_stretch(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     p->date.next = p->date.regular = state->meeting.n + p->plans.turn.length;
+    p->plans.turn.began = state->meeting.n;
     p->plans.turn.at = PMPI_Wtime();
 }
 
@@ -61,10 +62,12 @@ void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns)
     begin_stretch(state);
 }
 
-double cpl_pt2pt_turn_seconds(const struct cpl_pt2pt *p)
+/* The ranks may have met later than a stretch is long. */
+double cpl_pt2pt_turn_seconds(const struct cpl_comm_state *state)
 {
-    const struct cpl_pt2pt_turn *turn = &p->plans.turn;
-    return turn->on ? (PMPI_Wtime() - turn->at) / turn->length : 0;
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    int64_t n = state->meeting.n - turn->began;
+    return turn->on && n > 0 ? (PMPI_Wtime() - turn->at) / (double)n : 0;
 }
 
 /* The first stretch is that of connections and memory that have not been used for a while. Of the

@@ -33,6 +33,17 @@ struct cpl_kin {
     int64_t seen;   /* the communicator's collectives that the others know of */
 };
 
+/* Its nonblocking collectives at whose waits the ranks may meet (meet/appointment.h); alike on all
+ * ranks. */
+struct cpl_awaited {
+    int64_t number; /* of them so far */
+    int64_t since;  /* blocking collectives before the ones counted next */
+    int64_t n;      /* since then, or since the ranks have met */
+    int64_t next;   /* number of these after which they try again */
+    int n_missed;   /* appointments in a row */
+    bool alone;     /* there are hardly any blocking ones */
+};
+
 /* The communicator's blocking collectives, at some of which the ranks meet (meet/meeting.h). */
 struct cpl_meeting {
     struct cpl_quiet quiet;
@@ -43,6 +54,7 @@ struct cpl_meeting {
     bool denied; /* the last meeting came to nothing, because other threads were in calls; alike on
                   * all ranks */
     struct cpl_kin kin;
+    struct cpl_awaited awaited;
 };
 
 /* Persistent neighborhood requests of a communicator. */

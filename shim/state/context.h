@@ -83,6 +83,15 @@ struct cpl_recent {
     struct cpl_comm_state *state; /* NULL: the communicator has no state */
 };
 
+/* A nonblocking collective for which this rank is about to wait, and where the ranks may meet
+ * (meet/appointment.h). */
+struct cpl_appointment {
+    struct cpl_comm_state *with; /* its communicator; NULL: there is none */
+    MPI_Request request;
+    bool barred; /* this rank comes to none */
+    bool others; /* it has called collectives of fewer ranks, of windows or of files */
+};
+
 /* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
 struct cpl_busy {
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
@@ -98,6 +107,7 @@ struct cpl_busy {
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
     struct cpl_exchange *first_open; /* exchanges with a started call after which no call that may
                                         wait has come; each counts as an open batch */
+    struct cpl_appointment appointment;
 };
 
 /* A communicator that rests (pt2pt/pt2pt_internal.h), the last one of several. */

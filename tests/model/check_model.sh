@@ -1,6 +1,6 @@
 #!/bin/sh
-# The protocols of managed messages, of neighborhood collectives in reductions and of lanes, as modelled
-# in pt2pt.pml, neighbor.pml, away.pml and lane.pml: spin finds no error in them, and finds each error that is put into them.
+# The protocols of managed messages, of neighborhood collectives in reductions, of lanes and of appointments,
+# as modelled in pt2pt.pml, neighbor.pml, away.pml, lane.pml and appointment.pml: spin finds no error in them, and finds each error that is put into them.
 #
 #   check_model.sh      with top_srcdir in the environment; CC, default cc
 #
@@ -126,5 +126,14 @@ finds "a slot that is given back before it is read" "assertion violated .*reads"
 finds "a lane that is found full one message too late" "assertion violated .*reads" -DBUG_FULL
 finds "a writer that looks once whether its lane is full" "invalid end state" -DBUG_NO_RETRY
 finds "counters that wrap around where a slot is used twice" "assertion violated .*reads" -DBUG_ODD
+
+model=appointment.pml
+holds "3 ranks, two appointments" -DRANKS=3
+holds "4 ranks, two appointments"
+holds "4 ranks, some of them at the second appointment already" -DAHEAD
+finds "ranks that meet when all have come" "assertion violated .*n_met" -DBUG_ONE_ROUND
+finds "a rank that goes and does not tell" "invalid end state" -DBUG_SILENT
+finds "messages of any appointment" "invalid end state" -DBUG_UNNUMBERED
+finds "a rank that answers for those below it" "assertion violated .*n_met" -DBUG_ASKS_ON
 
 done_testing

@@ -4,7 +4,9 @@
  *
  * Functions that note their arguments replace MPI's. The tests call wrappers by a common type: all
  * arguments are integers or pointers, which the ABIs of 64-bit Linux pass alike. */
+#include "shim/calls/meets.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
 #include "shim/wait/progress.h"
@@ -31,7 +33,7 @@ static struct {
     int n_calls;
     int argument[MOST];
     bool inside;
-    int n_polls, n_left, n_alone;
+    int n_polls, n_left, n_alone, n_started;
 } seen;
 
 static int note(const char *name, const long *arguments)
@@ -64,6 +66,15 @@ void cpl_away_alone(void)
     seen.n_alone++;
 }
 
+int cpl_meets_started(MPI_Comm comm, int result, const MPI_Request *request, bool by_all)
+{
+    assert_int_equal((uintptr_t)comm, FIRST);
+    assert_int_equal((uintptr_t)request, FIRST + 1);
+    assert_true(by_all);
+    seen.n_started++;
+    return result;
+}
+
 /* MPI's functions by other names in C: their parameters come in the order in which they are passed,
  * whatever the row calls them. */
 #define LONGS                                                                                      \
@@ -83,7 +94,7 @@ void cpl_away_alone(void)
 
 typedef int wrapper(LONGS);
 
-enum kind { IS_BEGINS, IS_HANDLES, IS_TESTS, IS_STAYS };
+enum kind { IS_BEGINS, IS_PERSISTS, IS_COMES, IS_HANDLES, IS_TESTS, IS_STAYS };
 
 /* How many arguments there are: pointers and integers, of which none is longer than a long. */
 #define COUNT(...)                                                    COUNTED(__VA_ARGS__, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -97,10 +108,12 @@ static const struct row {
     enum kind kind;
     int n;
 } rows[] = {
-#define BEGINS(name, via, parameters, arguments)  ROW(name, IS_BEGINS, arguments)
-#define HANDLES(name, via, parameters, arguments) ROW(name, IS_HANDLES, arguments)
-#define TESTS(name, via, parameters, arguments)   ROW(name, IS_TESTS, arguments)
-#define STAYS(name, via, parameters, arguments)   ROW(name, IS_STAYS, arguments)
+#define BEGINS(name, via, parameters, arguments)   ROW(name, IS_BEGINS, arguments)
+#define PERSISTS(name, via, parameters, arguments) ROW(name, IS_PERSISTS, arguments)
+#define COMES(name, via, parameters, arguments)    ROW(name, IS_COMES, arguments)
+#define HANDLES(name, via, parameters, arguments)  ROW(name, IS_HANDLES, arguments)
+#define TESTS(name, via, parameters, arguments)    ROW(name, IS_TESTS, arguments)
+#define STAYS(name, via, parameters, arguments)    ROW(name, IS_STAYS, arguments)
 #include "shim/tables/others.def"
 };
 
@@ -151,15 +164,21 @@ static void test_with_thread(void **state)
 }
 
 /* Only what stays in MPI leaves the others to themselves, only what is called again and again for
- * something that comes lets batches go. */
+ * something that comes lets batches go. Whatever may be collective ends an appointment. */
 static void test_kinds(void **state)
 {
     (void)state;
+    struct cpl_comm_state any;
     int n_of[IS_STAYS + 1] = {0};
     for (int k = 0; k < N_ROWS; k++) {
         set(true, false);
         cpl_context.busy.n_open_batches = 1;
+        cpl_context.busy.appointment.with = &any;
         call(&rows[k]);
+        const struct cpl_appointment *a = &cpl_context.busy.appointment;
+        assert_int_equal(a->with != NULL, rows[k].kind == IS_HANDLES || rows[k].kind == IS_TESTS);
+        assert_int_equal(a->barred, rows[k].kind == IS_PERSISTS);
+        assert_int_equal(seen.n_started, rows[k].kind == IS_COMES);
         assert_int_equal(seen.n_alone, rows[k].kind == IS_STAYS);
         assert_int_equal(seen.n_left, rows[k].kind == IS_TESTS);
         n_of[rows[k].kind]++;

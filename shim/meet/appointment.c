@@ -1,0 +1,275 @@
+/* Appointments (appointment.h). */
+#include "shim/meet/appointment.h"
+
+#include "shim/meet/alike.h"
+#include "shim/meet/date.h"
+#include "shim/meet/meeting.h"
+#include "shim/state/comm_state.h"
+#include "shim/wait/progress.h"
+
+#include <stddef.h>
+
+#define FEW 4 /* without a blocking one between them: their communicator has none */
+#define MOST_MISSED                                                                                \
+    12 /* appointments in a row, of which each comes after twice as many of them                   \
+        */
+
+/* How long a rank waits for others: a part of the time that the program has taken so far, since
+ * appointments come after twice as many collectives each time. */
+#define PART_WAITED 64
+#define SHORTEST    1e-3 /* seconds */
+#define LONGEST     20e-3
+
+#define FIRST_TAG 64 /* on cpl_context.comms.away, beside those of away.c and away_window.c */
+#define DEGREE    8  /* of the tree */
+
+enum said {
+    NOTHING,
+    HAS_COME, /* to the parent: I am here, and so are those below me */
+    HAS_GONE, /* to the parent: not all of us are, or not any more */
+    ARE_YOU,  /* to the children: are you still there? */
+    IS_THERE, /* to the parent: I stay, and so do those below me */
+    MEET,     /* to the children: all are there */
+    IS_OFF    /* to the children: not all are */
+};
+
+/* Which appointment it is. Where ranks have counted differently (one had no memory for a state, or
+ * another communicator's meeting came between), they do not find each other. */
+struct which {
+    int64_t number;   /* of the nonblocking collective */
+    int64_t since, n; /* as in struct cpl_awaited */
+    int64_t called;   /* a hash of the blocking collectives of all communicators of all ranks */
+};
+
+struct message {
+    struct which of;
+    int64_t said;
+};
+
+/* What a rank knows of an appointment. Ranks are those of MPI_COMM_WORLD. */
+struct company {
+    struct which of;
+    int tag;
+    int parent, first_child, n_children;
+    enum said by_parent, by_child[DEGREE]; /* what each has said last */
+};
+
+static bool is_same(const struct which *one, const struct which *other)
+{
+    return one->number == other->number && one->since == other->since && one->n == other->n &&
+           one->called == other->called;
+}
+
+static int count(const struct company *c, enum said said)
+{
+    int n = 0;
+    for (int k = 0; k < c->n_children; k++)
+        n += c->by_child[k] == said;
+    return n;
+}
+
+/* Messages of ranks that came to an earlier appointment are not for this one. */
+static void hear(struct company *c)
+{
+    MPI_Status status;
+    MPI_Request request;
+    struct message message;
+    int flag = 0;
+    while (PMPI_Iprobe(MPI_ANY_SOURCE, c->tag, cpl_context.comms.away, &flag, &status) ==
+               MPI_SUCCESS &&
+           flag &&
+           PMPI_Irecv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, c->tag,
+                      cpl_context.comms.away, &request) == MPI_SUCCESS &&
+           cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+        int child = status.MPI_SOURCE - c->first_child;
+        if (!is_same(&message.of, &c->of))
+            continue;
+        if (status.MPI_SOURCE == c->parent)
+            c->by_parent = (enum said)message.said;
+        else if (child >= 0 && child < c->n_children)
+            c->by_child[child] = (enum said)message.said;
+    }
+}
+
+static void tell(const struct company *c, int rank, enum said said)
+{
+    const struct message message = {c->of, said};
+    MPI_Request request;
+    if (PMPI_Isend(&message, sizeof message, MPI_BYTE, rank, c->tag, cpl_context.comms.away,
+                   &request) == MPI_SUCCESS)
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* Tells the children of whom this was heard last. */
+static void tell_children(const struct company *c, enum said heard, enum said said)
+{
+    for (int k = 0; k < c->n_children; k++)
+        if (c->by_child[k] == heard)
+            tell(c, c->first_child + k, said);
+}
+
+static double patience(void)
+{
+    double seconds = (PMPI_Wtime() - cpl_context.start) / PART_WAITED;
+    seconds = seconds < SHORTEST ? SHORTEST : seconds;
+    return seconds > LONGEST ? LONGEST : seconds;
+}
+
+/* The first round. Returns whether this rank is asked whether it is still there: the first one asks
+ * itself. If not, it has told that it has gone, if it had told that it has come. */
+static bool is_asked(struct company *c)
+{
+    const double end = PMPI_Wtime() + patience();
+    bool has_told = false;
+    do {
+        cpl_progress_poll();
+        hear(c);
+        if (count(c, HAS_GONE) > 0)
+            break;
+        if (count(c, HAS_COME) < c->n_children)
+            continue;
+        if (c->parent < 0 || c->by_parent == ARE_YOU)
+            return true;
+        if (!has_told)
+            tell(c, c->parent, HAS_COME);
+        has_told = true;
+    } while (PMPI_Wtime() < end);
+    if (has_told)
+        tell(c, c->parent, HAS_GONE);
+    return false;
+}
+
+/* The second round. */
+static bool all_are_there(struct company *c)
+{
+    tell_children(c, HAS_COME, ARE_YOU);
+    while (count(c, IS_THERE) + count(c, HAS_GONE) < c->n_children) {
+        cpl_progress_poll();
+        hear(c);
+    }
+    bool there = count(c, HAS_GONE) == 0;
+    if (c->parent >= 0)
+        tell(c, c->parent, there ? IS_THERE : HAS_GONE);
+    while (there && c->parent >= 0 && c->by_parent == ARE_YOU) {
+        cpl_progress_poll();
+        hear(c);
+    }
+    there = there && (c->parent < 0 || c->by_parent == MEET);
+    tell_children(c, IS_THERE, there ? MEET : IS_OFF);
+    return there;
+}
+
+/* Blocking collectives of a communicator so far. */
+static int64_t count_blocking(const struct cpl_comm_state *state)
+{
+    const struct cpl_quiet *quiet = &state->meeting.quiet;
+    return state->meeting.n + quiet->granted - quiet->remaining;
+}
+
+/* The same on all ranks that have called the same ones, in whatever order they know the
+ * communicators. */
+static int64_t hash_called(void)
+{
+    uint64_t sum = 0;
+    for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next) {
+        struct cpl_alike one = {CPL_HASH_START};
+        cpl_alike_add(&one, s->meeting.kin.number);
+        cpl_alike_add(&one, count_blocking(s));
+        if (s->size == cpl_context.size && count_blocking(s) > 0)
+            sum += one.hash;
+    }
+    return (int64_t)sum;
+}
+
+static struct company company_of(const struct cpl_comm_state *state)
+{
+    const struct cpl_awaited *a = &state->meeting.awaited;
+    const int rank = cpl_context.rank, first = rank * DEGREE + 1;
+    int n = cpl_context.size - first;
+    n = n < DEGREE ? n : DEGREE;
+    return (struct company){.of = {a->number, a->since, a->n, hash_called()},
+                            .tag = FIRST_TAG + (int)state->meeting.kin.number,
+                            .parent = rank > 0 ? (rank - 1) / DEGREE : -1,
+                            .first_child = first,
+                            .n_children = n > 0 ? n : 0};
+}
+
+bool cpl_appointment_are_possible(const struct cpl_comm_state *state)
+{
+    return !state->inter && state->size == cpl_context.size && state->size > 1 &&
+           state->meeting.kin.number > 0 && state->meeting.kin.number <= CPL_MOST_KIN &&
+           !cpl_context.service.shared && !cpl_context.met_others;
+}
+
+/* Counts a nonblocking collective; those before the last blocking one do not matter. */
+static void count_one(struct cpl_comm_state *state)
+{
+    struct cpl_awaited *a = &state->meeting.awaited;
+    int64_t since = count_blocking(state);
+    if (since != a->since) {
+        a->since = since;
+        a->n = a->next = a->n_missed = 0;
+        a->alone = false;
+    }
+    a->number++;
+    a->n++;
+    a->alone |= a->n > FEW;
+}
+
+/* Whether the ranks have an appointment for the one counted last. Alike on all ranks. */
+static bool is_due(struct cpl_comm_state *state)
+{
+    struct cpl_awaited *a = &state->meeting.awaited;
+    int64_t distance = cpl_meeting_distance(state);
+    if (distance == CPL_NEVER || a->n <= distance || a->n < a->next || a->n_missed >= MOST_MISSED)
+        return false;
+    a->next = 2 * a->n;
+    a->n_missed++;
+    return true;
+}
+
+struct cpl_comm_state *cpl_appointment_make(MPI_Comm comm, MPI_Request request, bool by_all)
+{
+    struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
+    struct cpl_appointment *a = &cpl_context.busy.appointment;
+    cpl_appointment_cancel();
+    if (!state || cpl_context.comms.away == MPI_COMM_NULL || !cpl_appointment_are_possible(state))
+        return NULL;
+    count_one(state);
+    if (is_due(state) && !a->barred && (by_all || !a->others)) {
+        cpl_meeting_end_grants(); /* no collective passes unseen */
+        a->with = state;
+        a->request = request;
+    }
+    return state->meeting.awaited.alone ? state : NULL;
+}
+
+struct cpl_comm_state *cpl_appointment_come(int64_t *n)
+{
+    struct cpl_comm_state *state = cpl_context.busy.appointment.with;
+    struct company company = company_of(state);
+    struct cpl_awaited *a = &state->meeting.awaited;
+    cpl_appointment_cancel();
+    cpl_progress_leave();
+    if (!is_asked(&company) || !all_are_there(&company))
+        return NULL;
+    *n = a->n;
+    a->n = a->next = a->n_missed = 0;
+    a->since = state->meeting.n + *n;
+    return state;
+}
+
+void cpl_appointment_end(void)
+{
+    struct message message;
+    MPI_Status status;
+    MPI_Request request;
+    int flag = 0;
+    while (cpl_context.comms.away != MPI_COMM_NULL &&
+           PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, cpl_context.comms.away, &flag, &status) ==
+               MPI_SUCCESS &&
+           flag && status.MPI_TAG >= FIRST_TAG &&
+           PMPI_Irecv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
+                      cpl_context.comms.away, &request) == MPI_SUCCESS)
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+}

@@ -1,0 +1,92 @@
+/* Appointments: meetings (meeting.h) of ranks that call no blocking collective. A program may
+ * reduce by MPI_Iallreduce and MPI_Wait alone. There, too, all ranks come together, but a rank may
+ * test instead of waiting, or do something else before it waits for its part: MPI lets it. So
+ * nobody may be waited for.
+ *
+ * When a nonblocking collective of a communicator of all ranks is started, and the communicator's
+ * next meeting is due, each rank notes an appointment for the wait for it. Whoever
+ * comes there tells the next one in a tree of all ranks, and waits for the others a short time. If
+ * one does not come in time, all go on: they try again after twice as many collectives. If all have
+ * come, each is asked, in a second round, whether it is still there. Who says so stays, and waits
+ * for nothing but answers: each other rank has either answered or sent before that it has gone. So
+ * no rank waits for what the program of another one does. If all are there, they meet.
+ * tests/model/appointment.pml is a model of it.
+ *
+ * What they settle (whether collectives poll) must hold between the same collectives on all ranks,
+ * of all communicators. So a rank that has called another collective in between, of whatever
+ * communicator, does not come. Nor may one have called one before, that another one calls after it.
+ * In a collective that ends when all have started it (MPI_Iallreduce) they cannot: it would wait
+ * for ever if the other one did. At others (MPI_Ineighbor_alltoallv) the ranks compare how many
+ * collectives they have called of each communicator of all ranks; and who has ever called one of
+ * fewer ranks, of a window or of a file does not come.
+ *
+ * Thread rule: one thread. In programs with several, and beside other worlds, there are none. */
+#ifndef CARPOOL_APPOINTMENT_H
+#define CARPOOL_APPOINTMENT_H
+
+#include "shim/state/context.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
+
+/* A collective is called on this rank, of any communicator: an appointment is off. Local. */
+static inline void cpl_appointment_cancel(void)
+{
+    cpl_context.busy.appointment.with = NULL;
+}
+
+/* The bracket of every call that is collective (state/service.h). */
+#define CPL_COLLECTIVE                                                                             \
+    CPL_INSIDE;                                                                                    \
+    cpl_appointment_cancel()
+
+/* Whether a communicator's ranks may make appointments, once there is a communicator for them
+ * (agree.h, cpl_agree_world). Alike on all of them. */
+bool cpl_appointment_are_possible(const struct cpl_comm_state *state);
+
+/* Persistent collectives exist on this rank: MPI_Start may begin one, of which nobody is told. From
+ * now on it comes to no appointment. Local. */
+static inline void cpl_appointment_bar(void)
+{
+    cpl_context.busy.appointment.barred = true;
+    cpl_appointment_cancel();
+}
+
+/* A collective of fewer ranks than all, of a window, a file or a group is called on this rank.
+ * Local.
+ */
+static inline void cpl_appointment_note_other(void)
+{
+    cpl_context.busy.appointment.others = true;
+}
+
+/* A nonblocking collective was started on comm, any handle, with this request; `by_all`: it ends
+ * when all ranks have started it. Counts it, and notes an appointment if it is time. Returns the
+ * communicator's state if its ranks call no blocking collectives; NULL: they do, or it has not all
+ * ranks. Local. */
+struct cpl_comm_state *cpl_appointment_make(MPI_Comm comm, MPI_Request request, bool by_all);
+
+/* Whether there is an appointment for the end of one of n requests. Local. */
+static inline bool cpl_appointment_is_for(int n, const MPI_Request *requests)
+{
+    const struct cpl_appointment *a = &cpl_context.busy.appointment;
+    if (!a->with || !requests)
+        return false;
+    for (int k = 0; k < n; k++)
+        if (requests[k] == a->request)
+            return true;
+    return false;
+}
+
+/* This rank has waited for it: comes to the appointment, which is over then. Returns the
+ * communicator's state when all ranks have come; NULL: they have not. *n is the number of
+ * collectives that the meeting is to count. The same on all ranks that come. */
+struct cpl_comm_state *cpl_appointment_come(int64_t *n);
+
+/* At the end of MPI: receives what nobody has waited for. Local. */
+void cpl_appointment_end(void);
+
+#endif
