@@ -9,10 +9,9 @@
 
 #include <stddef.h>
 
-#define FEW 4 /* without a blocking one between them: their communicator has none */
-#define MOST_MISSED                                                                                \
-    12 /* appointments in a row, of which each comes after twice as many of them                   \
-        */
+#define FEW           4  /* without a blocking one between them: their communicator has none */
+#define LONGEST_PAUSE 64 /* collectives, before the ranks look again when they meet next */
+#define MOST_MISSED   12 /* appointments in a row, each after twice as many collectives */
 
 /* How long a rank waits for others: a part of the time that the program has taken so far, since
  * appointments come after twice as many collectives each time. */
@@ -220,9 +219,13 @@ static void count_one(struct cpl_comm_state *state)
 static bool is_due(struct cpl_comm_state *state)
 {
     struct cpl_awaited *a = &state->meeting.awaited;
-    int64_t distance = cpl_meeting_distance(state);
-    if (distance == CPL_NEVER || a->n <= distance || a->n < a->next || a->n_missed >= MOST_MISSED)
+    if (a->n < a->next || a->n_missed >= MOST_MISSED)
         return false;
+    int64_t distance = cpl_meeting_distance(state);
+    if (a->n <= distance) {
+        a->next = distance < a->n + LONGEST_PAUSE ? distance + 1 : a->n + LONGEST_PAUSE;
+        return false;
+    }
     a->next = 2 * a->n;
     a->n_missed++;
     return true;

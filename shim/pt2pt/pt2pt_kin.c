@@ -135,6 +135,8 @@ void cpl_kin_note_collective(const struct cpl_comm_state *state)
 
 void cpl_kin_note_pace(const struct cpl_comm_state *state)
 {
+    if (cpl_context.comms.kin.n == 0)
+        return;
     EACH_JOINED(s)
     {
         if (s != state)
