@@ -2,10 +2,11 @@
  * A program as users write it: conjugate gradients on an irregular sparse matrix, distributed in
  * blocks of rows; the vector's outside elements come as in HPCG: MPI_Irecv, MPI_Send, MPI_Wait.
  *
- *   cg [ROWS-PER-RANK [ITERATIONS [SOLUTIONS]]]
+ *   cg [ROWS-PER-RANK [ITERATIONS [SOLUTIONS [pipelined]]]]
  *
  * solves once, printing each residual, or SOLUTIONS times, the others silently, with their time on
- * standard error.
+ * standard error. pipelined: by the method of Ghysels and Vanroose, in which each iteration starts
+ * one MPI_Iallreduce, multiplies, and waits; no blocking collective comes while it solves.
  *
  * Row i is linked to i+1 and to i + (some of) 1, 4, 9, ... ranks' rows away, both ways.
  */
@@ -13,6 +14,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_LINKS 16
 
@@ -207,6 +209,64 @@ static void solve(int iterations, int prints)
     free(q);
 }
 
+/* Figures of the matrix, as programs tell them before they solve. */
+static void tell_matrix(void)
+{
+    const char *names[] = {"peers", "outside elements", "links of a row", "rows"};
+    int mine[] = {n_peers, n_outside, 0, n}, most;
+    for (int i = 0; i < n; i++)
+        mine[2] = n_links[i] > mine[2] ? n_links[i] : mine[2];
+    for (int k = 0; k < 4; k++) {
+        MPI_Allreduce(&mine[k], &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        if (rank == 0)
+            printf("at most %d %s\n", most, names[k]);
+    }
+}
+
+static void solve_pipelined(int iterations, int prints)
+{
+    size_t all = (size_t)(n + n_outside);
+    double *x = calloc(all, sizeof(double)), *r = calloc(all, sizeof(double));
+    double *w = calloc(all, sizeof(double)), *q = calloc(all, sizeof(double));
+    double *z = calloc(all, sizeof(double)), *s = calloc(all, sizeof(double));
+    double *p = calloc(all, sizeof(double)), alpha = 1, before = 1;
+
+    for (int i = 0; i < n; i++)
+        r[i] = 1 + (double)((rank * n + i) % 7);
+    multiply(r, w);
+    for (int it = 0; it <= iterations; it++) {
+        double mine[2] = {0, 0}, sums[2];
+        MPI_Request request;
+        for (int i = 0; i < n; i++) {
+            mine[0] += r[i] * r[i];
+            mine[1] += w[i] * r[i];
+        }
+        MPI_Iallreduce(mine, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+        multiply(w, q);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (rank == 0 && prints)
+            printf("iteration %d residual %.17g\n", it, sqrt(sums[0]));
+        double beta = it > 0 ? sums[0] / before : 0;
+        alpha = sums[0] / (it > 0 ? sums[1] - beta * sums[0] / alpha : sums[1]);
+        before = sums[0];
+        for (int i = 0; i < n; i++) {
+            z[i] = q[i] + beta * z[i];
+            s[i] = w[i] + beta * s[i];
+            p[i] = r[i] + beta * p[i];
+            x[i] += alpha * p[i];
+            r[i] -= alpha * s[i];
+            w[i] -= alpha * z[i];
+        }
+    }
+    free(x);
+    free(r);
+    free(w);
+    free(q);
+    free(z);
+    free(s);
+    free(p);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -219,10 +279,15 @@ int main(int argc, char **argv)
     find_peers();
     make_matrix();
     int iterations = argc > 2 ? atoi(argv[2]) : 40, solutions = argc > 3 ? atoi(argv[3]) : 1;
-    solve(iterations, 1);
+    void (*solver)(int, int) = solve;
+    if (argc > 4 && strcmp(argv[4], "pipelined") == 0) {
+        tell_matrix();
+        solver = solve_pipelined;
+    }
+    solver(iterations, 1);
     double begin = MPI_Wtime();
     for (int k = 1; k < solutions; k++)
-        solve(iterations, 0);
+        solver(iterations, 0);
     if (rank == 0 && solutions > 1)
         fprintf(stderr, "%.2f us an iteration\n",
                 1e6 * (MPI_Wtime() - begin) / iterations / (solutions - 1));
