@@ -104,6 +104,7 @@ struct race {
     bool hurries;          /* not all can be priced */
     bool searches;         /* a search follows, which needs starts */
     size_t first;          /* the best so far */
+    double mpi_us;         /* where all ranks share a node that has lanes: direct by MPI; else 0 */
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
     double ms;             /* of the budget, nominally spent */
     double may_take_ms;    /* and what may be */
@@ -112,11 +113,13 @@ struct race {
 };
 
 /* A price above this does not matter: that of the best with the same number of waves where all are
- * priced and it is faster than direct, or what is worth to start a search from. */
+ * priced and it is faster than direct, or what is worth to start a search from. On a node with
+ * lanes all that are faster than MPI may be tried (strategy.h), not only those faster than direct
+ * by lanes. */
 static double limit_us(const struct race *race, int32_t n_waves)
 {
     double worth_us = race->runner[race->first].us * (race->searches ? CPL_WORTH_A_START : 1);
-    double us = race->runner[0].us;
+    double us = race->mpi_us > 0 ? race->mpi_us : race->runner[0].us;
     for (size_t k = 0; k < race->list.n; k++)
         if (race->runner[k].n_waves == n_waves && race->runner[k].us < us)
             us = race->runner[k].us;
@@ -378,6 +381,17 @@ static enum cpl_status price_others(struct race *race, struct cpl_error *error)
     return status;
 }
 
+static enum cpl_status price_mpi(struct race *race, struct cpl_error *error)
+{
+    struct cpl_metrics mpi;
+    if (!race->input->machine->lanes || race->input->machine->n_nodes > 1)
+        return CPL_OK;
+    enum cpl_status status = cpl_strategy_measure_mpi(race->input, &mpi, error);
+    if (!status)
+        race->mpi_us = mpi.modelled_us;
+    return status;
+}
+
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool searches,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error)
@@ -392,7 +406,9 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool s
                         .plan = best ? &fastest : NULL};
     list_candidates(input, &all);
     deal(&all, &race.list);
-    enum cpl_status status = look_at_all(&race, &arena, error);
+    enum cpl_status status = price_mpi(&race, error);
+    if (!status)
+        status = look_at_all(&race, &arena, error);
     if (!status)
         status = price_walks(&race, error);
     if (!status)
