@@ -47,23 +47,30 @@ bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
     return !trial->running;
 }
 
-bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
+/* Makes one of all ranks in the order of key, or of the group's. */
+static bool make(MPI_Comm comm, int key, MPI_Group group, MPI_Comm *made)
 {
     MPI_Errhandler handler;
     /* Communicators may run out: that is ours to know, not the program's error handler's. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    int result = cpl_collective_Comm_split(comm, 0, key, made);
+    int result = group == MPI_GROUP_NULL ? cpl_collective_Comm_split(comm, 0, key, made)
+                                         : cpl_collective_Comm_create(comm, group, made);
     bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
     PMPI_Comm_set_errhandler(comm, handler);
     PMPI_Errhandler_free(&handler);
-    if (!all) {
-        if (result == MPI_SUCCESS)
-            PMPI_Comm_free(made);
-        return false;
-    }
-    PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
-    return true;
+    if (!all && result == MPI_SUCCESS)
+        PMPI_Comm_free(made);
+    if (!all)
+        *made = MPI_COMM_NULL;
+    else
+        PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    return all;
+}
+
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
+{
+    return make(comm, key, MPI_GROUP_NULL, made);
 }
 
 bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
@@ -140,8 +147,13 @@ static void prepare_parts(MPI_Comm over)
 
 bool cpl_agree_world(MPI_Comm over)
 {
-    return cpl_context.comms.away != MPI_COMM_NULL ||
-           cpl_agree_split(over, cpl_context.rank, &cpl_context.comms.away);
+    MPI_Group world;
+    if (cpl_context.comms.away != MPI_COMM_NULL)
+        return true;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    bool made = make(over, 0, world, &cpl_context.comms.away);
+    PMPI_Group_free(&world);
+    return made;
 }
 
 bool cpl_agree_service(MPI_Comm over)
