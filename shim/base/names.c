@@ -48,7 +48,9 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
         [CPL_LEFT_FEW_CALLS] = "it was not called often enough to be planned",
         [CPL_LEFT_SHORT] = "it was over before planning could pay",
         [CPL_LEFT_NO_PLAN] = "it could not be planned: too many communicators, or no memory",
-        [CPL_LEFT_NO_MEETING] = "no blocking collective of all ranks came in which to agree on it",
+        [CPL_LEFT_NO_MEETING] =
+            "no blocking collective of all ranks came in which to agree on it, and no wait of "
+            "all for a nonblocking one",
         [CPL_LEFT_DENSE] =
             "ranks send to more than half of the others, and most messages are above "
             "CARPOOL_SIZE_LIMIT or there are too many to plan",

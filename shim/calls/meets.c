@@ -21,7 +21,7 @@ void cpl_meets_at_collective(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (!state)
         return;
-    if (state->size < cpl_context.size || state->meeting.kin.number == 0)
+    if (state->size > 1 && (state->size < cpl_context.size || state->meeting.kin.number == 0))
         cpl_appointment_note_other();
     note(state);
     cpl_meeting_count(state);
@@ -30,8 +30,9 @@ void cpl_meets_at_collective(MPI_Comm comm)
 
 int cpl_meets_started(MPI_Comm comm, int result, const MPI_Request *request, bool by_all)
 {
-    struct cpl_comm_state *state =
-        result == MPI_SUCCESS && request ? cpl_appointment_make(comm, *request, by_all) : NULL;
+    struct cpl_comm_state *state = cpl_context.active && result == MPI_SUCCESS && request
+                                       ? cpl_appointment_make(comm, *request, by_all)
+                                       : NULL;
     if (state) {
         cpl_pt2pt_note_pace(state);
         cpl_kin_note_pace(state);

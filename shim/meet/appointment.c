@@ -11,13 +11,15 @@
 
 #define FEW           4  /* without a blocking one between them: their communicator has none */
 #define LONGEST_PAUSE 64 /* collectives, before the ranks look again when they meet next */
-#define MOST_MISSED   12 /* appointments in a row, each after twice as many collectives */
 
 /* How long a rank waits for others: a part of the time that the program has taken so far, since
  * appointments come after twice as many collectives each time. */
 #define PART_WAITED 64
 #define SHORTEST    1e-3 /* seconds */
 #define LONGEST     20e-3
+
+/* The most time that it waits in vain, of that: then it comes to none for a while. */
+#define PART_IN_VAIN 32
 
 #define FIRST_TAG 64 /* on cpl_context.comms.away, beside those of away.c and away_window.c */
 #define DEGREE    8  /* of the tree */
@@ -36,7 +38,8 @@ enum said {
  * another communicator's meeting came between), they do not find each other. */
 struct which {
     int64_t number;   /* of the nonblocking collective */
-    int64_t since, n; /* as in struct cpl_awaited */
+    int64_t since, n; /* as in struct cpl_awaited; what another communicator's meeting counts comes
+                       * before it on some ranks and after it on others */
     int64_t called;   /* a hash of the blocking collectives of all communicators of all ranks */
 };
 
@@ -107,9 +110,14 @@ static void tell_children(const struct company *c, enum said heard, enum said sa
             tell(c, c->first_child + k, said);
 }
 
+static double elapsed(void)
+{
+    return PMPI_Wtime() - cpl_context.start;
+}
+
 static double patience(void)
 {
-    double seconds = (PMPI_Wtime() - cpl_context.start) / PART_WAITED;
+    double seconds = elapsed() / PART_WAITED;
     seconds = seconds < SHORTEST ? SHORTEST : seconds;
     return seconds > LONGEST ? LONGEST : seconds;
 }
@@ -207,7 +215,7 @@ static void count_one(struct cpl_comm_state *state)
     int64_t since = count_blocking(state);
     if (since != a->since) {
         a->since = since;
-        a->n = a->next = a->n_missed = 0;
+        a->n = a->next = 0;
         a->alone = false;
     }
     a->number++;
@@ -219,7 +227,7 @@ static void count_one(struct cpl_comm_state *state)
 static bool is_due(struct cpl_comm_state *state)
 {
     struct cpl_awaited *a = &state->meeting.awaited;
-    if (a->n < a->next || a->n_missed >= MOST_MISSED)
+    if (a->n < a->next)
         return false;
     int64_t distance = cpl_meeting_distance(state);
     if (a->n <= distance) {
@@ -227,19 +235,23 @@ static bool is_due(struct cpl_comm_state *state)
         return false;
     }
     a->next = 2 * a->n;
-    a->n_missed++;
     return true;
 }
 
 struct cpl_comm_state *cpl_appointment_make(MPI_Comm comm, MPI_Request request, bool by_all)
 {
-    struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
     struct cpl_appointment *a = &cpl_context.busy.appointment;
     cpl_appointment_cancel();
-    if (!state || cpl_context.comms.away == MPI_COMM_NULL || !cpl_appointment_are_possible(state))
+    if (!state) {
+        a->barred = true; /* there is no memory for it, and this one is not counted */
+        return NULL;
+    }
+    if (!cpl_appointment_are_possible(state))
         return NULL;
     count_one(state);
-    if (is_due(state) && !a->barred && (by_all || !a->others)) {
+    if (cpl_context.comms.away != MPI_COMM_NULL && is_due(state) && !a->barred &&
+        (by_all || !a->others)) {
         cpl_meeting_end_grants(); /* no collective passes unseen */
         a->with = state;
         a->request = request;
@@ -252,12 +264,18 @@ struct cpl_comm_state *cpl_appointment_come(int64_t *n)
     struct cpl_comm_state *state = cpl_context.busy.appointment.with;
     struct company company = company_of(state);
     struct cpl_awaited *a = &state->meeting.awaited;
+    double *in_vain = &cpl_context.busy.appointment.in_vain;
+    const double begin = elapsed();
     cpl_appointment_cancel();
-    cpl_progress_leave();
-    if (!is_asked(&company) || !all_are_there(&company))
+    if (*in_vain > begin / PART_IN_VAIN)
         return NULL;
+    cpl_progress_leave();
+    if (!is_asked(&company) || !all_are_there(&company)) {
+        *in_vain += elapsed() - begin;
+        return NULL;
+    }
     *n = a->n;
-    a->n = a->next = a->n_missed = 0;
+    a->n = a->next = 0;
     a->since = state->meeting.n + *n;
     return state;
 }

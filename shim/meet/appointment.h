@@ -6,7 +6,8 @@
  * When a nonblocking collective of a communicator of all ranks is started, and the communicator's
  * next meeting is due, each rank notes an appointment for the wait for it. Whoever
  * comes there tells the next one in a tree of all ranks, and waits for the others a short time. If
- * one does not come in time, all go on: they try again after twice as many collectives. If all have
+ * one does not come in time, all go on: they try again after twice as many collectives, and a rank
+ * that has waited in vain for a 32nd of the program's time comes to none for a while. If all have
  * come, each is asked, in a second round, whether it is still there. Who says so stays, and waits
  * for nothing but answers: each other rank has either answered or sent before that it has gone. So
  * no rank waits for what the program of another one does. If all are there, they meet.

@@ -40,7 +40,6 @@ struct cpl_awaited {
     int64_t since;  /* blocking collectives before the ones counted next */
     int64_t n;      /* since then, or since the ranks have met */
     int64_t next;   /* number of these before which there is no appointment */
-    int n_missed;   /* appointments in a row */
     bool alone;     /* there are hardly any blocking ones */
 };
 

@@ -88,8 +88,9 @@ struct cpl_recent {
 struct cpl_appointment {
     struct cpl_comm_state *with; /* its communicator; NULL: there is none */
     MPI_Request request;
-    bool barred; /* this rank comes to none */
-    bool others; /* it has called collectives of fewer ranks, of windows or of files */
+    double in_vain; /* seconds that this rank has waited for others who did not come */
+    bool barred;    /* this rank comes to none */
+    bool others;    /* it has called collectives of fewer ranks, of windows or of files */
 };
 
 /* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
