@@ -11,37 +11,22 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define PASSES                                                                                     \
-    !cpl_context.service.on ||                                                                     \
-        cpl_context.service.shared /* the thread does not call MPI meanwhile */
-#define HANDLES(name, via, parameters, arguments)                                                  \
+#define BRACKETED(name, parameters, arguments, before)                                             \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
-        if (PASSES)                                                                                \
+        before;                                                                                    \
+        if (!cpl_context.service.on || cpl_context.service.shared)                                 \
             return PMPI_##name arguments;                                                          \
         CPL_INSIDE;                                                                                \
         return PMPI_##name arguments;                                                              \
     }
+#define HANDLES(name, via, parameters, arguments) BRACKETED(name, parameters, arguments, )
 /* Nothing that a program starts, but for point-to-point messages, comes between a collective and an
  * appointment for its end (meet/appointment.h). */
 #define BEGINS(name, via, parameters, arguments)                                                   \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        cpl_appointment_cancel();                                                                  \
-        if (PASSES)                                                                                \
-            return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
-        return PMPI_##name arguments;                                                              \
-    }
+    BRACKETED(name, parameters, arguments, cpl_appointment_cancel())
 #define PERSISTS(name, via, parameters, arguments)                                                 \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        cpl_appointment_bar();                                                                     \
-        if (PASSES)                                                                                \
-            return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
-        return PMPI_##name arguments;                                                              \
-    }
+    BRACKETED(name, parameters, arguments, cpl_appointment_bar())
 #define COMES(name, via, parameters, arguments)                                                    \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
