@@ -136,7 +136,8 @@ static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STR
 }
 
 /* Where nodes are not the whole machine nor single ranks: one leader, about one combined message a
- * rank, two, and straight. */
+ * rank where each node sends to all others, two, four and so on, as of those that send to few
+ * nodes, and straight. */
 static void candidates(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
                        struct cpl_strategy_list *list)
 {
@@ -144,11 +145,12 @@ static void candidates(const struct cpl_strategy *strategy, const struct cpl_str
     if (machine->n_nodes < 2 || machine->n_nodes == machine->n_ranks)
         return;
     cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {ONE_LEADER}});
-    int32_t leaders = spread_leaders(machine);
-    if (leaders > 1)
+    int32_t spread_to = spread_leaders(machine), most = machine->n_ranks / machine->n_nodes / 2;
+    if (spread_to > ONE_LEADER)
         cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {SPREAD}});
-    if (2 * leaders <= machine->n_ranks / machine->n_nodes)
-        cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {2 * leaders}});
+    for (int32_t leaders = 2; leaders <= most; leaders *= 2)
+        if (leaders != spread_to)
+            cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {leaders}});
     cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {PARTNER}});
 }
 
