@@ -12,7 +12,6 @@
 #include "planner/base/hash.h"
 #include "planner/plan/plan_internal.h"
 
-#include <math.h>
 #include <string.h>
 
 /* What a wave's other ranks say counts at each rank as much as so many messages seen there. */
@@ -135,38 +134,32 @@ static void add_ride(struct loads *loads, int32_t from, int32_t to, int32_t dst,
             net_bytes, link->latency_us, new);
 }
 
-/* Combined messages for each one seen, where of the rides seen this fraction was the first of a
- * combined message. With r rides in each, of which one in `every` is seen, that fraction is
- * every/r (1 - (1 - 1/every)^r). */
-static double edges_per_seen(double fraction, int32_t every)
-{
-    double unseen = 1, missing = 1 - 1.0 / every;
-    for (int64_t r = 1; r < (int64_t)MOST_RIDERS * every; r++) {
-        unseen *= missing;
-        if (every * (1 - unseen) <= fraction * (double)r)
-            return 1 / (1 - unseen);
-    }
-    return 1;
-}
+#define N_STEPS 1024
 
-#define N_STEPS 64
-
-/* edges_per_seen at fractions k / N_STEPS. */
+/* table[k]: combined messages for each one seen, where of the rides seen a fraction k / N_STEPS was
+ * the first of a combined message. With r rides in each, of which one in `every` is seen, that
+ * fraction is every/r (1 - (1 - 1/every)^r). */
 static void tabulate(int32_t every, double table[N_STEPS + 1])
 {
-    for (int k = 0; k <= N_STEPS; k++)
-        table[k] = edges_per_seen((double)k / N_STEPS, every);
+    double unseen = 1, missing = 1 - 1.0 / every;
+    int k = N_STEPS;
+    for (int64_t r = 1; r < (int64_t)MOST_RIDERS * every; r++) {
+        unseen *= missing;
+        double fraction = every * (1 - unseen) / (double)r;
+        for (; k >= 0 && k >= (fraction - 1e-9) * N_STEPS; k--)
+            table[k] = 1 / (1 - unseen);
+    }
+    for (; k >= 0; k--)
+        table[k] = 1;
 }
 
-/* Of an end's combined messages, all for each one seen. */
-static double all_for_each(const struct end_load *load, double fraction, const double *table)
+static double look_up(const double *table, double fraction)
 {
-    double own = (load->n_edges + PRIOR * fraction) / (load->n_rides + PRIOR);
-    return table[(int)(own * N_STEPS + 0.5)];
+    return table[(int)(fraction * N_STEPS + 0.5)];
 }
 
-/* The mean of all ranks' loads, and how much of a rank's own differs from it for another reason
- * than which messages were looked at: 0 (none) to 1. */
+/* The mean of all ranks' loads, and how much of what a rank's own differs from it is for another
+ * reason than which messages were looked at: 0 (nothing) to 1. */
 struct mean_load {
     double edges_us, cargo_us, net_bytes;
     double own;
@@ -187,7 +180,7 @@ static struct mean_load find_mean(const struct end_load *load, int32_t n_ranks, 
     }
     double variance = squares / n - sum / n * (sum / n), chance = sum / n * (1 - 1.0 / every);
     if (variance > 0)
-        mean.own = variance > chance ? sqrt((variance - chance) / variance) : 0;
+        mean.own = variance > chance ? (variance - chance) / variance : 0;
     return mean;
 }
 
@@ -201,6 +194,15 @@ static struct end_load without_chance(const struct end_load *load, const struct 
     return l;
 }
 
+/* Of a rank's combined messages, all for each one seen; fraction: the wave's. */
+static double all_for_each(const struct end_load *load, const struct mean_load *mean,
+                           double fraction, const double *table)
+{
+    double own = (load->n_edges + PRIOR * fraction) / (load->n_rides + PRIOR);
+    double of_wave = look_up(table, fraction);
+    return of_wave + mean->own * (look_up(table, own) - of_wave);
+}
+
 /* The time of a rank in the wave, whose load is added to its port's. What its network and its
  * processor do overlaps but for the last of the combined messages that it receives. */
 static double rank_us(struct loads *loads, int32_t rank, const struct mean_load *mean,
@@ -210,7 +212,8 @@ static double rank_us(struct loads *loads, int32_t rank, const struct mean_load 
     const struct end_load out = without_chance(&loads->out[rank], &mean[0]);
     const struct end_load in = without_chance(&loads->in[rank], &mean[1]);
     double every = loads->looks->every;
-    double n_out = all_for_each(&out, fraction, table), n_in = all_for_each(&in, fraction, table);
+    double n_out = all_for_each(&out, &mean[0], fraction, table);
+    double n_in = all_for_each(&in, &mean[1], fraction, table);
     struct cpl_rank_load load = {.latency_us = larger(out.latency_us, in.latency_us),
                                  .busy_us = n_out * out.edges_us + every * out.cargo_us,
                                  .recv_us = n_in * in.edges_us + every * in.cargo_us,
