@@ -3,7 +3,7 @@
  * model of a cluster (rank_model.h): all ranks in one process.
  *
  *     plan_model RANKS MACHINE [--family random|stencil|powerlaw|band] [--messages N] [--bytes N]
- *                [--strategy NAME] [--json] [--write FILE]
+ *                [--strategy NAME] [--budget MS] [--json] [--write FILE]
  *
  * The ranks plan one exchange as the preloaded library's would: its own code, every record and
  * byte. Told are the time of the slowest rank by the model, to which each rank's work is charged
@@ -15,6 +15,8 @@
 #include "rank_model.h"
 #include "report.h"
 
+#include "planner/rank_plan.h"
+#include "planner/routes.h"
 #include "planner/strategies/rows.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
@@ -36,6 +38,7 @@ static const char usage[] =
     "  --messages N        of a rank (default 32; stencil: 26)\n"
     "  --bytes N           of each (default 64)\n"
     "  --strategy NAME     default auto\n"
+    "  --budget MS         of a full search, in parts (default 0: none)\n"
     "  --write FILE        write the pattern for `carpool plan` instead, in units of 8 bytes\n"
     "  --seed N            of random ranks (default 1)\n"
     "  --json              print one JSON object on one line\n"
@@ -46,7 +49,7 @@ static const char *const families[] = {"random", "stencil", "powerlaw", "band", 
 
 static struct {
     int family;
-    int64_t n_messages, bytes, seed;
+    int64_t n_messages, bytes, seed, budget;
     const char *file;
 } given = {.n_messages = 32, .bytes = 64, .seed = 1};
 
@@ -69,6 +72,7 @@ static const struct bench_option table[] = {
     {"bytes", .number = &given.bytes, .least = 1, .most = 1 << 20},
     {"seed", .number = &given.seed, .most = INT64_MAX},
     {"strategy", .take = take_strategy},
+    {"budget", .number = &given.budget, .most = INT32_MAX},
     {"write", .text = &given.file},
     {NULL},
 };
@@ -140,6 +144,13 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
 {
     (void)n_messages, (void)search, (void)ranks_a_core;
     return 0;
+}
+
+/* As there, without a bound for small patterns (plan_root.c). */
+double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search)
+{
+    (void)n_messages;
+    return search == CPL_SEARCH_FULL ? (double)cpl_context.settings.budget : 0;
 }
 
 void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed)
@@ -287,6 +298,109 @@ static int choose(int rank, int n_ranks, int *dst)
     return kept;
 }
 
+/* ---- the plan that the slices make together ---- */
+
+/* Where a segment leaves a rank. */
+struct departure {
+    int32_t edge; /* -1: it does not */
+    int32_t at;   /* its place on the edge */
+};
+
+/* A rank's slice, and where its payloads and what it receives leave. */
+struct slice {
+    struct cpl_rank_plan plan;
+    struct departure *payload, *segment;
+};
+
+static struct slice *slices;
+
+static int read_slice(const struct cpl_agree_output *output, struct slice *slice,
+                      struct bench_error *error)
+{
+    struct cpl_error why;
+    struct cpl_rank_plan *p = &slice->plan;
+    if (cpl_rank_plan_view(output->words[0], output->n_words[0], p, &why))
+        return bench_fail(error, "a slice: %s", why.text);
+    slice->payload = bench_need((size_t)p->n_payloads + 1, sizeof *slice->payload);
+    slice->segment = bench_need((size_t)p->n_in_segments + 1, sizeof *slice->segment);
+    for (int32_t k = 0; k < p->n_payloads; k++)
+        slice->payload[k].edge = -1;
+    for (int32_t k = 0; k < p->n_in_segments; k++)
+        slice->segment[k].edge = -1;
+    for (int32_t e = 0; e < p->n_out; e++)
+        for (int32_t j = p->out_first[e]; j < p->out_first[e + 1]; j++) {
+            int32_t from = p->out_source[j];
+            struct departure *leaves =
+                from < 0 ? &slice->payload[-1 - from] : &slice->segment[from];
+            *leaves = (struct departure){e, j - p->out_first[e]};
+        }
+    return 0;
+}
+
+/* Where a message is after each wave, by the slices. */
+static int follow(int32_t src, int32_t payload, int32_t dst, int32_t n_waves, int32_t *stops,
+                  struct bench_error *error)
+{
+    int32_t here = src, wave = 0;
+    struct departure leaves = slices[src].payload[payload];
+    while (leaves.edge >= 0) {
+        int32_t to = slices[here].plan.out_to[leaves.edge], e = 0;
+        int32_t next = slices[here].plan.out_wave[leaves.edge];
+        const struct cpl_rank_plan *p = &slices[to].plan;
+        while (e < p->n_in && (p->in_from[e] != here || p->in_wave[e] != next))
+            e++;
+        if (next <= wave || e == p->n_in || leaves.at >= p->in_first[e + 1] - p->in_first[e])
+            return bench_fail(error, "rank %d awaits nothing from rank %d", to, here);
+        for (; wave < next - 1; wave++)
+            stops[wave] = here;
+        stops[wave++] = here = to;
+        leaves = slices[to].segment[p->in_first[e] + leaves.at];
+    }
+    for (; wave < n_waves; wave++)
+        stops[wave] = here;
+    return here == dst
+               ? 0
+               : bench_fail(error, "a message of rank %d ends at rank %d, not %d", src, here, dst);
+}
+
+static int choose(int rank, int n_ranks, int *dst);
+
+/* The time of the whole plan by events. */
+static int price_slices(int n_ranks, double *us, struct bench_error *error)
+{
+    int *dst = bench_need(27 + (size_t)given.n_messages, sizeof *dst), failed = 0;
+    struct cpl_pattern_entry *entries =
+        bench_need((size_t)n_ranks * (27 + (size_t)given.n_messages), sizeof *entries);
+    int64_t n = 0;
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_routes routes;
+    struct cpl_error why;
+    for (int i = 0; i < n_ranks; i++)
+        for (int m = choose(i, n_ranks, dst), k = 0; k < m; k++)
+            entries[n++] = (struct cpl_pattern_entry){i, dst[k], given.bytes, -1};
+    free(dst);
+    int32_t n_waves = slices[0].plan.n_waves;
+    if (cpl_pattern_build(n_ranks, entries, n, &pattern, &why) ||
+        cpl_machine_init(n_ranks, rank_model.ranks_per_node, &machine, &why) ||
+        cpl_routes_init(&pattern, n_waves, &routes, &why))
+        return bench_fail(error, "pricing the plan: %s", why.text);
+    machine.costs = rank_model.costs;
+    machine.lanes = true;
+    for (int32_t i = 0; i < n_ranks && !failed; i++)
+        for (int64_t m = pattern.first[i]; m < pattern.first[i + 1] && !failed; m++)
+            failed = follow(i, (int32_t)(m - pattern.first[i]), pattern.dst[m], n_waves,
+                            cpl_routes_of(&routes, m), error);
+    const struct cpl_strategy_input input = {&pattern, &machine, 1, 0};
+    if (!failed && cpl_strategy_time(&input, &routes, us, &why))
+        failed = bench_fail(error, "pricing the plan: %s", why.text);
+    free(entries);
+    cpl_routes_free(&routes);
+    cpl_machine_free(&machine);
+    cpl_pattern_free(&pattern);
+    return failed;
+}
+
 static int write_pattern(int n_ranks, struct bench_error *error)
 {
     int *dst = bench_need(27 + (size_t)given.n_messages, sizeof *dst);
@@ -308,8 +422,9 @@ static void prepare(const struct bench *bench)
         int64_t *of_ranks = bench_need(2 * (size_t)bench->n_ranks, sizeof *of_ranks);
         cpl_context.size = bench->n_ranks;
         cpl_context.settings.lanes = true;
-        cpl_context.settings.budget = 500;
+        cpl_context.settings.budget = given.budget;
         most_held = of_ranks + bench->n_ranks;
+        slices = bench_need((size_t)bench->n_ranks, sizeof *slices);
         held = of_ranks; /* memory counts from now on */
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -325,8 +440,14 @@ static int run(const struct bench *bench, struct bench_error *error)
         return bench->rank == 0 ? write_pattern(bench->n_ranks, error) : 0;
     for (int k = 0; k < n; k++)
         bytes[k] = given.bytes;
-    struct cpl_agree_input input = {
-        .able = true, .n_messages = n, .dst = dst, .bytes = bytes, .needed = true, .most_plans = 1};
+    struct cpl_plan_turn turn = {.search = given.budget > 0 ? CPL_SEARCH_FULL : CPL_SEARCH_SHORT};
+    struct cpl_agree_input input = {.able = true,
+                                    .n_messages = n,
+                                    .dst = dst,
+                                    .bytes = bytes,
+                                    .needed = true,
+                                    .most_plans = 1,
+                                    .turn = &turn};
     prepare(bench);
     double start = MPI_Wtime();
     int64_t sent = rank_model.sent[bench->rank];
@@ -339,6 +460,12 @@ static int run(const struct bench *bench, struct bench_error *error)
     MPI_Allreduce(of_rank, sum, 3, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     if (!done)
         return bench_fail(error, "there is no plan");
+    if (read_slice(&output, &slices[bench->rank], error))
+        return 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double events_us = 0;
+    if (bench->rank == 0 && price_slices(bench->n_ranks, &events_us, error))
+        return 1;
     if (bench->rank == 0) {
         struct report report = report_begin(stdout, bench->arguments.is_json);
         report_text(&report, "family", families[given.family]);
@@ -350,9 +477,13 @@ static int run(const struct bench *bench, struct bench_error *error)
         report_integer(&report, "held most", most[1], "bytes");
         report_real(&report, "direct modelled", output.summary[0].direct_us, 2, "us");
         report_real(&report, "plan modelled", output.summary[0].planned.modelled_us, 2, "us");
+        report_real(&report, "plan by events", events_us, 2, "us");
         report_end(&report);
     }
+    MPI_Barrier(MPI_COMM_WORLD); /* rank 0 has read the slices */
     cpl_agree_output_free(&output);
+    free(slices[bench->rank].payload);
+    free(slices[bench->rank].segment);
     free(dst);
     free(bytes);
     return 0;

@@ -207,7 +207,7 @@ static double planning_ms(const struct cpl_agree_input *input, const struct cpl_
     struct cpl_agree_input asked = *input;
     asked.turn = &turn;
     return cpl_plan_is_together(&asked, size)
-               ? CPL_TOGETHER_MS
+               ? cpl_plan_together_ms(&asked, size->n_messages)
                : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core);
 }
 

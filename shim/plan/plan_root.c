@@ -343,7 +343,7 @@ static bool must_check(void)
 #define BUDGET_MS_PER_MESSAGE 0.04
 #define SHORT_PART            0.125
 
-static double budget_ms(int64_t n_messages, enum cpl_search search)
+double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search)
 {
     double enough = BUDGET_MS_PER_MESSAGE * (double)n_messages;
     double most = (double)cpl_context.settings.budget;
@@ -365,7 +365,8 @@ static double planning_ms(int64_t n_messages, enum cpl_search search)
     if (choice.strategy && !choice.strategy->searches)
         return PLAN_MS_PER_MESSAGE * (double)n_messages;
     double rank_ms = RANK_MS_PER_MESSAGE * (double)n_messages;
-    return budget_ms(n_messages, search) + (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
+    return cpl_plan_budget_ms(n_messages, search) +
+           (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
 }
 
 /* Checks a plan and fills its summary; the figures of direct are filled already. */
@@ -531,8 +532,8 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                                        &machine, &error);
         if (!status) {
             machine.lanes = request->lanes;
-            struct cpl_strategy_input input = {pattern, &machine, 1,
-                                               budget_ms(pattern->n_messages, request->search)};
+            struct cpl_strategy_input input = {
+                pattern, &machine, 1, cpl_plan_budget_ms(pattern->n_messages, request->search)};
             struct cpl_plan_set made;
             enum aside asked = ask_thread(request, &input, pattern, &machine, &made);
             *aside = asked == BEGUN;

@@ -45,6 +45,9 @@ int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
                   struct cpl_plan plan[CPL_MAX_PLANS], bool *aside);
 
+/* The budget of planning so many messages, in nominal milliseconds. Alike on all ranks. */
+double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search);
+
 /* What planning so many messages takes about, in milliseconds, within a factor of 2.5
  * (bench/results/planning.md), where so many ranks share a core. Alike on all ranks. */
 double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core);

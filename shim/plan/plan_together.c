@@ -20,6 +20,7 @@
 #include "shim/plan/machine_together.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/together_census.h"
+#include "shim/plan/together_parts.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -31,8 +32,13 @@
  * cutting slices (bench/results/planning.md). Further candidates and searches come on top. */
 #define ROOT_MS_PER_MESSAGE 0.004
 
+/* What planning together without a search is taken to last: some two to four times what it takes by
+ * the model, unless few ranks get most messages (bench/results/planning.md). */
+#define TOGETHER_MS 10
+
 static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
 {
+    *choice = (struct cpl_strategy_choice){NULL};
     cpl_strategy_parse(cpl_context.settings.strategy, choice, NULL);
     return choice->strategy;
 }
@@ -47,7 +53,7 @@ static bool replaces_short(const struct cpl_agree_input *input, const struct cpl
 {
     return input->turn && input->turn->search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
-           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > CPL_TOGETHER_MS;
+           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > TOGETHER_MS;
 }
 
 bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
@@ -221,10 +227,69 @@ static bool join(struct cpl_together *p, int64_t straight[2])
     }
     free(words);
     free(us);
-    for (int k = 0; k < p->n; k++)
+    for (int k = 0; k < p->n; k++) {
+        p->candidate[k].us = 0;
         for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
             p->candidate[k].us += p->wave[p->candidate[k].first_wave + w].us;
+    }
     return ready;
+}
+
+/* What the candidates take, alike on all ranks. straight: messages above the size limit, and their
+ * bytes. Returns false on all ranks when one failed. Collective. */
+static bool price(struct cpl_together *p, int64_t straight[2])
+{
+    find_loads(p);
+    add_ports(p);
+    return join(p, straight);
+}
+
+/* The counts of one that has been improved. */
+static bool count_again(struct cpl_together *p, struct cpl_together_candidate *c)
+{
+    struct cpl_together_wave *wave = calloc(CPL_LOCAL_WAVES, sizeof *wave);
+    struct cpl_together one = *p;
+    int64_t straight[2];
+    if (!cpl_agree_all(p->comm, wave))
+        return false;
+    one.candidate = c;
+    one.n = 1;
+    one.n_waves = c->walk.n_waves;
+    one.wave = wave;
+    one.tally = -1;
+    c->first_wave = 0;
+    bool done = price(&one, straight);
+    p->census = one.census;
+    p->failed = one.failed;
+    free(wave);
+    return done;
+}
+
+/* Whether the search is a full one, by what is asked for. */
+static bool searches(const struct cpl_agree_input *input)
+{
+    struct cpl_strategy_choice choice;
+    bool full = !input->turn || input->turn->search == CPL_SEARCH_FULL;
+    return full && !asked_for(&choice);
+}
+
+double cpl_plan_together_ms(const struct cpl_agree_input *input, int64_t n_messages)
+{
+    return TOGETHER_MS + (searches(input) ? cpl_plan_budget_ms(n_messages, CPL_SEARCH_FULL) : 0);
+}
+
+/* Searches for better ways of those that are chosen; those of a full search. Returns false on all
+ * ranks when one failed. */
+static bool improve(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n)
+{
+    double ms = cpl_plan_budget_ms(p->candidate[0].sum.messages, CPL_SEARCH_FULL);
+    for (int k = 0; k < n && searches(p->input); k++) {
+        double us = chosen[k]->us, now = cpl_together_improve(p, chosen[k], ms / n);
+        if (now < 1 && !count_again(p, chosen[k]))
+            return false;
+        chosen[k]->us = us * now; /* events say more than the model with barriers */
+    }
+    return true;
 }
 
 static struct cpl_metrics metrics_of(const struct cpl_together *p,
@@ -333,12 +398,12 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
     struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
     int64_t straight[2] = {0, 0};
     cpl_together_count(p);
-    find_loads(p);
-    add_ports(p);
-    if (!join(p, straight))
+    if (!price(p, straight))
         return false;
     int n = choose(p, chosen);
     cpl_together_tell(p, chosen, n);
+    if (!improve(p, chosen, n))
+        return false;
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];
         summarise(p, chosen[k], straight, s);
@@ -370,6 +435,7 @@ static void free_all(struct cpl_together *p)
         free(p->candidate[k].passing.at);
         free(p->candidate[k].edges.at);
         cpl_walk_free(&p->candidate[k].walk);
+        cpl_walk_free(&p->candidate[k].base);
     }
     free(p->candidate);
     free(p->wave);

@@ -52,14 +52,20 @@ static bool resize(struct cpl_together *p, struct cpl_together_array *array, int
     return true;
 }
 
-static void keep_passing(struct cpl_together *p, struct cpl_together_candidate *c,
-                         struct cpl_passing passing)
+void cpl_together_keep(struct cpl_together *p, struct cpl_together_array *array,
+                       struct cpl_passing passing)
 {
-    struct cpl_together_array *array = &c->passing;
     if (array->n == array->room &&
         !resize(p, array, array->room + array->room / 2 + 16, sizeof passing))
         return;
     ((struct cpl_passing *)array->at)[array->n++] = passing;
+}
+
+void cpl_together_drop(struct cpl_together *p, struct cpl_together_array *array)
+{
+    free(array->at);
+    p->n_bytes -= array->room * (int64_t)sizeof(struct cpl_passing);
+    *array = (struct cpl_together_array){NULL};
 }
 
 /* Makes room for n more that leave. */
@@ -206,26 +212,35 @@ static struct record came_at(const struct cpl_together *p, int64_t k)
     return record;
 }
 
+/* Counts n messages whose ways are the same from this rank on; volume: of all. */
+static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together_candidate *c,
+                                     const struct cpl_passing *message, int64_t n,
+                                     struct round *round)
+{
+    struct cpl_way_room room;
+    struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, message, &room);
+    if (here.from >= 0)
+        keep_edge(
+            p, c, round,
+            (struct cpl_local_edge){here.from, (int16_t)here.from_wave, false, n, message->volume});
+    else
+        cpl_local_count_own(&c->sum, &here, message->volume);
+    if (here.to >= 0)
+        keep_edge(
+            p, c, round,
+            (struct cpl_local_edge){here.to, (int16_t)here.to_wave, true, n, message->volume});
+    return here;
+}
+
 /* Counts messages that are at this rank, and lets them leave unless they end here. There is room.
  */
 static void pass(struct cpl_together *p, const struct record *r, struct round *round)
 {
     struct cpl_together_candidate *c = &p->candidate[r->candidate];
     const struct cpl_passing message = {r->src, r->dst, r->volume};
-    struct cpl_way_room room;
-    struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, &message, &room);
+    struct cpl_passing_here here = count(p, c, &message, r->n, round);
     struct leaving leaving = {*r, here.to, here.rest};
-    if (here.from >= 0)
-        keep_edge(
-            p, c, round,
-            (struct cpl_local_edge){here.from, (int16_t)here.from_wave, false, r->n, r->volume});
-    else
-        cpl_local_count_own(&c->sum, &here, r->volume);
-    if (here.to < 0)
-        return;
-    keep_edge(p, c, round,
-              (struct cpl_local_edge){here.to, (int16_t)here.to_wave, true, r->n, r->volume});
-    if (cpl_together_is_tallied(p, c))
+    if (here.to < 0 || cpl_together_is_tallied(p, c))
         return;
     if (here.to == r->dst) {
         leaving.record.wave = (int8_t)here.to_wave;
@@ -297,6 +312,18 @@ void cpl_together_count(struct cpl_together *p)
         join_edges(p, &p->candidate[k]);
 }
 
+void cpl_together_count_again(struct cpl_together *p, struct cpl_together_candidate *c)
+{
+    struct round round = {NULL};
+    const struct cpl_passing *passing = c->passing.at;
+    c->edges.n = 0;
+    c->sum = (struct cpl_local_counts){0};
+    for (int64_t k = 0; k < c->passing.n; k++)
+        count(p, c, &passing[k], 1, &round);
+    add_edges(p, c, &round);
+    join_edges(p, c);
+}
+
 /* Lets messages leave that have come since it was last called. */
 static void hand_on(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round)
 {
@@ -319,8 +346,8 @@ void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *co
     for (int k = 0; k < n; k++) {
         n_rounds = chosen[k]->walk.n_waves > n_rounds ? chosen[k]->walk.n_waves : n_rounds;
         for (int m = 0; m < p->input->n_messages; m++)
-            keep_passing(p, chosen[k],
-                         (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
+            cpl_together_keep(p, &chosen[k]->passing,
+                              (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
     }
     for (int32_t r = 0; r < n_rounds; r++) {
         for (int k = 0; k < n; k++)
@@ -328,8 +355,8 @@ void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *co
         int64_t came = send_round(p, &round, false);
         for (int64_t k = 0; k < came; k++) {
             struct record record = came_at(p, k);
-            keep_passing(p, &p->candidate[record.candidate],
-                         (struct cpl_passing){record.src, record.dst, record.volume});
+            cpl_together_keep(p, &p->candidate[record.candidate].passing,
+                              (struct cpl_passing){record.src, record.dst, record.volume});
         }
     }
     free(round.leaving);
