@@ -4,6 +4,7 @@
 #include "planner/plan/detours.h"
 #include "planner/strategies/part_search.h"
 #include "shim/base/work.h"
+#include "shim/meet/agree.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -318,7 +319,10 @@ double cpl_together_improve(struct cpl_together *p, struct cpl_together_candidat
     if (p->rank == part.first && !part.failed)
         search(&part, budget_ms);
     cpl_together_drop(p, &part.handed);
-    spread(&part);
+    /* Where the others wait, which costs less than in a census. */
+    part.failed |= !cpl_agree_all(p->comm, !part.failed);
+    if (!part.failed)
+        spread(&part);
     make_improved(&part, &improved);
     part.failed |= p->failed;
     double now = gain(&part);
