@@ -2,7 +2,7 @@
  * of their places. */
 #include "planner/strategies/node_grid.h"
 
-#include "planner/strategies/node_ranks.h"
+#include "planner/grid/node_ranks.h"
 
 #include <stddef.h>
 

@@ -467,18 +467,14 @@ enum cpl_status cpl_balance_search(const struct cpl_strategy_input *input,
     return status;
 }
 
-#define PART_ATTEMPTS 6 /* at improving a part, for which there is one start */
+#define PART_ATTEMPTS 6 /* at most, at improving a part, for which there is one start */
 
 enum cpl_status cpl_balance_improve(const struct cpl_strategy_input *input, int32_t n_inside,
                                     struct cpl_routes *routes, double *before_us, double *us,
                                     struct cpl_error *error)
 {
-    double ms = effort_ms(input, 0);
-    struct contest contest = {.input = input,
-                              .n = 1,
-                              .n_inside = n_inside,
-                              .left_ms = ms,
-                              .share_ms = ms / PART_ATTEMPTS};
+    double ms = effort_ms(input, 0), least_ms = WORTH_BEGINNING * begin_ms(input);
+    struct contest contest = {.input = input, .n = 1, .n_inside = n_inside, .left_ms = ms};
     struct start *start = &contest.start[0];
     enum cpl_status status = pad_waves(input->pattern, FEWEST_WAVES, routes, error);
     if (!status)
@@ -487,6 +483,7 @@ enum cpl_status cpl_balance_improve(const struct cpl_strategy_input *input, int3
         return status;
     *before_us = start->us;
     start->routes = *routes;
+    contest.share_ms = ms > PART_ATTEMPTS * least_ms ? ms / PART_ATTEMPTS : least_ms;
     if (ms > 0)
         status = improve_all(&contest, error);
     *routes = start->routes;

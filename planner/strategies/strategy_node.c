@@ -10,8 +10,8 @@
  * Two steps: a message goes straight to the rank with its source's place in the destination's node
  * (modulo that node's size), and is scattered. Messages inside a node travel with the scattering.
  * Any placement, any node sizes. O(messages + ranks). */
+#include "planner/grid/node_ranks.h"
 #include "planner/plan/walk.h"
-#include "planner/strategies/node_ranks.h"
 #include "planner/strategies/rows.h"
 
 #include <stdio.h>

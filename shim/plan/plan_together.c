@@ -265,7 +265,7 @@ static bool count_again(struct cpl_together *p, struct cpl_together_candidate *c
     return done;
 }
 
-/* Whether the search is a full one, by what is asked for. */
+/* Whether a full search follows. */
 static bool searches(const struct cpl_agree_input *input)
 {
     struct cpl_strategy_choice choice;
@@ -278,17 +278,14 @@ double cpl_plan_together_ms(const struct cpl_agree_input *input, int64_t n_messa
     return TOGETHER_MS + (searches(input) ? cpl_plan_budget_ms(n_messages, CPL_SEARCH_FULL) : 0);
 }
 
-/* Searches for better ways of those that are chosen; those of a full search. Returns false on all
- * ranks when one failed. */
-static bool improve(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n)
+/* A full search for better ways of the fastest one. Returns false on all ranks when one failed. */
+static bool improve(struct cpl_together *p, struct cpl_together_candidate *best)
 {
-    double ms = cpl_plan_budget_ms(p->candidate[0].sum.messages, CPL_SEARCH_FULL);
-    for (int k = 0; k < n && searches(p->input); k++) {
-        double us = chosen[k]->us, now = cpl_together_improve(p, chosen[k], ms / n);
-        if (now < 1 && !count_again(p, chosen[k]))
-            return false;
-        chosen[k]->us = us * now; /* events say more than the model with barriers */
-    }
+    double ms = cpl_plan_budget_ms(p->candidate[0].sum.messages, CPL_SEARCH_FULL), us = best->us;
+    double now = cpl_together_improve(p, best, ms);
+    if (now < 1 && !count_again(p, best))
+        return false;
+    best->us = us * now; /* events say more than the model with barriers */
     return true;
 }
 
@@ -402,7 +399,7 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
         return false;
     int n = choose(p, chosen);
     cpl_together_tell(p, chosen, n);
-    if (!improve(p, chosen, n))
+    if (n > 0 && searches(p->input) && !improve(p, chosen[0]))
         return false;
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];

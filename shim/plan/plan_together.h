@@ -29,7 +29,7 @@ double cpl_plan_together_ms(const struct cpl_agree_input *input, int64_t n_messa
  * rank's slices of the fastest by the model with barriers between waves (cpl_plan_cost), to which
  * is added that what comes into a node at once is there late (cpl_port_load_time): up to
  * input->most_plans, each with another number of waves. A full search by strategy auto improves
- * these in parts (together_parts.h). Fills the output as cpl_plan_agree does;
+ * the fastest in parts (together_parts.h). Fills the output as cpl_plan_agree does;
  * what reductions would carry is not looked at. Returns the same on all ranks; false (nothing to
  * free): one had no memory. comm is the
  * shim's own, its errors return; root tells the user what there is to tell. Collective. */

@@ -1,8 +1,8 @@
 /* Tests of everything that works by nodes: their ranks (node_ranks.h), the strategies node and
  * node-grid, and grid:locality, on small machines worked out by hand. test_strategy.c tests them on
  * any machine. */
+#include "planner/grid/node_ranks.h"
 #include "planner/plan.h"
-#include "planner/strategies/node_ranks.h"
 #include "planner/strategy.h"
 #include "plans.h"
 

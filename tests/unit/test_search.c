@@ -281,7 +281,7 @@ static void test_cheapest_ways(void **state)
 
 static void improve(const struct trial *trial, int64_t work, struct cpl_routes *routes)
 {
-    const struct cpl_improve_schedule schedule = {12, 40, 1, work, trial->seed};
+    const struct cpl_improve_schedule schedule = {12, 40, 1, work, trial->seed, 0};
     assert_int_equal(cpl_improve_routes(&trial->input, &schedule, routes, NULL), CPL_OK);
 }
 
@@ -320,7 +320,7 @@ static void test_too_many_waves(void **state)
     struct trial trial;
     struct cpl_routes routes;
     struct cpl_error error;
-    const struct cpl_improve_schedule schedule = {12, 40, 1, 100, 1};
+    const struct cpl_improve_schedule schedule = {12, 40, 1, 100, 1, 0};
     set_up(&trial, 3, MOST_RANKS);
     assert_int_equal(cpl_routes_init(&trial.pattern, CPL_MAX_LAYERS + 1, &routes, NULL), CPL_OK);
     assert_int_equal(cpl_improve_routes(&trial.input, &schedule, &routes, &error), CPL_ERR_UNFIT);

@@ -1,5 +1,5 @@
 /* The ranks of each node (node_ranks.h): a counting sort by node. */
-#include "planner/strategies/node_ranks.h"
+#include "planner/grid/node_ranks.h"
 
 /* The ranks of each node where nodes are blocks of as many consecutive ranks, the last one maybe of
  * fewer; else 0. */
