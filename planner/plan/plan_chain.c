@@ -90,8 +90,9 @@ struct chain {
     const struct cpl_plan *plan;
     const struct cpl_machine *machine;
     double unit_bytes;
-    double limit_us; /* the exchange is given up when it must take longer */
-    bool is_over;    /* it has been given up */
+    double limit_us;  /* the exchange is given up when it must take longer */
+    int64_t n_events; /* played */
+    bool is_over;     /* it has been given up */
     struct feed *feeds;
     int32_t n_feeds;
     struct chain_edge *edge;
@@ -474,6 +475,7 @@ static void simulate(struct chain *c, const int32_t *out_first, const int32_t *o
         if (c->edge[out[k]].missing == 0)
             send(c, out[k]);
     while (!c->is_over && cpl_events_pop(&c->events, &event)) {
+        c->n_events++;
         if (event.what == STARTS)
             start(c, &event);
         else if (event.what == IS_THROUGH)
@@ -552,7 +554,7 @@ static enum cpl_status run(struct chain *c, struct cpl_arena *arena, double *us)
 
 enum cpl_status cpl_plan_chain_below(const struct cpl_plan *plan, const struct cpl_machine *machine,
                                      double unit_bytes, double limit_us, double *microseconds,
-                                     struct cpl_error *error)
+                                     int64_t *n_events, struct cpl_error *error)
 {
     if (machine->n_ranks != plan->n_ranks)
         return cpl_fail(error, CPL_ERR_ARG, "a machine of %d ranks for a plan of %d",
@@ -571,6 +573,7 @@ enum cpl_status cpl_plan_chain_below(const struct cpl_plan *plan, const struct c
     if (status)
         return cpl_fail_memory(error, "the chain model");
     *microseconds = c.is_over ? INFINITY : us;
+    *n_events = c.n_events;
     return CPL_OK;
 }
 
@@ -578,5 +581,7 @@ enum cpl_status cpl_plan_chain_cost(const struct cpl_plan *plan, const struct cp
                                     double unit_bytes, double *microseconds,
                                     struct cpl_error *error)
 {
-    return cpl_plan_chain_below(plan, machine, unit_bytes, INFINITY, microseconds, error);
+    int64_t n_events;
+    return cpl_plan_chain_below(plan, machine, unit_bytes, INFINITY, microseconds, &n_events,
+                                error);
 }

@@ -79,10 +79,10 @@ void cpl_plan_mark(const struct cpl_pattern *pattern, struct cpl_plan *plan);
 
 /* cpl_plan_chain_cost that gives up, with INFINITY as the time, as soon as it is certain that the
  * exchange takes longer than limit_us. Times up to limit_us are always told; a longer one may be.
- */
+ * *n_events: how many events were played. */
 enum cpl_status cpl_plan_chain_below(const struct cpl_plan *plan, const struct cpl_machine *machine,
                                      double unit_bytes, double limit_us, double *microseconds,
-                                     struct cpl_error *error);
+                                     int64_t *n_events, struct cpl_error *error);
 
 /* The edges that carry each bundle, in canonical order: edge[first[k]] .. edge[first[k + 1] - 1]
  * carry bundle k. */

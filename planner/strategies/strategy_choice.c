@@ -55,7 +55,9 @@ enum cpl_status cpl_strategy_time_below(const struct cpl_strategy_input *input,
     enum cpl_status status = cpl_plan_build_unmarked(input->pattern, routes, &plan, error);
     if (status)
         return status;
-    status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit_us, us, error);
+    int64_t n_events;
+    status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit_us, us, &n_events,
+                                  error);
     cpl_plan_free(&plan);
     return status;
 }

@@ -17,13 +17,23 @@
 #include <string.h>
 
 /* What pricing one choice takes about, in nanoseconds: for each message, and for each hop that it
- * may make, before it is done; then for each segment of its plan, and for each combined message if
- * it is played to the end. And what the model with barriers takes for each hop. */
-#define PRICE_MESSAGE_NS 300
-#define PRICE_RIDE_NS    60
-#define SEGMENT_NS       45
-#define COMBINED_NS      300
-#define LOOK_RIDE_NS     25
+ * may make, before it is done; then for each segment of its plan, for each combined message, and
+ * for each event that is played, of which a combined message has some EVENTS if it is played to the
+ * end. Large plans take longer, since they are not in the processor's caches: twice as long with
+ * SLOWER combined messages, of SEGMENTS segments each, three times with more. Then what the model
+ * with barriers takes for each hop, of messages and of ranks; and what it takes, for each message,
+ * to find out whether what applies to few patterns does. */
+#define PRICE_MESSAGE_NS 200
+#define PRICE_RIDE_NS    40
+#define SEGMENT_NS       35
+#define COMBINED_NS      50
+#define EVENT_NS         80
+#define EVENTS           3
+#define SLOWER           250000
+#define SEGMENTS         8
+#define LOOK_RIDE_NS     18
+#define LOOK_RANK_NS     15
+#define ASK_NS           200
 
 /* Ranking may take so long, whatever the budget. And what pricing all may take by price_ms, of
  * which it takes some quarter, since most prices are given up. */
@@ -32,9 +42,10 @@
 
 /* Of what ranking may take: what each round of looking takes, after which one candidate in KEPT
  * stays, but FEWEST, and is looked at KEPT times as closely. */
-#define LOOK_SHARE 0.15
+#define LOOK_SHARE 0.1
 #define KEPT       4
 #define FEWEST     3
+#define MOST_EVERY 1024 /* fewer messages say nothing */
 
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
 {
@@ -109,6 +120,7 @@ struct race {
     double ms;             /* of the budget, nominally spent */
     double may_take_ms;    /* and what may be */
     double applied_ms;     /* and besides, on what applies to few patterns */
+    const struct cpl_strategy *asked; /* the last row that was asked whether it applies */
     struct cpl_walk_sample sample;
 };
 
@@ -146,6 +158,24 @@ static void keep_if_best(struct race *race, size_t k, struct cpl_plan *plan)
     }
 }
 
+/* How many times as long as with a small plan everything takes with one of n combined messages. */
+static double slower(double n)
+{
+    return 1 + (n < 2 * SLOWER ? n / SLOWER : 2);
+}
+
+/* What building a plan takes, and so many of its events. */
+static double build_ms(const struct cpl_plan *plan)
+{
+    double ns = SEGMENT_NS * (double)plan->n_segments + COMBINED_NS * (double)plan->n_edges;
+    return 1e-6 * ns * slower((double)plan->n_segments / SEGMENTS);
+}
+
+static double events_ms(const struct cpl_plan *plan, int64_t n)
+{
+    return 1e-6 * EVENT_NS * (double)n * slower((double)plan->n_edges);
+}
+
 /* Prices candidate k by its routes. */
 static enum cpl_status price_routes(struct race *race, size_t k, const struct cpl_routes *routes,
                                     struct cpl_error *error)
@@ -153,23 +183,24 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     const struct cpl_strategy_input *input = race->input;
     struct runner *runner = &race->runner[k];
     double us;
+    int64_t n_events = 0;
     struct cpl_plan plan;
     enum cpl_status status = cpl_plan_build_unmarked(input->pattern, routes, &plan, error);
     if (status)
         return status;
     double limit = limit_us(race, routes->n_waves);
-    double played_ms = COMBINED_NS * 1e-6 * (double)plan.n_edges;
-    race->ms += SEGMENT_NS * 1e-6 * (double)plan.n_segments;
+    race->ms += build_ms(&plan);
     bool is_only = race->hurries && !isfinite(race->runner[race->first].us);
-    if (is_only && race->ms + played_ms > race->may_take_ms)
+    if (is_only && race->ms + events_ms(&plan, EVENTS * plan.n_edges) > race->may_take_ms)
         us = runner->look_us;
     else
-        status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us, error);
+        status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us,
+                                      &n_events, error);
     if (status) {
         cpl_plan_free(&plan);
         return status;
     }
-    race->ms += isfinite(us) ? played_ms : 0;
+    race->ms += events_ms(&plan, n_events);
     runner->us = us;
     runner->n_waves = routes->n_waves;
     if (isfinite(runner->us))
@@ -261,8 +292,10 @@ static enum cpl_status price_all(struct race *race, struct cpl_error *error)
 /* What looking at one message in `every` of candidate k takes about. */
 static double look_ms(const struct race *race, size_t k, int32_t every)
 {
-    return (double)race->input->pattern->n_messages * LOOK_RIDE_NS * most_hops(race, k) * 1e-6 /
-           every;
+    const struct cpl_pattern *p = race->input->pattern;
+    double n = (double)p->n_messages / every;
+    double ns = n * LOOK_RIDE_NS * slower(n) + (double)p->n_ranks * LOOK_RANK_NS;
+    return 1e-6 * ns * most_hops(race, k);
 }
 
 static enum cpl_status look(struct race *race, const struct cpl_walk_looks *looks, size_t k,
@@ -304,24 +337,31 @@ static enum cpl_status look_at_some(struct race *race, int32_t every, size_t *or
     return status;
 }
 
+/* What a round takes about. */
+static double round_ms(const struct race *race, int32_t every, const size_t *order, size_t n)
+{
+    double ms = 0;
+    for (size_t k = 0; k < n; k++)
+        ms += look_ms(race, order[k], every);
+    return ms;
+}
+
 /* Puts n candidates in order, those first that may be the fastest: in rounds, each of which looks
  * at more messages of fewer candidates. */
 static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
                                    struct cpl_error *error)
 {
-    double round_ms = LOOK_SHARE * race->may_take_ms, all_ms = 0;
+    double most_ms = LOOK_SHARE * race->may_take_ms;
     int32_t every = 1;
     enum cpl_status status = CPL_OK;
-    for (size_t k = 0; k < n; k++)
-        all_ms += look_ms(race, order[k], 1);
-    while (all_ms / every > round_ms && every < INT32_MAX / KEPT)
+    while (round_ms(race, every, order, n) > most_ms && every < MOST_EVERY)
         every *= KEPT;
-    for (; every > 0 && !status; every /= KEPT) {
-        if (n == FEWEST && FEWEST * look_ms(race, order[0], every) > 2 * round_ms)
-            break;
+    for (bool goes_on = true; goes_on && !status;) {
         status = look_at_some(race, every, order, n, error);
         if (n > FEWEST)
             n = n / KEPT > FEWEST ? n / KEPT : FEWEST;
+        every /= KEPT;
+        goes_on = every > 0 && round_ms(race, every, order, n) <= 2 * most_ms;
     }
     return status;
 }
@@ -340,45 +380,60 @@ static enum cpl_status price_best(struct race *race, struct cpl_error *error)
     return status;
 }
 
-static enum cpl_status price_walks(struct race *race, struct cpl_error *error)
+/* Of what ranking may take, where not all walks are priced: what may go to what applies to few
+ * patterns, which comes first then. */
+#define APPLYING_SHARE 0.5
+
+/* Whether candidate k, which looks at all messages and applies to few patterns, is priced. Where
+ * all walks are, there is as much again for these. */
+static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
+{
+    const struct cpl_strategy_choice *choice = &race->list.choice[k];
+    double ms = price_ms(race, k), *spent_ms = race->hurries ? &race->ms : &race->applied_ms;
+    double most_ms = race->may_take_ms * (race->hurries ? APPLYING_SHARE : 1);
+    double ask_ms = 1e-6 * ASK_NS * (double)race->input->pattern->n_messages;
+    bool applies = false, asked = race->asked == choice->strategy;
+    *is_priced = false;
+    if (!asked && *spent_ms + ask_ms > most_ms)
+        return CPL_OK;
+    race->asked = choice->strategy; /* the first of a row takes longest */
+    *spent_ms += asked ? 0 : ask_ms;
+    enum cpl_status status =
+        choice->strategy->applies(race->input, &choice->numbers, &applies, error);
+    *is_priced = applies && *spent_ms + ms <= most_ms;
+    race->applied_ms += *is_priced && !race->hurries ? ms : 0; /* else price() counts it */
+    return status;
+}
+
+/* Prices what is no walk, as far as the budget reaches: what applies to few patterns, or the
+ * others. */
+static enum cpl_status price_others(struct race *race, bool applying, struct cpl_error *error)
+{
+    enum cpl_status status = CPL_OK;
+    for (size_t k = 0; k < race->list.n && !status; k++) {
+        bool is_priced = race->ms + price_ms(race, k) <= race->may_take_ms;
+        if (race->runner[k].is_walk || !race->list.choice[k].strategy->applies == applying)
+            continue;
+        if (applying)
+            status = ask(race, k, &is_priced, error);
+        if (!status && is_priced)
+            status = price(race, k, error);
+    }
+    return status;
+}
+
+static enum cpl_status price_everything(struct race *race, struct cpl_error *error)
 {
     double all_ms = 0;
     for (size_t k = 0; k < race->list.n; k++)
         all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
     race->hurries = all_ms > race->input->budget_ms && all_ms > ALL_LEAST_MS;
-    return race->hurries ? price_best(race, error) : price_all(race, error);
-}
-
-/* Whether candidate k, which looks at all messages, is priced: as far as the budget reaches. For
- * what applies to few patterns there is as much again. */
-static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
-{
-    const struct cpl_strategy_choice *choice = &race->list.choice[k];
-    double ms = price_ms(race, k);
-    bool applies = false;
-    if (!choice->strategy->applies) {
-        *is_priced = race->ms + ms <= race->may_take_ms;
-        return CPL_OK;
-    }
-    enum cpl_status status =
-        choice->strategy->applies(race->input, &choice->numbers, &applies, error);
-    *is_priced = applies && race->applied_ms + ms <= race->may_take_ms;
-    race->applied_ms += *is_priced ? ms : 0;
-    return status;
-}
-
-static enum cpl_status price_others(struct race *race, struct cpl_error *error)
-{
-    enum cpl_status status = CPL_OK;
-    for (size_t k = 0; k < race->list.n && !status; k++) {
-        bool is_priced;
-        if (race->runner[k].is_walk)
-            continue;
-        status = ask(race, k, &is_priced, error);
-        if (!status && is_priced)
-            status = price(race, k, error);
-    }
-    return status;
+    enum cpl_status status = race->hurries ? price_others(race, true, error) : CPL_OK;
+    if (!status)
+        status = race->hurries ? price_best(race, error) : price_all(race, error);
+    if (!status && !race->hurries)
+        status = price_others(race, true, error);
+    return status ? status : price_others(race, false, error);
 }
 
 static enum cpl_status price_mpi(struct race *race, struct cpl_error *error)
@@ -410,9 +465,7 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool s
     if (!status)
         status = look_at_all(&race, &arena, error);
     if (!status)
-        status = price_walks(&race, error);
-    if (!status)
-        status = price_others(&race, error);
+        status = price_everything(&race, error);
     cpl_arena_free(&arena);
     if (status) {
         cpl_plan_free(&fastest);

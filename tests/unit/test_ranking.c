@@ -96,7 +96,7 @@ static void check_looks(const struct trial *trial, int32_t every)
         cpl_strategy_format(&list.choice[k], text);
         if (us < 0.5 * all_us || us > 1.6 * all_us)
             fail_msg("%s: %g us are taken for %g", text, us, all_us);
-        if (some_us < 0.7 * all_us || some_us > 1.5 * all_us)
+        if (some_us < 0.6 * all_us || some_us > 1.5 * all_us)
             fail_msg("%s: %g us by one message in %d, %g by all", text, some_us, (int)every,
                      all_us);
     }
