@@ -250,6 +250,8 @@ expect "plan: --ranks-per-node wins over --topology" 0 out ", 1 node," \
     plan --topology "pack:2 core:2 pu:1" --ranks-per-node 8 "$hub"
 fails "plan: --topology that is neither file nor description" "no-topology" \
     plan --topology no-topology "$hub"
+printf '9000\n0 1 1\n5 8999 2\n' >"$tmp/many.txt"
+expect "plan: all strategies that take so many ranks" 0 out "auto chose" plan --strategy all "$tmp/many.txt"
 run plan --format tsv --strategy direct "$hub"
 cut -f 10 "$tmp/out" >"$tmp/8 bytes"
 run plan --format tsv --strategy direct --unit 1000 "$hub"

@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Steps of the searches in a nominal millisecond. */
+/* Steps of the searches in a nominal millisecond; those of a cover with more messages than these
+ * take longer, twice as long with twice as many. */
 #define COVER_STEPS_PER_MS   110000
 #define IMPROVE_STEPS_PER_MS 115000
+#define COVER_MESSAGES       50000
 
 /* Nominal milliseconds to make a start, and to begin an attempt to improve one, per message and
  * wave; how many times as long an attempt must take, and how many there are for each start. */
@@ -52,6 +54,13 @@ struct cover_task {
     double ms;
 };
 
+/* The steps of a cover search in so many milliseconds. */
+static int64_t cover_steps(const struct cpl_strategy_input *input, double ms)
+{
+    double times = (double)input->pattern->n_messages / COVER_MESSAGES;
+    return (int64_t)(ms * COVER_STEPS_PER_MS / (times > 1 ? times : 1));
+}
+
 /* Searches a cover of the routes for fewer or cheaper combined messages and replaces them. The
  * pattern must have no parts. */
 static enum cpl_status search_cover(const struct cpl_strategy_input *input, const void *how,
@@ -68,7 +77,7 @@ static enum cpl_status search_cover(const struct cpl_strategy_input *input, cons
     if (!status)
         status = cpl_cover_add_routes(&cover, routes, error);
     if (!status) {
-        struct cpl_cover_schedule schedule = {.work = (int64_t)(task->ms * COVER_STEPS_PER_MS)};
+        struct cpl_cover_schedule schedule = {.work = cover_steps(input, task->ms)};
         cpl_cover_schedule_for(&price, task->n_hops, &schedule);
         status = cpl_cover_search(&cover, &price, &schedule);
         if (status)
@@ -541,9 +550,12 @@ static void format(const struct cpl_strategy_numbers *numbers, char text[CPL_STR
 static void candidates(const struct cpl_strategy *strategy, const struct cpl_strategy_input *input,
                        struct cpl_strategy_list *list)
 {
-    const int32_t goals[] = {FEWEST_HOPS, MOST_HOPS, GOAL_TIME};
+    static const int32_t goals[] = {FEWEST_HOPS, MOST_HOPS, GOAL_TIME};
+    static const int32_t most_ranks[] = {
+        [FEWEST_HOPS] = CPL_COVER_MOST_RANKS_2, [MOST_HOPS] = CPL_COVER_MOST_RANKS_3};
     for (size_t k = 0; k < sizeof goals / sizeof goals[0]; k++)
-        if (goals[k] == GOAL_TIME || INT64_C(1) << goals[k] <= input->pattern->n_ranks)
+        if (goals[k] == GOAL_TIME || (INT64_C(1) << goals[k] <= input->pattern->n_ranks &&
+                                      input->pattern->n_ranks <= most_ranks[goals[k]]))
             cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {goals[k]}});
 }
 
