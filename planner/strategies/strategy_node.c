@@ -145,10 +145,10 @@ static void candidates(const struct cpl_strategy *strategy, const struct cpl_str
     if (machine->n_nodes < 2 || machine->n_nodes == machine->n_ranks)
         return;
     cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {ONE_LEADER}});
-    int32_t spread_to = spread_leaders(machine), most = machine->n_ranks / machine->n_nodes / 2;
+    int32_t spread_to = spread_leaders(machine), of_node = machine->n_ranks / machine->n_nodes;
     if (spread_to > ONE_LEADER)
         cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {SPREAD}});
-    for (int32_t leaders = 2; leaders <= most; leaders *= 2)
+    for (int32_t leaders = 2; leaders < of_node; leaders *= 2)
         if (leaders != spread_to)
             cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {leaders}});
     cpl_strategy_add(list, strategy, &(struct cpl_strategy_numbers){1, {PARTNER}});
