@@ -14,7 +14,7 @@
 #define PART_RANKS 512
 
 /* The most messages that pass through a part that is searched. */
-#define MOST_PASSING (1 << 16)
+#define MOST_PASSING (1 << 15)
 
 /* Of all messages, those that lie inside parts must be so many at least. */
 #define LEAST_INSIDE 0.1
