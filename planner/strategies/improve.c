@@ -164,8 +164,10 @@ static int compare_messages(const void *a, const void *b)
 static int32_t without_stayers(struct search *s, int32_t n)
 {
     int32_t kept = 0;
+    if (!s->state.stays)
+        return n;
     for (int32_t k = 0; k < n; k++)
-        if (!s->state.stays || !s->state.stays[s->mover[k]])
+        if (!s->state.stays[s->mover[k]])
             s->mover[kept++] = s->mover[k];
     return kept;
 }

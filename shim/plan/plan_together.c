@@ -250,8 +250,10 @@ static bool count_again(struct cpl_together *p, struct cpl_together_candidate *c
     struct cpl_together_wave *wave = calloc(CPL_LOCAL_WAVES, sizeof *wave);
     struct cpl_together one = *p;
     int64_t straight[2];
-    if (!cpl_agree_all(p->comm, wave))
+    if (!cpl_agree_all(p->comm, wave)) {
+        free(wave);
         return false;
+    }
     one.candidate = c;
     one.n = 1;
     one.n_waves = c->walk.n_waves;

@@ -312,11 +312,11 @@ double cpl_together_improve(struct cpl_together *p, struct cpl_together_candidat
     struct improved improved = {.walk = {.arena = CPL_ARENA_EMPTY}};
     if (c->walk.n_waves > CPL_DETOUR_WAVES || !is_worth_it(&part))
         return 1;
-    bool failed = p->failed;
+    bool failed = p->failed, census_failed = p->census.failed;
     c->base = c->walk; /* the walk with detours looks at it */
     hand_in(&part);
     part.failed |= part.handed.n > MOST_PASSING;
-    if (p->rank == part.first && !part.failed)
+    if (part.handed.n > 0 && !part.failed)
         search(&part, budget_ms);
     cpl_together_drop(p, &part.handed);
     /* Where the others wait, which costs less than in a census. */
@@ -332,7 +332,8 @@ double cpl_together_improve(struct cpl_together *p, struct cpl_together_candidat
         cpl_together_drop(p, &improved.passing);
         cpl_walk_free(&improved.walk);
         c->base = (struct cpl_walk){.arena = CPL_ARENA_EMPTY};
-        p->failed = failed;
+        p->failed = failed; /* the plan is there without it */
+        p->census.failed = census_failed;
     }
     cpl_part_found_free(&part.found);
     free(part.detours);
