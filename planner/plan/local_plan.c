@@ -196,14 +196,11 @@ static enum cpl_status build_plan(const struct cpl_walk *walk, struct cpl_local_
         return status;
     for (int32_t i = 0; i < p->n_ranks; i++)
         for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
-            int32_t *stops = cpl_routes_of(&routes, m), here = i, k = 1;
-            int32_t n = cpl_walk_path(walk, local->rank_of[i], local->rank_of[p->dst[m]],
-                                      room.stops, room.path, room.wave);
-            for (int32_t w = 1; w <= walk->n_waves; w++) {
-                if (k < n && room.wave[k] == w)
-                    here = number_of(local, p->n_ranks, room.path[k++]);
-                stops[w - 1] = here;
-            }
+            int32_t *stops = cpl_routes_of(&routes, m);
+            cpl_walk_straight(walk, local->rank_of[i], local->rank_of[p->dst[m]], walk->n_waves,
+                              room.stops, room.path, room.wave);
+            for (int32_t w = 0; w < walk->n_waves; w++)
+                stops[w] = number_of(local, p->n_ranks, room.stops[w]);
         }
     status = cpl_plan_build(p, &routes, &local->plan, error);
     cpl_routes_free(&routes);

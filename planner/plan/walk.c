@@ -20,6 +20,16 @@ int32_t cpl_walk_path(const struct cpl_walk *walk, int32_t src, int32_t dst, int
     return cpl_plan_simple_path(stops, walk->n_waves, src, dst, path, wave);
 }
 
+void cpl_walk_straight(const struct cpl_walk *walk, int32_t src, int32_t dst, int32_t n_waves,
+                       int32_t *stops, int32_t *path, int32_t *wave)
+{
+    int32_t n = cpl_walk_path(walk, src, dst, stops, path, wave), k = 1;
+    for (int32_t w = 1; w <= n_waves; w++) {
+        k += k < n && wave[k] == w;
+        stops[w - 1] = path[k - 1];
+    }
+}
+
 void cpl_walk_free(struct cpl_walk *walk)
 {
     cpl_arena_free(&walk->arena);

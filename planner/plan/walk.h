@@ -35,6 +35,11 @@ enum cpl_status cpl_walk_routes(const struct cpl_walk *walk, const struct cpl_pa
 int32_t cpl_walk_path(const struct cpl_walk *walk, int32_t src, int32_t dst, int32_t *stops,
                       int32_t *path, int32_t *wave);
 
+/* The way of one message without rests and loops, as stops: where it is after each of n_waves
+ * waves, of which the walk has no more. stops has n_waves entries; path and wave as above. */
+void cpl_walk_straight(const struct cpl_walk *walk, int32_t src, int32_t dst, int32_t n_waves,
+                       int32_t *stops, int32_t *path, int32_t *wave);
+
 void cpl_walk_free(struct cpl_walk *walk);
 
 #endif

@@ -114,14 +114,11 @@ static enum cpl_status build_routes(struct task *task, struct cpl_error *error)
     enum cpl_status status = cpl_routes_init(p, task->n_waves, &task->routes, error);
     for (int32_t i = 0; i < p->n_ranks && !status; i++)
         for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
-            int32_t *stops = cpl_routes_of(&task->routes, m), here = i, k = 1;
-            int32_t n = cpl_walk_path(walk, task->rank_of[i], task->rank_of[p->dst[m]], room.stops,
-                                      room.path, room.wave);
-            for (int32_t w = 1; w <= task->n_waves; w++) {
-                if (k < n && room.wave[k] == w)
-                    here = number_of(task, room.path[k++]);
-                stops[w - 1] = here;
-            }
+            int32_t *stops = cpl_routes_of(&task->routes, m);
+            cpl_walk_straight(walk, task->rank_of[i], task->rank_of[p->dst[m]], task->n_waves,
+                              room.stops, room.path, room.wave);
+            for (int32_t w = 0; w < task->n_waves; w++)
+                stops[w] = number_of(task, room.stops[w]);
         }
     return status;
 }

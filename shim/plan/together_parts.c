@@ -182,8 +182,8 @@ struct notes {
     struct cpl_detour *records;
 };
 
-/* Writes down who is told which detours; this rank's own become part->detours, with room for
- * nothing else. */
+/* Writes down who is told which detours; those that this rank itself has to know become
+ * part->detours. */
 static void write_notes(struct part *part, struct notes *notes)
 {
     struct cpl_walk walk = {.arena = CPL_ARENA_EMPTY};
@@ -229,8 +229,7 @@ static void spread(struct part *part)
     bool searches = p->rank == part->first;
     if (searches)
         write_notes(part, &notes);
-    int64_t came =
-        cpl_census_round(&p->census, &notes.out, sizeof(struct cpl_detour)); /* of one rank */
+    int64_t came = cpl_census_round(&p->census, &notes.out, sizeof(struct cpl_detour));
     part->failed |= p->census.failed;
     p->n_handled += came;
     if (!searches) {

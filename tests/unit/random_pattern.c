@@ -232,3 +232,19 @@ struct cpl_pattern random_pattern_undivided(uint64_t seed, int32_t max_ranks)
 {
     return draw_pattern(seed, max_ranks, false);
 }
+
+struct cpl_pattern random_pattern_of_own(uint64_t seed, int32_t max_ranks)
+{
+    struct cpl_pattern pattern, drawn = random_pattern_undivided(seed, max_ranks);
+    struct cpl_pattern_entry *entries = calloc((size_t)drawn.n_messages + 1, sizeof *entries);
+    int64_t n = 0;
+    assert_non_null(entries);
+    for (int32_t i = 0; i < drawn.n_ranks; i++)
+        for (int64_t m = drawn.first[i]; m < drawn.first[i + 1]; m++)
+            entries[n++] =
+                (struct cpl_pattern_entry){i, drawn.dst[m], drawn.volume[m] % 100000, -1};
+    assert_int_equal(cpl_pattern_build(drawn.n_ranks, entries, n, &pattern, NULL), CPL_OK);
+    free(entries);
+    cpl_pattern_free(&drawn);
+    return pattern;
+}

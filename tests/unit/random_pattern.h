@@ -26,4 +26,7 @@ struct cpl_pattern random_pattern(uint64_t seed, int32_t max_ranks);
  */
 struct cpl_pattern random_pattern_undivided(uint64_t seed, int32_t max_ranks);
 
+/* The same where every message has a payload of its own, of less than 100,000 units. */
+struct cpl_pattern random_pattern_of_own(uint64_t seed, int32_t max_ranks);
+
 #endif

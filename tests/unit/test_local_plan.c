@@ -311,27 +311,10 @@ static bool check_choice(const struct cpl_strategy_input *input,
     return true;
 }
 
-/* A random pattern, every message with a payload of its own. */
-static struct cpl_pattern draw(uint64_t seed, int32_t most)
-{
-    struct cpl_pattern drawn = random_pattern_undivided(seed, most);
-    struct cpl_pattern_entry *entries = calloc((size_t)drawn.n_messages + 1, sizeof *entries);
-    int64_t n = 0;
-    assert_non_null(entries);
-    for (int32_t i = 0; i < drawn.n_ranks; i++)
-        for (int64_t m = drawn.first[i]; m < drawn.first[i + 1]; m++)
-            entries[n++] =
-                (struct cpl_pattern_entry)MESSAGE(i, drawn.dst[m], drawn.volume[m] % 100000);
-    struct cpl_pattern pattern = make_pattern(drawn.n_ranks, entries, n);
-    free(entries);
-    cpl_pattern_free(&drawn);
-    return pattern;
-}
-
 static void check_pattern(uint64_t seed, int32_t most, size_t *n_walks)
 {
     uint64_t random = seed;
-    struct cpl_pattern pattern = draw(seed, most);
+    struct cpl_pattern pattern = random_pattern_of_own(seed, most);
     struct cpl_machine machine = random_machine(&random, pattern.n_ranks);
     struct cpl_strategy_input input = {&pattern, &machine, 1 + (double)random_below(&random, 9), 1};
     struct cpl_strategy_list list = {0};
@@ -360,7 +343,7 @@ static void test_what_has_no_walk(void **state)
 {
     (void)state;
     static const char *const names[] = {"share", "balance", "vpt:2+klr", "grid:2x2+near"};
-    struct cpl_pattern pattern = draw(3, MOST);
+    struct cpl_pattern pattern = random_pattern_of_own(3, MOST);
     struct cpl_machine machine;
     struct cpl_strategy_input input = {&pattern, &machine, 1, 1};
     assert_int_equal(cpl_machine_init(pattern.n_ranks, 4, &machine, NULL), CPL_OK);

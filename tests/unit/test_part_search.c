@@ -157,27 +157,10 @@ static void check_whole(const struct trial *t)
     cpl_walk_free(&walk);
 }
 
-/* A random pattern, every message with a payload of its own. */
-static struct cpl_pattern draw(uint64_t seed)
-{
-    struct cpl_pattern drawn = random_pattern_undivided(seed, MOST);
-    struct cpl_pattern_entry *entries = calloc((size_t)drawn.n_messages + 1, sizeof *entries);
-    int64_t n = 0;
-    assert_non_null(entries);
-    for (int32_t i = 0; i < drawn.n_ranks; i++)
-        for (int64_t m = drawn.first[i]; m < drawn.first[i + 1]; m++)
-            entries[n++] =
-                (struct cpl_pattern_entry)MESSAGE(i, drawn.dst[m], drawn.volume[m] % 100000);
-    struct cpl_pattern pattern = make_pattern(drawn.n_ranks, entries, n);
-    free(entries);
-    cpl_pattern_free(&drawn);
-    return pattern;
-}
-
 static void try(uint64_t seed)
 {
     uint64_t random = seed;
-    struct trial t = {.pattern = draw(seed)};
+    struct trial t = {.pattern = random_pattern_of_own(seed, MOST)};
     struct cpl_strategy_list list = {0};
     t.machine = random_machine(&random, t.pattern.n_ranks);
     t.machine.lanes = random_below(&random, 2);
