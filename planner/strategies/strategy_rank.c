@@ -14,15 +14,18 @@
 #include "planner/strategies/walk_sample.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What pricing one choice takes about, in nanoseconds: for each message, and for each hop that it
  * may make, before it is done; then for each segment of its plan, for each combined message, and
  * for each event that is played, of which a combined message has some EVENTS if it is played to the
  * end. Large plans take longer, since they are not in the processor's caches: twice as long with
- * SLOWER combined messages, of SEGMENTS segments each, three times with more. Then what the model
- * with barriers takes for each hop, of messages and of ranks; and what it takes, for each message,
- * to find out whether what applies to few patterns does. */
+ * SLOWER combined messages, of SEGMENTS segments each, three times with more; but for the part of
+ * the messages that go to ranks at most NEAR away. Most prices are given up before all events are
+ * played: one is begun if all would take less than ENDS_EARLY times what is left. Then what the
+ * model with barriers takes for each hop, of messages and of ranks; what it takes, for each
+ * message, to find out whether what applies to few patterns does, and to look for a map. */
 #define PRICE_MESSAGE_NS 200
 #define PRICE_RIDE_NS    40
 #define SEGMENT_NS       35
@@ -31,9 +34,12 @@
 #define EVENTS           3
 #define SLOWER           250000
 #define SEGMENTS         8
+#define NEAR             512
+#define ENDS_EARLY       1.25
 #define LOOK_RIDE_NS     18
-#define LOOK_RANK_NS     15
-#define ASK_NS           200
+#define LOOK_RANK_NS     3
+#define ASK_NS           60
+#define MAP_NS           1000
 
 /* Ranking may take so long, whatever the budget. And what pricing all may take by price_ms, of
  * which it takes some quarter, since most prices are given up. */
@@ -46,6 +52,12 @@
 #define KEPT       4
 #define FEWEST     3
 #define MOST_EVERY 1024 /* fewer messages say nothing */
+
+/* What is looked at is at most so many times as fast as it looks. */
+#define LOOKS_SLOWER 1.5
+
+/* Looks of what makes the same plan, or almost, differ by no more than this part. */
+#define SAME_LOOK 1e-6
 
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked)
 {
@@ -117,6 +129,7 @@ struct race {
     size_t first;          /* the best so far */
     double mpi_us;         /* where all ranks share a node that has lanes: direct by MPI; else 0 */
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
+    double far;            /* the part of the messages that go to ranks that are not near */
     double ms;             /* of the budget, nominally spent */
     double may_take_ms;    /* and what may be */
     double applied_ms;     /* and besides, on what applies to few patterns */
@@ -158,22 +171,31 @@ static void keep_if_best(struct race *race, size_t k, struct cpl_plan *plan)
     }
 }
 
-/* How many times as long as with a small plan everything takes with one of n combined messages. */
-static double slower(double n)
+static double part_far(const struct cpl_pattern *pattern)
 {
-    return 1 + (n < 2 * SLOWER ? n / SLOWER : 2);
+    int64_t n = 0;
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
+            n += abs(pattern->dst[m] - i) > NEAR;
+    return n > 0 ? (double)n / (double)pattern->n_messages : 0;
+}
+
+/* How many times as long as with a small plan everything takes with one of n combined messages. */
+static double slower(const struct race *race, double n)
+{
+    return 1 + race->far * (n < 2 * SLOWER ? n / SLOWER : 2);
 }
 
 /* What building a plan takes, and so many of its events. */
-static double build_ms(const struct cpl_plan *plan)
+static double build_ms(const struct race *race, const struct cpl_plan *plan)
 {
     double ns = SEGMENT_NS * (double)plan->n_segments + COMBINED_NS * (double)plan->n_edges;
-    return 1e-6 * ns * slower((double)plan->n_segments / SEGMENTS);
+    return 1e-6 * ns * slower(race, (double)plan->n_segments / SEGMENTS);
 }
 
-static double events_ms(const struct cpl_plan *plan, int64_t n)
+static double events_ms(const struct race *race, const struct cpl_plan *plan, int64_t n)
 {
-    return 1e-6 * EVENT_NS * (double)n * slower((double)plan->n_edges);
+    return 1e-6 * EVENT_NS * (double)n * slower(race, (double)plan->n_edges);
 }
 
 /* Prices candidate k by its routes. */
@@ -189,10 +211,11 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     if (status)
         return status;
     double limit = limit_us(race, routes->n_waves);
-    race->ms += build_ms(&plan);
-    bool is_only = race->hurries && !isfinite(race->runner[race->first].us);
-    if (is_only && race->ms + events_ms(&plan, EVENTS * plan.n_edges) > race->may_take_ms)
-        us = runner->look_us;
+    race->ms += build_ms(race, &plan);
+    bool is_only = !isfinite(race->runner[race->first].us);
+    double most_ms = race->ms + events_ms(race, &plan, EVENTS * plan.n_edges);
+    if (race->hurries && most_ms > (is_only ? 1 : ENDS_EARLY) * race->may_take_ms)
+        us = is_only ? runner->look_us : INFINITY;
     else
         status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us,
                                       &n_events, error);
@@ -200,7 +223,7 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
         cpl_plan_free(&plan);
         return status;
     }
-    race->ms += events_ms(&plan, n_events);
+    race->ms += events_ms(race, &plan, n_events);
     runner->us = us;
     runner->n_waves = routes->n_waves;
     if (isfinite(runner->us))
@@ -294,7 +317,7 @@ static double look_ms(const struct race *race, size_t k, int32_t every)
 {
     const struct cpl_pattern *p = race->input->pattern;
     double n = (double)p->n_messages / every;
-    double ns = n * LOOK_RIDE_NS * slower(n) + (double)p->n_ranks * LOOK_RANK_NS;
+    double ns = n * LOOK_RIDE_NS * slower(race, n) + (double)p->n_ranks * LOOK_RANK_NS;
     return 1e-6 * ns * most_hops(race, k);
 }
 
@@ -366,17 +389,40 @@ static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
     return status;
 }
 
-/* Prices as many of the walks as the budget allows, and at least one. */
+/* Whether candidate `at`, which was looked at, is worth a price: it may be the best, and none
+ * of those priced before it that make as many waves looks the same, or any, if `first_of_waves`. */
+static bool is_worth_a_price(const struct race *race, const bool *priced, size_t at,
+                             bool first_of_waves)
+{
+    const struct runner *runner = &race->runner[at];
+    for (size_t k = 0; k < race->list.n; k++) {
+        const struct runner *other = &race->runner[k];
+        if (priced[k] && other->n_waves == runner->n_waves &&
+            (first_of_waves ||
+             fabs(other->look_us - runner->look_us) <= SAME_LOOK * runner->look_us))
+            return false;
+    }
+    return !priced[at] && runner->look_us <= LOOKS_SLOWER * race->runner[race->first].us;
+}
+
+/* Prices as many of the walks as the budget allows, and at least one. Since looks differ from
+ * prices mostly by how many waves there are, the best looking one of each number comes first. */
 static enum cpl_status price_best(struct race *race, struct cpl_error *error)
 {
     size_t order[CPL_MAX_CANDIDATES], n = 0;
+    bool priced[CPL_MAX_CANDIDATES] = {false};
     for (size_t k = 0; k < race->list.n; k++)
         if (race->runner[k].is_walk)
             order[n++] = k;
     enum cpl_status status = look_closer(race, order, n, error);
-    for (size_t k = 0; k < n && !status; k++)
-        if (k == 0 || race->ms + price_ms(race, order[k]) <= race->may_take_ms)
-            status = price(race, order[k], error);
+    for (size_t turn = 0; turn < 2 * n && !status; turn++) {
+        size_t k = order[turn % n];
+        bool fits = turn == 0 || race->ms + price_ms(race, k) <= race->may_take_ms;
+        if (fits && is_worth_a_price(race, priced, k, turn < n)) {
+            priced[k] = true;
+            status = price(race, k, error);
+        }
+    }
     return status;
 }
 
@@ -391,7 +437,8 @@ static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct 
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
     double ms = price_ms(race, k), *spent_ms = race->hurries ? &race->ms : &race->applied_ms;
     double most_ms = race->may_take_ms * (race->hurries ? APPLYING_SHARE : 1);
-    double ask_ms = 1e-6 * ASK_NS * (double)race->input->pattern->n_messages;
+    double n = (double)race->input->pattern->n_messages,
+           ask_ms = 1e-6 * ASK_NS * n * slower(race, n);
     bool applies = false, asked = race->asked == choice->strategy;
     *is_priced = false;
     if (!asked && *spent_ms + ask_ms > most_ms)
@@ -405,17 +452,27 @@ static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct 
     return status;
 }
 
+/* What it takes to route a candidate that is no walk, where its strategy has walks: it looks for a
+ * map. */
+static double map_ms(const struct race *race, size_t k)
+{
+    double n = (double)race->input->pattern->n_messages;
+    bool has_map = race->hurries && race->list.choice[k].strategy->walk;
+    return has_map ? 1e-6 * MAP_NS * n * slower(race, n) : 0;
+}
+
 /* Prices what is no walk, as far as the budget reaches: what applies to few patterns, or the
  * others. */
 static enum cpl_status price_others(struct race *race, bool applying, struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < race->list.n && !status; k++) {
-        bool is_priced = race->ms + price_ms(race, k) <= race->may_take_ms;
+        bool is_priced = race->ms + map_ms(race, k) + price_ms(race, k) <= race->may_take_ms;
         if (race->runner[k].is_walk || !race->list.choice[k].strategy->applies == applying)
             continue;
         if (applying)
             status = ask(race, k, &is_priced, error);
+        race->ms += is_priced ? map_ms(race, k) : 0;
         if (!status && is_priced)
             status = price(race, k, error);
     }
@@ -428,6 +485,8 @@ static enum cpl_status price_everything(struct race *race, struct cpl_error *err
     for (size_t k = 0; k < race->list.n; k++)
         all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
     race->hurries = all_ms > race->input->budget_ms && all_ms > ALL_LEAST_MS;
+    if (race->hurries)
+        race->far = part_far(race->input->pattern);
     enum cpl_status status = race->hurries ? price_others(race, true, error) : CPL_OK;
     if (!status)
         status = race->hurries ? price_best(race, error) : price_all(race, error);
@@ -457,6 +516,7 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool s
     double ms = (searches ? CPL_RANKING_SHARE : 1) * input->budget_ms;
     struct race race = {.input = input,
                         .searches = searches,
+                        .far = 1,
                         .may_take_ms = ms > LEAST_MS ? ms : LEAST_MS,
                         .plan = best ? &fastest : NULL};
     list_candidates(input, &all);

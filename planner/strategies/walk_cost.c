@@ -32,8 +32,11 @@ struct end_load {
 struct loads {
     const struct cpl_walk_looks *looks;
     bool packs;
-    struct end_load *out, *in;  /* of each rank */
+    struct end_load *out, *in; /* of each rank */
+    int32_t *rank;             /* those of which something was seen in the wave */
+    int32_t n_seen;
     struct cpl_port_load *port; /* of each node, when a wave is finished */
+    int32_t *node_size;         /* ranks of each node */
     uint64_t *seen;             /* combined messages by their hashes; 0: free */
     uint64_t mask;
 };
@@ -86,10 +89,17 @@ static enum cpl_status init_loads(struct loads *loads, const struct cpl_walk_loo
                             .packs = packs,
                             .out = CPL_ARENA_ARRAY(arena, struct end_load, machine->n_ranks),
                             .in = CPL_ARENA_ARRAY(arena, struct end_load, machine->n_ranks),
+                            .rank = CPL_ARENA_ARRAY(arena, int32_t, machine->n_ranks),
                             .port = CPL_ARENA_ARRAY(arena, struct cpl_port_load, machine->n_nodes),
+                            .node_size = CPL_ARENA_ARRAY(arena, int32_t, machine->n_nodes),
                             .seen = CPL_ARENA_ARRAY(arena, uint64_t, n_seen),
                             .mask = n_seen - 1};
-    return loads->out && loads->in && loads->port && loads->seen ? CPL_OK : CPL_ERR_NOMEM;
+    if (!loads->out || !loads->in || !loads->rank || !loads->port || !loads->node_size ||
+        !loads->seen)
+        return CPL_ERR_NOMEM;
+    for (int32_t i = 0; i < machine->n_ranks; i++)
+        loads->node_size[machine->node[i]]++;
+    return CPL_OK;
 }
 
 /* Whether a combined message of the wave is met for the first time. */
@@ -115,6 +125,12 @@ static void add_end(struct end_load *load, double edge_us, double cargo_us, doub
     load->n_rides++;
 }
 
+static void touch(struct loads *loads, int32_t rank)
+{
+    if (!loads->out[rank].n_rides && !loads->in[rank].n_rides)
+        loads->rank[loads->n_seen++] = rank;
+}
+
 /* Adds a message for dst, which goes on to rank `to`. */
 static void add_ride(struct loads *loads, int32_t from, int32_t to, int32_t dst, double bytes)
 {
@@ -128,8 +144,10 @@ static void add_ride(struct loads *loads, int32_t from, int32_t to, int32_t dst,
         loads->packs ? (costs->segment_ns + bytes * costs->packed_ns_per_byte) * 1e-3 : 0;
     double end_us = leaves ? 0 : bytes * link->ns_per_byte * 1e-3;
     double net_bytes = leaves ? bytes : 0;
+    touch(loads, from);
     add_end(&loads->out[from], link->send_us + combined_us, end_us + pack_us, net_bytes,
             link->latency_us, new);
+    touch(loads, to);
     add_end(&loads->in[to], link->recv_us + combined_us, end_us + (to == dst ? pack_us : 0),
             net_bytes, link->latency_us, new);
 }
@@ -167,18 +185,20 @@ struct mean_load {
 
 /* What is seen of a rank is drawn from what it has, so that by chance alone the variance of rides
  * is their mean, but for the part that is seen. */
-static struct mean_load find_mean(const struct end_load *load, int32_t n_ranks, int32_t every)
+static struct mean_load find_mean(const struct loads *loads, const struct end_load *of_rank)
 {
     struct mean_load mean = {.own = 1};
-    double n = n_ranks, sum = 0, squares = 0;
-    for (int32_t i = 0; i < n_ranks; i++) {
-        mean.edges_us += load[i].edges_us / n;
-        mean.cargo_us += load[i].cargo_us / n;
-        mean.net_bytes += load[i].net_bytes / n;
-        sum += load[i].n_rides;
-        squares += (double)load[i].n_rides * load[i].n_rides;
+    double n = loads->looks->input->machine->n_ranks, every = loads->looks->every;
+    double sum = 0, squares = 0;
+    for (int32_t k = 0; k < loads->n_seen; k++) {
+        const struct end_load *load = &of_rank[loads->rank[k]];
+        mean.edges_us += load->edges_us / n;
+        mean.cargo_us += load->cargo_us / n;
+        mean.net_bytes += load->net_bytes / n;
+        sum += load->n_rides;
+        squares += (double)load->n_rides * load->n_rides;
     }
-    double variance = squares / n - sum / n * (sum / n), chance = sum / n * (1 - 1.0 / every);
+    double variance = squares / n - sum / n * (sum / n), chance = sum / n * (1 - 1 / every);
     if (variance > 0)
         mean.own = variance > chance ? (variance - chance) / variance : 0;
     return mean;
@@ -203,49 +223,84 @@ static double all_for_each(const struct end_load *load, const struct mean_load *
     return of_wave + mean->own * (look_up(table, own) - of_wave);
 }
 
-/* The time of a rank in the wave, whose load is added to its port's. What its network and its
- * processor do overlaps but for the last of the combined messages that it receives. */
-static double rank_us(struct loads *loads, int32_t rank, const struct mean_load *mean,
-                      double fraction, const double *table)
+/* What the ranks' loads in a wave are judged by. */
+struct wave {
+    struct mean_load out, in;
+    double fraction;     /* of its rides that were the first of a combined message */
+    const double *table; /* tabulate() */
+};
+
+/* The load of a rank of which so much was seen, and its time in the wave without its port. What its
+ * network and its processor do overlaps but for the last of the combined messages that it receives.
+ */
+static double rank_us(const struct loads *loads, const struct wave *wave,
+                      const struct end_load *out_seen, const struct end_load *in_seen,
+                      struct cpl_rank_load *load)
 {
     const struct cpl_costs *costs = &loads->looks->input->machine->costs;
-    const struct end_load out = without_chance(&loads->out[rank], &mean[0]);
-    const struct end_load in = without_chance(&loads->in[rank], &mean[1]);
+    const struct end_load out = without_chance(out_seen, &wave->out);
+    const struct end_load in = without_chance(in_seen, &wave->in);
     double every = loads->looks->every;
-    double n_out = all_for_each(&out, &mean[0], fraction, table);
-    double n_in = all_for_each(&in, &mean[1], fraction, table);
-    struct cpl_rank_load load = {.latency_us = larger(out.latency_us, in.latency_us),
-                                 .busy_us = n_out * out.edges_us + every * out.cargo_us,
-                                 .recv_us = n_in * in.edges_us + every * in.cargo_us,
-                                 .net_out = every * out.net_bytes,
-                                 .net_in = every * in.net_bytes};
-    load.busy_us += load.recv_us;
-    cpl_port_load_add(&loads->port[loads->looks->input->machine->node[rank]], &load);
+    double n_out = all_for_each(&out, &wave->out, wave->fraction, wave->table);
+    double n_in = all_for_each(&in, &wave->in, wave->fraction, wave->table);
+    *load = (struct cpl_rank_load){.latency_us = larger(out.latency_us, in.latency_us),
+                                   .busy_us = n_out * out.edges_us + every * out.cargo_us,
+                                   .recv_us = n_in * in.edges_us + every * in.cargo_us,
+                                   .net_out = every * out.net_bytes,
+                                   .net_in = every * in.net_bytes};
+    load->busy_us += load->recv_us;
     double unpack_us = every * in.cargo_us;
-    double wire_us = load.net_in * costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
+    double wire_us = load->net_in * costs->link[CPL_LINK_NETWORK].ns_per_byte * 1e-3;
     double last_us = unpack_us < wire_us ? unpack_us : wire_us;
-    return cpl_rank_load_time(costs, &load) + (in.n_edges > 0 ? last_us / (n_in * in.n_edges) : 0);
+    return cpl_rank_load_time(costs, load) + (in.n_edges > 0 ? last_us / (n_in * in.n_edges) : 0);
+}
+
+/* All ranks' times; their loads go to the ports. Those of which nothing was seen have one load. */
+static double all_ranks_us(struct loads *loads, const struct wave *wave)
+{
+    const struct cpl_machine *machine = loads->looks->input->machine;
+    const struct end_load none = {0};
+    struct cpl_rank_load unseen, load;
+    double most_us = rank_us(loads, wave, &none, &none, &unseen);
+    for (int32_t k = 0; k < machine->n_nodes; k++) {
+        loads->port[k] = (struct cpl_port_load){0};
+        cpl_port_load_add(&loads->port[k], &unseen);
+        loads->port[k].net_out *= loads->node_size[k];
+        loads->port[k].net_in *= loads->node_size[k];
+    }
+    for (int32_t k = 0; k < loads->n_seen; k++) {
+        int32_t rank = loads->rank[k];
+        struct cpl_port_load *port = &loads->port[machine->node[rank]];
+        double us = rank_us(loads, wave, &loads->out[rank], &loads->in[rank], &load);
+        most_us = larger(most_us, us);
+        cpl_port_load_add(port, &load);
+        port->net_out -= unseen.net_out;
+        port->net_in -= unseen.net_in;
+    }
+    return most_us;
 }
 
 /* The time of the wave that has been added; clears the loads. */
 static double finish_wave(struct loads *loads, const double *table)
 {
     const struct cpl_machine *machine = loads->looks->input->machine;
-    double most_us = 0, n_edges = 0, n_rides = 0;
-    for (int32_t i = 0; i < machine->n_ranks; i++) {
-        n_edges += loads->out[i].n_edges;
-        n_rides += loads->out[i].n_rides;
+    double n_edges = 0, n_rides = 0;
+    for (int32_t k = 0; k < loads->n_seen; k++) {
+        n_edges += loads->out[loads->rank[k]].n_edges;
+        n_rides += loads->out[loads->rank[k]].n_rides;
     }
-    double fraction = n_rides > 0 ? n_edges / n_rides : 1;
-    const struct mean_load mean[] = {find_mean(loads->out, machine->n_ranks, loads->looks->every),
-                                     find_mean(loads->in, machine->n_ranks, loads->looks->every)};
-    for (int32_t i = 0; i < machine->n_ranks; i++)
-        most_us = larger(most_us, rank_us(loads, i, mean, fraction, table));
+    const struct wave wave = {.out = find_mean(loads, loads->out),
+                              .in = find_mean(loads, loads->in),
+                              .fraction = n_rides > 0 ? n_edges / n_rides : 1,
+                              .table = table};
+    double most_us = all_ranks_us(loads, &wave);
     for (int32_t k = 0; k < machine->n_nodes; k++)
         most_us = larger(most_us, cpl_port_load_time(&machine->costs, &loads->port[k]));
-    memset(loads->out, 0, (size_t)machine->n_ranks * sizeof *loads->out);
-    memset(loads->in, 0, (size_t)machine->n_ranks * sizeof *loads->in);
-    memset(loads->port, 0, (size_t)machine->n_nodes * sizeof *loads->port);
+    for (int32_t k = 0; k < loads->n_seen; k++) {
+        loads->out[loads->rank[k]] = (struct end_load){0};
+        loads->in[loads->rank[k]] = (struct end_load){0};
+    }
+    loads->n_seen = 0;
     memset(loads->seen, 0, (size_t)(loads->mask + 1) * sizeof *loads->seen);
     return most_us;
 }

@@ -24,8 +24,8 @@ enum cpl_status cpl_walk_looks_init(struct cpl_walk_looks *looks,
                                     struct cpl_arena *arena);
 
 /* About the time of the walk's plan, in microseconds. What messages of one payload share is not
- * seen, nor that ranks share cores. Returns CPL_OK or CPL_ERR_NOMEM. O(looks x waves + ranks x
- * waves). */
+ * seen, nor that ranks share cores. Returns CPL_OK or CPL_ERR_NOMEM. O(looks x waves + nodes x
+ * waves + ranks). */
 enum cpl_status cpl_walk_look(const struct cpl_walk_looks *looks, const struct cpl_walk *walk,
                               double *us);
 
