@@ -164,6 +164,53 @@ static void test_hurry(void **state)
     }
 }
 
+/* Each rank of a periodic grid of 16 x 16 x 16 sends to the 26 around it. */
+static void set_up_stencil(struct trial *trial, double budget_ms)
+{
+    enum { SIDE = 16, RANKS = SIDE * SIDE * SIDE };
+    struct cpl_pattern_entry *entry = calloc((size_t)RANKS * 26, sizeof *entry);
+    int64_t n = 0;
+    assert_non_null(entry);
+    for (int32_t i = 0; i < RANKS; i++)
+        for (int32_t k = 0; k < 27; k++) {
+            int32_t x = (i + k % 3 + SIDE - 1) % SIDE;
+            int32_t y = (i / SIDE + k / 3 % 3 + SIDE - 1) % SIDE;
+            int32_t z = (i / SIDE / SIDE + k / 9 + SIDE - 1) % SIDE;
+            int32_t dst = x + SIDE * (y + SIDE * z);
+            if (dst != i)
+                entry[n++] = (struct cpl_pattern_entry){i, dst, 1, -1};
+        }
+    assert_int_equal(cpl_pattern_build(RANKS, entry, n, &trial->pattern, NULL), CPL_OK);
+    assert_int_equal(cpl_machine_init(RANKS, RANKS_PER_NODE, &trial->machine, NULL), CPL_OK);
+    trial->machine.lanes = true;
+    trial->input = (struct cpl_strategy_input){&trial->pattern, &trial->machine, 8, budget_ms};
+    free(entry);
+}
+
+/* Many candidates make the same plan for a stencil; only one of them is priced, so that there is
+ * time for the best one, which makes more waves. */
+static void test_same_plans(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"node:8", "node:16", "node:partner", "node-grid:0:1:2"};
+    struct cpl_ranking ranking;
+    struct trial trial;
+    double best_us = INFINITY;
+    set_up_stencil(&trial, 100);
+    assert_int_equal(cpl_strategy_rank(&trial.input, false, &ranking, NULL, NULL), CPL_OK);
+    for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
+        struct cpl_strategy_choice choice;
+        assert_int_equal(cpl_strategy_parse(name[k], &choice, NULL), CPL_OK);
+        best_us = fmin(best_us, chain_us(&trial, &choice));
+    }
+    if (ranking.ranked[0].us > 1.05 * best_us)
+        fail_msg("%g us, not %g", ranking.ranked[0].us, best_us);
+    for (size_t k = 1; k < ranking.n; k++)
+        assert_true(ranking.ranked[k].us > ranking.ranked[k - 1].us ||
+                    ranking.ranked[k].n_waves != ranking.ranked[k - 1].n_waves);
+    tear_down(&trial);
+}
+
 /* Messages within eight parts, to which grids of parts apply: these have the budget once more. */
 static void test_parts_in_a_hurry(void **state)
 {
@@ -208,9 +255,11 @@ static void test_no_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_looks), cmocka_unit_test(test_hub_by_hand),
-        cmocka_unit_test(test_hurry), cmocka_unit_test(test_parts_in_a_hurry),
-        cmocka_unit_test(test_no_time)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_looks),
+                                       cmocka_unit_test(test_hub_by_hand),
+                                       cmocka_unit_test(test_hurry),
+                                       cmocka_unit_test(test_same_plans),
+                                       cmocka_unit_test(test_parts_in_a_hurry),
+                                       cmocka_unit_test(test_no_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
