@@ -12,9 +12,11 @@
 #include "planner/base/hash.h"
 #include "planner/plan/plan_internal.h"
 
+#include <math.h>
 #include <string.h>
 
-/* What a wave's other ranks say counts at each rank as much as so many messages seen there. */
+/* What a wave's other ranks say counts at each rank as much as so many messages seen there; what a
+ * rank itself says counts beside those that are like it as much as so many of them. */
 #define PRIOR 8
 
 /* The most messages of a combined message that are told apart, times `every`. */
@@ -37,6 +39,8 @@ struct loads {
     int32_t n_seen;
     struct cpl_port_load *port; /* of each node, when a wave is finished */
     int32_t *node_size;         /* ranks of each node */
+    int32_t *n_with;            /* ranks that have each number of rides; 0 between uses */
+    double *part_out, *part_in; /* of each number of rides, the part that is not by chance */
     uint64_t *seen;             /* combined messages by their hashes; 0: free */
     uint64_t mask;
 };
@@ -92,10 +96,13 @@ static enum cpl_status init_loads(struct loads *loads, const struct cpl_walk_loo
                             .rank = CPL_ARENA_ARRAY(arena, int32_t, machine->n_ranks),
                             .port = CPL_ARENA_ARRAY(arena, struct cpl_port_load, machine->n_nodes),
                             .node_size = CPL_ARENA_ARRAY(arena, int32_t, machine->n_nodes),
+                            .n_with = CPL_ARENA_ARRAY(arena, int32_t, looks->n + 1),
+                            .part_out = CPL_ARENA_ARRAY(arena, double, looks->n + 1),
+                            .part_in = CPL_ARENA_ARRAY(arena, double, looks->n + 1),
                             .seen = CPL_ARENA_ARRAY(arena, uint64_t, n_seen),
                             .mask = n_seen - 1};
     if (!loads->out || !loads->in || !loads->rank || !loads->port || !loads->node_size ||
-        !loads->seen)
+        !loads->n_with || !loads->part_out || !loads->part_in || !loads->seen)
         return CPL_ERR_NOMEM;
     for (int32_t i = 0; i < machine->n_ranks; i++)
         loads->node_size[machine->node[i]]++;
@@ -181,13 +188,52 @@ static double look_up(const double *table, double fraction)
 struct mean_load {
     double edges_us, cargo_us, net_bytes;
     double own;
+    const double *part; /* of a rank that has so many rides, FEWEST_RIDES or more, the part of its
+                           load that is not by chance */
 };
 
-/* What is seen of a rank is drawn from what it has, so that by chance alone the variance of rides
- * is their mean, but for the part that is seen. */
-static struct mean_load find_mean(const struct loads *loads, const struct end_load *of_rank)
+/* Ranks of which at least so many rides were seen are judged by those that have about as many. */
+#define FEWEST_RIDES 4
+
+/* Numbers that are nearer than the root of so many variances are compared: their weights fall to
+ * nothing there, so that they have the variance of chance. */
+#define NEAR_DEVIATIONS 5
+#define LEAST_CHANCE    0.01 /* the part of what differs that is always taken for chance */
+
+/* Fills part[0 .. most]. By chance alone what is seen has a variance as large as its mean, but for
+ * the part that is seen. Numbers as near as chance may bring them are taken to be of ranks that
+ * differ around one number, by chance and by what they are; they lie as near to it then as they
+ * would without chance, so that the largest is neither too large nor too small. Weighted to vary as
+ * chance does, what is near has half of chance's variance if all is chance, and its mean is half
+ * way to that number. */
+static void find_parts(const struct loads *loads, int32_t most, double *part)
 {
-    struct mean_load mean = {.own = 1};
+    for (int32_t k = 0; k <= most; k++) {
+        double chance = k * (1 - 1.0 / loads->looks->every);
+        double width = sqrt(NEAR_DEVIATIONS * chance), n = 0, sum = 0, squares = 0;
+        part[k] = 1;
+        if (k < FEWEST_RIDES || !loads->n_with[k] || width < 1)
+            continue;
+        for (int32_t away = -(int32_t)width; away <= width && k + away <= most; away++) {
+            int32_t n_with = k + away < 0 ? 0 : loads->n_with[k + away];
+            double weight = n_with * (1 - away * away / (width * width));
+            n += weight;
+            sum += weight * away;
+            squares += weight * away * away;
+        }
+        double variance = squares / n - sum / n * (sum / n);
+        double by_chance = variance > 0 ? chance / variance - 1 : 1;
+        by_chance = by_chance < LEAST_CHANCE ? LEAST_CHANCE : by_chance < 1 ? by_chance : 1;
+        double ways = (1 + by_chance) * (1 - sqrt(1 - by_chance)) / by_chance;
+        part[k] = larger(0, 1 + ways * sum / (n + PRIOR) / k);
+    }
+}
+
+/* All ranks of which little is seen are taken to differ alike, by chance and by what they are. */
+static struct mean_load find_mean(struct loads *loads, const struct end_load *of_rank, double *part)
+{
+    struct mean_load mean = {.own = 1, .part = part};
+    int32_t most = 0;
     double n = loads->looks->input->machine->n_ranks, every = loads->looks->every;
     double sum = 0, squares = 0;
     for (int32_t k = 0; k < loads->n_seen; k++) {
@@ -197,7 +243,11 @@ static struct mean_load find_mean(const struct loads *loads, const struct end_lo
         mean.net_bytes += load->net_bytes / n;
         sum += load->n_rides;
         squares += (double)load->n_rides * load->n_rides;
+        loads->n_with[load->n_rides]++;
+        most = load->n_rides > most ? load->n_rides : most;
     }
+    find_parts(loads, most, part);
+    memset(loads->n_with, 0, ((size_t)most + 1) * sizeof *loads->n_with);
     double variance = squares / n - sum / n * (sum / n), chance = sum / n * (1 - 1 / every);
     if (variance > 0)
         mean.own = variance > chance ? (variance - chance) / variance : 0;
@@ -208,6 +258,13 @@ static struct mean_load find_mean(const struct loads *loads, const struct end_lo
 static struct end_load without_chance(const struct end_load *load, const struct mean_load *mean)
 {
     struct end_load l = *load;
+    if (load->n_rides >= FEWEST_RIDES) {
+        double part = mean->part[load->n_rides];
+        l.edges_us *= part;
+        l.cargo_us *= part;
+        l.net_bytes *= part;
+        return l;
+    }
     l.edges_us = mean->edges_us + mean->own * (load->edges_us - mean->edges_us);
     l.cargo_us = mean->cargo_us + mean->own * (load->cargo_us - mean->cargo_us);
     l.net_bytes = mean->net_bytes + mean->own * (load->net_bytes - mean->net_bytes);
@@ -289,8 +346,8 @@ static double finish_wave(struct loads *loads, const double *table)
         n_edges += loads->out[loads->rank[k]].n_edges;
         n_rides += loads->out[loads->rank[k]].n_rides;
     }
-    const struct wave wave = {.out = find_mean(loads, loads->out),
-                              .in = find_mean(loads, loads->in),
+    const struct wave wave = {.out = find_mean(loads, loads->out, loads->part_out),
+                              .in = find_mean(loads, loads->in, loads->part_in),
                               .fraction = n_rides > 0 ? n_edges / n_rides : 1,
                               .table = table};
     double most_us = all_ranks_us(loads, &wave);

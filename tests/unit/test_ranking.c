@@ -187,6 +187,25 @@ static void set_up_stencil(struct trial *trial, double budget_ms)
     free(entry);
 }
 
+/* The busiest of ranks that all do the same does not look busier because it was looked at more
+ * often, though others do less: one rank in eight of a node sends its messages to other nodes. */
+static void test_looks_at_leaders(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"node:4", "node:8"};
+    struct trial trial;
+    set_up_stencil(&trial, 500);
+    trial.input.unit_bytes = UNIT_BYTES;
+    for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
+        struct cpl_strategy_choice choice;
+        assert_int_equal(cpl_strategy_parse(name[k], &choice, NULL), CPL_OK);
+        double all_us = look_us(&trial, &choice, 1), some_us = look_us(&trial, &choice, 16);
+        if (fabs(some_us - all_us) > 0.15 * all_us)
+            fail_msg("%s: %g us by one message in 16, %g by all", name[k], some_us, all_us);
+    }
+    tear_down(&trial);
+}
+
 /* Many candidates make the same plan for a stencil; only one of them is priced, so that there is
  * time for the best one, which makes more waves. */
 static void test_same_plans(void **state)
@@ -260,6 +279,7 @@ int main(void)
                                        cmocka_unit_test(test_hurry),
                                        cmocka_unit_test(test_same_plans),
                                        cmocka_unit_test(test_parts_in_a_hurry),
+                                       cmocka_unit_test(test_looks_at_leaders),
                                        cmocka_unit_test(test_no_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
