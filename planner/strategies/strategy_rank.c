@@ -215,7 +215,7 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     bool is_only = !isfinite(race->runner[race->first].us);
     double most_ms = race->ms + events_ms(race, &plan, EVENTS * plan.n_edges);
     if (race->hurries && most_ms > (is_only ? 1 : ENDS_EARLY) * race->may_take_ms)
-        us = is_only ? runner->look_us : INFINITY;
+        us = is_only && runner->is_walk ? runner->look_us : INFINITY;
     else
         status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us,
                                       &n_events, error);
@@ -437,8 +437,8 @@ static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct 
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
     double ms = price_ms(race, k), *spent_ms = race->hurries ? &race->ms : &race->applied_ms;
     double most_ms = race->may_take_ms * (race->hurries ? APPLYING_SHARE : 1);
-    double n = (double)race->input->pattern->n_messages,
-           ask_ms = 1e-6 * ASK_NS * n * slower(race, n);
+    double n = (double)race->input->pattern->n_messages;
+    double ask_ms = 1e-6 * ASK_NS * n * slower(race, n);
     bool applies = false, asked = race->asked == choice->strategy;
     *is_priced = false;
     if (!asked && *spent_ms + ask_ms > most_ms)

@@ -253,6 +253,7 @@ static void test_parts_in_a_hurry(void **state)
     assert_int_equal(cpl_strategy_rank(&trial.input, false, &ranking, &best, NULL), CPL_OK);
     cpl_plan_free(&best);
     assert_true(ranking.ms <= 2 * trial.input.budget_ms);
+    assert_true(ranking.ranked[0].us > 0 && isfinite(ranking.ranked[0].us));
     tear_down(&trial);
 }
 
