@@ -3,10 +3,10 @@
  * is there, and that what comes into a node at once is all there late (cpl_port_load_time).
  *
  * Messages that are looked at stand for `every` times as many; of a rank's load only as much counts
- * as is not by chance (find_mean), or the busiest of many ranks would be the one that was looked at
- * most. Combined messages do not stand for others: one that many messages ride in is seen even if
- * few of these are. How many there are follows from how many of the rides seen in a wave, and at a
- * rank, were the first of their combined message. */
+ * as is not by chance (find_mean, find_parts), or the busiest of many ranks would be the one that
+ * was looked at most. Combined messages do not stand for others: one that many messages ride in is
+ * seen even if few of these are. How many there are follows from how many of the rides seen in a
+ * wave, and at a rank, were the first of their combined message. */
 #include "planner/strategies/walk_cost.h"
 
 #include "planner/base/hash.h"
