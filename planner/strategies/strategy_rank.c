@@ -9,37 +9,19 @@
 #include "planner/strategies/strategy_rank.h"
 
 #include "planner/plan/plan_internal.h"
+#include "planner/strategies/ranking_times.h"
 #include "planner/strategies/rows.h"
 #include "planner/strategies/walk_cost.h"
 #include "planner/strategies/walk_sample.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* What pricing one choice takes about, in nanoseconds: for each message, and for each hop that it
- * may make, before it is done; then for each segment of its plan, for each combined message, and
- * for each event that is played, of which a combined message has some EVENTS if it is played to the
- * end. Large plans take longer, since they are not in the processor's caches: twice as long with
- * SLOWER combined messages, of SEGMENTS segments each, three times with more; but for the part of
- * the messages that go to ranks at most NEAR away. Most prices are given up before all events are
- * played: one is begun if all would take less than ENDS_EARLY times what is left. Then what the
- * model with barriers takes for each hop, of messages and of ranks; what it takes, for each
- * message, to find out whether what applies to few patterns does, and to look for a map. */
-#define PRICE_MESSAGE_NS 200
-#define PRICE_RIDE_NS    40
-#define SEGMENT_NS       35
-#define COMBINED_NS      50
-#define EVENT_NS         80
-#define EVENTS           3
-#define SLOWER           250000
-#define SEGMENTS         8
-#define NEAR             512
-#define ENDS_EARLY       1.25
-#define LOOK_RIDE_NS     18
-#define LOOK_RANK_NS     3
-#define ASK_NS           60
-#define MAP_NS           1000
+/* Most prices are given up before all events are played: one is begun if all would take less than
+ * ENDS_EARLY times what is left; and the last one if it is expected to end before LAST_MAY_END
+ * times what there is. */
+#define ENDS_EARLY   1.25
+#define LAST_MAY_END 1.1
 
 /* Ranking may take so long, whatever the budget. And what pricing all may take by price_ms, of
  * which it takes some quarter, since most prices are given up. */
@@ -53,8 +35,16 @@
 #define FEWEST     3
 #define MOST_EVERY 1024 /* fewer messages say nothing */
 
-/* What is looked at is at most so many times as fast as it looks. */
-#define LOOKS_SLOWER 1.5
+/* A price corrects the looks at candidates that have none: by what it is to its own look, with
+ * these weights for those of the same strategy and of others. A price that is given up counts as so
+ * many times what it is above. A candidate of which no price says much is expected to take up to
+ * UNKNOWN less; one that is expected to take EXPECTED_SLOWER times as long as the best is not
+ * priced. */
+#define OWN_WEIGHT      4
+#define OTHER_WEIGHT    0.2
+#define GIVEN_UP        1.05
+#define UNKNOWN         0.1
+#define EXPECTED_SLOWER 1.2
 
 /* Looks of what makes the same plan, or almost, differ by no more than this part. */
 #define SAME_LOOK 1e-6
@@ -117,6 +107,7 @@ struct runner {
     double least_us; /* what it takes at least */
     double look_us;  /* its time by the model with barriers, if that was looked at */
     double us;       /* its price; INFINITY: it has none */
+    double told_us;  /* what pricing it has told: its price, or what it is above; 0: nothing */
     int32_t n_waves; /* of its routes */
 };
 
@@ -129,10 +120,12 @@ struct race {
     size_t first;          /* the best so far */
     double mpi_us;         /* where all ranks share a node that has lanes: direct by MPI; else 0 */
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
-    double far;            /* the part of the messages that go to ranks that are not near */
-    double ms;             /* of the budget, nominally spent */
-    double may_take_ms;    /* and what may be */
-    double applied_ms;     /* and besides, on what applies to few patterns */
+    struct cpl_ranking_size size;
+    double ms;                        /* of the budget, nominally spent */
+    double expected_ms;               /* what the prices so far of walks were expected to take */
+    double priced_ms;                 /* and what they took */
+    double may_take_ms;               /* and what may be */
+    double applied_ms;                /* and besides, on what applies to few patterns */
     const struct cpl_strategy *asked; /* the last row that was asked whether it applies */
     struct cpl_walk_sample sample;
 };
@@ -171,33 +164,6 @@ static void keep_if_best(struct race *race, size_t k, struct cpl_plan *plan)
     }
 }
 
-static double part_far(const struct cpl_pattern *pattern)
-{
-    int64_t n = 0;
-    for (int32_t i = 0; i < pattern->n_ranks; i++)
-        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
-            n += abs(pattern->dst[m] - i) > NEAR;
-    return n > 0 ? (double)n / (double)pattern->n_messages : 0;
-}
-
-/* How many times as long as with a small plan everything takes with one of n combined messages. */
-static double slower(const struct race *race, double n)
-{
-    return 1 + race->far * (n < 2 * SLOWER ? n / SLOWER : 2);
-}
-
-/* What building a plan takes, and so many of its events. */
-static double build_ms(const struct race *race, const struct cpl_plan *plan)
-{
-    double ns = SEGMENT_NS * (double)plan->n_segments + COMBINED_NS * (double)plan->n_edges;
-    return 1e-6 * ns * slower(race, (double)plan->n_segments / SEGMENTS);
-}
-
-static double events_ms(const struct race *race, const struct cpl_plan *plan, int64_t n)
-{
-    return 1e-6 * EVENT_NS * (double)n * slower(race, (double)plan->n_edges);
-}
-
 /* Prices candidate k by its routes. */
 static enum cpl_status price_routes(struct race *race, size_t k, const struct cpl_routes *routes,
                                     struct cpl_error *error)
@@ -211,9 +177,10 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     if (status)
         return status;
     double limit = limit_us(race, routes->n_waves);
-    race->ms += build_ms(race, &plan);
+    race->ms += cpl_build_ms(&race->size, &plan);
     bool is_only = !isfinite(race->runner[race->first].us);
-    double most_ms = race->ms + events_ms(race, &plan, EVENTS * plan.n_edges);
+    double most_ms =
+        race->ms + cpl_events_ms(&race->size, &plan, CPL_RANKING_EVENTS * plan.n_edges);
     if (race->hurries && most_ms > (is_only ? 1 : ENDS_EARLY) * race->may_take_ms)
         us = is_only && runner->is_walk ? runner->look_us : INFINITY;
     else
@@ -223,8 +190,10 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
         cpl_plan_free(&plan);
         return status;
     }
-    race->ms += events_ms(race, &plan, n_events);
+    race->ms += cpl_events_ms(&race->size, &plan, n_events);
     runner->us = us;
+    if (n_events > 0)
+        runner->told_us = isfinite(us) ? us : GIVEN_UP * limit;
     runner->n_waves = routes->n_waves;
     if (isfinite(runner->us))
         keep_if_best(race, k, &plan);
@@ -257,11 +226,9 @@ static int32_t most_hops(const struct race *race, size_t k)
     return choice->strategy->most_hops(race->input, &choice->numbers);
 }
 
-/* What pricing the candidate takes about. */
 static double price_ms(const struct race *race, size_t k)
 {
-    return (double)race->input->pattern->n_messages *
-           (PRICE_MESSAGE_NS + PRICE_RIDE_NS * most_hops(race, k)) * 1e-6;
+    return cpl_price_ms(&race->size, most_hops(race, k));
 }
 
 /* Looks at samples of all candidates. */
@@ -312,13 +279,9 @@ static enum cpl_status price_all(struct race *race, struct cpl_error *error)
     return status;
 }
 
-/* What looking at one message in `every` of candidate k takes about. */
 static double look_ms(const struct race *race, size_t k, int32_t every)
 {
-    const struct cpl_pattern *p = race->input->pattern;
-    double n = (double)p->n_messages / every;
-    double ns = n * LOOK_RIDE_NS * slower(race, n) + (double)p->n_ranks * LOOK_RANK_NS;
-    return 1e-6 * ns * most_hops(race, k);
+    return cpl_look_ms(&race->size, most_hops(race, k), every);
 }
 
 static enum cpl_status look(struct race *race, const struct cpl_walk_looks *looks, size_t k,
@@ -369,18 +332,35 @@ static double round_ms(const struct race *race, int32_t every, const size_t *ord
     return ms;
 }
 
-/* Puts n candidates in order, those first that may be the fastest: in rounds, each of which looks
- * at more messages of fewer candidates. */
-static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
-                                   struct cpl_error *error)
+static double sum_looks(const struct race *race, const size_t *order, size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += race->runner[order[k]].look_us;
+    return sum;
+}
+
+/* Looks at all candidates in rounds, each of which looks at more messages of fewer candidates:
+ * those that may be the fastest. Closer looks are other times than less close ones; those at
+ * candidates that are not looked at again change with the others. */
+static enum cpl_status look_closer(struct race *race, struct cpl_error *error)
 {
     double most_ms = LOOK_SHARE * race->may_take_ms;
     int32_t every = 1;
+    size_t order[CPL_MAX_CANDIDATES], n_all = 0;
     enum cpl_status status = CPL_OK;
+    for (size_t k = 0; k < race->list.n; k++)
+        if (race->runner[k].is_walk)
+            order[n_all++] = k;
+    size_t n = n_all;
     while (round_ms(race, every, order, n) > most_ms && every < MOST_EVERY)
         every *= KEPT;
     for (bool goes_on = true; goes_on && !status;) {
+        double before_us = sum_looks(race, order, n);
         status = look_at_some(race, every, order, n, error);
+        double times = sum_looks(race, order, n) / before_us;
+        for (size_t k = n; k < n_all; k++)
+            race->runner[order[k]].look_us *= times;
         if (n > FEWEST)
             n = n / KEPT > FEWEST ? n / KEPT : FEWEST;
         every /= KEPT;
@@ -389,39 +369,70 @@ static enum cpl_status look_closer(struct race *race, size_t *order, size_t n,
     return status;
 }
 
-/* Whether candidate `at`, which was looked at, is worth a price: it may be the best, and none
- * of those priced before it that make as many waves looks the same, or any, if `first_of_waves`. */
-static bool is_worth_a_price(const struct race *race, const bool *priced, size_t at,
-                             bool first_of_waves)
+/* What candidate `at` is expected to take, by the look at it and what prices were to looks. */
+static double expected_us(const struct race *race, size_t at)
+{
+    double weights = 0, ratios = 0;
+    for (size_t k = 0; k < race->list.n; k++) {
+        bool is_own = race->list.choice[k].strategy == race->list.choice[at].strategy &&
+                      race->runner[k].n_waves == race->runner[at].n_waves;
+        double weight = OTHER_WEIGHT + (is_own ? OWN_WEIGHT : 0);
+        if (!race->runner[k].is_walk || !(race->runner[k].told_us > 0))
+            continue;
+        weights += weight;
+        ratios += weight * race->runner[k].told_us / race->runner[k].look_us;
+    }
+    double ratio = weights > 0 ? ratios / weights : 1;
+    return race->runner[at].look_us * ratio * (1 - UNKNOWN / (1 + weights));
+}
+
+/* Whether some candidate that has been priced makes the same plan, by the looks at both. */
+static bool is_known(const struct race *race, const bool *priced, size_t at)
 {
     const struct runner *runner = &race->runner[at];
     for (size_t k = 0; k < race->list.n; k++) {
-        const struct runner *other = &race->runner[k];
-        if (priced[k] && other->n_waves == runner->n_waves &&
-            (first_of_waves ||
-             fabs(other->look_us - runner->look_us) <= SAME_LOOK * runner->look_us))
-            return false;
+        double differs = fabs(race->runner[k].look_us - runner->look_us);
+        if (priced[k] && race->runner[k].n_waves == runner->n_waves &&
+            differs <= SAME_LOOK * runner->look_us)
+            return true;
     }
-    return !priced[at] && runner->look_us <= LOOKS_SLOWER * race->runner[race->first].us;
+    return false;
 }
 
-/* Prices as many of the walks as the budget allows, and at least one. Since looks differ from
- * prices mostly by how many waves there are, the best looking one of each number comes first. */
+/* The walk to price next: the one that is expected to take least, of those that there is time for
+ * and that may be the best. Direct may be unless its bound is above that, since all else is
+ * measured against it. list.n: there is none. */
+static size_t next_price(const struct race *race, const bool *priced)
+{
+    double best_us = race->runner[race->first].us, least_us = INFINITY;
+    double times = race->expected_ms > 0 ? race->priced_ms / race->expected_ms : 1;
+    size_t next = race->list.n;
+    for (size_t k = 0; k < race->list.n; k++) {
+        double us = race->runner[k].is_walk && !priced[k] ? expected_us(race, k) : INFINITY;
+        double ms = race->ms + times * price_ms(race, k);
+        bool fits = !isfinite(best_us) || ms <= LAST_MAY_END * race->may_take_ms;
+        bool may_be_best =
+            k == 0 ? race->runner[k].least_us <= best_us : us <= EXPECTED_SLOWER * best_us;
+        if (us < least_us && fits && may_be_best && !is_known(race, priced, k)) {
+            least_us = us;
+            next = k;
+        }
+    }
+    return next;
+}
+
+/* Prices as many of the walks as the budget allows, and at least one. */
 static enum cpl_status price_best(struct race *race, struct cpl_error *error)
 {
-    size_t order[CPL_MAX_CANDIDATES], n = 0;
     bool priced[CPL_MAX_CANDIDATES] = {false};
-    for (size_t k = 0; k < race->list.n; k++)
-        if (race->runner[k].is_walk)
-            order[n++] = k;
-    enum cpl_status status = look_closer(race, order, n, error);
-    for (size_t turn = 0; turn < 2 * n && !status; turn++) {
-        size_t k = order[turn % n];
-        bool fits = turn == 0 || race->ms + price_ms(race, k) <= race->may_take_ms;
-        if (fits && is_worth_a_price(race, priced, k, turn < n)) {
-            priced[k] = true;
-            status = price(race, k, error);
-        }
+    enum cpl_status status = look_closer(race, error);
+    for (size_t k = next_price(race, priced); k < race->list.n && !status;
+         k = next_price(race, priced)) {
+        double before_ms = race->ms;
+        priced[k] = true;
+        status = price(race, k, error);
+        race->expected_ms += price_ms(race, k);
+        race->priced_ms += race->ms - before_ms;
     }
     return status;
 }
@@ -437,8 +448,7 @@ static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct 
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
     double ms = price_ms(race, k), *spent_ms = race->hurries ? &race->ms : &race->applied_ms;
     double most_ms = race->may_take_ms * (race->hurries ? APPLYING_SHARE : 1);
-    double n = (double)race->input->pattern->n_messages;
-    double ask_ms = 1e-6 * ASK_NS * n * slower(race, n);
+    double ask_ms = cpl_ask_ms(&race->size);
     bool applies = false, asked = race->asked == choice->strategy;
     *is_priced = false;
     if (!asked && *spent_ms + ask_ms > most_ms)
@@ -456,9 +466,8 @@ static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct 
  * map. */
 static double map_ms(const struct race *race, size_t k)
 {
-    double n = (double)race->input->pattern->n_messages;
     bool has_map = race->hurries && race->list.choice[k].strategy->walk;
-    return has_map ? 1e-6 * MAP_NS * n * slower(race, n) : 0;
+    return has_map ? cpl_map_ms(&race->size) : 0;
 }
 
 /* Prices what is no walk, as far as the budget reaches: what applies to few patterns, or the
@@ -486,7 +495,7 @@ static enum cpl_status price_everything(struct race *race, struct cpl_error *err
         all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
     race->hurries = all_ms > race->input->budget_ms && all_ms > ALL_LEAST_MS;
     if (race->hurries)
-        race->far = part_far(race->input->pattern);
+        race->size.far = cpl_part_far(race->input->pattern);
     enum cpl_status status = race->hurries ? price_others(race, true, error) : CPL_OK;
     if (!status)
         status = race->hurries ? price_best(race, error) : price_all(race, error);
@@ -516,7 +525,7 @@ enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool s
     double ms = (searches ? CPL_RANKING_SHARE : 1) * input->budget_ms;
     struct race race = {.input = input,
                         .searches = searches,
-                        .far = 1,
+                        .size = {(double)input->pattern->n_messages, input->pattern->n_ranks, 1},
                         .may_take_ms = ms > LEAST_MS ? ms : LEAST_MS,
                         .plan = best ? &fastest : NULL};
     list_candidates(input, &all);
