@@ -10,8 +10,10 @@
 # has a table of its own and leaves the others' as they are):
 #
 #   strategies   512 ranks, EDR fat tree, 64 bytes: auto and the strategies of the list below
-#   sizes        the same with auto, 8 bytes to 64 KiB, the own families at 128 ranks; this and
-#                platforms without large patterns
+#   sizes        the same with auto, 8 bytes to 64 KiB, the own families at 128 ranks; this, volumes
+#                and platforms without large patterns
+#   volumes      the same with auto, messages as long as the given patterns' volumes: 8, 64 and 512
+#                bytes a unit
 #   platforms    the same with auto at 64 bytes: torus, dragonfly, EDR with overheads halved and
 #                doubled and with a receive that costs half of a send
 #   scale        the own families at 128 and 2,048 ranks, EDR, 64 bytes, auto
@@ -66,12 +68,12 @@ huge_strategies="auto vpt:3 node-grid:0:1:2"
 SIMULATE_CFG="--cfg=maxmin/concurrency-limit:512 --cfg=smpi/reduce:binomial \
 --cfg=smpi/scatter:ompi_binomial ${SIMULATE_CFG:-}"
 export SIMULATE_CFG
-most_messages=20000 # of a pattern in parts sizes and platforms
+most_messages=20000 # of a pattern in parts sizes, volumes and platforms
 size_limit=4096     # CARPOOL_SIZE_LIMIT's default
 export bench build work SIMULATE_SECONDS
 
 wants() {
-    case " ${parts:-strategies sizes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
+    case " ${parts:-strategies sizes volumes platforms scale programs} " in *" $1 "*) true ;; *) false ;; esac
 }
 
 # ---- patterns: the project's own families, with ranks as rows, and those given
@@ -103,12 +105,15 @@ vary edr-double '(send|recv)_us$' 2
 vary edr-light 'recv_us$' 0.5
 
 # ---- the list of runs: messages x exchanges, calls to measure, part, pattern, ranks, machine,
-# topology, bytes, strategy
+# topology, bytes (uN: N for each unit of the volume), strategy
 add() {
     trial=1
     exchanges=16
     [ "$3" -lt 4096 ] || trial=0        # the model alone decides
-    [ "$6" -le $size_limit ] || trial=0 # nothing is planned
+    case $6 in
+        u*) ;;
+        *) [ "$6" -le $size_limit ] || trial=0 ;; # nothing is planned
+    esac
     [ "$7$trial" = auto1 ] || exchanges=3
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $((messages * exchanges)) $trial "$@" >>"$work/list"
 }
@@ -135,7 +140,17 @@ for pattern in "$work"/*.512.mtx "$@"; do
         done
     fi
     [ "$ranks" -eq 512 ] && [ "$messages" -le $most_messages ] || continue
-    case $pattern in "$work"/*) ;; *) add_sizes ;; esac
+    case $pattern in
+        "$work"/*) ;;
+        *)
+            add_sizes
+            if wants volumes; then
+                for bytes in u8 u64 u512; do
+                    add volumes "$pattern" "$ranks" edr fattree $bytes auto
+                done
+            fi
+            ;;
+    esac
     if wants platforms; then
         add platforms "$pattern" "$ranks" gemini torus 64 auto
         add platforms "$pattern" "$ranks" aries dragonfly 64 auto
@@ -167,9 +182,13 @@ if [ "$strategy" = auto ]; then
     mode=auto
     only=
 fi
+case $bytes in
+    u*) size="--unit ${bytes#u}" ;;
+    *) size="--bytes $bytes" ;;
+esac
 CARPOOL_MODE=$mode CARPOOL_STRATEGY=$strategy CARPOOL_TRIAL=$trial CARPOOL_REPORT=$report \
     sh "$bench/sim/simulate.sh" "$build" "$ranks" "$work/$machine.machine" "$topology" \
-    --json $only --bytes "$bytes" --warmup $warmup "$pattern" >"$work/$number.out" 2>"$work/$number.err"
+    --json $only $size --warmup $warmup "$pattern" >"$work/$number.out" 2>"$work/$number.err"
 code=$?
 name=$(basename "$pattern" .gz)
 name=${name%.txt}

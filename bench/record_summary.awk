@@ -74,6 +74,24 @@ END {
     }
     printf "| geometric mean | |"
     for (c = 1; c <= n_columns; c++) printf " %s |", mean(columns[c])
+    print "\n\nMessages as long as the patterns' volumes, direct / auto in us, and the speed-up:\n"
+    print "| pattern | ranks | 8 B a unit | | 64 B | | 512 B | |\n|---|---|---|---|---|---|---|---|"
+    for (i = 1; i <= n; i++) {
+        if (part[i] != "volumes") continue
+        row = pattern[i] " | " ranks[i]
+        if (!(row in with_volumes)) { with_volumes[row] = 1; volumes[++n_volumes] = row }
+        value[row, bytes[i]] = direct[i] " / " us[i] " | " speedup[i]
+        mean_add(bytes[i], speedup[i])
+    }
+    n_columns = split("u8 u64 u512", columns, " ")
+    for (o = 1; o <= n_volumes; o++) {
+        printf "| %s |", volumes[o]
+        for (c = 1; c <= n_columns; c++)
+            printf " %s |", (volumes[o], columns[c]) in value ? value[volumes[o], columns[c]] : " | "
+        print ""
+    }
+    printf "| geometric mean | |"
+    for (c = 1; c <= n_columns; c++) printf " | %s |", mean(columns[c])
     print "\n\nThe own families by ranks, 64 B:\n"
     print "| pattern | ranks | direct us | auto us | speed-up | chosen | busiest rank, direct | auto |"
     print "|---|---|---|---|---|---|---|---|"

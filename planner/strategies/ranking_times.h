@@ -6,6 +6,7 @@
 #include "planner/pattern.h"
 #include "planner/plan.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -28,23 +29,39 @@
 
 /* Large plans take longer, since they are not in the processor's caches: twice as long with
  * CPL_SLOWER combined messages, of CPL_SEGMENTS segments each, three times with more; but for the
- * part of the messages that go to ranks at most CPL_NEAR away. */
-#define CPL_SLOWER   250000
-#define CPL_SEGMENTS 8
-#define CPL_NEAR     512
+ * part of the messages that go to ranks at most CPL_NEAR from those of the rank before, and
+ * for those of CPL_FEW_RANKS. Events take CPL_UNCACHED_NS more for each combined message above
+ * CPL_CACHED, the part CPL_UNCACHED_NEAR of it where messages are near. */
+#define CPL_SLOWER        250000
+#define CPL_SEGMENTS      8
+#define CPL_NEAR          64
+#define CPL_FEW_RANKS     512
+#define CPL_CACHED        50000
+#define CPL_UNCACHED_NS   350
+#define CPL_UNCACHED_NEAR 0.4
 
 /* A pattern, as far as it matters here. */
 struct cpl_ranking_size {
     double n_messages, n_ranks;
-    double far; /* the part of the messages that go to ranks that are not near */
+    double far; /* the part of the messages that are not near (cpl_is_near) */
 };
+
+/* Whether message m of rank i, i > 0, goes to a rank near to that of the rank before's message at
+ * the same place: what is carried at the same time is near in memory then. */
+static inline bool cpl_is_near(const struct cpl_pattern *p, int32_t i, int64_t m)
+{
+    int64_t before = p->first[i - 1] + (m - p->first[i]);
+    return before < p->first[i] && abs(p->dst[m] - p->dst[before]) <= CPL_NEAR;
+}
 
 static inline double cpl_part_far(const struct cpl_pattern *pattern)
 {
     int64_t n = 0;
-    for (int32_t i = 0; i < pattern->n_ranks; i++)
+    if (pattern->n_ranks <= CPL_FEW_RANKS)
+        return 0;
+    for (int32_t i = 1; i < pattern->n_ranks; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
-            n += abs(pattern->dst[m] - i) > CPL_NEAR;
+            n += !cpl_is_near(pattern, i, m);
     return n > 0 ? (double)n / (double)pattern->n_messages : 0;
 }
 
@@ -65,7 +82,12 @@ static inline double cpl_build_ms(const struct cpl_ranking_size *size, const str
 static inline double cpl_events_ms(const struct cpl_ranking_size *size, const struct cpl_plan *plan,
                                    int64_t n)
 {
-    return 1e-6 * CPL_EVENT_NS * (double)n * cpl_ranking_slower(size, (double)plan->n_edges);
+    double n_edges = (double)plan->n_edges;
+    double uncached = n > 0 && n_edges > CPL_CACHED ? n_edges - CPL_CACHED : 0;
+    double uncached_ns =
+        CPL_UNCACHED_NS * (CPL_UNCACHED_NEAR + (1 - CPL_UNCACHED_NEAR) * size->far);
+    return 1e-6 *
+           (CPL_EVENT_NS * (double)n * cpl_ranking_slower(size, n_edges) + uncached_ns * uncached);
 }
 
 /* Pricing a candidate of so many hops, before anything of it is known. */
