@@ -256,6 +256,21 @@ static double clock_ms(clockid_t clock)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* Where no plan is faster than MPI without lanes the library leaves the exchange to it. */
+static enum cpl_status leave_to_mpi(const struct cpl_strategy_input *input,
+                                    struct cpl_plan_result *result, struct cpl_error *error)
+{
+    struct cpl_metrics mpi;
+    if (!cpl_machine_has_lanes(input->machine))
+        return CPL_OK;
+    enum cpl_status status = cpl_strategy_measure_mpi(input, &mpi, error);
+    if (!status && mpi.modelled_us < result->metrics.modelled_us) {
+        result->metrics = mpi;
+        snprintf(result->chosen, sizeof result->chosen, "%s", cpl_strategy_direct.name);
+    }
+    return status;
+}
+
 /* Plans by one choice, checks the plan, measures or dumps it. */
 static enum cpl_status try_choice(const struct options *options,
                                   const struct cpl_strategy_input *input,
@@ -263,6 +278,7 @@ static enum cpl_status try_choice(const struct options *options,
                                   struct cpl_error *error)
 {
     struct cpl_plan plan;
+    bool is_auto = !choice.strategy;
     cpl_strategy_label(&choice, input->machine, result->name);
     double start = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     enum cpl_status status = choice.strategy ? cpl_strategy_plan(input, &choice, &plan, error)
@@ -284,6 +300,8 @@ static enum cpl_status try_choice(const struct options *options,
         status = cpl_plan_dump(&plan, stdout, error);
     }
     cpl_plan_free(&plan);
+    if (!status && is_auto && !options->dump)
+        status = leave_to_mpi(input, result, error);
     return status;
 }
 

@@ -181,6 +181,10 @@ check "plan: --no-lanes: MPI's direct plan alone" \
 run plan --format tsv --strategy direct --ranks-per-node 1 "$hub"
 check "plan: no lanes between ranks on nodes of their own" \
     test "$(sed 1d "$tmp/out" | cut -f 1,14,15)" = "$(printf 'direct\t0.0000\t7')"
+printf '%s\n' 'ranks_per_node 64' 'socket.lane.send_us 9' 'socket.lane.recv_us 9' >"$tmp/slow-lanes.machine"
+run plan --format tsv --strategy direct,auto --machine "$tmp/slow-lanes.machine" "$hub"
+check "plan: where lanes are slow, auto is what MPI does" \
+    awk -F '\t' '{ us[$1] = $10 } END { exit !(us["auto"] == us["direct"] && us["direct"] < us["direct by lanes"]) }' "$tmp/out"
 run plan --format tsv --strategy vpt:3,direct "$hub"
 check "plan: strategies in the order asked for" \
     test "$(cut -f 1 "$tmp/out" | paste -s -d ' ' -)" = "strategy vpt:3 direct direct by lanes"

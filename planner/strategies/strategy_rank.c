@@ -358,7 +358,7 @@ static enum cpl_status look_closer(struct race *race, struct cpl_error *error)
     for (bool goes_on = true; goes_on && !status;) {
         double before_us = sum_looks(race, order, n);
         status = look_at_some(race, every, order, n, error);
-        double times = sum_looks(race, order, n) / before_us;
+        double times = before_us > 0 ? sum_looks(race, order, n) / before_us : 1;
         for (size_t k = n; k < n_all; k++)
             race->runner[order[k]].look_us *= times;
         if (n > FEWEST)
