@@ -15,6 +15,14 @@ FNR == 1 { next }
 }
 function mean_add(name, x) { logs[name] += log(x); counts[name]++ }
 function mean(name) { return counts[name] ? sprintf("%.2f", exp(logs[name] / counts[name])) : "-" }
+function print_rows(rows, n_rows, columns, n_columns, r, c) {
+    for (r = 1; r <= n_rows; r++) {
+        printf "| %s |", rows[r]
+        for (c = 1; c <= n_columns; c++)
+            printf " %s |", (rows[r], columns[c]) in value ? value[rows[r], columns[c]] : ""
+        print ""
+    }
+}
 END {
     print "64 bytes, EDR fat tree, 32 ranks a node. * irregular: the busiest rank sends or receives more than three times the average.\n"
     print "| pattern | ranks | direct us | auto us | speed-up | best single | us | busiest rank, direct | auto | messages | auto | bytes, auto / direct | plan ms | pays after |"
@@ -67,11 +75,8 @@ END {
     for (o = 1; o <= n_order; o++) {
         value[order[o], "64"] = base[order[o]]
         if (base[order[o]]) mean_add("64", base[order[o]])
-        printf "| %s |", order[o]
-        for (c = 1; c <= n_columns; c++)
-            printf " %s |", (order[o], columns[c]) in value ? value[order[o], columns[c]] : ""
-        print ""
     }
+    print_rows(order, n_order, columns, n_columns)
     printf "| geometric mean | |"
     for (c = 1; c <= n_columns; c++) printf " %s |", mean(columns[c])
     print "\n\nMessages as long as the patterns' volumes, direct / auto in us, and the speed-up:\n"
@@ -84,12 +89,7 @@ END {
         mean_add(bytes[i], speedup[i])
     }
     n_columns = split("u8 u64 u512", columns, " ")
-    for (o = 1; o <= n_volumes; o++) {
-        printf "| %s |", volumes[o]
-        for (c = 1; c <= n_columns; c++)
-            printf " %s |", (volumes[o], columns[c]) in value ? value[volumes[o], columns[c]] : " | "
-        print ""
-    }
+    print_rows(volumes, n_volumes, columns, n_columns)
     printf "| geometric mean | |"
     for (c = 1; c <= n_columns; c++) printf " | %s |", mean(columns[c])
     print "\n\nThe own families by ranks, 64 B:\n"
