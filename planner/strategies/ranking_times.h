@@ -54,6 +54,7 @@ static inline bool cpl_is_near(const struct cpl_pattern *p, int32_t i, int64_t m
     return before < p->first[i] && abs(p->dst[m] - p->dst[before]) <= CPL_NEAR;
 }
 
+/* struct cpl_ranking_size, far. O(messages). */
 static inline double cpl_part_far(const struct cpl_pattern *pattern)
 {
     int64_t n = 0;
