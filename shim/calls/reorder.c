@@ -21,10 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weak data symbols of MPI, since the library is also loaded into programs without MPI. */
-#pragma weak MPI_UNWEIGHTED
-#pragma weak MPI_WEIGHTS_EMPTY
-
 struct edge {
     int32_t source, dest;
     int64_t weight;

@@ -12,7 +12,7 @@
 
 #include "shim/base/log.h"
 #include "shim/calls/away_window.h"
-#include "shim/calls/company.h"
+#include "shim/calls/preload_check.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/appointment.h"
@@ -149,10 +149,6 @@ static bool can_start(void)
 }
 
 #ifdef CPL_SIMULATED
-void cpl_start_before_init(void)
-{
-}
-
 bool cpl_start_raises_level(int required)
 {
     (void)required;
@@ -164,16 +160,11 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
     return PMPI_Init_thread(argc, argv, required, provided);
 }
 
-static bool have_company(void)
+static bool is_preloaded_everywhere(void)
 {
     return true;
 }
 #else
-void cpl_start_before_init(void)
-{
-    cpl_company_announce();
-}
-
 /* A variable of MPICH raises the level of MPI_Init. */
 bool cpl_start_raises_level(int required)
 {
@@ -195,17 +186,16 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
     return result;
 }
 
-static bool have_company(void)
+static bool is_preloaded_everywhere(void)
 {
-    if (cpl_company_is_complete(cpl_context.rank, cpl_context.size))
-        return true;
-    if (!cpl_company_speaks(cpl_context.rank))
-        return false;
-    read_settings();
-    tell_left("some ranks run without the library (set LD_PRELOAD for every program of the "
-              "launcher's line, or use mpiexec -genv)",
-              true);
-    return false;
+    enum cpl_preload found = cpl_preload_check(cpl_context.rank, cpl_context.size);
+    if (found == CPL_PRELOAD_SOME_TELL) {
+        read_settings();
+        tell_left("some ranks run without the library (set LD_PRELOAD for every program of the "
+                  "launcher's line, or use mpiexec -genv)",
+                  true);
+    }
+    return found == CPL_PRELOAD_ALL;
 }
 #endif
 
@@ -217,7 +207,7 @@ void cpl_start(void)
     cpl_context.comms.away = MPI_COMM_NULL;
     cpl_context.hooks = all_hooks;
     cpl_context.start = PMPI_Wtime();
-    if (!have_company())
+    if (!is_preloaded_everywhere())
         return;
     share_settings();
     if (cpl_context.settings.mode == CPL_MODE_OFF && cpl_context.rank == 0)

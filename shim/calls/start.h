@@ -4,10 +4,9 @@
 
 #include <stdbool.h>
 
-/* cpl_start_before_init is called before MPI is initialised. cpl_start_raises_level: whether the
- * level of threads that the program asks for is below what the helper thread needs;
- * cpl_start_init_thread is then called in place of MPI_Init or MPI_Init_thread. Local. */
-void cpl_start_before_init(void);
+/* cpl_start_raises_level: whether the level of threads that the program asks for is below what the
+ * helper thread needs; cpl_start_init_thread is then called in place of MPI_Init or
+ * MPI_Init_thread. Local. */
 bool cpl_start_raises_level(int required);
 int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
 

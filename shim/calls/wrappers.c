@@ -37,7 +37,6 @@
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
     CPL_INSIDE;
-    cpl_start_before_init();
     int result = cpl_start_raises_level(MPI_THREAD_SINGLE)
                      ? cpl_start_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL)
                      : PMPI_Init(argc, argv);
@@ -49,7 +48,6 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     CPL_INSIDE;
-    cpl_start_before_init();
     int result = provided && cpl_start_raises_level(required)
                      ? cpl_start_init_thread(argc, argv, required, provided)
                      : PMPI_Init_thread(argc, argv, required, provided);

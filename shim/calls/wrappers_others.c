@@ -1,60 +1,72 @@
 /* The intercepted calls of others.def: they go to MPI, but never while the helper thread calls MPI
- * (service.h). */
+ * (service.h). They pass their arguments on as words. */
 #include "shim/calls/meets.h"
 #include "shim/meet/appointment.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
+#include "shim/tables/words.h"
 #include "shim/wait/away.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-#define BRACKETED(name, parameters, arguments, before)                                             \
-    EXPORT int MPI_##name parameters                                                               \
+#define WRAPPER(prefix, name, n)                                                                   \
+    cpl_word cpl_real_##prefix##_##name(CPL_TAKES(n));                                             \
+    cpl_word cpl_own_##prefix##_##name(CPL_TAKES(n));                                              \
+    cpl_word cpl_own_##prefix##_##name(CPL_TAKES(n))
+#define BRACKETED(prefix, name, n, before)                                                         \
+    WRAPPER(prefix, name, n)                                                                       \
     {                                                                                              \
         before;                                                                                    \
         if (!cpl_context.service.on || cpl_context.service.shared)                                 \
-            return PMPI_##name arguments;                                                          \
+            return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_INSIDE;                                                                                \
-        return PMPI_##name arguments;                                                              \
+        return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define HANDLES(name, via, parameters, arguments) BRACKETED(name, parameters, arguments, )
+#define HANDLES_ANY(prefix, name, n) BRACKETED(prefix, name, n, )
 /* Nothing that a program starts, but for point-to-point messages, comes between a collective and an
  * appointment for its end (meet/appointment.h). */
-#define BEGINS(name, via, parameters, arguments)                                                   \
-    BRACKETED(name, parameters, arguments, cpl_appointment_cancel())
-#define PERSISTS(name, via, parameters, arguments)                                                 \
-    BRACKETED(name, parameters, arguments, cpl_appointment_bar())
-#define COMES(name, via, parameters, arguments)                                                    \
-    EXPORT int MPI_##name parameters                                                               \
+#define BEGINS_ANY(prefix, name, n) BRACKETED(prefix, name, n, cpl_appointment_cancel())
+#define PERSISTS(name, via, n)      BRACKETED(MPI, name, n, cpl_appointment_bar())
+/* Its arguments end with the communicator and the request. */
+#define COMES(name, via, n)                                                                        \
+    WRAPPER(MPI, name, n)                                                                          \
     {                                                                                              \
         if (!cpl_context.active || cpl_context.service.shared)                                     \
-            return PMPI_##name arguments;                                                          \
+            return cpl_real_MPI_##name(CPL_GIVES(n));                                              \
         CPL_COLLECTIVE;                                                                            \
-        return cpl_meets_started(comm, PMPI_##name arguments, request, true);                      \
+        const cpl_word given[] = {CPL_GIVES(n)};                                                   \
+        return cpl_meets_started((MPI_Comm)given[(n)-2], (int)cpl_real_MPI_##name(CPL_GIVES(n)),   \
+                                 (MPI_Request *)given[(n)-1], true);                               \
     }
-#define TESTS(name, via, parameters, arguments)                                                    \
-    EXPORT int MPI_##name parameters                                                               \
+#define TESTS_ANY(prefix, name, n)                                                                 \
+    WRAPPER(prefix, name, n)                                                                       \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
+            return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_INSIDE;                                                                                \
         if (cpl_context.busy.n_open_batches > 0)                                                   \
             cpl_progress_leave();                                                                  \
         if (cpl_progress_needed())                                                                 \
             cpl_progress_poll();                                                                   \
-        return PMPI_##name arguments;                                                              \
+        return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define STAYS(name, via, parameters, arguments)                                                    \
-    EXPORT int MPI_##name parameters                                                               \
+#define STAYS_ANY(prefix, name, n)                                                                 \
+    WRAPPER(prefix, name, n)                                                                       \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
+            return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_COLLECTIVE;                                                                            \
         cpl_away_alone();                                                                          \
         CPL_OUTSIDE;                                                                               \
-        return PMPI_##name arguments;                                                              \
+        return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
+#define BEGINS(name, via, n)  BEGINS_ANY(MPI, name, n)
+#define HANDLES(name, via, n) HANDLES_ANY(MPI, name, n)
+#define TESTS(name, via, n)   TESTS_ANY(MPI, name, n)
+#define STAYS(name, via, n)   STAYS_ANY(MPI, name, n)
+#define BEGINS_X(name, n)     BEGINS_ANY(MPIX, name, n)
+#define HANDLES_X(name, n)    HANDLES_ANY(MPIX, name, n)
+#define TESTS_X(name, n)      TESTS_ANY(MPIX, name, n)
+#define STAYS_X(name, n)      STAYS_ANY(MPIX, name, n)
 #include "shim/tables/others.def"

@@ -26,9 +26,7 @@ static bool query_dist_graph(MPI_Comm comm, struct cpl_adjacency *a)
         return false;
     int *weights = new_ints(n_in > n_out ? n_in : n_out);
     int *more = new_ints(n_in > n_out ? n_in : n_out);
-    /* MPI does not write weights of an unweighted graph. MPI_UNWEIGHTED cannot be used here: it is
-     * a data symbol of the MPI library, which preloaded processes without MPI (shells, launchers)
-     * could not resolve. */
+    /* MPI does not write weights of an unweighted graph. */
     bool done = weights && more &&
                 PMPI_Dist_graph_neighbors(comm, n_in, a->in.peer, weights, n_out, a->out.peer,
                                           more) == MPI_SUCCESS;

@@ -1,0 +1,38 @@
+/* Which MPI is in the process, and where its functions are. Nothing of MPI is called before that is
+ * known, but for questions that every MPI answers at any time, without a handle.
+ *
+ * The MPI is found when a function of it is first called, since it may be loaded after the library. */
+#ifndef CARPOOL_FIND_H
+#define CARPOOL_FIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef void cpl_function(void);
+
+enum cpl_mpi {
+    CPL_MPI_NONE,    /* there is none yet */
+    CPL_MPI_SERVED,  /* its handles and statuses are those that the library was built for */
+    CPL_MPI_OTHER,   /* they are those of the library's other build, which serves it */
+    CPL_MPI_FOREIGN, /* neither: the library does nothing */
+};
+
+/* What is in the process. Local. */
+enum cpl_mpi cpl_find_mpi(void);
+
+/* The function that the program would get without the library; NULL: there is none. Looked for
+ * behind the library, then in MPI, which a plug-in may have loaded for itself (dlopen with
+ * RTLD_LOCAL, as Python does). Local. */
+cpl_function *cpl_find_next(const char *name);
+
+/* The same in the library's other build, for CPL_MPI_OTHER. Local. */
+cpl_function *cpl_find_other(const char *name);
+
+/* The value of a pointer that is data of MPI; NULL: there is none. Local. */
+int *cpl_find_pointer(const char *name);
+
+/* Whether the address of a caller is in MPI's mpi_f08 binding. Cost: two comparisons, and for
+ * callers that are neither the binding nor MPI a check of the loader's count of libraries. Local. */
+bool cpl_find_is_binding(uintptr_t caller);
+
+#endif

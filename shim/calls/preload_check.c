@@ -1,0 +1,217 @@
+/* Whether all ranks of the job run with the library (preload_check.h). */
+#include "shim/calls/preload_check.h"
+
+#include "shim/base/environment.h"
+#include "shim/base/log.h"
+
+#include <mpi.h>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TAG        31007 /* used in MPI_Init, before the program has sent any message */
+#define TELL_AFTER 20.0  /* seconds without a word from another rank */
+#define END_AFTER  180.0
+
+extern char **environ;
+
+/* What /proc says of the ranks on this host. */
+struct local {
+    int n_ranks;     /* of the job */
+    char *has;       /* by rank: 0: not seen, 1: lacks the library, 2: has it */
+    int n_looked_at; /* processes */
+};
+
+#define MOST_PROCESSES 100000
+
+/* Reads a file of /proc; the caller frees the text. NULL: that cannot be done. */
+static char *read_proc(long pid, const char *name, size_t *length)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0, size = 4096;
+    ssize_t n = -1;
+    char *text = file < 0 ? NULL : malloc(size + 1);
+    while (text && (n = read(file, text + used, size - used)) > 0) {
+        used += (size_t)n;
+        if (used < size)
+            continue;
+        char *more = realloc(text, 2 * size + 1);
+        if (!more)
+            break;
+        text = more;
+        size *= 2;
+    }
+    if (file >= 0)
+        close(file);
+    if (text && n != 0) {
+        free(text);
+        return NULL;
+    }
+    if (text)
+        text[used] = '\0';
+    *length = used;
+    return text;
+}
+
+/* A variable in what /proc/PID/environ holds. */
+static const char *variable_in(const char *text, size_t length, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = text; at < text + length; at += strlen(at) + 1)
+        if (strncmp(at, name, n) == 0 && at[n] == '=')
+            return at + n + 1;
+    return NULL;
+}
+
+/* Whether a process has mapped a library; false also when that cannot be seen. */
+static bool has_mapped(long pid, const char *library)
+{
+    size_t length;
+    char *maps = read_proc(pid, "maps", &length);
+    bool mapped = maps && strstr(maps, library);
+    free(maps);
+    return mapped;
+}
+
+static void look_at(struct local *local, long pid)
+{
+    size_t length;
+    char *text = read_proc(pid, "environ", &length);
+    const char *rank = text ? variable_in(text, length, "PMI_RANK") : NULL;
+    const char *preload = text ? variable_in(text, length, "LD_PRELOAD") : NULL;
+    long r = rank ? strtol(rank, NULL, 10) : -1;
+    if (r >= 0 && r < local->n_ranks && local->has[r] < 2) {
+        if ((preload && strstr(preload, "libcarpool")) || has_mapped(pid, "/libcarpool"))
+            local->has[r] = 2;
+        else if (has_mapped(pid, "/libmpi")) /* no shell or wrapper of a rank */
+            local->has[r] = 1;
+    }
+    free(text);
+}
+
+/* The processes that one has started, directly or over others. */
+static void look_below(struct local *local, long pid)
+{
+    char name[64];
+    size_t length;
+    snprintf(name, sizeof name, "task/%ld/children", pid);
+    char *children = read_proc(pid, name, &length), *at = children, *end;
+    for (long child = at ? strtol(at, &end, 10) : 0;
+         child > 0 && local->n_looked_at++ < MOST_PROCESSES; child = strtol(at, &end, 10)) {
+        at = end;
+        look_at(local, child);
+        look_below(local, child);
+    }
+    free(children);
+}
+
+/* The proxy that has started this process, over others perhaps; 0: there is none. */
+static long find_proxy(void)
+{
+    for (long pid = getppid(); pid > 1;) {
+        size_t length;
+        char *stat = read_proc(pid, "stat", &length), *end = stat ? strrchr(stat, ')') : NULL;
+        bool found = stat && strstr(stat, "(hydra_pmi_prox");
+        long parent = 0;
+        if (!end || sscanf(end, ") %*c %ld", &parent) != 1)
+            parent = 0;
+        free(stat);
+        if (found)
+            return pid;
+        pid = parent;
+    }
+    return 0;
+}
+
+/* What is known of the ranks on this host: whether one lacks the library, and whether all ranks of
+ * the job are on it and have it. */
+static void look(struct local *local, bool *lacking, bool *all)
+{
+    long proxy = local->has ? find_proxy() : 0;
+    *lacking = false;
+    *all = proxy;
+    if (proxy)
+        look_below(local, proxy);
+    for (int r = 0; proxy && r < local->n_ranks; r++) {
+        *lacking |= local->has[r] == 1;
+        *all &= local->has[r] == 2;
+    }
+}
+
+/* Waits for a message to come or leave. A rank that waits long has most likely none to wait for. */
+static void wait_for(MPI_Request *request, int peer)
+{
+    const double start = PMPI_Wtime();
+    bool told = false;
+    for (int done = 0; !done;) {
+        PMPI_Test(request, &done, MPI_STATUS_IGNORE);
+        double waited = PMPI_Wtime() - start;
+        if (!done && !told && waited > TELL_AFTER) {
+            cpl_log(CPL_LOG_ERROR, "shim",
+                    "rank %d does not answer: does it run without the library? Set LD_PRELOAD for every "
+                    "program of the launcher's line, or use mpiexec -genv; else the program ends in "
+                    "%.0f s",
+                    peer, END_AFTER - TELL_AFTER);
+            told = true;
+        }
+        if (!done && waited > END_AFTER)
+            PMPI_Abort(MPI_COMM_WORLD, 1);
+        if (!done)
+            sched_yield();
+    }
+}
+
+static void receive_from(int peer)
+{
+    MPI_Request request;
+    PMPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
+    wait_for(&request, peer);
+}
+
+static void send_to(int peer)
+{
+    MPI_Request request;
+    PMPI_Isend(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
+    wait_for(&request, peer);
+}
+
+/* All ranks come, or the program ends: a binomial tree, in which rank r's parent is r without its
+ * lowest bit, and its children are r with one lower bit. */
+static void meet(int rank, int n_ranks)
+{
+    int n_bits = 0;
+    while (n_bits < 31 && !(rank & 1 << n_bits) && rank + (1 << n_bits) < n_ranks)
+        n_bits++;
+    for (int bit = 0; bit < n_bits; bit++)
+        receive_from(rank + (1 << bit));
+    if (rank > 0) {
+        send_to(rank & (rank - 1));
+        receive_from(rank & (rank - 1));
+    }
+    for (int bit = n_bits - 1; bit >= 0; bit--)
+        send_to(rank + (1 << bit));
+}
+
+enum cpl_preload cpl_preload_check(int rank, int n_ranks)
+{
+    if (n_ranks == 1)
+        return CPL_PRELOAD_ALL;
+    struct local local = {.n_ranks = n_ranks, .has = calloc((size_t)n_ranks, 1)};
+    bool lacking, all;
+    int first = 0;
+    look(&local, &lacking, &all);
+    while (lacking && first < rank && local.has[first] != 2)
+        first++;
+    free(local.has);
+    if (lacking)
+        return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
+    if (!all)
+        meet(rank, n_ranks);
+    return CPL_PRELOAD_ALL;
+}
