@@ -19,8 +19,10 @@ verbose=${1:-}
 
 # Lowest first; rooms of one line are beside each other, and neither may use the other.
 cat >"$tmp/shim.rooms" <<'END'
+abi
 tables
 base
+bind
 state
 wait
 meet
@@ -71,7 +73,7 @@ includes() {
 }
 
 # ROOM/FILE ROOM/FILE SYMBOL of every call between files, by the objects of the library or program.
-# cpl_real_ functions are MPI's (calls/f08.h).
+# cpl_real_ functions are MPI's (tables/functions.h).
 calls() {
     while read -r name; do
         file=${name##*/}

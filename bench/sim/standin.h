@@ -23,6 +23,11 @@
 #include <mpi.h>
 #include <stdint.h>
 
+/* MPI 4.1; SMPI's mpi.h does not declare them. */
+int PMPI_Request_get_status_all(int, const MPI_Request *, int *, MPI_Status *);
+int PMPI_Request_get_status_any(int, const MPI_Request *, int *, int *, MPI_Status *);
+int PMPI_Request_get_status_some(int, const MPI_Request *, int *, int *, MPI_Status *);
+
 /* These replace SMPI's; whoever makes the calls by their PMPI_ or MPI_ names gets them. */
 #define PMPI_Topo_test                  cpl_sim_topo_test
 #define PMPI_Dist_graph_neighbors       cpl_sim_dist_graph_neighbors

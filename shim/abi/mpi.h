@@ -1,6 +1,7 @@
-/* The ABI of MPI 5.0 (its appendix A.1.1 and chapter 20): types and constants that the library uses, for
- * libcarpool_abi.so, which is built by this header in place of an MPI's own. Prototypes are in
- * shim/tables. MPIs that have this ABI: MPICH 5 and Intel MPI 2021.16 with libmpi_abi.so, Open MPI 6. */
+/* The ABI of MPI 5.0 (its appendix A.1.1 and chapter 20): types and constants that the library
+ * uses, for libcarpool_abi.so, which is built by this header in place of an MPI's own. Prototypes
+ * are in shim/tables. MPIs that have this ABI: MPICH 5 and Intel MPI 2021.16 with libmpi_abi.so,
+ * Open MPI 6. */
 #ifndef CARPOOL_ABI_MPI_H
 #define CARPOOL_ABI_MPI_H
 

@@ -152,8 +152,9 @@ cpl_function *cpl_find_other(const char *name)
 /* Whether an MPI that describes itself so has MPICH's ABI, or the standard's by the same code. */
 static bool is_relative(const char *version)
 {
-    static const char *const names[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "CRAY MPICH",
-                                        "MPI VERSION    : CRAY MPICH", "ParaStation"};
+    static const char *const names[] = {
+        "MPICH",      "Intel(R) MPI", "MVAPICH", "CRAY MPICH", "MPI VERSION    : CRAY MPICH",
+        "ParaStation"};
     int major = 0, minor = 0;
     /* with MPICH 3.1 its present ABI began */
     if (sscanf(version, "MPICH Version: %d.%d", &major, &minor) == 2 && major * 100 + minor < 301)
@@ -225,8 +226,7 @@ static enum cpl_mpi recognise(void)
     if (open_other())
         return CPL_MPI_OTHER;
     tell(version, STANDARD ? "has MPICH's ABI, and " OTHER_BUILD " is not beside the library"
-                           : "has the standard ABI, and " OTHER_BUILD
-                             " is not beside the library");
+                           : "has the standard ABI, and " OTHER_BUILD " is not beside the library");
     return CPL_MPI_FOREIGN;
 }
 

@@ -1,7 +1,8 @@
 /* Which MPI is in the process, and where its functions are. Nothing of MPI is called before that is
  * known, but for questions that every MPI answers at any time, without a handle.
  *
- * The MPI is found when a function of it is first called, since it may be loaded after the library. */
+ * The MPI is found when a function of it is first called, since it may be loaded after the library.
+ */
 #ifndef CARPOOL_FIND_H
 #define CARPOOL_FIND_H
 
@@ -32,7 +33,8 @@ cpl_function *cpl_find_other(const char *name);
 int *cpl_find_pointer(const char *name);
 
 /* Whether the address of a caller is in MPI's mpi_f08 binding. Cost: two comparisons, and for
- * callers that are neither the binding nor MPI a check of the loader's count of libraries. Local. */
+ * callers that are neither the binding nor MPI a check of the loader's count of libraries. Local.
+ */
 bool cpl_find_is_binding(uintptr_t caller);
 
 #endif

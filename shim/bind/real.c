@@ -1,6 +1,6 @@
 /* The functions of MPI that the library's files call: PMPI_NAME is cpl_real_MPI_NAME there
- * (tables/functions.h). Each is looked up when it is first called; what an MPI of before MPI 4 lacks is done by
- * what it has (older.h).
+ * (tables/functions.h). Each is looked up when it is first called; what an MPI of before MPI 4
+ * lacks is done by what it has (older.h).
  *
  * Cost: an indirect jump, as for any function of another library. */
 #include "shim/base/log.h"

@@ -133,7 +133,7 @@ void cpl_window_opened(MPI_Comm comm, MPI_Win win)
 static void send(int rank, int tag, struct message message)
 {
     const struct cpl_span span = {(char *)&message, sizeof message, {MPI_BYTE, 1, 1, true, false}};
-    cpl_buffered_send(&span, rank, tag, cpl_context.comms.away, false);
+    cpl_buffered_send(&span, rank, tag, cpl_context.comms.away, MPI_COMM_NULL);
 }
 
 /* --- posts */

@@ -1,13 +1,14 @@
-/* The functions that the program calls: MPI_NAME for every row of the tables, and the PMPI_ names that
- * the mpi_f08 module calls. Each jumps on to what was found out at its first call: to the library's
- * wrapper where the library serves the MPI, to its other build where that does, and else to what the
- * program would get without the library. They take and give words (tables/words.h), so a foreign MPI gets its
- * own arguments.
+/* The functions that the program calls: MPI_NAME for every row of the tables, and the PMPI_ names
+ * that the mpi_f08 module calls. Each jumps on to what was found out at its first call: to the
+ * library's wrapper where the library serves the MPI, to its other build where that does, and else
+ * to what the program would get without the library. They take and give words (tables/words.h), so
+ * a foreign MPI gets its own arguments.
  *
- * *mpi_f08.* MPICH's binding makes the calls without choice buffers by their PMPI_ names, as MPICH itself
- * does. The return address tells the caller: the binding calls from the text of a library of its own,
- * and checks each result before it returns, so that none of its calls is a jump. A binding that is
- * linked into the program (libmpichfort.a) is not recognised; such a program is left to MPI.
+ * *mpi_f08.* MPICH's binding makes the calls without choice buffers by their PMPI_ names, as MPICH
+ * itself does. The return address tells the caller: the binding calls from the text of a library of
+ * its own, and checks each result before it returns, so that none of its calls is a jump. A binding
+ * that is linked into the program (libmpichfort.a) is not recognised; such a program is left to
+ * MPI.
  *
  * Cost: an indirect jump. Thread rule: threads that race store the same address. */
 #include "shim/base/log.h"
@@ -57,8 +58,8 @@ static bool serves(bool starts)
     static cpl_word first_##prefix##_##name(CPL_TAKES(n))                                          \
     {                                                                                              \
         bool final;                                                                                \
-        cpl_function *to = destination(#prefix "_" #name,                                          \
-                                       (cpl_function *)cpl_own_##prefix##_##name, &final);         \
+        cpl_function *to =                                                                         \
+            destination(#prefix "_" #name, (cpl_function *)cpl_own_##prefix##_##name, &final);     \
         cpl_word (*call)(CPL_TAKES(n)) = (cpl_word(*)(CPL_TAKES(n)))to;                            \
         if (final)                                                                                 \
             __atomic_store_n(&next_##prefix##_##name, call, __ATOMIC_RELAXED);                     \

@@ -129,7 +129,7 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
         return MPI_SUCCESS;
     if (mode == CPL_SEND_BUFFERED || mode == CPL_SEND_COPIED)
         return cpl_buffered_send(span, segment->dest, CPL_STRAIGHT_TAG, state->private_comm,
-                                 mode == CPL_SEND_BUFFERED);
+                                 mode == CPL_SEND_BUFFERED ? state->comm : MPI_COMM_NULL);
     return PMPI_Isend_c(span->address, span->count, span->type.handle, segment->dest,
                         CPL_STRAIGHT_TAG, state->private_comm, &sending->inner);
 }

@@ -354,3 +354,94 @@ int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, M
         cpl_progress_poll();
     }
 }
+
+/* ---- statuses of requests that stay as they are ---- */
+
+int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status)
+{
+    cpl_progress_poll();
+    struct cpl_request *managed = cpl_request_active(request);
+    if (!managed)
+        return PMPI_Request_get_status(request, flag, status);
+    *flag = cpl_request_is_done(managed);
+    if (*flag)
+        cpl_request_status(managed, status);
+    return MPI_SUCCESS;
+}
+
+int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    struct others others = {.n = 0};
+    int n_open, first, result = MPI_SUCCESS;
+    begin(true);
+    cpl_progress_poll();
+    int n_ours = count_ours(n, requests, &n_open, &first);
+    if (n_ours < n)
+        result = gather(&others, n, n_ours, requests);
+    *flag = n_open == 0 && result == MPI_SUCCESS;
+    if (*flag && others.n > 0)
+        result = PMPI_Request_get_status_all(others.n, others.request, flag, others.status);
+    for (int k = 0, at = 0; k < n && *flag && statuses != MPI_STATUSES_IGNORE; k++) {
+        struct cpl_request *managed = cpl_request_active(requests[k]);
+        if (managed)
+            cpl_request_status(managed, &statuses[k]);
+        else
+            statuses[k] = others.status[at++];
+    }
+    free_others(&others);
+    return result;
+}
+
+int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    struct others others = {.n = 0};
+    int n_open, first, at;
+    begin(true);
+    cpl_progress_poll();
+    int n_ours = count_ours(n, requests, &n_open, &first);
+    *index = first >= 0 ? first : MPI_UNDEFINED;
+    *flag = first >= 0;
+    if (first >= 0)
+        cpl_request_status(cpl_request_active(requests[first]), status);
+    if (first >= 0 || (n_ours == n && n > 0))
+        return MPI_SUCCESS;
+    int result = gather(&others, n, n_ours, requests);
+    if (result == MPI_SUCCESS)
+        result = PMPI_Request_get_status_any(others.n, others.request, &at, flag, status);
+    if (result == MPI_SUCCESS && *flag && at == MPI_UNDEFINED)
+        *flag = n_ours == 0; /* nothing of MPI's is active */
+    else if (result == MPI_SUCCESS && *flag)
+        *index = others.index[at];
+    free_others(&others);
+    return result;
+}
+
+int cpl_status_some(int n, const MPI_Request *requests, int *n_done, int *indices,
+                    MPI_Status *statuses)
+{
+    struct others others = {.n = 0};
+    int n_open, first, result = MPI_SUCCESS;
+    begin(true);
+    cpl_progress_poll();
+    int n_ours = count_ours(n, requests, &n_open, &first);
+    *n_done = 0;
+    if (n_ours < n || n == 0) {
+        result = gather(&others, n, n_ours, requests);
+        if (result == MPI_SUCCESS)
+            result =
+                PMPI_Request_get_status_some(others.n, others.request, n_done, indices, statuses);
+        for (int k = 0; k < *n_done; k++) /* MPI_UNDEFINED is negative */
+            indices[k] = others.index[indices[k]];
+        if (*n_done == MPI_UNDEFINED && n_ours > 0)
+            *n_done = 0; /* nothing of MPI's is active */
+        free_others(&others);
+    }
+    for (int k = 0; k < n && result == MPI_SUCCESS; k++) {
+        struct cpl_request *managed = cpl_request_active(requests[k]);
+        if (!managed || !cpl_request_is_known_done(managed))
+            continue;
+        cpl_request_status(managed, status_at(statuses, *n_done));
+        indices[(*n_done)++] = k;
+    }
+    return result;
+}

@@ -19,4 +19,12 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
 int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
                       bool waits);
 
+/* As MPI_Request_get_status and its relatives for arrays (MPI 4.1): as the tests, but the requests
+ * stay as they are. */
+int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status);
+int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses);
+int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+int cpl_status_some(int n, const MPI_Request *requests, int *n_done, int *indices,
+                    MPI_Status *statuses);
+
 #endif

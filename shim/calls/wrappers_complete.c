@@ -64,18 +64,6 @@ static int ended(int result)
         return passes() ? PMPI_##name arguments : watched_##name arguments;                        \
     }
 
-static int request_status(MPI_Request request, int *flag, MPI_Status *status)
-{
-    cpl_progress_poll();
-    struct cpl_request *managed = cpl_request_active(request);
-    if (!managed)
-        return PMPI_Request_get_status(request, flag, status);
-    *flag = cpl_request_is_done(managed);
-    if (*flag)
-        cpl_request_status(managed, status);
-    return MPI_SUCCESS;
-}
-
 /* Arguments that MPI refuses. MPI_STATUS_IGNORE is a null pointer in some implementations. */
 static bool has_status(const MPI_Status *status)
 {
@@ -93,7 +81,23 @@ static bool is_array(int count, const MPI_Request *requests)
 }
 
 COMPLETION(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status),
-           (request, flag, status), flag &&status, request_status(request, flag, status))
+           (request, flag, status), flag &&status, cpl_status_one(request, flag, status))
+COMPLETION(Request_get_status_all,
+           (int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]),
+           (count, requests, flag, statuses),
+           is_array(count, requests) && flag && has_statuses(count, statuses),
+           cpl_status_all(count, requests, flag, statuses))
+COMPLETION(Request_get_status_any,
+           (int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+           (count, requests, index, flag, status),
+           is_array(count, requests) && index && flag && has_status(status),
+           cpl_status_any(count, requests, index, flag, status))
+COMPLETION(Request_get_status_some,
+           (int count, const MPI_Request requests[], int *n_done, int indices[],
+            MPI_Status statuses[]),
+           (count, requests, n_done, indices, statuses),
+           is_array(count, requests) && n_done && indices && has_statuses(count, statuses),
+           cpl_status_some(count, requests, n_done, indices, statuses))
 WAITING(Wait, (MPI_Request * request, MPI_Status *status), (request, status),
         cpl_appointment_is_for(1, request), request &&status,
         cpl_complete_one(request, NULL, status))

@@ -1,8 +1,10 @@
 /* The intercepted calls of others.def: they go to MPI, but never while the helper thread calls MPI
  * (service.h). They pass their arguments on as words. */
 #include "shim/calls/meets.h"
+#include "shim/carry/requests.h"
 #include "shim/meet/appointment.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/tables/words.h"
 #include "shim/wait/away.h"
@@ -61,12 +63,65 @@
         CPL_OUTSIDE;                                                                               \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define BEGINS(name, via, n)  BEGINS_ANY(MPI, name, n)
-#define HANDLES(name, via, n) HANDLES_ANY(MPI, name, n)
-#define TESTS(name, via, n)   TESTS_ANY(MPI, name, n)
-#define STAYS(name, via, n)   STAYS_ANY(MPI, name, n)
-#define BEGINS_X(name, n)     BEGINS_ANY(MPIX, name, n)
-#define HANDLES_X(name, n)    HANDLES_ANY(MPIX, name, n)
-#define TESTS_X(name, n)      TESTS_ANY(MPIX, name, n)
-#define STAYS_X(name, n)      STAYS_ANY(MPIX, name, n)
+#define BEGINS(name, via, n)    BEGINS_ANY(MPI, name, n)
+#define HANDLES(name, via, n)   HANDLES_ANY(MPI, name, n)
+#define TESTS(name, via, n)     TESTS_ANY(MPI, name, n)
+#define STAYS(name, via, n)     STAYS_ANY(MPI, name, n)
+#define BEGINS_X(name, via, n)  BEGINS_ANY(MPIX, name, n)
+#define HANDLES_X(name, via, n) HANDLES_ANY(MPIX, name, n)
+#define TESTS_X(name, via, n)   TESTS_ANY(MPIX, name, n)
+#define STAYS_X(name, via, n)   STAYS_ANY(MPIX, name, n)
+/* A communicator of another world has no barrier; MPI refuses what is none. */
+static void gather(MPI_Comm comm)
+{
+    MPI_Group group;
+    cpl_appointment_note_other();
+    if (comm == MPI_COMM_NULL || PMPI_Comm_group(comm, &group) != MPI_SUCCESS)
+        return;
+    cpl_away_group(group);
+    PMPI_Group_free(&group);
+}
+
+/* `end` gets the arguments as `given`, when MPI has returned. */
+#define GATHERED(name, n, end)                                                                     \
+    WRAPPER(MPIX, name, n)                                                                         \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return cpl_real_MPIX_##name(CPL_GIVES(n));                                             \
+        CPL_COLLECTIVE;                                                                            \
+        const cpl_word given[] = {CPL_GIVES(n)};                                                   \
+        cpl_word result;                                                                           \
+        gather((MPI_Comm)given[0]);                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = cpl_real_MPIX_##name(CPL_GIVES(n));                                           \
+        }                                                                                          \
+        end;                                                                                       \
+        return result;                                                                             \
+    }
+#define WAITS_X(name, via, n) GATHERED(name, n, )
+/* Messages of streams and of threads that are ranks are no messages between two ranks of ours. */
+#define MAKES_X(name, via, n)                                                                      \
+    GATHERED(name, n,                                                                              \
+             if ((int)result == MPI_SUCCESS) cpl_comm_state_set_aside(*(MPI_Comm *)given[(n)-1]))
 #include "shim/tables/others.def"
+
+/* It makes no progress. */
+WRAPPER(MPIX, Request_is_complete, 1)
+{
+    CPL_INSIDE;
+    struct cpl_request *managed = cpl_request_active((MPI_Request)a);
+    if (!managed)
+        return cpl_real_MPIX_Request_is_complete(a);
+    return cpl_request_is_known_done(managed);
+}
+
+WRAPPER(MPIX, Threadcomm_free, 1)
+{
+    CPL_COLLECTIVE;
+    const MPI_Comm comm = *(MPI_Comm *)a;
+    cpl_word result = cpl_real_MPIX_Threadcomm_free(a);
+    if ((int)result == MPI_SUCCESS)
+        cpl_comm_state_take_back(comm);
+    return result;
+}

@@ -342,31 +342,3 @@ EXPORT int MPI_Cancel(MPI_Request *request)
         cpl_match_cancel(&managed->receive);
     return MPI_SUCCESS;
 }
-
-/* Waits, while polling, until the buffered messages have been sent; then the buffer is the
- * program's again. */
-#define DETACH_FORM(name, count_t)                                                                 \
-    EXPORT int MPI_##name(void *buffer, count_t *size)                                             \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        if (cpl_context.active && buffer && size) {                                                \
-            leave();                                                                               \
-            cpl_buffered_detach();                                                                 \
-        }                                                                                          \
-        CPL_OUTSIDE;                                                                               \
-        return PMPI_##name(buffer, size);                                                          \
-    }
-DETACH_FORM(Buffer_detach, int)
-DETACH_FORM(Buffer_detach_c, MPI_Count)
-
-#define ATTACH_FORM(name, count_t)                                                                 \
-    EXPORT int MPI_##name(void *buffer, count_t size)                                              \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        int result = PMPI_##name(buffer, size);                                                    \
-        if (result == MPI_SUCCESS)                                                                 \
-            cpl_buffered_attach(size);                                                             \
-        return result;                                                                             \
-    }
-ATTACH_FORM(Buffer_attach, int)
-ATTACH_FORM(Buffer_attach_c, MPI_Count)

@@ -13,17 +13,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Attach: the program has attached a buffer of size bytes. Detach: before the program detaches it,
- * waits, while polling, until all buffered messages have been sent. */
+/* The program has attached a buffer of size bytes (INT64_MAX: any number), or has detached it; or
+ * one of a communicator, whose size does not count. Local. */
 void cpl_buffered_attach(int64_t size);
 void cpl_buffered_detach(void);
+void cpl_buffered_attach_to_comm(bool yes);
 
-/* Whether the attached buffer has room for a buffered send of `bytes` bytes. */
+/* Waits, while polling, until all buffered messages on a communicator have been sent;
+ * MPI_COMM_NULL: on all. */
+void cpl_buffered_flush(MPI_Comm of);
+
+/* The same without waiting: makes a request that is complete then, and when MPI has completed
+ * `inner`. Returns MPI_SUCCESS or MPI_ERR_NO_MEM. Local. */
+int cpl_buffered_iflush(MPI_Comm of, MPI_Request inner, MPI_Request *request);
+
+/* Whether the attached buffers have room for a buffered send of `bytes` bytes. */
 bool cpl_buffered_has_room(int64_t bytes);
 
-/* Copies the data and sends it; counts against the attached buffer when `buffered`. Returns
+/* Copies the data and sends it on comm. `of`: it is a buffered send of the program on that
+ * communicator, and counts against the attached buffer; MPI_COMM_NULL: it is none. Returns
  * MPI_SUCCESS or MPI's error. */
-int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm comm, bool buffered);
+int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm comm, MPI_Comm of);
 
 /* Whether sends from copies are under way on a communicator. Local. */
 bool cpl_buffered_any(MPI_Comm comm);

@@ -191,12 +191,35 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     return MPI_SUCCESS;
 }
 
+void cpl_comm_state_set_aside(MPI_Comm comm)
+{
+    struct cpl_dying *d;
+    int tries = 0;
+    while (!(d = malloc(sizeof *d)))
+        cpl_memory_wait(&tries, "a communicator");
+    *d = (struct cpl_dying){.comm = comm, .outer = cpl_context.comms.dying, .set_aside = true};
+    cpl_context.comms.dying = d;
+}
+
+void cpl_comm_state_take_back(MPI_Comm comm)
+{
+    for (struct cpl_dying **at = &cpl_context.comms.dying, *d; (d = *at);) {
+        if (d->set_aside && d->comm == comm) {
+            *at = d->outer;
+            free(d);
+        } else {
+            at = &d->outer;
+        }
+    }
+}
+
 /* MPI refuses to free its own ones. */
 void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
 {
     void *state;
     int found = 0;
-    *dying = (struct cpl_dying){comm, cpl_context.comms.dying};
+    cpl_comm_state_take_back(comm);
+    *dying = (struct cpl_dying){.comm = comm, .outer = cpl_context.comms.dying};
     bool known = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF &&
                  PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) == MPI_SUCCESS;
     if (known && found)

@@ -130,9 +130,15 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
 struct cpl_dying {
     MPI_Comm comm;
     struct cpl_dying *outer; /* a callback, or another thread, may free another one */
+    bool set_aside;          /* it is not freed yet, but left to MPI */
 };
 void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
 void cpl_comm_state_after_free(const struct cpl_dying *dying);
+
+/* A communicator has no state from here on until it is freed, or until it is taken back: all its
+ * calls are MPI's. Call it before any other function of this header, on all its ranks. Local. */
+void cpl_comm_state_set_aside(MPI_Comm comm);
+void cpl_comm_state_take_back(MPI_Comm comm);
 
 /* Frees what is left of communicators that the program freed before their persistent requests. At
  * the end of MPI. */

@@ -38,15 +38,19 @@ struct cpl_pictures {
 };
 struct cpl_request;
 struct cpl_copied;
+struct cpl_flush;
 struct cpl_hooks;
 struct cpl_pt2pt;
 struct cpl_signature;
 
-/* The program's buffer for MPI_Bsend, and sends from copies (buffered.h). */
+/* The program's buffers for MPI_Bsend, and sends from copies (buffered.h). */
 struct cpl_buffered {
     bool attached;
-    int64_t size, used;       /* size of the buffer and how much of it is used, in bytes */
-    struct cpl_copied *first; /* sends under way */
+    int64_t size, used;        /* size of the buffer and how much of it is used, in bytes */
+    int n_of_comms;            /* buffers that are attached to communicators */
+    int64_t n_sent;            /* copies so far */
+    struct cpl_copied *first;  /* sends under way */
+    struct cpl_flush *flushes; /* started, and not complete */
 };
 
 /* A batch that is being timed: from its first message to the end of the last call that waited

@@ -1,11 +1,11 @@
-/* MPI's functions as the library declares them, by the prototypes of the tables; shim/Makefile.am includes this
- * header in every file. MPI's own prototypes are left out: they differ from version to version, and
- * old ones lack functions.
+/* MPI's functions as the library declares them, by the prototypes of the tables; shim/Makefile.am
+ * includes this header in every file. MPI's own prototypes are left out: they differ from version
+ * to version, and old ones lack functions.
  *
- * In the library's objects PMPI_NAME is cpl_real_MPI_NAME, which calls the function of the MPI that is in
- * the process (bind/real.c), and MPI_NAME, where a wrapper defines it, is cpl_own_MPI_NAME, which
- * the exported MPI_NAME calls (calls/exports.c). So no object refers to a symbol of MPI, and the
- * library can be loaded into any process. */
+ * In the library's objects PMPI_NAME is cpl_real_MPI_NAME, which calls the function of the MPI that
+ * is in the process (bind/real.c), and MPI_NAME, where a wrapper defines it, is cpl_own_MPI_NAME,
+ * which the exported MPI_NAME calls (calls/exports.c). So no object refers to a symbol of MPI, and
+ * the library can be loaded into any process. */
 #ifndef CARPOOL_FUNCTIONS_H
 #define CARPOOL_FUNCTIONS_H
 

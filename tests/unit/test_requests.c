@@ -80,6 +80,59 @@ int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI
     return MPI_SUCCESS;
 }
 
+/* As MPI's, of receives that only MPI knows; MPI_REQUEST_NULL is none. */
+int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    (void)request, (void)flag, (void)status;
+    fail();
+    return MPI_SUCCESS;
+}
+
+int PMPI_Request_get_status_some(int n, const MPI_Request requests[], int *n_done, int indices[],
+                                 MPI_Status statuses[])
+{
+    int n_active = 0;
+    *n_done = 0;
+    for (int i = 0; i < n; i++) {
+        n_active += requests[i] != MPI_REQUEST_NULL;
+        if (requests[i] == MPI_REQUEST_NULL || !mpi.over[number_of(requests[i])])
+            continue;
+        fill(&statuses[*n_done], number_of(requests[i]));
+        indices[(*n_done)++] = i;
+    }
+    if (n_active == 0)
+        *n_done = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Request_get_status_any(int n, const MPI_Request requests[], int *index, int *flag,
+                                MPI_Status *status)
+{
+    int n_done, indices[MOST];
+    MPI_Status statuses[MOST];
+    PMPI_Request_get_status_some(n, requests, &n_done, indices, statuses);
+    *flag = n_done != 0;
+    *index = n_done > 0 ? indices[0] : MPI_UNDEFINED;
+    if (n_done > 0 && status != MPI_STATUS_IGNORE)
+        *status = statuses[0];
+    return MPI_SUCCESS;
+}
+
+int PMPI_Request_get_status_all(int n, const MPI_Request requests[], int *flag,
+                                MPI_Status statuses[])
+{
+    *flag = 1;
+    for (int i = 0; i < n; i++) {
+        if (requests[i] == MPI_REQUEST_NULL)
+            fill(&statuses[i], -1);
+        else if (mpi.over[number_of(requests[i])])
+            fill(&statuses[i], number_of(requests[i]));
+        else
+            *flag = 0;
+    }
+    return MPI_SUCCESS;
+}
+
 int PMPI_Test_cancelled(const MPI_Status *status, int *flag)
 {
     (void)status;
@@ -258,12 +311,72 @@ static void test_errors(void **state)
     complete_rest(5);
 }
 
+/* Statuses of requests of which some are the shim's and the others MPI's, in any state: the same as
+ * of an MPI that knows them all; no request changes. */
+static void test_statuses(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    for (int mix = 0; mix < 1 << (2 * N); mix++) { /* who has it, whether it is over */
+        MPI_Request requests[N], before[N], all[N];
+        MPI_Status statuses[N], expected[N];
+        int flag, index, n_done, indices[N], flag2, index2, n_done2, indices2[N];
+        post(N);
+        for (int k = 0; k < N; k++) {
+            bool ours = mix >> k & 1;
+            all[k] = (MPI_Request)(FIRST_INNER + k);
+            requests[k] = before[k] = ours ? handle[k] : all[k];
+            mpi.over[k] = mix >> (N + k) & 1;
+        }
+        assert_int_equal(cpl_status_all(N, requests, &flag, statuses), MPI_SUCCESS);
+        PMPI_Request_get_status_all(N, all, &flag2, expected);
+        assert_int_equal(flag, flag2);
+        for (int k = 0; k < N && flag; k++)
+            assert_int_equal(statuses[k].MPI_TAG, expected[k].MPI_TAG);
+        assert_int_equal(cpl_status_any(N, requests, &index, &flag, &statuses[0]), MPI_SUCCESS);
+        PMPI_Request_get_status_any(N, all, &index2, &flag2, &expected[0]);
+        assert_int_equal(flag, flag2);
+        assert_int_equal(index == MPI_UNDEFINED, index2 == MPI_UNDEFINED);
+        assert_true(!flag || (mpi.over[index] && statuses[0].MPI_TAG == 10 * index));
+        assert_int_equal(cpl_status_some(N, requests, &n_done, indices, statuses), MPI_SUCCESS);
+        PMPI_Request_get_status_some(N, all, &n_done2, indices2, expected);
+        assert_int_equal(n_done, n_done2);
+        for (int k = 0; k < n_done; k++)
+            assert_true(mpi.over[indices[k]] && statuses[k].MPI_TAG == 10 * indices[k]);
+        assert_memory_equal(requests, before, sizeof requests);
+        assert_int_equal(cpl_context.busy.n_active_requests, N);
+        complete_rest(N);
+    }
+}
+
+/* Without an active request an array is complete; null ones count as no request. */
+static void test_no_statuses(void **state)
+{
+    (void)state;
+    MPI_Request none[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int flag, index, n_done, indices[2];
+    MPI_Status status;
+    for (int n = 0; n <= 2; n++) {
+        assert_int_equal(cpl_status_any(n, none, &index, &flag, &status), MPI_SUCCESS);
+        assert_true(flag && index == MPI_UNDEFINED);
+        cpl_status_some(n, none, &n_done, indices, MPI_STATUSES_IGNORE);
+        assert_int_equal(n_done, MPI_UNDEFINED);
+    }
+    post(2);
+    none[1] = handle[1];
+    cpl_status_any(2, none, &index, &flag, &status);
+    assert_true(!flag && index == MPI_UNDEFINED);
+    cpl_status_some(2, none, &n_done, indices, MPI_STATUSES_IGNORE);
+    assert_int_equal(n_done, 0);
+    complete_rest(2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_question),
-        cmocka_unit_test(test_what_is_over),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_one_question), cmocka_unit_test(test_what_is_over),
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_no_statuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
