@@ -20,7 +20,13 @@
  * processor from real-time processes.)
  *
  * Many MPICHs move messages inside a node past the network library. Then progress calls find
- * nothing, and ranks stay with the batch jobs.
+ * nothing, and ranks stay with the batch jobs. PyPI's MPICHs, eight ranks on two cores, an exchange
+ * with all others, a barrier and an MPI_Allreduce take, without and with this preload: 3.4.3 69 and
+ * 0.21 ms, 4.0.3 67 and 0.18, 4.2.3 67 and 0.09, 4.3.2 67 and 0.12, 5.0.2 60 and 0.14. (32 ranks
+ * with 4.2.3: 430 and 4; round robin would be at 1.) Where compilers ran beside them: 51 to 77 and
+ * 1.5 to 2.1. Such ranks share the cores with whatever else runs; round-robin ones do not.
+ *
+ * Intel MPI yields by itself where there are more ranks than cores, and is left as it is.
  *
  * In MPI_Finalize ranks wait for each other without progress calls, so there they go back to the
  * default scheduler. (Eight ranks on two cores took 2.2 s to start and end without this, and take
@@ -39,6 +45,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,8 +123,10 @@ struct attributes {
  * before 3.14 nothing happens. */
 static void go_batch(void)
 {
-    const struct attributes wanted = {
-        .size = sizeof wanted, .policy = SCHED_BATCH, .runtime = SLICE_NS};
+    const struct attributes wanted = {.size = sizeof wanted,
+                                      .policy = SCHED_BATCH,
+                                      .nice = getpriority(PRIO_PROCESS, 0),
+                                      .runtime = SLICE_NS};
     (void)syscall(SYS_sched_setattr, 0, &wanted, 0);
     set_present(FOR_BATCH);
 }
