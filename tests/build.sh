@@ -144,6 +144,19 @@ run_mpi() { # arguments of make, for the programs...
         "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"
 }
 
+run_versions() { # small | some | whole, names of other MPIs or none for all...
+    choice=$1
+    shift
+    rows=$(sed -e '/^#/d' -e '/^$/d' "$root/tests/versions/list")
+    [ "$choice" != small ] || rows=$(echo "$rows" | grep '|.*|.*| .*small')
+    [ $# -gt 0 ] || set -- $(echo "$rows" | cut -d '|' -f 1)
+    for version in "$@"; do
+        step "$version"
+        run_tap "version-$version.log" "$root/tests/versions/run-version.sh" "$build" "$version" "$choice"
+        sed -n 's/^ok [0-9]* - \(.*\) # SKIP \(.*\)/   not tried: \1: \2/p' "version-$version.log"
+    done
+}
+
 show_results() { # the last line, and whether nothing failed
     step "results"
     sed -n 's/^not ok	/FAILED: /p' results.txt
