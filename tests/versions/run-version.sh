@@ -237,7 +237,7 @@ run_suite() {
         leave_out "mmdebstrap: $(grep '^E: ' "$here/mmdebstrap.log" | tail -n 1)"
     mkdir -p "$here/root/carpool"
     echo "127.0.0.1 localhost $(uname -n)" >"$here/root/etc/hosts"
-    tar -c --exclude=./.git --exclude='./build*' --exclude=./shared . | tar -x -C "$here/root/carpool"
+    tar -c --exclude=./.git --exclude=./build --exclude=./shared . | tar -x -C "$here/root/carpool"
     # what autoconf made keeps its dates: it is not made again
     outside=
     if [ "$choice" != small ] && ! has older; then
