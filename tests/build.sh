@@ -9,7 +9,7 @@ for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$n
 unset LD_PRELOAD MAKEFLAGS MAKELEVEL
 n_jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || n_jobs=2
 unit_seconds=1800 # a test program or check that takes longer is stopped
-mpi_seconds=60   # so is a run of an MPI program
+mpi_seconds=120  # so is a run of an MPI program, which takes one or two
 library=$build/shim/.libs/libcarpool.so
 yield=$build/bench/.libs/libyield.so
 
@@ -32,7 +32,7 @@ prepare() { # arguments of configure...
     step "packages"
     sh tests/install-deps.sh autoconf automake libtool pkg-config make gcc libc6-dev mpich \
         libmpich-dev libhwloc-dev libjansson-dev uthash-dev zlib1g-dev libcmocka-dev libmetis-dev gfortran \
-        binutils spin libsimgrid-dev g++ || echo "going on without them"
+        binutils spin libsimgrid-dev g++ xz-utils || echo "going on without them"
     mkdir -p "$build" || exit 1
     if ! [ -e configure ] || [ -n "$(find configure.ac -newer configure)" ]; then
         step "autoreconf"
@@ -142,6 +142,19 @@ run_mpi() { # arguments of make, for the programs...
     step "the promise, a selection"
     TEST_LIST=$PROMISE TEST_SETTINGS=one TEST_TIMEOUT=$mpi_seconds run_tap promise.log \
         "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"
+}
+
+run_versions() { # small | some | whole, names of other MPIs or none for all...
+    choice=$1
+    shift
+    rows=$(sed -e '/^#/d' -e '/^$/d' "$root/tests/versions/list")
+    [ "$choice" != small ] || rows=$(echo "$rows" | grep '|.*|.*| .*small')
+    [ $# -gt 0 ] || set -- $(echo "$rows" | cut -d '|' -f 1)
+    for version in "$@"; do
+        step "$version"
+        run_tap "version-$version.log" "$root/tests/versions/run-version.sh" "$build" "$version" "$choice"
+        sed -n 's/^ok [0-9]* - \(.*\) # SKIP \(.*\)/   not tried: \1: \2/p' "version-$version.log"
+    done
 }
 
 show_results() { # the last line, and whether nothing failed

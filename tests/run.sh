@@ -3,14 +3,15 @@
 # and checks of `make check`, then the MPI tests under every strategy and without memory, the programs
 # that attack the promise, and those that are made from seeds. Works from any directory.
 #
-#   tests/run.sh [unit | mpi | whole | coverage | sanitize | tidy]      default: unit and mpi
+#   tests/run.sh [unit | mpi | whole | coverage | sanitize | tidy | versions]      default: unit and mpi
 #
 # The MPI tests are a choice that goes round in 40 minutes on two cores (run-matrix.sh, run-promise.sh say
 # which); whole: all of them, and the packages are built (check_packages.sh).
 # coverage: builds in build/coverage, runs unit tests and a selection of the MPI tests, and tells how
 # many lines of shim/ and planner/ they reach (coverage.sh). sanitize: builds in build/sanitize with
 # AddressSanitizer and UndefinedBehaviorSanitizer and runs the same (sanitize.sh). tidy: clang-tidy
-# with .clang-tidy over all sources that are compiled in build/test (tidy.sh).
+# with .clang-tidy over all sources that are compiled in build/test (tidy.sh). versions: the library with
+# other MPIs (versions.sh, with arguments of its own); the default takes a small selection of them.
 #
 # Installs missing packages where it can (install-deps.sh). Prints every failing line; the last line
 # is "N passed, N failed" (", N skipped"). Exits with 1 when anything failed or nothing ran. Logs
@@ -22,7 +23,8 @@ case $what in
     all|unit|mpi) ;;
     whole) TEST_WHOLE=yes && export TEST_WHOLE ;;
     coverage|sanitize|tidy) exec sh "tests/$what.sh" ;;
-    *) echo "usage: $0 [unit | mpi | whole | coverage | sanitize | tidy]" >&2; exit 2 ;;
+    versions) shift && exec sh tests/versions.sh "$@" ;;
+    *) echo "usage: $0 [unit | mpi | whole | coverage | sanitize | tidy | versions]" >&2; exit 2 ;;
 esac
 build=$(pwd)/build/test
 # shellcheck source=tests/build.sh disable=SC1091
@@ -78,6 +80,8 @@ if [ "$what" != unit ]; then
     CALLS_OPTIONS="--without buffered"
     export CALLS_OPTIONS
     run_tap calls.log "$root/tests/fuzz/run-calls.sh" "$build/tests/mpi" "$library" "$yield" "$n_seeds"
+    sh "$root/tests/install-deps.sh" mmdebstrap || echo "without mmdebstrap there are no suites of Debian"
+    run_versions small
 fi
 
 show_results

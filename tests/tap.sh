@@ -52,6 +52,13 @@ none() { # description, text; ok when the text is empty: it lists what is wrong
     fi
 }
 
+exit_text() { # exit code of a program under timeout, its limit in seconds
+    case $1 in
+        124|137) echo "stopped after $2 s: a limit of time" ;;
+        *) echo "exit code $1" ;;
+    esac
+}
+
 holds_schema() { # description, report...
     tap_what=$1
     shift

@@ -3,6 +3,8 @@
 #ifndef CALLS_FUZZ_H
 #define CALLS_FUZZ_H
 
+#include "../mpi3.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>

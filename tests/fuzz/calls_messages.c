@@ -98,8 +98,8 @@ void sendrecv_event(struct run *run, struct draw *draw)
     t.other_key = mix3(run->seed, run->event, (uint64_t)(uint32_t)from[me] << 8);
     t.form = below(&own, 4);
     /* with MPI_PROC_NULL MPICH 4.0.2's MPI_Isendrecv_replace crashes */
-    if (t.form >= 2 &&
-        (!is_on(run, KIND_isendrecv) || t.to == MPI_PROC_NULL || t.from == MPI_PROC_NULL))
+    if (t.form >= 2 && (!HAS_MPI4 || !is_on(run, KIND_isendrecv) || t.to == MPI_PROC_NULL ||
+                        t.from == MPI_PROC_NULL))
         t.form %= 2;
     if (t.from == MPI_PROC_NULL)
         t.form = 0;

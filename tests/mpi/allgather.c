@@ -124,7 +124,7 @@ static struct call begin(const struct program *p, int number)
     struct test_rng own = {test_key(common.state, p->rank)};
     struct call c = {
         .number = number,
-        .form = (enum form)test_below(&common, N_FORMS),
+        .form = (enum form)test_below(&common, HAS_MPI4 ? N_FORMS : FORM_PLAIN_C),
         .in_place = test_chance(&common, 4),
         .base = base_pick(&common),
         .manner = (enum manner)(p->manner < N_MANNERS ? p->manner : test_below(&common, N_MANNERS)),

@@ -337,6 +337,9 @@ static void start(const struct program *p, struct slot *slot, int call)
     struct test_rng own = {test_key(common.state, 1 + p->rank)};
     enum form form = (enum form)(p->form < N_FORMS ? p->form : test_below(&common, N_FORMS));
 
+    if (!HAS_MPI4 && p->form == N_FORMS)
+        form = (enum form)(form % 2 + (form % 4 < 2 ? FORM_V : FORM_IV));
+
     if (test_chance(&common, 8))
         call_in_place(p, call);
     if (test_chance(&common, 4))

@@ -135,7 +135,7 @@ static void start(struct program *p, int graph, uint64_t key)
     exchange_make(&call->ex, call->graph, &call->step);
     exchange_fill(&call->ex, call->graph, &call->step);
     exchange_call(&call->ex, call->graph, &call->step,
-                  key % 4 == 0 ? FORM_NONBLOCKING_C : FORM_NONBLOCKING, &call->request);
+                  HAS_MPI4 && key % 4 == 0 ? FORM_NONBLOCKING_C : FORM_NONBLOCKING, &call->request);
     if (test_chance(&own, 2))
         exchange_free_types(&call->ex);
 }

@@ -64,6 +64,8 @@ static void neighbors(struct place *place, MPI_Comm ring)
     const MPI_Count counts[2] = {2, 2};
     const MPI_Aint displs[2] = {2, 0}, byte_displs[2] = {8, 0};
     const MPI_Datatype types[2] = {MPI_INT, MPI_INT};
+    if (!HAS_MPI4)
+        return;
     MPI_Neighbor_allgather_c(out, 2, MPI_INT, in, 2, MPI_INT, ring);
     place_note(place, "Neighbor_allgather_c", in, sizeof in);
     MPI_Neighbor_allgatherv_c(out, 2, MPI_INT, in, counts, displs, MPI_INT, ring);
@@ -167,12 +169,16 @@ static void windows(struct place *place)
     MPI_Win win;
     MPI_Win_create(memory, bytes, sizeof(int), MPI_INFO_NULL, place->comm, &win);
     put(place, "Win_create", win, memory);
-    MPI_Win_create_c(memory, bytes, sizeof(int), MPI_INFO_NULL, place->comm, &win);
-    put(place, "Win_create_c", win, memory);
+    if (HAS_MPI4) {
+        MPI_Win_create_c(memory, bytes, sizeof(int), MPI_INFO_NULL, place->comm, &win);
+        put(place, "Win_create_c", win, memory);
+    }
     MPI_Win_allocate(bytes, sizeof(int), MPI_INFO_NULL, place->comm, &given, &win);
     put(place, "Win_allocate", win, given);
-    MPI_Win_allocate_c(bytes, sizeof(int), MPI_INFO_NULL, place->comm, &given, &win);
-    put(place, "Win_allocate_c", win, given);
+    if (HAS_MPI4) {
+        MPI_Win_allocate_c(bytes, sizeof(int), MPI_INFO_NULL, place->comm, &given, &win);
+        put(place, "Win_allocate_c", win, given);
+    }
     MPI_Win_create_dynamic(MPI_INFO_NULL, place->comm, &win);
     MPI_Win_fence(0, win);
     MPI_Win_free(&win);
@@ -180,9 +186,11 @@ static void windows(struct place *place)
     MPI_Win_allocate_shared(bytes, sizeof(int), MPI_INFO_NULL, node, &given, &win);
     MPI_Win_fence(0, win);
     MPI_Win_free(&win);
-    MPI_Win_allocate_shared_c(bytes, sizeof(int), MPI_INFO_NULL, node, &given, &win);
-    MPI_Win_fence(0, win);
-    MPI_Win_free(&win);
+    if (HAS_MPI4) {
+        MPI_Win_allocate_shared_c(bytes, sizeof(int), MPI_INFO_NULL, node, &given, &win);
+        MPI_Win_fence(0, win);
+        MPI_Win_free(&win);
+    }
     MPI_Comm_free(&node);
 }
 

@@ -62,7 +62,7 @@ static struct call begin(struct place *place, int round, bool vary)
     struct call c = {.place = place, .round = round, .vary = vary};
     MPI_Aint lower;
     c.type = types[round % N_TYPES];
-    c.large = round / N_TYPES % 2;
+    c.large = HAS_MPI4 && round / N_TYPES % 2;
     c.in_place = !place->inter && round / N_TYPES / 2 % 2;
     c.most = 1 + (round * 37) % 400;
     MPI_Type_get_extent(c.type, &lower, &c.extent);

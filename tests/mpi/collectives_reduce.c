@@ -52,7 +52,7 @@ static struct call begin(struct place *place, MPI_Datatype type, int count, int 
                      .size = (size_t)size,
                      .count = count,
                      .in_place = variant % 2 && !place->inter,
-                     .large = variant / 2 % 2};
+                     .large = HAS_MPI4 && variant / 2 % 2};
     c.out = test_alloc(c.size * (size_t)count);
     c.in = test_alloc(c.size * (size_t)count);
     memset(c.in, 0, c.size * (size_t)count);

@@ -8,6 +8,8 @@
 #ifndef TESTS_MPI_COMMON_H
 #define TESTS_MPI_COMMON_H
 
+#include "../mpi3.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>

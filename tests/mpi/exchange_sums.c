@@ -165,6 +165,7 @@ static void choose(struct reduction *r, int rank, int kind)
 void exchange_reduction_start(struct reduction *r, MPI_Comm comm, uint64_t key, bool exact,
                               bool waits)
 {
+    bool large = HAS_MPI4 && key & 64;
     int rank;
     const void *sent;
 
@@ -177,11 +178,11 @@ void exchange_reduction_start(struct reduction *r, MPI_Comm comm, uint64_t key, 
     if (r->in_place)
         r->result = r->mine;
     sent = r->in_place ? MPI_IN_PLACE : (void *)&r->mine;
-    if (waits && key & 64)
+    if (waits && large)
         MPI_Allreduce_c(sent, &r->result, r->n, r->type, r->op, comm);
     else if (waits)
         MPI_Allreduce(sent, &r->result, r->n, r->type, r->op, comm);
-    else if (key & 64)
+    else if (large)
         MPI_Iallreduce_c(sent, &r->result, r->n, r->type, r->op, comm, &r->request);
     else
         MPI_Iallreduce(sent, &r->result, r->n, r->type, r->op, comm, &r->request);

@@ -34,10 +34,13 @@ extern const char *const op_names[N_OPS + 1];
 
 /* --- graphs ------------------------------------------------------------------------------ */
 
+/* An edge's number among those between the two in this direction: its place at the sender. Which of
+ * them are the receiver's, MPI has told: it is not the same for all calls, topologies and versions.
+ */
 struct edge {
-    int peer;   /* or MPI_PROC_NULL */
-    int k;      /* this is the k-th edge between the two in this direction, */
-    int n_same; /* of that many */
+    int peer; /* or MPI_PROC_NULL */
+    int k;
+    int k_alltoall; /* the same for MPI_Neighbor_alltoall */
 };
 
 struct graph {

@@ -250,9 +250,9 @@ static uint64_t content_key(const struct step *step, int from, int to, int k)
     return edge_key(step->call, step, from, to, k);
 }
 
-/* Writes what belongs into the blocks; `backwards` numbers parallel edges from the other end. */
+/* Writes what belongs into the blocks. */
 static void put_content(const struct side *side, const struct graph *graph, const struct step *step,
-                        bool backwards, struct test_area *area)
+                        struct test_area *area)
 {
     const struct edge alone = {0};
 
@@ -260,7 +260,7 @@ static void put_content(const struct side *side, const struct graph *graph, cons
         const struct edge *edge = side->edges != NULL ? &side->edges[i] : &alone;
         int from = side->sending ? graph->rank : edge->peer;
         int to = side->sending ? edge->peer : graph->rank;
-        int k = backwards ? edge->n_same - 1 - edge->k : edge->k;
+        int k = step->op == OP_ALLTOALL ? edge->k_alltoall : edge->k;
         if (edge->peer != MPI_PROC_NULL)
             layout_put(layout_of(side, i), area->data + side->at[i], side->counts[i],
                        content_key(step, from, to, k));
@@ -268,12 +268,12 @@ static void put_content(const struct side *side, const struct graph *graph, cons
 }
 
 static ptrdiff_t side_differs(const struct side *side, const struct graph *graph,
-                              const struct step *step, bool backwards)
+                              const struct step *step)
 {
     struct test_area expected = test_area_make(side->area.n, side->area.key);
     ptrdiff_t at;
 
-    put_content(side, graph, step, backwards, &expected);
+    put_content(side, graph, step, &expected);
     at = test_area_differ(&side->area, &expected);
     test_area_free(&expected);
     return at;
@@ -282,13 +282,11 @@ static ptrdiff_t side_differs(const struct side *side, const struct graph *graph
 static void check(const struct exchange *ex, const struct graph *graph, const struct step *step)
 {
     const char *name = op_names[step->op], *kind = kind_names[graph->kind];
-    ptrdiff_t at = side_differs(&ex->send, graph, step, false);
+    ptrdiff_t at = side_differs(&ex->send, graph, step);
 
     if (at != PTRDIFF_MAX)
         test_fail("%s %s: send buffer changed at %td of %zu", kind, name, at, ex->send.area.n);
-    at = side_differs(&ex->recv, graph, step, false);
-    if (at != PTRDIFF_MAX && step->op == OP_ALLTOALL)
-        at = side_differs(&ex->recv, graph, step, true);
+    at = side_differs(&ex->recv, graph, step);
     if (at != PTRDIFF_MAX)
         test_fail("%s %s: wrong in receive buffer at %td of %zu", kind, name, at, ex->recv.area.n);
 }
@@ -310,7 +308,7 @@ static void side_fill(struct side *side, const struct graph *graph, const struct
 {
     test_area_fill(&side->area);
     if (side->sending)
-        put_content(side, graph, step, false, &side->area);
+        put_content(side, graph, step, &side->area);
 }
 
 /* A view of the side for MPI: without neighbors, half of the time, there are no arrays at all. */

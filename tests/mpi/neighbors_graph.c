@@ -278,11 +278,10 @@ static struct edge *number_edges(int n, const int peers[])
 {
     struct edge *edges = test_alloc((size_t)n * sizeof *edges);
     for (int i = 0; i < n; i++) {
-        edges[i] = (struct edge){.peer = peers[i], .k = 0, .n_same = 0};
-        for (int j = 0; j < n; j++) {
-            edges[i].k += j < i && peers[j] == peers[i];
-            edges[i].n_same += peers[j] == peers[i];
-        }
+        edges[i] = (struct edge){.peer = peers[i]};
+        for (int j = 0; j < i; j++)
+            edges[i].k += peers[j] == peers[i];
+        edges[i].k_alltoall = edges[i].k;
     }
     return edges;
 }
@@ -336,6 +335,33 @@ static void query_dist_graph(struct graph *graph)
     free(weights);
 }
 
+/* Which edge of its sender each edge comes from, as MPI alone pairs them: the sender tells its
+ * number for it. To be called when all ranks have arrived here, as the library sees nothing of it.
+ */
+static void learn_pairs(struct graph *graph)
+{
+    int n = graph->n_in > graph->n_out ? graph->n_in : graph->n_out;
+    int *sent = test_alloc((size_t)n * sizeof(int)), *got = test_alloc((size_t)n * sizeof(int));
+    int *ones = test_alloc((size_t)n * sizeof(int)), *places = test_alloc((size_t)n * sizeof(int));
+
+    for (int i = 0; i < n; i++) {
+        sent[i] = i < graph->n_out ? graph->out[i].k : 0;
+        ones[i] = 1;
+        places[i] = i;
+        got[i] = 0;
+    }
+    PMPI_Neighbor_alltoallv(sent, ones, places, MPI_INT, got, ones, places, MPI_INT, graph->comm);
+    for (int i = 0; i < graph->n_in; i++)
+        graph->in[i].k = got[i];
+    PMPI_Neighbor_alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, graph->comm);
+    for (int i = 0; i < graph->n_in; i++)
+        graph->in[i].k_alltoall = got[i];
+    free(sent);
+    free(got);
+    free(ones);
+    free(places);
+}
+
 static void query(struct graph *graph)
 {
     int topology = MPI_UNDEFINED, unequal;
@@ -353,6 +379,8 @@ static void query(struct graph *graph)
     unequal = graph->n_in != graph->n_out;
     MPI_Allreduce(MPI_IN_PLACE, &unequal, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     graph->equal = !unequal;
+    if (graph->comm != MPI_COMM_NULL)
+        learn_pairs(graph);
 }
 
 struct graph graph_make(enum kind kind, int variant, bool equal, uint64_t key)

@@ -123,7 +123,8 @@ static void restart(struct slot *slot, uint64_t key)
 
 static enum form pick_form(const struct program *p, struct test_rng *rng)
 {
-    return (enum form)(p->form < N_FORMS ? p->form : test_below(rng, N_FORMS));
+    int n_forms = HAS_MPI4 ? N_FORMS : FORM_PERSISTENT; /* blocking, nonblocking */
+    return (enum form)(p->form < N_FORMS ? p->form : test_below(rng, n_forms));
 }
 
 /* A new call, in a form that all ranks know. */

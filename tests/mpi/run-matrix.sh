@@ -174,7 +174,7 @@ was_left() { # text
 
 judge() { # description, strategy, whether calls must have been planned, whether messages rerouted
     why=
-    [ "$code" -eq 0 ] || why="exit code $code"
+    [ "$code" -eq 0 ] || why=$(exit_text "$code" "$limit")
     cmp -s "$tmp/ref.out" "$tmp/now.out" || why="${why:+$why, }output differs"
     unexpected_stderr "$2" && why="${why:+$why, }stderr is not empty"
     if [ "$3" = yes ] && ! was_planned; then
@@ -257,7 +257,7 @@ reference() {
         return
     fi
     result "not ok" "$what, without the library"
-    echo "# exit code $code"
+    echo "# $(exit_text "$code" "$limit")"
     grep FAIL "$tmp/ref.out" | diagnose
     diagnose "$tmp/ref.err"
 }

@@ -13,6 +13,8 @@
 #ifndef TESTS_PROMISE_H
 #define TESTS_PROMISE_H
 
+#include "../mpi3.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -100,7 +100,7 @@ reference() { # nodes; once for each line, number of ranks and nodes; fails when
                 skip "$what, $n ranks, $1 nodes" "MPI alone cannot: ${reason:-exit code $code}"
             else
                 not_ok "$what, $n ranks, $1 nodes, without the library"
-                say "exit code $code"
+                say "$(exit_text "$code" "$limit")"
                 say "$(cat "$ref.out" "$ref.err")"
             fi
             echo failed >"$ref.code"
@@ -119,7 +119,7 @@ under() { # mode, strategy, embedding, nodes
         ok "$describe"
     else
         not_ok "$describe"
-        say "exit code $code"
+        say "$(exit_text "$code" "$limit")"
         say "$(diff "$ref.out" "$tmp/now.out")"
         say "$(grep -v '^carpool\[[^]]*\] warn' "$tmp/now.err" | head -5)"
     fi

@@ -205,7 +205,7 @@ void cpl_sending_forget(struct cpl_sending *sending)
     (void)sending;
 }
 
-void cpl_match_status(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled)
+void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bool cancelled)
 {
     (void)bytes, (void)cancelled;
     if (status == MPI_STATUS_IGNORE)

@@ -48,7 +48,7 @@ program ways
     call MPI_Isend(u(4, 6), 6, MPI_DOUBLE_PRECISION, down, 4, MPI_COMM_WORLD, requests(8), ierr)
     call complete(it)
     call MPI_Start(kept(1), ierr)
-    call MPI_Startall(3, kept(2), ierr)
+    call MPI_Startall(3, kept(2:4), ierr)
     do k = 1, 4
       done = .false.
       do while (.not. done)
