@@ -40,6 +40,12 @@ has() { # flag
     return 1
 }
 
+for setting in $flags; do
+    case $setting in
+        [A-Z]*=*) export "${setting?}" ;;
+    esac
+done
+
 leave_out() { # reason
     skip "$name" "$1"
     done_testing
@@ -67,7 +73,8 @@ relay() { # label, file
 choose_lines() {
     unwanted=' optional' # Fortran, and what not every MPI can
     if has mpi3; then unwanted="$unwanted| mpi4"; fi
-    shorten_matrix tests/mpi/testlist >"$tmp/matrix"
+    broken=$(echo "$flags" | tr ' ' '\n' | sed -n 's/^not://p' | paste -s -d '|' -)
+    shorten_matrix tests/mpi/testlist | grep -Ev "^(${broken:-none}) " >"$tmp/matrix"
     sed -e '/^#/d' -e '/^$/d' tests/promise/cases >"$tmp/promise"
     for list in matrix promise; do
         sed 's/$/ /' "$tmp/$list" | grep -Ev "($unwanted) " |
