@@ -62,12 +62,18 @@ void cpl_command_run_option(const char *variable, char *option, size_t size)
     option[used] = '\0';
 }
 
-/* Whether this rank prints errors that all ranks find: the first rank on each node, by hydra's
- * variable. */
+/* Whether this rank prints errors that all ranks find: the first rank on each node, by the
+ * launcher's variable. */
 static bool must_tell(void)
 {
-    const char *local_rank = getenv("MPI_LOCALRANKID");
-    return !local_rank || strcmp(local_rank, "0") == 0;
+    static const char *const variables[] = {"MPI_LOCALRANKID", "SLURM_LOCALID",
+                                            "OMPI_COMM_WORLD_LOCAL_RANK"};
+    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++) {
+        const char *local_rank = getenv(variables[k]);
+        if (local_rank)
+            return strcmp(local_rank, "0") == 0;
+    }
+    return true;
 }
 
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -201,11 +207,12 @@ static int start(char **argv, bool yields)
                                                          : strerror(code));
         return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_START;
     }
-    if (!cpl_program_is_fit(argv[0], path, why, sizeof why)) {
+    if (!cpl_program_is_fit(argv[0], path, true, why, sizeof why)) {
         complain("%s", why);
         return EXIT_CANNOT_START;
     }
-    if (!preload(yields))
+    /* the library warns, of a program that it cannot serve, only who has asked for it */
+    if (!preload(yields) || !set("_CARPOOL_RUN", "1"))
         return CPL_EXIT_FAILED;
     execvp(argv[0], argv);
     complain("cannot start %s: %s", argv[0], strerror(errno));
