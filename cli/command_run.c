@@ -63,10 +63,12 @@ void cpl_command_run_option(const char *variable, char *option, size_t size)
 }
 
 /* Whether this rank prints errors that all ranks find: the first rank on each node, by hydra's
- * variable. */
+ * variable or Slurm's, which is also there where hydra was started by Slurm. */
 static bool must_tell(void)
 {
     const char *local_rank = getenv("MPI_LOCALRANKID");
+    if (!local_rank)
+        local_rank = getenv("SLURM_LOCALID");
     return !local_rank || strcmp(local_rank, "0") == 0;
 }
 
