@@ -62,18 +62,14 @@ void cpl_command_run_option(const char *variable, char *option, size_t size)
     option[used] = '\0';
 }
 
-/* Whether this rank prints errors that all ranks find: the first rank on each node, by the
- * launcher's variable. */
+/* Whether this rank prints errors that all ranks find: the first rank on each node, by hydra's
+ * variable or Slurm's, which is also there where hydra was started by Slurm. */
 static bool must_tell(void)
 {
-    static const char *const variables[] = {"MPI_LOCALRANKID", "SLURM_LOCALID",
-                                            "OMPI_COMM_WORLD_LOCAL_RANK"};
-    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++) {
-        const char *local_rank = getenv(variables[k]);
-        if (local_rank)
-            return strcmp(local_rank, "0") == 0;
-    }
-    return true;
+    const char *local_rank = getenv("MPI_LOCALRANKID");
+    if (!local_rank)
+        local_rank = getenv("SLURM_LOCALID");
+    return !local_rank || strcmp(local_rank, "0") == 0;
 }
 
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
