@@ -197,10 +197,11 @@ run_wheel() {
 
 # The MPI that is installed: inside a suite's folder.
 run_here() {
-    choose_lines
     configure_here "$build" || return
     MPIEXEC=$(sed -n 's/^MPIEXEC = *//p' "$build/tests/Makefile")
     build_library || return
+    make -C "$build/cli" >"$here/cli.log" 2>&1 # tells the strategies
+    choose_lines
     make -C "$build/bench" libyield.la >"$here/yield.log" 2>&1
     build_programs
     run_lines "its own library" "$library"
