@@ -2,6 +2,8 @@
  * several, among which each step chooses (choice.h). */
 #include "array_internal.h"
 
+#include "planner/machine/memory_domain.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +20,20 @@ static enum cpl_status make_machine(const struct cpl_array *array, const struct 
         return cpl_machine_init(array->n_ranks, per_node ? per_node : array->n_ranks, machine,
                                 error);
     MPI_Comm node;
-    int64_t leader = array->rank;
-    int64_t *leaders = cpl_array_alloc(array->n_ranks, sizeof *leaders);
+    int leader = array->rank, size;
+    int64_t *nodes = cpl_array_alloc(array->n_ranks, sizeof *nodes);
     MPI_Comm_split_type(array->comm, MPI_COMM_TYPE_SHARED, array->rank, MPI_INFO_NULL, &node);
-    MPI_Bcast(&leader, 1, MPI_INT64_T, 0, node);
+    MPI_Comm_size(node, &size);
+    MPI_Bcast(&leader, 1, MPI_INT, 0, node);
     MPI_Comm_free(&node);
-    int has_memory = leaders != NULL;
-    MPI_Allreduce(MPI_IN_PLACE, &has_memory, 1, MPI_INT, MPI_MIN, array->comm);
-    if (!has_memory) {
-        free(leaders);
+    int most[] = {nodes == NULL, size};
+    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, array->comm);
+    if (most[0]) {
+        free(nodes);
         return cpl_fail_memory(error, "the places of the ranks");
     }
-    MPI_Allgather(&leader, 1, MPI_INT64_T, leaders, 1, MPI_INT64_T, array->comm);
+    int64_t own = cpl_memory_node(leader, most[1] > 1);
+    MPI_Allgather(&own, 1, MPI_INT64_T, nodes, 1, MPI_INT64_T, array->comm);
     /* rank 0's node stands for all nodes, so that all ranks make the same route */
     int sockets[3] = {1, 1, 1};
     if (array->rank == 0 && !method->is_auto && !cpl_node_shape_load(NULL, &shape, NULL)) {
@@ -39,8 +43,8 @@ static enum cpl_status make_machine(const struct cpl_array *array, const struct 
     }
     MPI_Bcast(sockets, 3, MPI_INT, 0, array->comm);
     enum cpl_status status =
-        cpl_machine_from_places(array->n_ranks, leaders, NULL, NULL, 0, machine, error);
-    free(leaders);
+        cpl_machine_from_places(array->n_ranks, nodes, NULL, NULL, 0, machine, error);
+    free(nodes);
     if (status)
         return status;
     shape = (struct cpl_node_shape){sockets[0], sockets[1], sockets[2]};

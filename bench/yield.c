@@ -79,6 +79,7 @@ static bool look_up_mpi(const char *symbol, void *function)
 #define IDLE_BEFORE_SLEEP 16
 #define SLEEP_NS          100000
 #define LONG_NS           (NS / 100) /* a rank that waits longer leaves the real-time class */
+#define LONG_SLEEP_NS     2000000
 #define IDLE_BEFORE_CLOCK 64
 #define SLICE_NS          100000 /* the shortest that Linux grants */
 #define EVENTS_BEFORE     64     /* progress calls that found something, before round robin */
@@ -91,7 +92,7 @@ static atomic_bool asked, refused; /* round robin */
 static atomic_llong settles_ns;    /* when others will have asked; 0: now, or not asked yet */
 static atomic_uint n_idle;         /* calls in a row that found nothing */
 static atomic_llong idle_ns;       /* since when, about */
-static atomic_uint n_found;        /* until it asked */
+static atomic_uint n_found;        /* calls that found something; not counted to the end */
 
 static enum scheduler get_present(void)
 {
@@ -143,7 +144,7 @@ static bool go_round_robin(void)
 
 /* Once MPI is initialised. Where several threads call MPI the scheduler stays as it is, because
  * MPI's lock is held here, and a thread that waits for it would not be let in before this one takes
- * it again. */
+ * it again. Long waits are slept through there: without, eight ranks on two busy cores hung. */
 static bool may_change(void)
 {
     int (*initialized)(int *), (*query)(int *), flag = 0, level = 0;
@@ -177,15 +178,23 @@ static void return_to_round_robin(void)
         go_round_robin();
 }
 
+/* Whether progress calls have found enough messages to be relied upon. */
+static bool sees_messages(void)
+{
+    return atomic_load_explicit(&n_found, memory_order_relaxed) > EVENTS_BEFORE;
+}
+
 static void note_event(void)
 {
     atomic_store_explicit(&n_idle, 0, memory_order_relaxed);
+    if (!sees_messages())
+        atomic_fetch_add_explicit(&n_found, 1, memory_order_relaxed);
     if (get_present() == ROUND_ROBIN || get_present() == UNCHANGED ||
         atomic_load_explicit(&refused, memory_order_relaxed))
         return;
     if (atomic_load_explicit(&asked, memory_order_relaxed))
         return_to_round_robin();
-    else if (atomic_fetch_add_explicit(&n_found, 1, memory_order_relaxed) >= EVENTS_BEFORE)
+    else if (sees_messages())
         ask_for_round_robin();
 }
 
@@ -199,10 +208,15 @@ static bool waits_long(unsigned idle)
            now_ns() - atomic_load_explicit(&idle_ns, memory_order_relaxed) > LONG_NS;
 }
 
+static void sleep_for(long ns)
+{
+    const struct timespec pause = {.tv_nsec = ns};
+    nanosleep(&pause, NULL);
+}
+
 static void settle(void)
 {
-    const struct timespec pause = {.tv_nsec = SLEEP_NS};
-    nanosleep(&pause, NULL);
+    sleep_for(SLEEP_NS);
     if (now_ns() > atomic_load_explicit(&settles_ns, memory_order_relaxed))
         atomic_store_explicit(&settles_ns, 0, memory_order_relaxed);
 }
@@ -214,6 +228,10 @@ static void give_way(void)
     if (get_present() == OF_OTHERS && idle % IDLE_BEFORE_BATCH == IDLE_BEFORE_BATCH - 1 &&
         may_change())
         go_batch();
+    if (get_present() == UNCHANGED && waits_long(idle)) {
+        sleep_for(sees_messages() ? LONG_SLEEP_NS : SLEEP_NS);
+        return;
+    }
     if (get_present() == ROUND_ROBIN) {
         if (waits_long(idle)) {
             go_batch();

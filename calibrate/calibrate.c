@@ -2,13 +2,14 @@
  * file that the cost model reads; with --distances also the distances of all pairs of ranks. An MPI
  * program, which the command carpool becomes.
  *
- * Ranks are placed as the preloaded library places them: nodes by MPI, sockets by hwloc and the
- * rule of blocks. All ranks read the options; rank 0 prints messages. */
+ * Ranks are placed as the preloaded library places them: nodes as it finds them, sockets by hwloc
+ * and the rule of blocks. All ranks read the options; rank 0 prints messages. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 
 #include "distances.h"
+#include "lanes.h"
 #include "links.h"
 #include "memory.h"
 #include "probe.h"
@@ -38,7 +39,7 @@ struct options {
     const char *distances;         /* NULL: not measured */
     char distance_bytes[PATH_MAX]; /* the file of their times per byte */
     const char *topology;
-    int ranks_per_node; /* 0: ask MPI */
+    int ranks_per_node; /* 0: find out */
     double seconds;
     bool help;
 };
@@ -81,7 +82,7 @@ static void usage(FILE *out)
           "  --distances FILE                measure all pairs of ranks, too, into this file and\n"
           "                                  FILE.ns_per_byte\n"
           "  --seconds N                     about as long as it may take; default 8\n"
-          "  --ranks-per-node N              consecutive ranks on a node; default: ask MPI\n"
+          "  --ranks-per-node N              consecutive ranks on a node; default: found out\n"
           "  --topology FILE|SYNTHETIC       the node: hwloc XML or synthetic description\n",
           out);
     fflush(out);
@@ -178,16 +179,12 @@ static bool all_done(enum cpl_status status, const struct cpl_error *error)
 
 static struct place find_place(const struct options *options, char host[MPI_MAX_PROCESSOR_NAME])
 {
-    int rank = world_rank(), first = rank, length;
+    int rank = world_rank(), length;
     struct place place = {.host = 14695981039346656037U};
     if (options->ranks_per_node) {
         place.node = rank / options->ranks_per_node;
     } else {
-        MPI_Comm node;
-        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-        MPI_Bcast(&first, 1, MPI_INT, 0, node);
-        MPI_Comm_free(&node);
-        place.node = first;
+        place.node = cpl_lanes_node();
     }
     MPI_Get_processor_name(host, &length);
     for (int k = 0; k < length; k++)

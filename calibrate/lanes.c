@@ -1,11 +1,14 @@
-/* Measuring lanes (lanes.h). All slots of a turn are in the lead's part of the window. A round,
+/* Measuring lanes (lanes.h). All slots of a turn are in the lead's part of the memory. A round,
  * from the lead's side: it says to each peer that there is one; fills a burst of slots, which the
  * peers empty; empties a burst that they have filled; and sends messages of several lengths to and
  * fro with the peer in the middle. */
 #include "lanes.h"
 
+#include "planner/machine/memory_domain.h"
 #include "robust.h"
+#include "shim/base/shared_memory.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -33,7 +36,7 @@ struct large_slot {
     char bytes[CPL_PROBE_BYTES];
 };
 
-/* The lead's part of the window. Of each burst a peer has the slots k, k + peers, and so on. */
+/* The lead's part of the memory. Of each burst a peer has the slots k, k + peers, and so on. */
 struct room {
     struct slot go[CPL_LANES_PEERS];    /* lead to peer: whether there is another round */
     struct slot ready[CPL_LANES_PEERS]; /* peer to lead */
@@ -41,28 +44,55 @@ struct room {
     struct large_slot there, back;
 };
 
+int64_t cpl_lanes_node(void)
+{
+    MPI_Comm node;
+    int rank, first, n, most = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    first = rank;
+    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    MPI_Comm_size(node, &n);
+    MPI_Comm_free(&node);
+    MPI_Allreduce(&n, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return cpl_memory_node(first, most > 1);
+}
+
+/* The memory of the ranks of lanes->comm, a room for each; NULL: this rank has none. Collective. */
+static unsigned char *share_memory(struct cpl_lanes *lanes, int rank)
+{
+    struct cpl_shared_name name = {.name = ""};
+    unsigned char *memory = NULL;
+    char why[CPL_SHARED_WHY];
+    int n, mine, all = 0;
+    MPI_Comm_size(lanes->comm, &n);
+    lanes->bytes = CPL_SHARED_HEAD + n * (int64_t)sizeof(struct room);
+    if (rank == 0)
+        memory = cpl_shared_make(lanes->bytes, &name, why);
+    MPI_Bcast(&name, sizeof name, MPI_BYTE, 0, lanes->comm);
+    if (rank > 0 && name.name[0])
+        memory = cpl_shared_attach(&name, why);
+    mine = memory != NULL;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, lanes->comm);
+    if (rank == 0 && name.name[0])
+        cpl_shared_unname(&name);
+    return memory;
+}
+
 int cpl_lanes_open(const struct cpl_probe *probe, struct cpl_lanes *lanes)
 {
-    struct room *room = NULL;
     int first = probe->rank, rank;
-    *lanes = (struct cpl_lanes){.window = MPI_WIN_NULL};
-    MPI_Comm_split_type(probe->comm, MPI_COMM_TYPE_SHARED, probe->rank, MPI_INFO_NULL,
-                        &lanes->comm);
-    MPI_Comm_set_errhandler(lanes->comm, MPI_ERRORS_RETURN);
+    *lanes = (struct cpl_lanes){.memory = NULL};
+    MPI_Comm_split(probe->comm, (int)(cpl_lanes_node() & INT_MAX), probe->rank, &lanes->comm);
     MPI_Comm_rank(lanes->comm, &rank);
-    if (MPI_Win_allocate_shared(sizeof *room, 1, MPI_INFO_NULL, lanes->comm, &room,
-                                &lanes->window) != MPI_SUCCESS) {
-        lanes->window = MPI_WIN_NULL;
-        room = NULL;
-    }
+    lanes->memory = share_memory(lanes, rank);
     lanes->group = calloc((size_t)probe->n_ranks, sizeof *lanes->group);
-    int mine = room && lanes->group, all = 0;
+    int mine = lanes->memory && lanes->group, all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, probe->comm);
     if (!all) {
         cpl_lanes_close(lanes);
         return -1;
     }
-    memset(room, 0, sizeof *room);
     MPI_Bcast(&first, 1, MPI_INT, 0, lanes->comm);
     MPI_Allgather(&first, 1, MPI_INT, lanes->group, 1, MPI_INT, probe->comm);
     return 0;
@@ -70,26 +100,23 @@ int cpl_lanes_open(const struct cpl_probe *probe, struct cpl_lanes *lanes)
 
 void cpl_lanes_close(struct cpl_lanes *lanes)
 {
-    if (lanes->window != MPI_WIN_NULL)
-        MPI_Win_free(&lanes->window);
+    if (lanes->memory)
+        cpl_shared_free(lanes->memory, lanes->bytes);
     MPI_Comm_free(&lanes->comm);
     free(lanes->group);
 }
 
-/* The part of the window that a rank of MPI_COMM_WORLD brought. */
+/* The room of a rank of MPI_COMM_WORLD. */
 static struct room *room_of(const struct cpl_lanes *lanes, int world_rank)
 {
     MPI_Group world, mine;
-    MPI_Aint size;
-    int rank, unit;
-    void *room;
+    int rank;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Comm_group(lanes->comm, &mine);
     MPI_Group_translate_ranks(world, 1, &world_rank, mine, &rank);
     MPI_Group_free(&world);
     MPI_Group_free(&mine);
-    MPI_Win_shared_query(lanes->window, rank, &size, &unit, &room);
-    return room;
+    return (struct room *)(void *)(lanes->memory + CPL_SHARED_HEAD) + rank;
 }
 
 static void await(atomic_int *full, int value)

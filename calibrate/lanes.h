@@ -13,9 +13,14 @@
 
 struct cpl_lanes {
     MPI_Comm comm; /* of the ranks that share memory with this one */
-    MPI_Win window;
+    unsigned char *memory;
+    int64_t bytes;
     int *group; /* of each rank of MPI_COMM_WORLD: equal for ranks that share memory */
 };
+
+/* A number that ranks of the same node share, as the preloaded library finds nodes. Collective over
+ * MPI_COMM_WORLD. */
+int64_t cpl_lanes_node(void);
 
 /* Makes the memory. Collective over MPI_COMM_WORLD. Returns 0, or -1 on all ranks when one has
  * none. */

@@ -128,7 +128,8 @@ enum cpl_program_kind cpl_program_look(const char *path, char library[64])
     return kind;
 }
 
-bool cpl_program_is_fit(const char *program, const char *path, char *why, size_t size)
+bool cpl_program_is_fit(const char *program, const char *path, bool of_any_mpi, char *why,
+                        size_t size)
 {
     char mpi[64];
     switch (cpl_program_look(path, mpi)) {
@@ -138,6 +139,8 @@ bool cpl_program_is_fit(const char *program, const char *path, char *why, size_t
                  program);
         return false;
     case CPL_PROGRAM_FOREIGN:
+        if (of_any_mpi)
+            break;
         snprintf(
             why, size,
             "%s is linked with another MPI (%s); Carpool is for MPICH: build it by mpicc.mpich",

@@ -24,7 +24,9 @@ bool cpl_program_find(const char *name, char path[PATH_MAX]);
 enum cpl_program_kind cpl_program_look(const char *path, char library[64]);
 
 /* Whether the library can do its work in the program, whose file is at path; if not, `why` says so
- * as a sentence. */
-bool cpl_program_is_fit(const char *program, const char *path, char *why, size_t size);
+ * as a sentence. of_any_mpi: a foreign MPI's program fits, too; the library leaves it alone, and
+ * says so itself. */
+bool cpl_program_is_fit(const char *program, const char *path, bool of_any_mpi, char *why,
+                        size_t size);
 
 #endif

@@ -63,10 +63,12 @@ void cpl_command_run_option(const char *variable, char *option, size_t size)
 }
 
 /* Whether this rank prints errors that all ranks find: the first rank on each node, by hydra's
- * variable. */
+ * variable or Slurm's, which is also there where hydra was started by Slurm. */
 static bool must_tell(void)
 {
     const char *local_rank = getenv("MPI_LOCALRANKID");
+    if (!local_rank)
+        local_rank = getenv("SLURM_LOCALID");
     return !local_rank || strcmp(local_rank, "0") == 0;
 }
 
@@ -201,11 +203,12 @@ static int start(char **argv, bool yields)
                                                          : strerror(code));
         return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_START;
     }
-    if (!cpl_program_is_fit(argv[0], path, why, sizeof why)) {
+    if (!cpl_program_is_fit(argv[0], path, true, why, sizeof why)) {
         complain("%s", why);
         return EXIT_CANNOT_START;
     }
-    if (!preload(yields))
+    /* the library warns, of a program that it cannot serve, only who has asked for it */
+    if (!preload(yields) || !set("_CARPOOL_RUN", "1"))
         return CPL_EXIT_FAILED;
     execvp(argv[0], argv);
     complain("cannot start %s: %s", argv[0], strerror(errno));

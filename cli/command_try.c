@@ -66,7 +66,7 @@ static bool is_ready(struct cpl_try_program *p, const struct cpl_try_options *o)
                 : strerror(errno));
         return false;
     }
-    if (!cpl_program_is_fit(p->argv[0], path, why, sizeof why)) {
+    if (!cpl_program_is_fit(p->argv[0], path, false, why, sizeof why)) {
         cpl_try_complain(0, "%s", why);
         return false;
     }

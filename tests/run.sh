@@ -40,6 +40,7 @@ fi
 [ "$what" = mpi ] || sh tests/install-deps.sh cmake || echo "without cmake its use of the library is not tried"
 [ "$what" != whole ] || sh tests/install-deps.sh debhelper lintian ||
     echo "without debhelper the Debian package is not built"
+[ "$what" = unit ] || sh tests/install-deps.sh slurm-wlm munge || echo "without Slurm nothing runs under srun"
 prepare
 step "make"
 build_in . make.log
@@ -72,6 +73,9 @@ if [ "$what" != unit ]; then
     run_tap memory.log "$root/tests/mpi/run-memory.sh" "$build/tests/mpi" "$library" "$yield"
     step "MPI tests without shared memory"
     run_tap noshare.log "$root/tests/mpi/run-noshare.sh" "$build/tests/mpi" "$library" "$yield"
+    step "programs under Slurm"
+    build_in tests/promise promise-make.log check
+    TEST_TIMEOUT=$mpi_seconds TEST_LOGS=$build run_tap slurm.log "$root/tests/slurm/run-slurm.sh" "$build/tests" "$library" "$yield"
     step "the promise: programs that attack it"
     build_in tests/promise promise-make.log check
     run_tap promise.log "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"

@@ -2,11 +2,13 @@
 #include "shim/meet/agree.h"
 #include "shim/wait/progress.h"
 
+#include "planner/machine/memory_domain.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 
+#include <limits.h>
 #include <string.h>
 
 bool cpl_agree_all(MPI_Comm comm, bool yes)
@@ -83,20 +85,42 @@ bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
     return true;
 }
 
-/* Which ranks share a node, by the user's setting; -1: MPI knows. */
+/* Which ranks share a node, by the user's setting; -1: it is to be found out. */
 static int node_by_setting(void)
 {
     int64_t n = cpl_context.settings.ranks_per_node;
     return n > 0 ? (int)(cpl_context.rank / n) : -1;
 }
 
+/* MPI's word, and what was found out here (planner/machine/memory_domain.h). Returns MPI's error.
+ */
+static int find_node(MPI_Comm comm, int rank, int *number)
+{
+    MPI_Comm node;
+    int n = 0, most = 0, first = rank;
+    int result =
+        cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
+        if (result == MPI_SUCCESS)
+            PMPI_Comm_free(&node);
+        return MPI_ERR_OTHER;
+    }
+    PMPI_Comm_size(node, &n);
+    cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
+    PMPI_Comm_free(&node);
+    result = cpl_collective_Allreduce(&n, &most, 1, MPI_INT, MPI_MAX, comm);
+    *number = (int)(cpl_memory_node(first, most > 1) & INT_MAX);
+    return result;
+}
+
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
 {
-    int rank, set = node_by_setting();
+    int rank, number = node_by_setting(), result = MPI_SUCCESS;
     PMPI_Comm_rank(comm, &rank);
-    int result = set >= 0 ? cpl_collective_Comm_split(comm, set, rank, node)
-                          : cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank,
-                                                           MPI_INFO_NULL, node);
+    if (number < 0)
+        result = find_node(comm, rank, &number);
+    if (result == MPI_SUCCESS)
+        result = cpl_collective_Comm_split(comm, number, rank, node);
     if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
         if (result == MPI_SUCCESS)
             PMPI_Comm_free(node);

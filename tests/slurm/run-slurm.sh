@@ -191,12 +191,9 @@ under() { # mode
     launch now env LD_PRELOAD="$library:$yield" CARPOOL_MODE="$1" CARPOOL_HOLD=20000 \
         CARPOOL_REPORT="$tmp/report.json" "$build/$program" $args
     cmp -s "$tmp/ref.out" "$tmp/now.out" || why="${why:+$why, }output differs"
-    if [ "$1" = force ]; then
-        case " $flags " in *" planned "* | *" rerouted "*)
-            grep -q '"calls_planned": [1-9]' "$tmp/report.json" 2>/dev/null ||
-                why="${why:+$why, }no call was planned" ;;
-        esac
-    fi
+    case $1:$flags in force:*planned*)
+        grep -q '"calls_planned": [1-9]' "$tmp/report.json" 2>/dev/null || why="${why:+$why, }no call was planned" ;;
+    esac
     if [ -z "$why" ]; then
         ok "$what, $1"
         return
