@@ -19,7 +19,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 prefix=$tmp/an/odd-prefix
 make -C "$top_builddir" install "prefix=$prefix" >"$tmp/install.log" 2>&1
 check "make install" test $? -eq 0 -a -x "$prefix/bin/carpool"
-for file in lib/libcarpool.so lib/libcarpool-planner.so lib/libcarpool_array.so lib/carpool/libyield.so \
+for file in lib/libcarpool.so lib/libcarpool_abi.so lib/libcarpool-planner.so lib/libcarpool_array.so lib/carpool/libyield.so \
     lib/pkgconfig/carpool-planner.pc lib/pkgconfig/carpool_array.pc lib/cmake/carpool/carpool-config.cmake \
     include/carpool/plan.h include/carpool/carpool_array.h share/man/man1/carpool.1 \
     share/doc/carpool/README.md share/doc/carpool/report.schema.json share/doc/carpool/examples/plan_pattern.c; do

@@ -153,10 +153,12 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
 
 extern char **environ;
 
-/* Ranks of this node, as far as hydra tells; 0: it does not. */
+/* Ranks of this node, as far as hydra or Slurm ("4(x2)") tells; 0: neither does. */
 static long n_local_ranks(void)
 {
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
+    if (!text)
+        text = cpl_variable(environ, "SLURM_STEP_TASKS_PER_NODE");
     return text ? strtol(text, NULL, 10) : 0;
 }
 
