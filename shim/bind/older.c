@@ -1,4 +1,4 @@
-/* Functions of MPI 4 by those of MPI 3 (older.h). */
+/* Functions of MPI 4 and 4.1 by those of MPI 3 (older.h). */
 #include "shim/bind/older.h"
 
 #include <mpi.h>
@@ -127,6 +127,59 @@ static int ineighbor_alltoallv(const void *sendbuf, const MPI_Count *sendcounts,
     return result;
 }
 
+/* The three of MPI 4.1. A status alone does not tell a request that is not active from one that is
+ * complete; one of the former that is not MPI_REQUEST_NULL counts as complete. */
+static int get_status_some(int n, const MPI_Request requests[], int *n_done, int indices[],
+                           MPI_Status statuses[])
+{
+    int n_active = 0, flag, result = MPI_SUCCESS;
+    *n_done = 0;
+    for (int k = 0; k < n && result == MPI_SUCCESS; k++) {
+        MPI_Status status;
+        if (requests[k] == MPI_REQUEST_NULL)
+            continue;
+        n_active++;
+        result = PMPI_Request_get_status(requests[k], &flag, &status);
+        if (result != MPI_SUCCESS || !flag)
+            continue;
+        if (statuses != MPI_STATUSES_IGNORE)
+            statuses[*n_done] = status;
+        indices[(*n_done)++] = k;
+    }
+    if (n_active == 0)
+        *n_done = MPI_UNDEFINED;
+    return result;
+}
+
+static int get_status_any(int n, const MPI_Request requests[], int *index, int *flag,
+                          MPI_Status *status)
+{
+    int n_active = 0, result = MPI_SUCCESS;
+    *index = MPI_UNDEFINED;
+    *flag = 0;
+    for (int k = 0; k < n && result == MPI_SUCCESS && !*flag; k++) {
+        if (requests[k] == MPI_REQUEST_NULL)
+            continue;
+        n_active++;
+        result = PMPI_Request_get_status(requests[k], flag, status);
+        if (*flag)
+            *index = k;
+    }
+    if (n_active == 0 && result == MPI_SUCCESS) /* an empty status */
+        result = PMPI_Request_get_status(MPI_REQUEST_NULL, flag, status);
+    return result;
+}
+
+static int get_status_all(int n, const MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    int result = MPI_SUCCESS;
+    *flag = 1;
+    for (int k = 0; k < n && result == MPI_SUCCESS && *flag; k++)
+        result = PMPI_Request_get_status(
+            requests[k], flag, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k]);
+    return result;
+}
+
 cpl_function *cpl_older(const char *name)
 {
     static const struct {
@@ -141,6 +194,9 @@ cpl_function *cpl_older(const char *name)
         {"PMPI_Reduce_local_c", (cpl_function *)reduce_local},
         {"PMPI_Pack_c", (cpl_function *)pack},
         {"PMPI_Unpack_c", (cpl_function *)unpack},
+        {"PMPI_Request_get_status_all", (cpl_function *)get_status_all},
+        {"PMPI_Request_get_status_any", (cpl_function *)get_status_any},
+        {"PMPI_Request_get_status_some", (cpl_function *)get_status_some},
         {"PMPI_Ineighbor_alltoallv_c", (cpl_function *)ineighbor_alltoallv},
     };
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)

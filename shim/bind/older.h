@@ -1,5 +1,5 @@
-/* Functions of MPI 4 that the library calls, for MPIs that lack them (MPICH 3: Debian 11, Cray
- * MPICH 8), by those that these have. */
+/* Functions of MPI 4 and 4.1 that the library calls, for MPIs that lack them (MPICH 3: Debian 11,
+ * Cray MPICH 8), by those that these have. */
 #ifndef CARPOOL_OLDER_H
 #define CARPOOL_OLDER_H
 
