@@ -116,12 +116,13 @@ typedef struct MPI_ABI_Win *MPI_Win;
 #define MPI_INT64_T               CPL_PREDEFINED(MPI_Datatype, 0x258)
 #define MPI_UINT64_T              CPL_PREDEFINED(MPI_Datatype, 0x259)
 
-#define MPI_BOTTOM          ((void *)0)
-#define MPI_IN_PLACE        ((void *)(intptr_t)1)
-#define MPI_STATUS_IGNORE   ((MPI_Status *)0)
-#define MPI_STATUSES_IGNORE ((MPI_Status *)0)
-#define MPI_UNWEIGHTED      ((int *)(intptr_t)10)
-#define MPI_WEIGHTS_EMPTY   ((int *)(intptr_t)11)
+#define MPI_BOTTOM           ((void *)0)
+#define MPI_IN_PLACE         ((void *)(intptr_t)1)
+#define MPI_BUFFER_AUTOMATIC ((void *)(intptr_t)2)
+#define MPI_STATUS_IGNORE    ((MPI_Status *)0)
+#define MPI_STATUSES_IGNORE  ((MPI_Status *)0)
+#define MPI_UNWEIGHTED       ((int *)(intptr_t)10)
+#define MPI_WEIGHTS_EMPTY    ((int *)(intptr_t)11)
 
 enum {
     MPI_SUCCESS = 0,

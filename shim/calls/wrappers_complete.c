@@ -81,7 +81,8 @@ static bool is_array(int count, const MPI_Request *requests)
 }
 
 COMPLETION(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status),
-           (request, flag, status), flag &&status, cpl_status_one(request, flag, status))
+           (request, flag, status), flag &&has_status(status),
+           cpl_status_one(request, flag, status))
 COMPLETION(Request_get_status_all,
            (int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]),
            (count, requests, flag, statuses),
@@ -99,10 +100,10 @@ COMPLETION(Request_get_status_some,
            is_array(count, requests) && n_done && indices && has_statuses(count, statuses),
            cpl_status_some(count, requests, n_done, indices, statuses))
 WAITING(Wait, (MPI_Request * request, MPI_Status *status), (request, status),
-        cpl_appointment_is_for(1, request), request &&status,
+        cpl_appointment_is_for(1, request), request &&has_status(status),
         cpl_complete_one(request, NULL, status))
 COMPLETION(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status),
-           request &&flag &&status, cpl_complete_one(request, flag, status))
+           request &&flag &&has_status(status), cpl_complete_one(request, flag, status))
 WAITING(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
         (count, requests, statuses), cpl_appointment_is_for(count, requests),
         is_array(count, requests) && has_statuses(count, statuses),
