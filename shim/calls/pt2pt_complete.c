@@ -117,15 +117,14 @@ static void free_others(struct others *others)
 static int test_others(struct others *others, MPI_Request *requests, int *flag,
                        MPI_Status *statuses)
 {
+    const bool wanted = statuses != MPI_STATUSES_IGNORE;
+    for (int k = 0; k < others->n && wanted; k++) /* MPI may leave it as it is */
+        others->status[k].MPI_ERROR = statuses[others->index[k]].MPI_ERROR;
     int result = PMPI_Testall(others->n, others->request, flag, others->status);
     for (int k = 0; k < others->n && *flag; k++) {
         requests[others->index[k]] = others->request[k];
-        if (statuses == MPI_STATUSES_IGNORE)
-            continue;
-        MPI_Status *status = &statuses[others->index[k]];
-        if (result == MPI_SUCCESS) /* then MPI leaves it as it is */
-            others->status[k].MPI_ERROR = status->MPI_ERROR;
-        *status = others->status[k];
+        if (wanted)
+            statuses[others->index[k]] = others->status[k];
     }
     return result;
 }

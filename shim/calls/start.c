@@ -8,6 +8,7 @@
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/way.h"
 #include "shim/state/hooks.h"
+#include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
@@ -62,7 +63,9 @@ static void share_settings(void)
         read_settings();
         cpl_plan_root_start();
     }
-    PMPI_Bcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Request request; /* nonblocking as in cpl_collective_settle */
+    PMPI_Ibcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    cpl_progress_wait(&request, MPI_STATUS_IGNORE);
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
 }
 
@@ -134,7 +137,7 @@ static bool can_start(void)
     mine[THREADED] = level == MPI_THREAD_MULTIPLE;
     mine[UNTHREADED] = !mine[THREADED];
     mine[UNABLE] = !make_handles();
-    PMPI_Allreduce(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    cpl_collective_settle(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (any[UNABLE] || (any[THREADED] && any[UNTHREADED])) {
         free_handles();
         if (cpl_context.rank == 0)

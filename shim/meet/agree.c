@@ -14,7 +14,7 @@
 bool cpl_agree_all(MPI_Comm comm, bool yes)
 {
     int mine = yes, all = 0;
-    return cpl_collective_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
+    return cpl_collective_settle(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
 }
 
 int64_t cpl_agree_ns(double seconds)

@@ -146,8 +146,8 @@ static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int
     }
     for (int w = 0; w < n_votes; w++)
         mine[w].value = words[w];
-    if (cpl_collective_Allreduce(mine, all, n_votes, cpl_context.comms.vote,
-                                 cpl_context.comms.votes, state->comm) != MPI_SUCCESS)
+    if (cpl_collective_settle(mine, all, n_votes, cpl_context.comms.vote, cpl_context.comms.votes,
+                              state->comm) != MPI_SUCCESS)
         return false;
     for (int w = 0; w < n_votes; w++)
         words[w] = all[w].value;

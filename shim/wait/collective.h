@@ -58,6 +58,12 @@ bool cpl_collective_of_this_world(MPI_Comm comm);
  * has under way. Local. */
 bool cpl_collective_polls(MPI_Comm comm);
 
+/* A small PMPI_Allreduce of the shim's own on a communicator of the program. Where it can it is
+ * nonblocking: MPICH counts a communicator's blocking collectives and adds in another order from
+ * the fifth on (in shared memory), which is to be the fifth of the program. */
+int cpl_collective_settle(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                          MPI_Comm comm);
+
 /* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[]);

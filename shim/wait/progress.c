@@ -166,17 +166,17 @@ int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
 int cpl_progress_wait_each(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
-    for (int k = 0; k < n; k++) {
-        MPI_Status status;
-        bool is_null = requests[k] == MPI_REQUEST_NULL;
-        int code = cpl_progress_wait(&requests[k], &status);
+    for (int k = 0, flag; k < n; k++) {
+        MPI_Status *status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
+        if (requests[k] == MPI_REQUEST_NULL) { /* whether its error is set depends on the MPI */
+            PMPI_Testall(1, &requests[k], &flag, status);
+            continue;
+        }
+        int code = cpl_progress_wait(&requests[k], status);
         if (code != MPI_SUCCESS)
             result = MPI_ERR_IN_STATUS;
-        if (statuses != MPI_STATUSES_IGNORE) {
-            int error = is_null ? statuses[k].MPI_ERROR : code;
-            statuses[k] = status;
-            statuses[k].MPI_ERROR = error;
-        }
+        if (status != MPI_STATUS_IGNORE)
+            status->MPI_ERROR = code;
     }
     return result;
 }

@@ -195,6 +195,12 @@ int cpl_collective_Allreduce(const void *send, void *recv, int count, MPI_Dataty
     return MPI_SUCCESS;
 }
 
+int cpl_collective_settle(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                          MPI_Comm comm)
+{
+    return cpl_collective_Allreduce(send, recv, count, type, op, comm);
+}
+
 int cpl_collective_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
                           int root, MPI_Comm comm)
 {

@@ -143,8 +143,8 @@ int PMPI_Op_free(MPI_Op *op)
     return MPI_SUCCESS;
 }
 
-int cpl_collective_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
-                             MPI_Op op, MPI_Comm comm)
+int cpl_collective_settle(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
+                          MPI_Op op, MPI_Comm comm)
 {
     int64_t theirs[2 * (2 + CPL_MOST_WORDS)];
     size_t bytes = (size_t)count * 2 * sizeof(int64_t);
