@@ -12,6 +12,7 @@
  * has the bandwidth that a rank has alone, so network.ns_per_byte and network.node_ns_per_byte must
  * be the same. */
 #include <simgrid/s4u.hpp>
+#include <simgrid/version.h>
 #include <smpi/smpi.h>
 
 #include <cmath>
@@ -75,13 +76,34 @@ double recv_seconds(size_t bytes, sg4::Host *from, sg4::Host *to)
     return end_seconds(link_cost(from, to).recv_us, bytes, from, to);
 }
 
-std::pair<simgrid::kernel::routing::NetPoint *, simgrid::kernel::routing::NetPoint *>
-make_node(sg4::NetZone *zone, const std::vector<unsigned long> &, unsigned long id)
+sg4::Host *make_host(sg4::NetZone *zone, const std::vector<unsigned long> &, unsigned long id)
 {
     sg4::Host *host = zone->create_host("n" + std::to_string(id), 1e9);
     host->set_core_count(machine.ranks_per_node)->seal();
-    return {host->get_netpoint(), nullptr};
+    return host;
 }
+
+/* From SimGrid 4 on a node is a host, and all zones are in a root; before, it is a point of the
+ * network, and the first zone is the root. */
+#if SIMGRID_VERSION >= 40000
+constexpr auto make_node = make_host;
+
+sg4::NetZone *root_of(const sg4::Engine &engine)
+{
+    return engine.get_netzone_root();
+}
+#else
+std::pair<simgrid::kernel::routing::NetPoint *, simgrid::kernel::routing::NetPoint *>
+make_node(sg4::NetZone *zone, const std::vector<unsigned long> &position, unsigned long id)
+{
+    return {make_host(zone, position, id)->get_netpoint(), nullptr};
+}
+
+sg4::NetZone *root_of(const sg4::Engine &)
+{
+    return nullptr;
+}
+#endif
 
 /* Memory: its bytes are charged to the ranks that copy them. */
 sg4::Link *make_memory(sg4::NetZone *zone, const std::vector<unsigned long> &, unsigned long id)
@@ -101,23 +123,26 @@ unsigned divisor_near(unsigned n, double size)
 }
 
 /* Every switch joins as many nodes as it has ways up: nothing is blocked but by static routes. */
-sg4::NetZone *make_fat_tree(const sg4::ClusterCallbacks &callbacks, double bandwidth)
+sg4::NetZone *make_fat_tree(sg4::NetZone *parent, const sg4::ClusterCallbacks &callbacks,
+                            double bandwidth)
 {
     unsigned leaf = divisor_near(n_nodes, std::min(8.0, n_nodes / 2.0));
-    return sg4::create_fatTree_zone("network", nullptr,
+    return sg4::create_fatTree_zone("network", parent,
                                     {2, {leaf, n_nodes / leaf}, {1, leaf}, {1, 1}}, callbacks,
                                     bandwidth, 1e-6, sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
 /* Two switches with half of the nodes each, joined by one link. */
-sg4::NetZone *make_switches(const sg4::ClusterCallbacks &callbacks, double bandwidth)
+sg4::NetZone *make_switches(sg4::NetZone *parent, const sg4::ClusterCallbacks &callbacks,
+                            double bandwidth)
 {
-    return sg4::create_fatTree_zone("network", nullptr, {2, {(n_nodes + 1) / 2, 2}, {1, 1}, {1, 1}},
+    return sg4::create_fatTree_zone("network", parent, {2, {(n_nodes + 1) / 2, 2}, {1, 1}, {1, 1}},
                                     callbacks, bandwidth, 1e-6,
                                     sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
-sg4::NetZone *make_torus(const sg4::ClusterCallbacks &callbacks, double bandwidth)
+sg4::NetZone *make_torus(sg4::NetZone *parent, const sg4::ClusterCallbacks &callbacks,
+                         double bandwidth)
 {
     unsigned x = divisor_near(n_nodes, std::cbrt(n_nodes));
     unsigned y = divisor_near(n_nodes / x, std::sqrt(n_nodes / x));
@@ -125,15 +150,16 @@ sg4::NetZone *make_torus(const sg4::ClusterCallbacks &callbacks, double bandwidt
     for (unsigned size : {n_nodes / x / y, y, x})
         if (size > 1) /* a node has no link to itself */
             sizes.push_back(size);
-    return sg4::create_torus_zone("network", nullptr, sizes, callbacks, bandwidth, 1e-6,
+    return sg4::create_torus_zone("network", parent, sizes, callbacks, bandwidth, 1e-6,
                                   sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
 
 /* Groups of two chassis with two routers each, two nodes a router; more groups for more nodes. */
-sg4::NetZone *make_dragonfly(const sg4::ClusterCallbacks &callbacks, double bandwidth)
+sg4::NetZone *make_dragonfly(sg4::NetZone *parent, const sg4::ClusterCallbacks &callbacks,
+                             double bandwidth)
 {
     unsigned groups = (n_nodes + 7) / 8;
-    return sg4::create_dragonfly_zone("network", nullptr,
+    return sg4::create_dragonfly_zone("network", parent,
                                       {{std::max(groups, 2U), 4}, {2, 3}, {2, 2}, 2}, callbacks,
                                       bandwidth, 1e-6, sg4::Link::SharingPolicy::SPLITDUPLEX);
 }
@@ -169,19 +195,20 @@ extern "C" void load_platform(const sg4::Engine &engine);
 
 void load_platform(const sg4::Engine &engine)
 {
-    sg4::ClusterCallbacks callbacks{make_node, make_memory, {}};
+    sg4::ClusterCallbacks callbacks(make_node, make_memory, {});
     std::string topology = variable("CPL_SIM_TOPOLOGY");
     n_nodes = static_cast<unsigned>(std::stoul(variable("CPL_SIM_NODES")));
     read_machine();
+    sg4::NetZone *parent = root_of(engine);
     double bandwidth = 1e9 / machine.costs.link[CPL_LINK_NETWORK].ns_per_byte;
     if (topology == "fattree")
-        make_fat_tree(callbacks, bandwidth)->seal();
+        make_fat_tree(parent, callbacks, bandwidth)->seal();
     else if (topology == "torus")
-        make_torus(callbacks, bandwidth)->seal();
+        make_torus(parent, callbacks, bandwidth)->seal();
     else if (topology == "switches")
-        make_switches(callbacks, bandwidth)->seal();
+        make_switches(parent, callbacks, bandwidth)->seal();
     else if (topology == "dragonfly")
-        make_dragonfly(callbacks, bandwidth)->seal();
+        make_dragonfly(parent, callbacks, bandwidth)->seal();
     else
         throw std::runtime_error("CPL_SIM_TOPOLOGY=" + topology +
                                  "; expected fattree, torus, dragonfly or switches");
