@@ -129,19 +129,16 @@ static long find_proxy(void)
     return 0;
 }
 
-/* What is known of the ranks on this host: whether one lacks the library, and whether all ranks of
- * the job are on it and have it. */
-static void look(struct local *local, bool *lacking, bool *all)
+/* Whether a rank on this host is seen to lack the library. */
+static bool sees_lacking(struct local *local)
 {
+    bool lacking = false;
     long proxy = local->has ? find_proxy() : 0;
-    *lacking = false;
-    *all = proxy;
     if (proxy)
         look_below(local, proxy);
-    for (int r = 0; proxy && r < local->n_ranks; r++) {
-        *lacking |= local->has[r] == 1;
-        *all &= local->has[r] == 2;
-    }
+    for (int r = 0; proxy && r < local->n_ranks; r++)
+        lacking |= local->has[r] == 1;
+    return lacking;
 }
 
 /* Waits for a message to come or leave. A rank that waits long has most likely none to wait for. */
@@ -205,15 +202,14 @@ enum cpl_preload cpl_preload_check(int rank, int n_ranks)
     if (n_ranks == 1)
         return CPL_PRELOAD_ALL;
     struct local local = {.n_ranks = n_ranks, .has = calloc((size_t)n_ranks, 1)};
-    bool lacking, all;
+    bool lacking = sees_lacking(&local);
     int first = 0;
-    look(&local, &lacking, &all);
     while (lacking && first < rank && local.has[first] != 2)
         first++;
     free(local.has);
     if (lacking)
         return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
-    if (!all)
-        meet(rank, n_ranks);
+    /* always: a rank that could not look would wait for the others */
+    meet(rank, n_ranks);
     return CPL_PRELOAD_ALL;
 }
