@@ -3,8 +3,9 @@
  * environments.
  *
  * No protocol of a launcher is spoken. Under hydra each rank looks at the processes that its proxy
- * has started on this host, in /proc. Where that does not tell it of all ranks, the ranks exchange
- * messages, and a rank that hears nothing for long says so and ends the program. */
+ * has started on this host, in /proc. If none is seen to lack the library, the ranks exchange
+ * messages, and a rank that hears nothing for long says so and ends the program.
+ */
 #ifndef CARPOOL_PRELOAD_CHECK_H
 #define CARPOOL_PRELOAD_CHECK_H
 
