@@ -150,13 +150,11 @@ static void wait_for(MPI_Request *request, int peer)
         PMPI_Test(request, &done, MPI_STATUS_IGNORE);
         double waited = PMPI_Wtime() - start;
         if (!done && !told && waited > TELL_AFTER) {
-            cpl_log(
-                CPL_LOG_ERROR, "shim",
-                "rank %d does not answer: does it run without the library? Set LD_PRELOAD for "
-                "every "
-                "program of the launcher's line, or use mpiexec -genv; else the program ends in "
-                "%.0f s",
-                peer, END_AFTER - TELL_AFTER);
+            cpl_log(CPL_LOG_ERROR, "shim",
+                    "rank %d does not answer: does it run without the library? Set LD_PRELOAD for "
+                    "every program of the launcher's line, or use mpiexec -genv; else the program "
+                    "ends in %.0f s",
+                    peer, END_AFTER - TELL_AFTER);
             told = true;
         }
         if (!done && waited > END_AFTER)
