@@ -14,17 +14,16 @@
  * each rank that waits asks for it. The round-robin one puts a process that yields behind all
  * others (0.4 ms). It starves what is not real-time, so only a rank asks for it, at the lowest
  * real-time priority, which root may, whose progress calls have found some messages. For a while
- * after that it sleeps where it waits, until others have asked. When it has waited for 10 ms it
- * goes back to the one for batch jobs until something is found. (Eight ranks that asked at once
+ * after that it sleeps where it waits, until others have asked; later it sleeps when it has waited
+ * for 10 ms, and stays real-time, since others that are would starve it. (Without that eight ranks
  * took 1 to 2.6 s for their first 100 exchanges, and 64 ranks 1 to 5 s, until the kernel took the
  * processor from real-time processes.)
  *
  * Many MPICHs move messages inside a node past the network library. Then progress calls find
- * nothing, and ranks stay with the batch jobs. PyPI's MPICHs, eight ranks on two cores, an exchange
- * with all others, a barrier and an MPI_Allreduce take, without and with this preload: 3.4.3 69 and
- * 0.21 ms, 4.0.3 67 and 0.18, 4.2.3 67 and 0.09, 4.3.2 67 and 0.12, 5.0.2 60 and 0.14. (32 ranks
- * with 4.2.3: 430 and 4; round robin would be at 1.) Where compilers ran beside them: 51 to 77 and
- * 1.5 to 2.1. Such ranks share the cores with whatever else runs; round-robin ones do not.
+ * little: ranks stay with the batch jobs for the first 100,000 calls, and for good where nothing at
+ * all was found. PyPI's MPICHs, eight ranks on two cores, messages of four bytes with all others,
+ * medians of three without and with this preload: 3.4.3 12 ms and 67 us, 4.0.3 12 ms and 82 us,
+ * 4.2.3 13 ms and 14 us, 4.3.2 13 ms and 14 us. 5.0.2 gives way by itself.
  *
  * Intel MPI yields by itself where there are more ranks than cores, and is left as it is.
  *
@@ -78,21 +77,24 @@ static bool look_up_mpi(const char *symbol, void *function)
 #define IDLE_BEFORE_BATCH 16
 #define IDLE_BEFORE_SLEEP 16
 #define SLEEP_NS          100000
-#define LONG_NS           (NS / 100) /* a rank that waits longer leaves the real-time class */
+#define LONG_NS           (NS / 100) /* a rank that waits longer sleeps, too, and for longer */
 #define LONG_SLEEP_NS     2000000
 #define IDLE_BEFORE_CLOCK 64
 #define SLICE_NS          100000 /* the shortest that Linux grants */
 #define EVENTS_BEFORE     64     /* progress calls that found something, before round robin */
+#define FEW_EVENTS        8      /* the same for a rank that mostly waits: after so many calls */
+#define CALLS_BEFORE      100000
 
 /* UNCHANGED: it is that of others and stays so. */
 enum scheduler { OF_OTHERS, FOR_BATCH, ROUND_ROBIN, UNCHANGED };
 
 static _Atomic(enum scheduler) present = OF_OTHERS;
-static atomic_bool asked, refused; /* round robin */
-static atomic_llong settles_ns;    /* when others will have asked; 0: now, or not asked yet */
-static atomic_uint n_idle;         /* calls in a row that found nothing */
-static atomic_llong idle_ns;       /* since when, about */
-static atomic_uint n_found;        /* calls that found something; not counted to the end */
+static atomic_bool refused;     /* round robin */
+static atomic_llong settles_ns; /* when others will have asked; 0: now, or not asked yet */
+static atomic_uint n_idle;      /* calls in a row that found nothing */
+static atomic_llong idle_ns;    /* since when, about */
+static atomic_uint n_found;     /* calls that found something; not counted to the end */
+static atomic_uint n_calls;     /* that found nothing, while for batch jobs */
 
 static enum scheduler get_present(void)
 {
@@ -162,39 +164,28 @@ static bool may_change(void)
 
 static void ask_for_round_robin(void)
 {
-    if (get_present() == OF_OTHERS && !may_change())
+    if (get_present() == ROUND_ROBIN || get_present() == UNCHANGED ||
+        atomic_load_explicit(&refused, memory_order_relaxed) ||
+        (get_present() == OF_OTHERS && !may_change()))
         return;
-    if (!go_round_robin()) {
+    if (go_round_robin())
+        atomic_store_explicit(&settles_ns, now_ns() + SETTLING_NS, memory_order_relaxed);
+    else
         atomic_store_explicit(&refused, true, memory_order_relaxed);
-        return;
-    }
-    atomic_store_explicit(&settles_ns, now_ns() + SETTLING_NS, memory_order_relaxed);
-    atomic_store_explicit(&asked, true, memory_order_relaxed);
 }
 
-static void return_to_round_robin(void)
+/* Whether progress calls have found so many messages that they can be relied upon. */
+static bool sees_messages(unsigned least)
 {
-    if (get_present() == FOR_BATCH && atomic_load_explicit(&asked, memory_order_relaxed))
-        go_round_robin();
-}
-
-/* Whether progress calls have found enough messages to be relied upon. */
-static bool sees_messages(void)
-{
-    return atomic_load_explicit(&n_found, memory_order_relaxed) > EVENTS_BEFORE;
+    return atomic_load_explicit(&n_found, memory_order_relaxed) > least;
 }
 
 static void note_event(void)
 {
     atomic_store_explicit(&n_idle, 0, memory_order_relaxed);
-    if (!sees_messages())
+    if (!sees_messages(EVENTS_BEFORE))
         atomic_fetch_add_explicit(&n_found, 1, memory_order_relaxed);
-    if (get_present() == ROUND_ROBIN || get_present() == UNCHANGED ||
-        atomic_load_explicit(&refused, memory_order_relaxed))
-        return;
-    if (atomic_load_explicit(&asked, memory_order_relaxed))
-        return_to_round_robin();
-    else if (sees_messages())
+    else
         ask_for_round_robin();
 }
 
@@ -221,27 +212,30 @@ static void settle(void)
         atomic_store_explicit(&settles_ns, 0, memory_order_relaxed);
 }
 
+/* A rank that asks for nothing yet, or only waits for long. */
+static void note_waiting(unsigned idle)
+{
+    if (get_present() == OF_OTHERS && idle % IDLE_BEFORE_BATCH == IDLE_BEFORE_BATCH - 1 &&
+        may_change())
+        go_batch();
+    if (get_present() == FOR_BATCH && sees_messages(FEW_EVENTS) &&
+        atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) >= CALLS_BEFORE)
+        ask_for_round_robin();
+}
+
 /* Of several threads any may be counted, which does not matter. */
 static void give_way(void)
 {
     unsigned idle = atomic_fetch_add_explicit(&n_idle, 1, memory_order_relaxed);
-    if (get_present() == OF_OTHERS && idle % IDLE_BEFORE_BATCH == IDLE_BEFORE_BATCH - 1 &&
-        may_change())
-        go_batch();
-    if (get_present() == UNCHANGED && waits_long(idle)) {
-        sleep_for(sees_messages() ? LONG_SLEEP_NS : SLEEP_NS);
-        return;
-    }
-    if (get_present() == ROUND_ROBIN) {
-        if (waits_long(idle)) {
-            go_batch();
-        } else if (idle >= IDLE_BEFORE_SLEEP &&
-                   atomic_load_explicit(&settles_ns, memory_order_relaxed)) {
-            settle();
-            return;
-        }
-    }
-    sched_yield();
+    note_waiting(idle);
+    bool sleeps = get_present() == ROUND_ROBIN || get_present() == UNCHANGED;
+    if (sleeps && waits_long(idle))
+        sleep_for(sees_messages(EVENTS_BEFORE) ? LONG_SLEEP_NS : SLEEP_NS);
+    else if (get_present() == ROUND_ROBIN && idle >= IDLE_BEFORE_SLEEP &&
+             atomic_load_explicit(&settles_ns, memory_order_relaxed))
+        settle();
+    else
+        sched_yield();
 }
 
 void cpl_yield_progressed(bool found)
@@ -259,7 +253,6 @@ void cpl_yield_no_wait(void);
 void cpl_yield_no_wait(void)
 {
     atomic_store_explicit(&n_idle, 0, memory_order_relaxed);
-    return_to_round_robin();
 }
 
 void cpl_yield_end(void)
