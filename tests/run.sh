@@ -84,7 +84,8 @@ if [ "$what" != unit ]; then
     CALLS_OPTIONS="--without buffered"
     export CALLS_OPTIONS
     run_tap calls.log "$root/tests/fuzz/run-calls.sh" "$build/tests/mpi" "$library" "$yield" "$n_seeds"
-    sh "$root/tests/install-deps.sh" mmdebstrap || echo "without mmdebstrap there are no suites of Debian"
+    sh "$root/tests/install-deps.sh" mmdebstrap python3-pip ||
+        echo "without mmdebstrap there are no suites of Debian, without pip no wheels"
     run_versions small
 fi
 

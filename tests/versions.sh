@@ -14,7 +14,8 @@ case ${1:-} in small|whole) choice=$1 && shift ;; esac
 build=$(pwd)/build/test
 # shellcheck source=tests/build.sh disable=SC1091
 . tests/build.sh
-sh tests/install-deps.sh mmdebstrap || echo "without mmdebstrap there are no suites of Debian"
+sh tests/install-deps.sh mmdebstrap python3-pip ||
+    echo "without mmdebstrap there are no suites of Debian, without pip no wheels"
 prepare
 step "make"
 build_in . make.log

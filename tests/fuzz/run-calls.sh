@@ -84,11 +84,33 @@ compare() { # number of the run
     say "$(diff reference.out now.out | grep -a '^[<>] iteration' | sed 2q)"
 }
 
+# How many ranks the seed's runs have, on how many nodes.
+place() {
+    n=$((2 + seed % 11)) cliques=
+    [ $((seed / 11 % 3)) -ne 1 ] || cliques="-genv MPIR_CVAR_NUM_CLIQUES 3"
+}
+
+# MPICH 4.2.1 (Debian 13) often leaves the status of a persistent receive empty.
+seed=$first
+while [ "$seed" -lt $((first + (n_seeds < 5 ? n_seeds : 5))) ]; do
+    place
+    # shellcheck disable=SC2086
+    run reference "$yield" $cliques
+    if [ $code -ne 0 ] && grep -q 'WRONG.*source .* persistent$' reference.out reference.err; then
+        echo "# MPI alone loses statuses of persistent receives: runs are without them"
+        case $options in
+            *--without*) options=$options,persistent ;;
+            *) options="$options --without persistent" ;;
+        esac
+        break
+    fi
+    seed=$((seed + 1))
+done
+
 seed=$first
 n_skipped=0
 while [ "$seed" -lt $((first + n_seeds)) ]; do
-    n=$((2 + seed % 11)) cliques=
-    [ $((seed / 11 % 3)) -ne 1 ] || cliques="-genv MPIR_CVAR_NUM_CLIQUES 3"
+    place
     # shellcheck disable=SC2086
     run reference "$yield" $cliques
     if [ $code -ne 0 ]; then
