@@ -33,11 +33,8 @@ int cpl_meets_started(MPI_Comm comm, int result, const MPI_Request *request, boo
     struct cpl_comm_state *state = cpl_context.active && result == MPI_SUCCESS && request
                                        ? cpl_appointment_make(comm, *request, by_all)
                                        : NULL;
-    if (state) {
-        cpl_pt2pt_note_pace(state);
-        cpl_kin_note_pace(state);
+    if (state)
         cpl_neighbor_note_pace(state);
-    }
     return result;
 }
 

@@ -30,7 +30,7 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
         state->line->embed.on ? NULL : cpl_embed_takes(state, send, recv, count, type, op, true);
     if (!kind)
         return false;
-    cpl_pt2pt_arrive(state);
+    cpl_pt2pt_arrive();
     *result = cpl_embed_allreduce(state, kind, send, recv);
     return true;
 }

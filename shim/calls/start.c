@@ -235,6 +235,17 @@ static struct cpl_comm_state *first_planned(void)
     return first;
 }
 
+static void log_account(void)
+{
+    const struct cpl_account *a = &cpl_context.account;
+    if (cpl_context.rank == 0)
+        cpl_log(CPL_LOG_INFO, "account",
+                "of %.2f s: meetings %.2f ms, planning %.2f, trials %.2f; gained %.2f",
+                PMPI_Wtime() - cpl_context.start, 1e3 * a->spent[CPL_COST_MEETINGS],
+                1e3 * a->spent[CPL_COST_PLANNING], 1e3 * a->spent[CPL_COST_TRIALS],
+                1e3 * a->gained);
+}
+
 void cpl_finish(void)
 {
     struct cpl_comm_state *state;
@@ -249,6 +260,7 @@ void cpl_finish(void)
     cpl_parts_end();
     while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
+    log_account();
     cpl_context.active = false;
     cpl_service_end();
     cpl_aside_end();

@@ -81,7 +81,7 @@ EXPORT int MPI_Finalize(void)
 /* What was sent leaves, and the collective is counted. */
 static void before_collective(MPI_Comm comm)
 {
-    cpl_pt2pt_arrive(cpl_comm_state_get(comm));
+    cpl_pt2pt_arrive();
     cpl_meets_at_collective(comm);
 }
 

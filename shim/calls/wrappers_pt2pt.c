@@ -17,8 +17,11 @@
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
-    if (state && cpl_pt2pt_counts(state->pt2pt))
+    if (state && cpl_pt2pt_counts(state->pt2pt)) {
+        if (state->pt2pt->phase == CPL_PT2PT_RESTING)
+            cpl_context_recent(comm)->balance = &state->pt2pt->learned.balance;
         return state;
+    }
     if (state && !cpl_context.service.on) {
         cpl_context_recent(comm)->alone = true;
         cpl_context.comms.alone = comm;

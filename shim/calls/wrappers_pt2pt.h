@@ -30,11 +30,12 @@ static inline bool passes(MPI_Comm comm)
  * is count it; `sign` as in base/balance.h. */
 static inline bool rests(MPI_Comm comm, int peer, int tag, int sign)
 {
-    const struct cpl_resting *r = &cpl_context.comms.resting;
-    if (comm != r->comm || !r->balance || cpl_context.service.on || cpl_context.service.shared ||
-        peer < 0 || peer >= r->size || tag < 0)
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    if (comm != recent->comm || !recent->balance || cpl_context.service.on ||
+        cpl_context.service.shared || peer < 0 || peer >= recent->state->size || tag < 0)
         return false;
-    cpl_balance_count(r->balance, sign, sign > 0 ? r->rank : peer, sign > 0 ? peer : r->rank, tag);
+    int rank = recent->state->rank;
+    cpl_balance_count(recent->balance, sign, sign > 0 ? rank : peer, sign > 0 ? peer : rank, tag);
     return true;
 }
 

@@ -110,15 +110,31 @@ static void unlink_managed(struct cpl_comm_state *state)
 void cpl_line_close(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    if (line->managed)
+    if (line->managed || (line->hosts && line->kept))
         return;
     if (line->hosts) { /* without plans */
         cpl_rides_end_plans(&line->rides);
         return;
     }
     unlink_managed(state);
+    if (line->kept)
+        return;
     cpl_rides_free(&line->rides);
     cpl_embed_free(&line->embed);
+}
+
+void cpl_line_keep(struct cpl_comm_state *state)
+{
+    state->line->managed = false;
+    state->line->kept = true;
+    cpl_line_close(state);
+}
+
+void cpl_line_take_up(struct cpl_comm_state *state)
+{
+    state->line->managed = true;
+    state->line->kept = false;
+    cpl_line_link(state);
 }
 
 bool cpl_line_manage(struct cpl_comm_state *state)

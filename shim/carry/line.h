@@ -18,6 +18,7 @@ struct cpl_comm_state;
 struct cpl_line {
     /* Alike on all ranks: */
     bool managed; /* the program's point-to-point messages travel on it */
+    bool kept;    /* they are MPI's for a while, and what the line has for them is kept */
     bool hosts;   /* its reductions may carry neighborhood collectives */
     bool linked;  /* in cpl_context.comms.first_managed */
     struct cpl_comm_state *next_linked;
@@ -38,6 +39,11 @@ struct cpl_line {
 bool cpl_line_open(struct cpl_comm_state *state);
 void cpl_line_link(struct cpl_comm_state *state);
 void cpl_line_close(struct cpl_comm_state *state);
+
+/* The program's messages are MPI's for a while, and the line's again; nothing may be under way. All
+ * ranks call alike. */
+void cpl_line_keep(struct cpl_comm_state *state);
+void cpl_line_take_up(struct cpl_comm_state *state);
 
 /* Makes room for matching the program's messages; false when memory ran out. */
 bool cpl_line_manage(struct cpl_comm_state *state);

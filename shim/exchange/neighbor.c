@@ -53,8 +53,7 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exch
     if (!x->mpi_distrusted)
         when = cpl_plan_when(call->comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls,
                              s->again);
-    if (when == CPL_PLAN_WAIT || s->turn.may_aside)
-        cpl_date_hasten(&x->learned.date, x->calls, cpl_plan_turn_pause(&s->turn));
+    cpl_date_hasten(&x->learned.date, x->calls, cpl_plan_turn_pause(&s->turn, when));
     if (when == CPL_PLAN_NOW)
         s->again = s->turn.search == CPL_SEARCH_SHORT;
     return when != CPL_PLAN_NOW;

@@ -242,8 +242,7 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
         .turn = turn};
     enum cpl_plan_when when = cpl_plan_when(
         host->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, x->nonblocking.n, true);
-    if (when == CPL_PLAN_WAIT || turn->may_aside)
-        cpl_date_hasten(&host->serve->date, host->meeting.n, cpl_plan_turn_pause(turn));
+    cpl_date_hasten(&host->serve->date, host->meeting.n, cpl_plan_turn_pause(turn, when));
     return when != CPL_PLAN_NOW;
 }
 

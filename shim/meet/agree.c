@@ -21,7 +21,7 @@ int64_t cpl_agree_ns(double seconds)
 {
     const double most = 1e15; /* eleven days, and a sum over many ranks fits */
     double ns = seconds * 1e9;
-    return (int64_t)(ns > most ? most : ns > 0 ? ns : 0);
+    return (int64_t)(ns > most ? most : ns > -most ? ns : 0);
 }
 
 bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op)
@@ -38,9 +38,26 @@ bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, M
 
 _Static_assert(CPL_MAX_TRIED <= CPL_MAX_TIMES, "a trial's times fit");
 
+/* What a call by a plan has gained, or cost while it was tried: beside MPI's, once these are known.
+ */
+static void settle_account(const struct cpl_trial *trial, double us)
+{
+    struct cpl_account *account = &cpl_context.account;
+    const double mpi_us = cpl_trial_us(trial, 0);
+    const int32_t candidate = cpl_trial_candidate(trial);
+    if (candidate == 0 || mpi_us <= 0)
+        return;
+    double gain = 1e-6 * (mpi_us - (trial->running ? us : cpl_trial_us(trial, candidate)));
+    if (gain > 0)
+        account->gained += gain;
+    else if (trial->running)
+        account->spent[CPL_COST_TRIALS] -= gain;
+}
+
 bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
 {
     double slowest_us[CPL_MAX_TRIED];
+    settle_account(trial, us);
     if (!cpl_trial_note(trial, us))
         return false;
     memcpy(slowest_us, trial->own_us, sizeof slowest_us);

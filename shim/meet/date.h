@@ -39,7 +39,7 @@ static inline bool cpl_date_keep(struct cpl_date *date, int64_t n, int64_t longe
 /* They meet after so many calls from the n-th one on, if not before. */
 static inline void cpl_date_hasten(struct cpl_date *date, int64_t n, int64_t calls)
 {
-    if (date->next > n + calls)
+    if (date->next - n > calls)
         date->next = n + calls;
 }
 

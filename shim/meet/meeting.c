@@ -203,11 +203,16 @@ static void settle_form(struct cpl_comm_state *state)
 static void meet(struct cpl_comm_state *state, struct due *due, int n)
 {
     int64_t words[N_HASHES + CPL_MOST_WORDS];
+    struct cpl_expense expense = {.at = 0};
     while (n > 0 && put_to_vote(state, due, n, words)) {
+        if (expense.at <= 0) /* all have come */
+            expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
         compare_hashes(state, words);
         n = settle(state, due, n, words + N_HASHES);
     }
     settle_form(state);
+    if (expense.at > 0)
+        cpl_account_end(&cpl_context.account, expense, CPL_COST_MEETINGS, PMPI_Wtime());
 }
 
 /* Other threads are in calls: the ranks try again. */

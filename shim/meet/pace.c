@@ -27,33 +27,6 @@ void cpl_pace_resume(struct cpl_pace *pace, int64_t n)
 {
     pace->n = n;
     pace->at = PMPI_Wtime();
-    pace->laps.at = 0;
-}
-
-void cpl_pace_lap(struct cpl_pace *pace)
-{
-    struct cpl_laps *laps = &pace->laps;
-    if (laps->at > 0 && ++laps->n < laps->length)
-        return;
-    double now = PMPI_Wtime();
-    if (laps->length == 0)
-        laps->length = CPL_SHORTEST_LAP;
-    else if (laps->at > 0 && now - laps->at < CPL_LAP_SECONDS && laps->length < CPL_LONGEST_LAP)
-        laps->length *= 2;
-    else if (laps->at > 0)
-        laps->seconds[laps->n_laps++ % CPL_LAPS] = (now - laps->at) / laps->n;
-    laps->n = 0;
-    laps->at = now;
-}
-
-double cpl_pace_laps(const struct cpl_pace *pace)
-{
-    const struct cpl_laps *laps = &pace->laps;
-    double shortest = laps->seconds[0];
-    for (int k = 1; k < CPL_LAPS; k++)
-        if (laps->seconds[k] < shortest)
-            shortest = laps->seconds[k];
-    return laps->n_laps < CPL_LAPS ? 0 : shortest;
 }
 
 double cpl_pace_before(const struct cpl_pace *pace)

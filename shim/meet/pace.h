@@ -10,28 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Laps: times of some blocking collectives in a row, whatever comes between them. A lap takes
- * CPL_LAP_SECONDS at least, so that it holds its share of what comes rarely, but for these limits
- * of collectives in it. */
-#define CPL_LAP_SECONDS  0.01
-#define CPL_SHORTEST_LAP 8
-#define CPL_LONGEST_LAP  16384
-#define CPL_LAPS         3 /* the latest, whose shortest counts */
-
-struct cpl_laps {
-    double at;                /* begin of the lap, in seconds; 0: none has begun */
-    int n, length;            /* collectives since then, and in a lap */
-    int64_t n_laps;           /* that were long enough */
-    double seconds[CPL_LAPS]; /* of this rank, a collective, in the latest ones, as a ring */
-};
-
 struct cpl_pace {
     double at;                 /* begin of the time being taken, in seconds; 0: none is */
     int64_t n;                 /* exchanges until then */
     struct cpl_samples before; /* this rank's seconds an exchange without rerouting */
     struct cpl_samples since;  /* this rank's seconds an exchange with rerouting */
     bool is_short;             /* the latest of these: looking at the clock would add to it */
-    struct cpl_laps laps;
 };
 
 /* note: a blocking collective is entered after n exchanges in all; `rerouted` says how the latest
@@ -39,13 +23,6 @@ struct cpl_pace {
  * out. */
 void cpl_pace_note(struct cpl_pace *pace, int64_t n, bool rerouted);
 void cpl_pace_resume(struct cpl_pace *pace, int64_t n);
-
-/* A blocking collective is entered, while rerouted. */
-void cpl_pace_lap(struct cpl_pace *pace);
-
-/* This rank's seconds a collective in the shortest of the latest laps; 0 while there are too few.
- */
-double cpl_pace_laps(const struct cpl_pace *pace);
 
 /* What a rank says of its pace in a vote, in seconds an exchange: the lower quartile of
  * `before`, which has few times, the first of them long, and the median of `since`, 0 while there

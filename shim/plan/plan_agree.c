@@ -172,7 +172,9 @@ static double ranks_a_core(void)
 /* What the ranks' inputs are together. */
 struct all_inputs {
     struct cpl_plan_size size;
-    int64_t ns_so_far;
+    double ms_so_far, ms_to_spend; /* of a rank, on the average, as is the next */
+    double n_exchanges;            /* 1 at least */
+    double planning_ratio; /* what planning took last, in times what was expected; 1 at least */
     bool able;
     bool busy;  /* a thread of one of them makes plans */
     bool spare; /* all have a processor more than they take */
@@ -182,28 +184,39 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum { N_WORDS = 7 };
-    int64_t mine[N_WORDS] = {input->n_messages,
-                             cpl_agree_ns(ms_so_far * 1e-3),
-                             1,
-                             cpl_agree_ns(ranks_a_core() * 1e-3),
-                             !input->able,
-                             cpl_aside_is_busy(),
-                             !cpl_shared_has_spare(n_local_ranks())};
+    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, BUSY, WITHOUT_SPARE, SO_FAR, TO_SPEND, RATIO, A_CORE, N_WORDS };
+    const double ratio = cpl_context.account.planning_ratio;
+    int64_t mine[N_WORDS] = {
+        [MESSAGES] = input->n_messages,
+        [EXCHANGES] = input->n_exchanges > 1 ? input->n_exchanges : 1,
+        [RANKS] = 1,
+        [UNABLE] = !input->able,
+        [BUSY] = cpl_aside_is_busy(),
+        [WITHOUT_SPARE] = !cpl_shared_has_spare(n_local_ranks()),
+        [SO_FAR] = cpl_agree_ns(ms_so_far * 1e-3),
+        [TO_SPEND] = cpl_agree_ns(cpl_context_balance()),
+        [RATIO] = cpl_agree_ns((ratio > 1 ? ratio : 1) * 1e-3),
+        [A_CORE] = cpl_agree_ns(ranks_a_core() * 1e-3),
+    };
     int64_t sum[N_WORDS];
     if (cpl_collective_Allreduce(mine, sum, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return false;
-    *all = (struct all_inputs){{sum[0], (int32_t)sum[2], (double)sum[3] * 1e-6 / (double)sum[2]},
-                               sum[1],
-                               sum[4] == 0,
-                               sum[5] > 0,
-                               sum[6] == 0};
+    const double ms = 1e-6 / (double)sum[RANKS]; /* an average of those, in milliseconds */
+    *all = (struct all_inputs){
+        .size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[A_CORE] * ms},
+        .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
+        .ms_so_far = (double)sum[SO_FAR] * ms,
+        .ms_to_spend = (double)sum[TO_SPEND] * ms,
+        .planning_ratio = (double)sum[RATIO] * ms,
+        .able = sum[UNABLE] == 0,
+        .busy = sum[BUSY] > 0,
+        .spare = sum[WITHOUT_SPARE] == 0};
     return true;
 }
 
-/* What planning is taken to last, in milliseconds. */
-static double planning_ms(const struct cpl_agree_input *input, const struct cpl_plan_size *size,
-                          enum cpl_search search)
+/* What planning is taken to last, in milliseconds, if it takes what is usual. */
+static double usual_ms(const struct cpl_agree_input *input, const struct cpl_plan_size *size,
+                       enum cpl_search search)
 {
     struct cpl_plan_turn turn = {.search = search};
     struct cpl_agree_input asked = *input;
@@ -211,6 +224,15 @@ static double planning_ms(const struct cpl_agree_input *input, const struct cpl_
     return cpl_plan_is_together(&asked, size)
                ? cpl_plan_together_ms(&asked, size->n_messages)
                : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core);
+}
+
+/* The same by what it took last. */
+static double planning_ms(const struct cpl_agree_input *input, const struct all_inputs *all,
+                          enum cpl_search search)
+{
+    struct cpl_plan_size size = all->size;
+    size.n_messages = (int64_t)((double)size.n_messages / all->n_exchanges);
+    return all->planning_ratio * all->n_exchanges * usual_ms(input, &size, search);
 }
 
 /* The most that a short search may take to be worth planning twice, as a part of a full one. */
@@ -233,9 +255,18 @@ static bool may_aside(const struct cpl_agree_input *input, const struct all_inpu
     if (cpl_plan_is_together(input, &all->size) ||
         !(asked || (cpl_context.settings.planning == CPL_PLANNING_AUTO && all->spare)))
         return false;
-    double n = planning_ms(input, &all->size, turn->search) / (call_ms > 0 ? call_ms : 1);
+    double n = planning_ms(input, all, turn->search) / (call_ms > 0 ? call_ms : 1);
     turn->n_calls = n < FEW_CALLS ? FEW_CALLS : n < INT32_MAX ? (int64_t)n : INT32_MAX;
     return asked || n > FEW_CALLS;
+}
+
+#define MARGIN 1.1 /* each time that it is early costs a reduction */
+
+/* Calls until so many times as much may be spent as after n_calls; CPL_NEVER: more than as many. */
+static int64_t calls_until(double times, int64_t n_calls)
+{
+    double n = (times * MARGIN - 1) * (double)n_calls;
+    return times < 1 || times > 2 ? CPL_NEVER : (int64_t)n + 1;
 }
 
 enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
@@ -255,37 +286,28 @@ enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *in
     if (turn->aside)
         return all.busy && turn->n_waits++ < MOST_WAITS ? CPL_PLAN_WAIT : CPL_PLAN_NOW;
 
-    double so_far = (double)all.ns_so_far * 1e-6 / all.size.n_ranks;
-    double ms = planning_ms(input, &all.size, CPL_SEARCH_FULL);
-    double short_ms = planning_ms(input, &all.size, CPL_SEARCH_SHORT);
-    if (!at_once && so_far < ms) {
-        if (full || short_ms > WORTH_A_SHORT_ONE * ms || so_far < short_ms)
+    double most = all.ms_so_far < all.ms_to_spend ? all.ms_so_far : all.ms_to_spend;
+    double ms = planning_ms(input, &all, CPL_SEARCH_FULL);
+    double short_ms = planning_ms(input, &all, CPL_SEARCH_SHORT);
+    if (!at_once && most < ms) {
+        bool is_short = !full && short_ms <= WORTH_A_SHORT_ONE * ms;
+        if (!is_short || most < short_ms) {
+            turn->n_calls = calls_until((is_short ? short_ms : ms) / most, n_calls);
             return CPL_PLAN_EARLY;
+        }
         turn->search = CPL_SEARCH_SHORT;
     }
-    turn->may_aside = may_aside(input, &all, so_far / (double)n_calls);
+    turn->may_aside = may_aside(input, &all, all.ms_so_far / (double)n_calls);
     return CPL_PLAN_NOW;
 }
 
-bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
-                    struct cpl_agree_output *output)
+/* By one rank, the root. */
+static bool agree_by_root(MPI_Comm private_comm, int root, const struct cpl_agree_input *input,
+                          struct cpl_agree_output *output)
 {
     struct cpl_desk desk;
     struct plans plans = {.n = 0};
-    int rank;
-    memset(output, 0, sizeof *output);
-    if (input->turn)
-        cpl_plan_turn_ends(input->turn, false);
-    PMPI_Comm_rank(comm, &rank);
-    struct all_inputs all;
-    if (!add_up(comm, input, 0, &all) || !all.able ||
-        (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, rank, private_comm)))
-        return false;
-    PMPI_Comm_rank(*private_comm, &rank);
-    int root = cpl_agree_root(*private_comm, rank);
-    if (cpl_plan_is_together(input, &all.size))
-        return cpl_plan_together(*private_comm, root, input, output);
-    cpl_desk_open(&desk, *private_comm, root);
+    cpl_desk_open(&desk, private_comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
         struct answer answer = {.aside = 0};
@@ -306,5 +328,33 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     cpl_desk_close(&desk);
     if (!done)
         cpl_agree_output_free(output);
+    return done;
+}
+
+bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+                    struct cpl_agree_output *output)
+{
+    struct cpl_account *account = &cpl_context.account;
+    int rank;
+    memset(output, 0, sizeof *output);
+    if (input->turn)
+        cpl_plan_turn_ends(input->turn, false);
+    PMPI_Comm_rank(comm, &rank);
+    struct all_inputs all;
+    if (!add_up(comm, input, 0, &all))
+        return false;
+    struct cpl_expense expense = cpl_account_begin(account, PMPI_Wtime()); /* all have come */
+    bool done = all.able && (*private_comm != MPI_COMM_NULL ||
+                             cpl_agree_private(comm, rank, private_comm));
+    if (done) {
+        PMPI_Comm_rank(*private_comm, &rank);
+        int root = cpl_agree_root(*private_comm, rank);
+        done = cpl_plan_is_together(input, &all.size)
+                   ? cpl_plan_together(*private_comm, root, input, output)
+                   : agree_by_root(*private_comm, root, input, output);
+    }
+    double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
+    if (!(input->turn && input->turn->aside))
+        account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, search_of(input));
     return done;
 }

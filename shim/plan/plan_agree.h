@@ -6,6 +6,7 @@
 #include "planner/plan.h"
 #include "planner/strategy.h"
 #include "shim/carry/embed_kind.h"
+#include "shim/meet/date.h"
 #include "shim/report/plan_summary.h"
 
 #include <mpi.h>
@@ -29,13 +30,15 @@ struct cpl_plan_turn {
     bool may_aside;         /* a thread may make the plans, while the program goes on */
     bool aside;             /* a thread makes them, or has made them: the ranks come for them */
     int32_t n_waits;        /* how often they came too early */
-    int64_t n_calls;        /* calls in which a thread makes them about */
+    int64_t n_calls;        /* calls in which a thread makes them about, or, where it is early,
+                               until planning pays about */
 };
 
 /* Input of one rank. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
     int n_messages; /* number of messages to be planned, each to a different rank */
+    int n_exchanges; /* of when to plan: exchanges that are planned one by one then; 0: one */
     const int *dst; /* destinations, ascending */
     const int64_t *bytes;
     int64_t n_straight;             /* number of further messages, which are above the size limit */
@@ -57,14 +60,6 @@ struct cpl_agree_output {
     int32_t n_words[CPL_MAX_PLANS];
 };
 
-/* In how many calls the ranks come for plans of a thread: in half of those that it takes about, and
- * later each time. */
-static inline int64_t cpl_plan_turn_pause(const struct cpl_plan_turn *turn)
-{
-    int64_t calls = turn->n_calls * (turn->n_waits + 1) / 2;
-    return calls > 2 ? calls : 2;
-}
-
 /* The ranks have planned; aside: a thread goes on. */
 static inline void cpl_plan_turn_ends(struct cpl_plan_turn *turn, bool aside)
 {
@@ -77,6 +72,18 @@ enum cpl_plan_when {
     CPL_PLAN_WAIT,  /* a thread plans: the ranks come again after cpl_plan_turn_pause */
     CPL_PLAN_NOW    /* turn->may_aside says whether a thread may plan */
 };
+
+/* In how many calls the ranks come again, if not at their next date: where it is early; or for plans
+ * of a thread in half of those that it takes about, and later each time. */
+static inline int64_t cpl_plan_turn_pause(const struct cpl_plan_turn *turn, enum cpl_plan_when when)
+{
+    if (when == CPL_PLAN_EARLY)
+        return turn->n_calls;
+    if (when == CPL_PLAN_NOW && !turn->may_aside)
+        return CPL_NEVER;
+    int64_t calls = turn->n_calls * (turn->n_waits + 1) / 2;
+    return calls > 2 ? calls : 2;
+}
 
 /* When to plan. In mode auto, unless CARPOOL_LEARN says when, planning pays for an exchange that
  * has taken so many milliseconds of this rank's time so far if that is, on the ranks' average, as

@@ -352,7 +352,7 @@ double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search)
 
 /* Agreeing, with what each rank does for it, and pricing, which small budgets do not shorten. */
 #define AGREE_MS            3
-#define AGREE_MS_A_RANK     2 /* of those on a core */
+#define AGREE_MS_A_RANK     1 /* of those on a core */
 #define RANK_MS_PER_MESSAGE 0.01
 #define RANK_MS_MOST        100
 #define PLAN_MS_PER_MESSAGE 0.001 /* by one strategy */

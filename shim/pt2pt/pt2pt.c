@@ -66,31 +66,12 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
     }
 }
 
-static int64_t count_batches(const struct cpl_pt2pt *p)
-{
-    return p->learned.n_batches + p->n_batches;
-}
-
-void cpl_pt2pt_arrive(struct cpl_comm_state *state)
+void cpl_pt2pt_arrive(void)
 {
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
     if (cpl_context.timed.of)
         cpl_profile_finish(NULL);
-    if (state)
-        cpl_pt2pt_note_pace(state);
-}
-
-void cpl_pt2pt_note_pace(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (p->sampled)
-        return;
-    bool is_managed = p->phase == CPL_PT2PT_MANAGED && !p->given_up;
-    if (is_managed)
-        cpl_pace_lap(&p->pace);
-    if (is_managed || (p->phase == CPL_PT2PT_LEARNING && p->started))
-        cpl_pace_note(&p->pace, count_batches(p), is_managed);
 }
 
 /* All ranks come here: their next batches belong together, whatever some did before. */
@@ -105,12 +86,20 @@ static void at_collective(struct cpl_pt2pt *p)
     }
 }
 
+/* Whether there is nothing to be learned or done about a communicator's reductions. */
+static bool is_idle(const struct cpl_comm_state *state)
+{
+    return !state || state->blank || state->inter ||
+           ((state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->phase == CPL_PT2PT_RESTING) &&
+            !state->line->hosts);
+}
+
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     if (state->blank)
         return;
-    if (state->line->embed.on)
+    if (state->line->embed.on && !is_idle(state))
         cpl_embed_decide(state);
     if (state->line->embed.distrusted) {
         state->line->embed.distrusted = false;
@@ -128,7 +117,7 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 
 void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state)
 {
-    cpl_pt2pt_arrive(state);
+    cpl_pt2pt_arrive();
     if (!state->pt2pt->sampled && state->pt2pt->phase != CPL_PT2PT_ALONE)
         at_collective(state->pt2pt);
 }
@@ -137,14 +126,6 @@ void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state)
 static bool may_embed(const struct cpl_pt2pt *p)
 {
     return p->line->embed.on && ((p->phase == CPL_PT2PT_MANAGED && !p->given_up) || p->line->hosts);
-}
-
-/* Whether there is nothing to be learned or done about a communicator's reductions. */
-static bool is_idle(const struct cpl_comm_state *state)
-{
-    return !state || state->blank || state->inter ||
-           ((state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->phase == CPL_PT2PT_RESTING) &&
-            !state->line->hosts);
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
@@ -163,12 +144,9 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     if (!kind)
         return false;
     p->line->embed.waiting = true;
-    cpl_pt2pt_arrive(state);
+    cpl_pt2pt_arrive();
     p->line->embed.waiting = false;
-    enum cpl_embed_verdict before = kind->verdict;
     *result = cpl_embed_allreduce(state, kind, send, recv);
-    if (p->started && kind->verdict != before) /* it has been tried */
-        cpl_pace_resume(&p->pace, count_batches(p));
     return true;
 }
 
@@ -204,14 +182,8 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 static bool sees_all(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    return p->line->embed.on || p->line->hosts ||
+    return (p->line->embed.on && !p->line->kept) || p->line->hosts ||
            (p->started && p->phase != CPL_PT2PT_ALONE && p->phase != CPL_PT2PT_RESTING);
-}
-
-static void resume(struct cpl_comm_state *state)
-{
-    if (state->pt2pt->started)
-        cpl_pace_resume(&state->pt2pt->pace, count_batches(state->pt2pt));
 }
 
 static const struct cpl_item item = {.name = "messages",
@@ -221,8 +193,7 @@ static const struct cpl_item item = {.name = "messages",
                                      .date = date,
                                      .sees_all = sees_all,
                                      .vote = cpl_pt2pt_vote,
-                                     .settle = cpl_pt2pt_settle,
-                                     .resume = resume};
+                                     .settle = cpl_pt2pt_settle};
 
 const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
                                           .meet = cpl_pt2pt_meet,

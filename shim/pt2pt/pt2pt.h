@@ -13,13 +13,8 @@
 
 struct cpl_comm_state;
 
-/* A blocking collective is about to be entered: what this rank has sent leaves, and the pace is
- * taken. state may be NULL. Local. */
-void cpl_pt2pt_arrive(struct cpl_comm_state *state);
-
-/* Where no blocking collective is called, another call that comes as regularly: the pace is taken.
- * Local. */
-void cpl_pt2pt_note_pace(struct cpl_comm_state *state);
+/* A blocking collective is about to be entered: what this rank has sent leaves. Local. */
+void cpl_pt2pt_arrive(void);
 
 /* Notes a collective of another communicator of the same ranks. Local. */
 void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state);

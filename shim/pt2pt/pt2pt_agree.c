@@ -63,10 +63,9 @@ _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase != CPL_PT2PT_LEARNING) {
-        cpl_pt2pt_review_vote(state, words + N_LEAST);
+    cpl_pt2pt_review_vote(state, words + N_LEAST);
+    if (p->phase != CPL_PT2PT_LEARNING)
         return;
-    }
     int most = 0;
     for (int k = 0; k < p->learned.n_signatures; k++)
         if (cpl_pt2pt_recurs(&p->learned.signature[k]) && p->learned.signature[k].n_dests > most)
@@ -114,6 +113,18 @@ static bool everything_fits(struct cpl_comm_state *state)
     uint64_t all[N_SUMS] = {1};
     cpl_collective_Allreduce(mine, all, N_SUMS, MPI_UINT64_T, MPI_SUM, state->comm);
     return (all[0] | all[1] | all[2] | all[3]) == 0;
+}
+
+bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    if (!everything_fits(state))
+        return false;
+    p->phase = CPL_PT2PT_MANAGED;
+    p->part.ripe = false;
+    cpl_line_take_up(state);
+    cpl_comm_state_forget_recent();
+    return true;
 }
 
 /* Slices of the plans that pay. */
@@ -340,6 +351,8 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         p->line->managed = true;
         p->reason = CPL_LEFT_NOT;
         cpl_line_link(state);
+        if (cpl_context.settings.mode == CPL_MODE_AUTO)
+            cpl_pt2pt_turn_begin(state);
         return;
     }
     cpl_pt2pt_plan_nothing(p);
@@ -391,21 +404,23 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     return exchanges.n;
 }
 
-/* Whether it is too early to plan: the program has not run for as long as that takes, or a thread
- * plans. Else the turn says how long to search for. Collective; the same results on all ranks. */
-static bool is_early(const struct cpl_comm_state *state)
+/* To recognise exchanges and to begin to manage takes about as long as to agree on so many. */
+#define MANAGING 2
+
+bool cpl_pt2pt_is_early(const struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_plan_turn *turn = &p->plans.planning;
-    struct cpl_agree_input input = {.able = true, .turn = turn};
-    for (int k = 0; k < p->learned.n_signatures; k++)
-        if (cpl_pt2pt_recurs(&p->learned.signature[k]))
-            input.n_messages += p->learned.signature[k].n_dests;
+    struct cpl_agree_input input = {.able = true, .turn = turn, .n_exchanges = MANAGING};
+    for (int k = 0; k < p->learned.n_signatures; k++) {
+        const struct cpl_signature *s = &p->learned.signature[k];
+        input.n_messages += cpl_pt2pt_recurs(s) ? s->n_dests : 0;
+        input.n_exchanges += cpl_pt2pt_recurs(s) && s->n_dests > 1;
+    }
     enum cpl_plan_when when = cpl_plan_when(
         state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, state->meeting.n, false);
     p->reason = when == CPL_PLAN_WAIT ? CPL_LEFT_PLANNING : CPL_LEFT_SHORT;
-    if (when == CPL_PLAN_WAIT || turn->may_aside)
-        cpl_date_hasten(&p->date, state->meeting.n, cpl_plan_turn_pause(turn));
+    cpl_date_hasten(&p->date, state->meeting.n, cpl_plan_turn_pause(turn, when));
     return when != CPL_PLAN_NOW;
 }
 
@@ -415,8 +430,13 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct slices slices = {.n = 0};
-    if (!all_able(state, words) || is_early(state))
+    if (!all_able(state, words))
         return true;
+    if (cpl_pt2pt_is_early(state)) {
+        if (p->reason == CPL_LEFT_SHORT)
+            cpl_pt2pt_look_away(state);
+        return true;
+    }
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = everything_fits(state);
     if (p->date.n_retries == 0 && ++p->n_vain >= MOST_VAIN && !fits)
@@ -436,19 +456,17 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
-    if (state->pt2pt->phase == CPL_PT2PT_RESTING) {
-        cpl_pt2pt_end_pause(state, words + N_LEAST);
-        return CPL_SETTLED;
-    }
+    if (state->pt2pt->phase == CPL_PT2PT_RESTING)
+        return cpl_pt2pt_end_pause(state, words + N_LEAST);
     if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
+        state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);
+        cpl_pt2pt_turn_window(state);
         bool settled = agree(state, words);
         if (cpl_appointment_are_possible(state)) /* the next meetings may be some */
             cpl_agree_world(state->comm);
-        cpl_pt2pt_watch_closely(state);
         if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
             cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
     }
-    cpl_pt2pt_review(state, words + N_LEAST);
-    return CPL_SETTLED;
+    return cpl_pt2pt_review(state, words + N_LEAST);
 }

@@ -7,7 +7,7 @@
 #include "shim/carry/line.h"
 #include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
-#include "shim/meet/pace.h"
+#include "shim/meet/pairs.h"
 #include "shim/meet/send_order.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/pt2pt/pt2pt.h"
@@ -70,7 +70,8 @@ struct cpl_batch {
 enum cpl_pt2pt_phase {
     CPL_PT2PT_LEARNING,
     CPL_PT2PT_MANAGED,
-    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted */
+    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted. The plans are kept
+                          (line->kept), or were given up */
     CPL_PT2PT_ALONE,
     CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
 };
@@ -102,15 +103,18 @@ struct cpl_exchange_count {
     int64_t all, planned;
 };
 
-/* MPI's turns (pt2pt_turn.c). Alike on all ranks but for `at`. */
+/* MPI and the plans in turns (pt2pt_turn.c). Times are of a collective, in nanoseconds summed up
+ * over the ranks. Alike on all ranks but for `at`. */
 struct cpl_pt2pt_turn {
-    bool on;      /* MPI has it */
-    int64_t next; /* the collective from which on there may be one; 0: not known yet */
-    int64_t ns_rerouted, ns_mpi; /* a collective, summed up over the ranks: before this turn; in
-                                    the last one, 0: there was none */
-    int n_stretches, length;     /* of the turn so far, and collectives in each */
-    double at;                   /* begin of the present one, in seconds */
-    int64_t began;               /* collectives until then */
+    bool compares; /* both have turns, until it is known which is faster */
+    bool warm;     /* the plans have carried a window since MPI had the communicator for long */
+    int length;    /* collectives in a window */
+    int64_t began; /* the collective at which the present one began */
+    double at;     /* when that was, in seconds; 0: none has begun */
+    int64_t ns_mpi, ns_rerouted; /* in the last windows; 0: there was none */
+    int64_t n_rerouted;          /* collectives in the last one of the plans; 0: it is noted */
+    struct cpl_pairs pairs;
+    int64_t next; /* the collective from which on both are compared again */
 };
 
 /* The plans of a managed communicator; alike on all ranks except for the last three members. */
@@ -123,7 +127,6 @@ struct cpl_pt2pt_plans {
     struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS];
     int64_t pause; /* collectives without plans after they were given up, before the ranks learn
                       anew; 0: they never were, or it is for good. Alike on all ranks */
-    int n_passed;  /* reviews since that the plans have passed; alike on all ranks */
     struct cpl_pt2pt_turn turn;
     struct cpl_plan_turn planning; /* of all exchanges; alike on all ranks */
     int64_t n_carried, n_walked;   /* batches of the only_embeds plans since the last review that
@@ -155,6 +158,8 @@ struct cpl_pt2pt {
     bool sampled;  /* a profile run only samples its messages; alike on all ranks */
     int blind;     /* enum cpl_left_alone: why this rank is never able */
     int reason;    /* enum cpl_left_alone: why it is not managed */
+    int64_t lesson; /* collectives until exchanges recurred, when the ranks looked away; 0: they
+                       have not. Alike on all ranks */
     struct cpl_date date; /* when the ranks agree on the messages, or review that */
     int n_vain;           /* agreements that came to nothing; alike on all ranks */
     struct cpl_pt2pt_part part;
@@ -162,7 +167,6 @@ struct cpl_pt2pt {
     struct cpl_batch batch;
     int64_t n_batches;               /* since managed */
     struct cpl_left_exchanges left;  /* exchanges that are left to MPI */
-    struct cpl_pace pace;            /* pace of batches, until the plans are given up */
     enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
     struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */
     struct cpl_pt2pt_plans plans;
@@ -193,6 +197,9 @@ void cpl_pt2pt_free(struct cpl_comm_state *state);
  * learned about again; on all its ranks. From here on messages and receives are counted: those that
  * are under way or open when it is to be managed once more must be known. */
 void cpl_pt2pt_rest(struct cpl_comm_state *state);
+/* It has been learned that exchanges recur, and it is too early to plan them: until then messages
+ * and receives are only counted. On all ranks. */
+void cpl_pt2pt_look_away(struct cpl_comm_state *state);
 /* Forgets what was learned, but for the counts, and learns again, after a rest; on all its ranks.
  */
 void cpl_pt2pt_relearn(struct cpl_comm_state *state);
@@ -206,20 +213,31 @@ static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
  * give it back to MPI when not. */
 #define CPL_PT2PT_N_LEAST 5
-#define CPL_PT2PT_N_SUMS  9
+#define CPL_PT2PT_N_SUMS  8
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
+/* Whether it is too early to plan: it would cost too much beside what the program has taken, or a
+ * thread plans. Else the turn of planning says how long to search for. Collective; the same results
+ * on all ranks. */
+bool cpl_pt2pt_is_early(const struct cpl_comm_state *state);
+/* The plans that are kept carry messages again. False, on all ranks, while messages are under way.
+ * Collective. */
+bool cpl_pt2pt_take_up(struct cpl_comm_state *state);
 
 /* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
 #define CPL_PT2PT_SOON                                                                             \
     16 /* collectives until a review that cannot wait for the next power of two */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
+/* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
+ * rank does not know. */
+int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words);
 /* Gives the communicator back to MPI when it does not pay, or for a turn. Collective. */
-void cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
+enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
 /* The communicator has been MPI's, because the plans were given up or for a turn. Collective. */
-void cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words);
-/* Plans that were given up before are looked at more often at first. */
-void cpl_pt2pt_watch_closely(struct cpl_comm_state *state);
+enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words);
+/* MPI has the communicator, and the plans are kept. False, on all ranks, while a rank has something
+ * in hand. Collective. */
+bool cpl_pt2pt_keep(struct cpl_comm_state *state);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* No batch goes by a plan any more. */
@@ -227,26 +245,20 @@ void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p);
 /* Stops using the plans, for a reason of enum cpl_left_alone; alike on all ranks. */
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
 
-/* pt2pt_turn.c: after a while MPI has a turn, so that both are compared while all is warm. `ns`: a
- * collective, summed up over the ranks; 0: not known. */
-bool cpl_pt2pt_turn_is_due(const struct cpl_comm_state *state, int64_t ns);
-/* The communicator is MPI's from here on, until the ranks have met for each stretch. */
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns);
-void cpl_pt2pt_turn_postpone(struct cpl_comm_state *state);
-/* What a collective of the stretch took on this rank, in seconds. */
+/* pt2pt_turn.c: in mode auto, whether the program is faster by the plans is measured. Collective.
+ * `ns`: a collective of the window that has ended, 0: not known; `ns_to_spend`: what the ranks may
+ * spend. */
+/* The communicator has become managed. */
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
+/* A window has ended that the plans have carried, or MPI. */
+enum cpl_settled cpl_pt2pt_turn_by_plans(struct cpl_comm_state *state, int64_t ns,
+                                         int64_t ns_to_spend);
+enum cpl_settled cpl_pt2pt_turn_by_mpi(struct cpl_comm_state *state, int64_t ns,
+                                       int64_t ns_to_spend);
+/* A window begins that is only timed; what a collective of it took so far on this rank, in seconds.
+ */
+void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
 double cpl_pt2pt_turn_seconds(const struct cpl_comm_state *state);
-/* A stretch is over. Returns whether the turn is, too. */
-bool cpl_pt2pt_turn_goes_on(struct cpl_comm_state *state, int64_t ns);
-/* The turn is over. Returns whether MPI was faster, or so close that nothing is to be gained. */
-bool cpl_pt2pt_turn_is_mpis(struct cpl_comm_state *state);
-/* Whether the program has become slower than it was in the last turn. */
-bool cpl_pt2pt_turn_was_faster(const struct cpl_pt2pt *p, int64_t ns);
-/* Whether it has become so much slower than before it was managed, in ns an exchange, that no turn
- * is needed to tell. */
-bool cpl_pt2pt_turn_is_needless(int64_t since, int64_t before);
-/* What planning has taken. Alike on all ranks. */
-double cpl_pt2pt_planning_ms(const struct cpl_pt2pt *p);
-#define NS_PER_MS 1e6
 
 /* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
  * Collective. */

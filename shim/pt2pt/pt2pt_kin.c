@@ -133,17 +133,6 @@ void cpl_kin_note_collective(const struct cpl_comm_state *state)
     }
 }
 
-void cpl_kin_note_pace(const struct cpl_comm_state *state)
-{
-    if (cpl_context.comms.kin.n == 0)
-        return;
-    EACH_JOINED(s)
-    {
-        if (s != state)
-            cpl_pt2pt_note_pace(s);
-    }
-}
-
 /* The words of a vote, of which the least counts: the number of who wants to join, how many
  * collectives may pass before another one meets, and for each that has joined whether this rank can
  * meet for it. */
@@ -162,7 +151,7 @@ static bool sees_all(const struct cpl_comm_state *state)
         return false;
     EACH_JOINED(s)
     {
-        any |= s->pt2pt->phase != CPL_PT2PT_ALONE;
+        any |= s->pt2pt->phase != CPL_PT2PT_ALONE && s->pt2pt->phase != CPL_PT2PT_RESTING;
     }
     return any;
 }

@@ -24,9 +24,6 @@ extern const struct cpl_hooks cpl_kin_hooks;
  */
 void cpl_kin_made(MPI_Comm over, MPI_Comm comm);
 
-/* The same as cpl_pt2pt_note_pace for those that meet where this one, of all ranks, does. Local. */
-void cpl_kin_note_pace(const struct cpl_comm_state *state);
-
 /* Notes a blocking collective of the communicator for what is learned of messages on the others.
  * Local. */
 void cpl_kin_note_collective(const struct cpl_comm_state *state);

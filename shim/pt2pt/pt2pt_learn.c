@@ -265,8 +265,6 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
 void cpl_pt2pt_free(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (cpl_context.comms.resting.balance == &p->learned.balance)
-        cpl_context.comms.resting.balance = NULL;
     if (p->open)
         cpl_context.busy.n_open_batches--;
     cpl_profile_finish(p);
@@ -284,14 +282,25 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->plans.summary);
 }
 
+static void rest(struct cpl_comm_state *state)
+{
+    state->pt2pt->phase = CPL_PT2PT_RESTING;
+    cpl_comm_state_forget_recent();
+}
+
 void cpl_pt2pt_rest(struct cpl_comm_state *state)
 {
+    state->pt2pt->learned.balance = (struct cpl_balance){.n = 0};
+    rest(state);
+}
+
+void cpl_pt2pt_look_away(struct cpl_comm_state *state)
+{
     struct cpl_pt2pt *p = state->pt2pt;
-    p->learned.balance = (struct cpl_balance){.n = 0};
-    p->phase = CPL_PT2PT_RESTING;
-    cpl_comm_state_forget_recent();
-    cpl_context.comms.resting =
-        (struct cpl_resting){state->comm, state->rank, state->size, &p->learned.balance};
+    cpl_pt2pt_close_batch(p);
+    if (p->lesson == 0)
+        p->lesson = state->meeting.n;
+    rest(state);
 }
 
 void cpl_pt2pt_relearn(struct cpl_comm_state *state)
@@ -303,6 +312,7 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
     *p = (struct cpl_pt2pt){.line = was.line,
                             .phase = CPL_PT2PT_LEARNING,
                             .reason = was.reason,
+                            .lesson = was.lesson,
                             .date = was.date,
                             .part.date = was.part.date,
                             .left = was.left,

@@ -313,7 +313,7 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     if (cpl_report_is_wanted())
         report(state);
     p->phase = CPL_PT2PT_ALONE;
-    p->line->managed = false;
+    p->line->managed = p->line->kept = false;
     cpl_match_free(&p->line->match);
     cpl_line_close(state);
 }
@@ -346,8 +346,7 @@ static int why_left_alone(const struct cpl_comm_state *state)
 static void report_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 ||
-        p->plans.turn.on || p->left.n > 0)
+    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 || p->left.n > 0)
         return;
     struct cpl_record r = {.kind = CPL_KIND_PT2PT,
                            .n_ranks = state->size,
@@ -392,7 +391,7 @@ void cpl_pt2pt_end(struct cpl_comm_state *state)
         cpl_line_drain(state);
     while (state->pt2pt->phase == CPL_PT2PT_MANAGED && cpl_buffered_any(state->private_comm))
         cpl_progress_poll(); /* all their receives have been posted */
-    if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
+    if (state->pt2pt->phase == CPL_PT2PT_MANAGED || state->line->kept)
         cpl_pt2pt_unmanage(state);
     cpl_pt2pt_free(state);
 }

@@ -1,113 +1,204 @@
-/* MPI's turns (doc/point-to-point.md, Review). The pace before a communicator is managed is that of
- * a program that has just begun: of cold memory, and of connections being made. So after a while
- * MPI has the communicator for some collectives, and the faster one of the two keeps it. */
+/* MPI and the plans in turns (doc/point-to-point.md, Review): which of them a program is faster with
+ * is measured, in windows of some collectives. */
 #include "shim/base/log.h"
 #include "shim/base/names.h"
+#include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
-#include "shim/report/report.h"
+#include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 
-#define FIRST       64 /* collectives before the first turn */
-#define TIMES_AGAIN 16 /* as many before the next one */
-#define WORTH       10 /* so many times what planning took, which is done again after a turn */
+/* Collectives in a window: at least, at most, and otherwise so many that it takes so long. */
+#define SHORTEST 8
+#define LONGEST  16384
+#define SECONDS  0.01
 
-#define STRETCHES (1 + CPL_LAPS) /* each as long as a lap; the first is cold */
+/* When both are compared again: after so many times the collectives so far, where the plans are
+ * faster; else after so many, and more each time. */
+#define TIMES_AGAIN  16
+#define FIRST_PAUSE  256
+#define PAUSE_FACTOR 4
 
-#define GAIN        0.95 /* of MPI's time, at most */
-#define MUCH_SLOWER 1.5  /* than the program's beginning, which is slow */
-
-double cpl_pt2pt_planning_ms(const struct cpl_pt2pt *p)
-{
-    double ms = 0;
-    for (int k = 0; k < p->plans.n; k++)
-        ms += p->plans.summary[k].cost.ms;
-    return ms;
-}
-
-bool cpl_pt2pt_turn_is_due(const struct cpl_comm_state *state, int64_t ns)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    double n = (double)state->meeting.n, ms = (double)ns / state->size / NS_PER_MS * n;
-    return cpl_context.settings.mode == CPL_MODE_AUTO && ns > 0 && n >= FIRST &&
-           state->meeting.n >= p->plans.turn.next && ms >= WORTH * cpl_pt2pt_planning_ms(p);
-}
-
-static void begin_stretch(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->date.next = p->date.regular = state->meeting.n + p->plans.turn.length;
-    p->plans.turn.began = state->meeting.n;
-    p->plans.turn.at = PMPI_Wtime();
-}
-
-void cpl_pt2pt_turn_postpone(struct cpl_comm_state *state)
-{
-    state->pt2pt->plans.turn.next = 2 * state->meeting.n;
-}
-
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state, int64_t ns)
+void cpl_pt2pt_turn_window(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    turn->on = true;
-    turn->ns_rerouted = ns;
-    double seconds = 1e-9 * (double)turn->ns_rerouted / state->size;
-    turn->length = CPL_SHORTEST_LAP;
-    while (turn->length < CPL_LONGEST_LAP && turn->length * seconds < CPL_LAP_SECONDS)
-        turn->length *= 2;
-    turn->n_stretches = 0;
-    turn->ns_mpi = 0;
-    turn->next = TIMES_AGAIN * state->meeting.n;
-    cpl_pt2pt_rest(state);
-    begin_stretch(state);
+    turn->began = state->meeting.n;
+    turn->at = PMPI_Wtime();
 }
 
-/* The ranks may have met later than a stretch is long. */
+static void set_date(struct cpl_comm_state *state, int64_t n)
+{
+    state->pt2pt->date.next = state->pt2pt->date.regular = state->meeting.n + n;
+}
+
+static void begin_window(struct cpl_comm_state *state)
+{
+    set_date(state, state->pt2pt->plans.turn.length);
+    cpl_pt2pt_turn_window(state);
+}
+
+/* The ranks may have met sooner or later than a window is long. */
 double cpl_pt2pt_turn_seconds(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
     int64_t n = state->meeting.n - turn->began;
-    return turn->on && n > 0 ? (PMPI_Wtime() - turn->at) / (double)n : 0;
+    return turn->at > 0 && n > 0 ? (PMPI_Wtime() - turn->at) / (double)n : 0;
 }
 
-/* The first stretch is that of connections and memory that have not been used for a while. Of the
- * others the shortest counts. */
-bool cpl_pt2pt_turn_goes_on(struct cpl_comm_state *state, int64_t ns)
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    if (turn->n_stretches > 0 && ns > 0 && (turn->ns_mpi == 0 || ns < turn->ns_mpi))
-        turn->ns_mpi = ns;
-    if (++turn->n_stretches >= STRETCHES)
-        return false;
-    begin_stretch(state);
-    return true;
+    turn->compares = true;
+    turn->warm = false;
+    turn->pairs = (struct cpl_pairs){.n = 0};
+    turn->length = SHORTEST;
+    turn->ns_rerouted = 0;
+    begin_window(state);
 }
 
-bool cpl_pt2pt_turn_is_mpis(struct cpl_comm_state *state)
+/* What a window like the last one costs, if the plans are slower, beside what may be spent: in
+ * nanoseconds of all ranks. */
+static bool is_dear(const struct cpl_comm_state *state, int64_t ns_to_spend)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    struct cpl_pt2pt_turn *turn = &p->plans.turn;
-    bool mpis = turn->ns_mpi > 0 && (double)turn->ns_rerouted > GAIN * (double)turn->ns_mpi;
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    return turn->ns_mpi > 0 &&
+           (turn->ns_rerouted - turn->ns_mpi) * (state->meeting.n - turn->began) > ns_to_spend;
+}
+
+static bool is_long(const struct cpl_comm_state *state, int64_t ns)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    double seconds = 1e-9 * (double)ns / state->size * (double)(state->meeting.n - turn->began);
+    return seconds >= SECONDS || turn->length >= LONGEST;
+}
+
+/* Notes for the account what the plans have gained (or lost: negative) in so many collectives. */
+static void settle_account(const struct cpl_comm_state *state, int64_t n)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    double seconds =
+        1e-9 * (double)(turn->ns_mpi - turn->ns_rerouted) / state->size * (double)n;
+    if (seconds > 0)
+        cpl_context.account.gained += seconds;
+    else
+        cpl_context.account.spent[CPL_COST_TRIALS] -= seconds;
+}
+
+/* The plans have carried a window. Returns whether MPI is to have the next one. */
+static bool ends_window(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (ns == 0) {
+        begin_window(state);
+        return false;
+    }
+    turn->ns_rerouted = ns;
+    if (is_dear(state, ns_to_spend))
+        return true;
+    bool was_long = is_long(state, ns);
+    if (was_long && turn->warm)
+        return true;
+    turn->warm |= was_long;
+    turn->length *= was_long ? 1 : 2;
+    begin_window(state);
+    return false;
+}
+
+enum cpl_settled cpl_pt2pt_turn_by_plans(struct cpl_comm_state *state, int64_t ns,
+                                         int64_t ns_to_spend)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (!turn->compares) {
+        settle_account(state, state->meeting.n - turn->began);
+        cpl_pt2pt_turn_window(state);
+        if (state->meeting.n >= turn->next)
+            cpl_pt2pt_turn_begin(state);
+        return CPL_SETTLED;
+    }
+    if (!ends_window(state, ns, ns_to_spend))
+        return CPL_SETTLED;
+    set_date(state, turn->length);
+    turn->n_rerouted = state->meeting.n - turn->began;
+    if (!cpl_pt2pt_keep(state))
+        return CPL_NOT_SETTLED;
+    cpl_pt2pt_turn_window(state);
+    return CPL_SETTLED;
+}
+
+static void tell(const struct cpl_comm_state *state, const char *who)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt",
-                "%d ranks: from one collective to the next %.1f us by MPI, %.1f rerouted",
+                "%d ranks: from one collective to the next %.1f us by MPI, %.1f rerouted: %s",
                 state->size, 1e-3 * (double)turn->ns_mpi / state->size,
-                1e-3 * (double)turn->ns_rerouted / state->size);
-    turn->on = false;
-    if (!mpis)
-        return false;
+                1e-3 * (double)turn->ns_rerouted / state->size, who);
+}
+
+/* MPI keeps the communicator until both are compared again. */
+static void leave_to_mpi(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    p->plans.pause = p->plans.pause ? PAUSE_FACTOR * p->plans.pause : FIRST_PAUSE;
+    p->plans.turn.compares = false;
     p->reason = CPL_LEFT_SLOWED;
-    for (int k = 0; k < p->plans.n; k++)
-        cpl_report_revise(&p->plans.summary[k], CPL_LEFT_SLOWED);
+    set_date(state, p->plans.pause);
+    tell(state, "MPI's from now on");
+}
+
+static void leave_to_plans(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    p->plans.pause = 0;
+    p->plans.turn.compares = false;
+    p->plans.turn.next = TIMES_AGAIN * state->meeting.n;
+    p->reason = CPL_LEFT_NOT;
+    set_date(state, state->meeting.n);
+    tell(state, "rerouted from now on");
+}
+
+/* The plans carry messages again, as soon as no message is under way by MPI. */
+static bool take_up(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    p->part.ripe = !cpl_parts_are_served(state);
+    set_date(state, p->plans.turn.length);
+    if (p->part.ripe || !cpl_pt2pt_take_up(state))
+        return false;
+    cpl_pt2pt_turn_window(state);
     return true;
 }
 
-bool cpl_pt2pt_turn_is_needless(int64_t since, int64_t before)
+/* Notes what MPI takes, beside the window of the plans before. Not when it has been MPI's for longer
+ * only because messages were under way. */
+static void note_pair(struct cpl_comm_state *state, int64_t ns)
 {
-    return before > 0 && (double)since > MUCH_SLOWER * (double)before;
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (turn->n_rerouted == 0 || ns == 0)
+        return;
+    turn->ns_mpi = ns;
+    cpl_pairs_add(&turn->pairs, (double)ns, (double)turn->ns_rerouted);
+    settle_account(state, turn->n_rerouted);
+    turn->n_rerouted = 0;
 }
 
-bool cpl_pt2pt_turn_was_faster(const struct cpl_pt2pt *p, int64_t ns)
+enum cpl_settled cpl_pt2pt_turn_by_mpi(struct cpl_comm_state *state, int64_t ns,
+                                       int64_t ns_to_spend)
 {
-    return cpl_pace_is_slower((double)ns, (double)p->plans.turn.ns_mpi);
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (turn->compares)
+        note_pair(state, ns);
+    else if (ns_to_spend > 0)
+        cpl_pt2pt_turn_begin(state);
+    enum cpl_verdict verdict = cpl_pairs_judge(&turn->pairs);
+    if (!turn->compares || verdict == CPL_NOT_FASTER ||
+        (verdict == CPL_UNDECIDED && is_dear(state, ns_to_spend))) {
+        leave_to_mpi(state);
+        return CPL_SETTLED;
+    }
+    if (!take_up(state))
+        return CPL_NOT_SETTLED;
+    if (verdict == CPL_FASTER)
+        leave_to_plans(state);
+    return CPL_SETTLED;
 }

@@ -51,19 +51,6 @@ void cpl_report_add(const struct cpl_record *record)
     LL_APPEND(cpl_context.told.records, node);
 }
 
-void cpl_report_revise(const struct cpl_plan_summary *summary, int reason)
-{
-    struct cpl_record_node *node;
-    LL_FOREACH(cpl_context.told.records, node)
-    {
-        struct cpl_record *r = &node->record;
-        if (r->kind == CPL_KIND_PT2PT && r->reason == CPL_LEFT_NOT &&
-            r->summary.plan_fingerprint == summary->plan_fingerprint &&
-            r->summary.tag == summary->tag && r->summary.ordinal == summary->ordinal)
-            r->reason = reason;
-    }
-}
-
 void cpl_report_free(void)
 {
     struct cpl_record_node *node, *next;

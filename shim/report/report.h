@@ -103,10 +103,6 @@ void cpl_report_start(void);
 /* Adds a record to this process's, merging it with one of the same kind, ranks and plan. Local. */
 void cpl_report_add(const struct cpl_record *record);
 
-/* The plan of the summary, of point-to-point messages, is no longer used, for a reason of enum
- * cpl_left_alone that was not known when its record was added. Local. */
-void cpl_report_revise(const struct cpl_plan_summary *summary, int reason);
-
 /* Collects all processes' records, writes the file, and after a profile run the summary; When the
  * file cannot be written, warns and keeps the old file. Collective over MPI_COMM_WORLD. */
 void cpl_report_write(void);

@@ -141,7 +141,7 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
         PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
     struct cpl_comm_state *known = found ? state : make_state(comm);
-    *cpl_context_recent(comm) = (struct cpl_recent){comm, false, known};
+    *cpl_context_recent(comm) = (struct cpl_recent){.comm = comm, .state = known};
     return known;
 }
 

@@ -5,6 +5,7 @@
 #define CARPOOL_CONTEXT_H
 
 #include "planner/machine.h"
+#include "shim/base/account.h"
 #include "shim/base/balance.h"
 #include "shim/base/settings.h"
 #include "shim/state/datatype.h"
@@ -85,6 +86,8 @@ struct cpl_recent {
     bool alone; /* its messages are MPI's alone: nothing is managed, and the shim is not learning
                    about it */
     struct cpl_comm_state *state; /* NULL: the communicator has no state */
+    struct cpl_balance *balance;  /* it rests (pt2pt/pt2pt_internal.h): all there is to do about a
+                                     message is to count it here; NULL: it does not */
 };
 
 /* A nonblocking collective for which this rank is about to wait, and where the ranks may meet
@@ -115,13 +118,6 @@ struct cpl_busy {
     struct cpl_appointment appointment;
 };
 
-/* A communicator that rests (pt2pt/pt2pt_internal.h), the last one of several. */
-struct cpl_resting {
-    MPI_Comm comm;
-    int rank, size;              /* this rank in it */
-    struct cpl_balance *balance; /* NULL: none rests */
-};
-
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_kin.h). */
 #define CPL_MOST_KIN    4096 /* that get numbers, besides those made of others of fewer ranks */
 #define CPL_MOST_NONE   64
@@ -146,7 +142,6 @@ struct cpl_comms {
                      * managed */
     struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
                                     * NULL: there is none, or `away` is not there */
-    struct cpl_resting resting;
     int keyval;        /* key of the attribute that holds a communicator's state */
     MPI_Datatype vote; /* type of a word of a vote (meet/meeting.h) */
     MPI_Op votes;      /* operation that puts the ranks' votes together */
@@ -224,6 +219,7 @@ struct cpl_context {
     struct cpl_shim_machine machine;
     struct cpl_placed placed;
     struct cpl_told told;
+    struct cpl_account account;
     struct cpl_timed_batch timed; /* used in profile runs only */
     struct cpl_type
         named_types[CPL_N_NAMED_TYPES]; /* MPI's own types that were described before, by handle */
@@ -238,6 +234,13 @@ static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
 {
     unsigned handle = (unsigned)(uintptr_t)comm;
     return &cpl_context.comms.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
+}
+
+/* Seconds that this rank may spend now, by its account. */
+static inline double cpl_context_balance(void)
+{
+    return cpl_account_balance(&cpl_context.account, PMPI_Wtime() - cpl_context.start,
+                               (double)cpl_context.settings.cost / 100);
 }
 
 #endif

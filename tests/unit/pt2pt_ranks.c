@@ -181,8 +181,23 @@ void cpl_line_close(struct cpl_comm_state *state)
         cpl_context.busy.n_managed--;
         cpl_context.comms.first_managed = NULL; /* there is one communicator */
     }
-    state->line->rides.n_plans = 0;
+    if (!state->line->kept)
+        state->line->rides.n_plans = 0;
     state->line->linked = false;
+}
+
+void cpl_line_keep(struct cpl_comm_state *state)
+{
+    state->line->managed = false;
+    state->line->kept = true;
+    cpl_line_close(state);
+}
+
+void cpl_line_take_up(struct cpl_comm_state *state)
+{
+    state->line->managed = true;
+    state->line->kept = false;
+    cpl_line_link(state);
 }
 
 void cpl_line_drain(struct cpl_comm_state *state)
@@ -253,13 +268,6 @@ bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
 {
     (void)state;
     return false;
-}
-
-void cpl_report_revise(const struct cpl_plan_summary *summary, int reason)
-{
-    (void)summary;
-    assert_int_equal(reason, CPL_LEFT_SLOWED);
-    pt2pt.n_revised += fibers_rank() == 0;
 }
 
 bool cpl_report_is_wanted(void)
@@ -408,6 +416,7 @@ static void begin_rank(int r)
     assert_non_null(me->state.line);
     cpl_context.hooks = hooks;
     cpl_context.settings.mode = CPL_MODE_AUTO;
+    cpl_context.settings.cost = 100;
     cpl_context.settings.planning = pt2pt_planning;
     cpl_context.settings.embed = CPL_EMBED_EXACT;
     cpl_context.comms.first = &me->state;
@@ -504,7 +513,7 @@ void pt2pt_collective(void)
     struct cpl_alike alike = {CPL_HASH_START};
     me->time += me->pace;
     mock_set_time(me->time);
-    cpl_pt2pt_arrive(&me->state);
+    cpl_pt2pt_arrive();
     cpl_pt2pt_note_collective(&me->state);
     cpl_meeting_count(&me->state);
     cpl_pt2pt_hooks.alike(&me->state, &alike);

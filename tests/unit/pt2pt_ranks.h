@@ -34,8 +34,8 @@ struct pt2pt_answers {
 struct pt2pt_world {
     struct pt2pt_rank rank[FIBERS_MOST];
     struct pt2pt_answers answers;
-    int n_planned, n_drained, n_revised; /* on the first rank; the last: plans in the report */
-    int victim;                          /* whose memory fails (failing_heap.h); -1: nobody's */
+    int n_planned, n_drained; /* on the first rank */
+    int victim;               /* whose memory fails (failing_heap.h); -1: nobody's */
 };
 
 extern struct pt2pt_world pt2pt;

@@ -30,10 +30,10 @@ static void test_agrees(void **state)
         assert_int_equal(pt2pt_of(r)->plans.n, 1);
         assert_int_equal(pt2pt_of(r)->reason, CPL_LEFT_NOT);
         assert_true(pt2pt_of(r)->learned.signature[0].planned);
-        assert_int_equal(pt2pt_of(r)->date.next, 8);
+        assert_int_equal(pt2pt_of(r)->date.next, 4 + 8); /* test_review.c */
         assert_int_equal(pt2pt_of(r)->cycle.n, 2); /* a batch and a collective */
     }
-    run(27); /* then MPI has a turn (test_review.c) */
+    run(15); /* then MPI has a turn */
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
     pt2pt_ranks_end();
 }
@@ -442,7 +442,7 @@ static void test_anything(void **state)
                     disturb(r, &random);
         }
         n_managed += managed;
-        n_given_up += pt2pt_of(0)->given_up;
+        n_given_up += pt2pt_of(0)->given_up || pt2pt_of(0)->line->kept;
         n_alone += pt2pt_all_are(CPL_PT2PT_ALONE);
         pt2pt_ranks_end();
     }

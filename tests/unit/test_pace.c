@@ -122,44 +122,6 @@ static void test_slower(void **state)
     assert_false(cpl_pace_is_slower(0, 1)); /* nothing known yet */
 }
 
-static void pass(struct cpl_pace *pace, int n, double short_one, double long_one, int every)
-{
-    for (int k = 0; k < n; k++) {
-        cpl_pace_lap(pace);
-        now += k % every < every / 2 ? short_one : long_one;
-    }
-}
-
-/* The shortest of three laps; the shim's own time is left out. */
-static void test_laps(void **state)
-{
-    (void)state;
-    struct cpl_pace pace = {.at = 0};
-    for (int k = 0; k < 1 + CPL_LAPS * CPL_SHORTEST_LAP; k++) {
-        assert_float_equal(cpl_pace_laps(&pace), 0, 0);
-        cpl_pace_lap(&pace);
-        now += k < CPL_SHORTEST_LAP ? 3 : 2;
-    }
-    assert_float_equal(cpl_pace_laps(&pace), 2, 1e-5);
-    now += 100;
-    cpl_pace_resume(&pace, 0);
-    pass(&pace, 1 + CPL_LAPS * CPL_SHORTEST_LAP, 4, 4, 2);
-    assert_float_equal(cpl_pace_laps(&pace), 4, 1e-5);
-}
-
-/* What comes now and then is part of a lap: laps are long where collectives are short. */
-static void test_laps_have_their_share(void **state)
-{
-    (void)state;
-    struct cpl_pace pace = {.at = 0};
-    n_looks = 0;
-    pass(&pace, 10000, 10e-6, 30e-6, 16);
-    assert_true(n_looks < 40);
-    assert_float_equal(cpl_pace_laps(&pace), 20e-6, 1e-7);
-    pass(&pace, 10000, 10e-6, 30e-6, 128);
-    assert_float_equal(cpl_pace_laps(&pace), 20e-6, 1e-6);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,8 +131,6 @@ int main(void)
         cmocka_unit_test_setup(test_few_times_say_nothing, begin),
         cmocka_unit_test_setup(test_short_exchanges, begin),
         cmocka_unit_test_setup(test_slower, begin),
-        cmocka_unit_test_setup(test_laps, begin),
-        cmocka_unit_test_setup(test_laps_have_their_share, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

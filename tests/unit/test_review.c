@@ -39,7 +39,7 @@ static void test_review_late(void **state)
         for (int r = 0; r < N; r++)
             pt2pt_of(r)->line->rides.in_time = 20;
         pt2pt_of(3)->line->rides.late = 10 + more;
-        run(3);
+        run(7);
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         run(1);
         if (more)
@@ -62,7 +62,7 @@ static void test_holds_longer(void **state)
     for (int times = 0; times < 3; times++) {
         pt2pt_of(3)->line->rides.late = 10;
         pt2pt_of(1)->line->rides.tardy = 5;
-        run(times == 0 ? 4 : 16);
+        run(times == 0 ? 8 : times == 1 ? 12 : 16);
         if (times == 2)
             break;
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
@@ -85,7 +85,7 @@ static void test_tried_again(void **state)
     for (int times = 0; times < 2; times++) {
         int n = pt2pt.n_planned;
         pt2pt_of(3)->line->rides.late = 10;
-        run(times == 0 ? 4 : 16);
+        run(8);
         assert_given_up(CPL_LEFT_GIVEN_UP);
         run((times == 0 ? 256 : 1024) - 1);
         assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
@@ -98,119 +98,165 @@ static void test_tried_again(void **state)
     pt2pt_ranks_end();
 }
 
-/* The sum over all ranks tells whether the program has become much slower, in auto mode. */
-static void test_review_pace(void **state)
+/* A window of eight collectives, each of so many seconds. */
+static void pass_window(double pace)
 {
-    (void)state;
-    static const struct {
-        double first, others; /* seconds, once it is managed; 1 before */
-        bool slower;
-    } cases[] = {{3.1, 1, true}, {2.9, 1, false}, {2, 0.7, false}, {1.51, 1.51, true}};
-    for (int k = 0; k < 4; k++)
-        for (int mode = CPL_MODE_AUTO; mode <= CPL_MODE_FORCE; mode++) {
-            begin_managed(60);
-            for (int r = 0; r < N; r++) {
-                fibers_context(r)->settings.mode = mode;
-                pt2pt.rank[r].pace = r == 0 ? cases[k].first : cases[k].others;
-                for (int n = 0; n < 2; n++) /* two alone say nothing */
-                    cpl_samples_add(&pt2pt_of(r)->pace.since, pt2pt.rank[r].pace);
-            }
-            run(4);
-            if (cases[k].slower && mode == CPL_MODE_AUTO)
-                assert_given_up(CPL_LEFT_SLOWED);
-            else
-                assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-            pt2pt_ranks_end();
-        }
-}
-
-/* A rank of MPI's turn, in seconds a collective: the first stretch, then the others. */
-static void take_turn(double cold, double others)
-{
-    for (int stretch = 0; stretch < 4; stretch++) {
-        assert_true(pt2pt_all_are(CPL_PT2PT_RESTING) && pt2pt_of(0)->plans.turn.on);
-        for (int r = 0; r < N; r++)
-            pt2pt.rank[r].pace = stretch == 0 ? cold : others;
-        run(8);
-    }
     for (int r = 0; r < N; r++)
-        pt2pt.rank[r].pace = 1;
+        pt2pt.rank[r].pace = pace;
+    run(8);
 }
 
-/* MPI has a turn at the 64th collective, which takes a second while rerouted; the first stretch
- * says nothing. */
-static void test_turn(void **state)
+/* The plans and MPI carry a window each. */
+static void take_turns(double by_plans, double by_mpi)
+{
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED) && pt2pt_of(0)->plans.turn.compares);
+    pass_window(by_plans);
+    assert_true(pt2pt_all_are(CPL_PT2PT_RESTING) && pt2pt_of(0)->line->kept);
+    pass_window(by_mpi);
+}
+
+/* In the first window of the plans memory is cold. */
+static void begin_compared(uint64_t seed)
+{
+    begin_managed(seed);
+    pass_window(9);
+}
+
+static bool is_mpis(void)
+{
+    return pt2pt_all_are(CPL_PT2PT_RESTING) && !pt2pt_of(0)->plans.turn.compares;
+}
+
+static bool is_the_plans(void)
+{
+    return pt2pt_all_are(CPL_PT2PT_MANAGED) && !pt2pt_of(0)->plans.turn.compares;
+}
+
+/* MPI and the plans, which take a second a collective, have turns; three windows of each tell what
+ * is clear, and one what is obvious. */
+static void test_turns(void **state)
 {
     (void)state;
     static const struct {
-        double cold, others;
+        double mpi[3];
+        int n_pairs;
         bool is_mpis;
-    } cases[] = {{9, 1, true}, {0.1, 1.1, false}, {9, 1.04, true}, {1, 0.5, true}, {9, 2, false}};
+    } cases[] = {{{1, 1, 1}, 3, true},
+                 {{1.1, 1.11, 1.1}, 3, false},
+                 {{1.01, 1.01, 1.01}, 3, true},
+                 {{0.8, 0.8, 0.8}, 3, true},
+                 {{0.6}, 1, true}};
     for (int k = 0; k < 5; k++) {
-        begin_managed(65);
-        run(59);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        run(1);
-        take_turn(cases[k].cold, cases[k].others);
-        if (cases[k].is_mpis) {
-            assert_given_up(CPL_LEFT_SLOWED);
-            assert_int_equal(pt2pt_of(0)->date.next, 96 + 256);
-        } else {
-            assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
-            run(4);
-            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-            assert_int_equal(pt2pt_of(0)->plans.turn.next, 64 * 16);
-        }
-        assert_int_equal(pt2pt.n_revised, cases[k].is_mpis);
+        begin_compared(65);
+        for (int pair = 0; pair < cases[k].n_pairs; pair++)
+            take_turns(1, cases[k].mpi[pair]);
+        assert_true(cases[k].is_mpis ? is_mpis() : is_the_plans());
+        int64_t n = 4 + 8 + 16 * cases[k].n_pairs;
+        if (cases[k].is_mpis)
+            assert_int_equal(pt2pt_of(0)->date.next, n + 256);
+        else
+            assert_int_equal(pt2pt_of(0)->plans.turn.next, 16 * n);
+        for (int r = 0; r < N; r++)
+            assert_int_equal(pt2pt_of(r)->reason,
+                             cases[k].is_mpis ? CPL_LEFT_SLOWED : CPL_LEFT_NOT);
+        assert_int_equal(pt2pt.n_planned, 1);
         pt2pt_ranks_end();
     }
 }
 
-/* After a turn the program becomes slower than MPI was, which the pace before does not show. */
-static void test_slower_than_its_turn(void **state)
+/* What cannot be told apart stays MPI's, after as many windows as there may be. */
+static void test_scatter(void **state)
 {
     (void)state;
-    for (int slower = 0; slower < 2; slower++) {
-        begin_managed(66);
-        run(60);
-        take_turn(3, 1.2);
-        run(4);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+    begin_compared(66);
+    for (int pair = 0; pair < CPL_MOST_PAIRS; pair++)
+        take_turns(1, pair % 2 ? 0.8 : 1.5);
+    assert_true(is_mpis());
+    pt2pt_ranks_end();
+}
+
+/* The plans that MPI was faster than are tried again, with the same plans, after a pause and after a
+ * longer one, but only when something may be spent. */
+static void test_compared_again(void **state)
+{
+    (void)state;
+    begin_compared(67);
+    take_turns(1, 0.5);
+    assert_true(is_mpis());
+    run(255);
+    assert_true(is_mpis());
+    run(1);
+    pass_window(2); /* cold */
+    for (int pair = 0; pair < 3; pair++)
+        take_turns(1, 1.3);
+    assert_true(is_the_plans());
+    assert_int_equal(pt2pt.n_planned, 1);
+    int64_t n = pt2pt_of(0)->plans.turn.next - pt2pt.rank[0].state.meeting.n;
+    run((int)n);
+    pass_window(2);
+    take_turns(1, 0.5);
+    assert_true(is_mpis());
+    for (int r = 0; r < N; r++)
+        fibers_context(r)->account.spent[CPL_COST_TRIALS] = 1e9;
+    run(256);
+    assert_true(is_mpis());
+    assert_int_equal(pt2pt_of(0)->date.next, pt2pt.rank[0].state.meeting.n + 1024);
+    pt2pt_ranks_end();
+}
+
+/* A window that would cost more than may be spent is not begun; nor is the one in which that turns
+ * out gone on with. */
+static void test_dear_windows(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        begin_compared(68);
         for (int r = 0; r < N; r++)
-            pt2pt.rank[r].pace = slower ? 1.3 : 1.25;
-        run(100); /* the review at 200 */
-        if (slower)
-            assert_given_up(CPL_LEFT_SLOWED);
-        else
-            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
+            fibers_context(r)->settings.cost = k;
+        take_turns(1.2, 1);
+        assert_true(is_mpis());
+        assert_true(fibers_context(0)->account.spent[CPL_COST_TRIALS] > 1.59 &&
+                    fibers_context(0)->account.spent[CPL_COST_TRIALS] < 1.61);
         pt2pt_ranks_end();
     }
 }
 
-/* No turn: forced, before planning would be paid for, while a rank has something in hand. */
+/* What the plans gain is earned, in windows and later. */
+static void test_gains(void **state)
+{
+    (void)state;
+    begin_compared(69);
+    for (int pair = 0; pair < 3; pair++)
+        take_turns(1, 1.5);
+    assert_true(is_the_plans());
+    assert_float_equal(fibers_context(1)->account.gained, 12, 1e-6);
+    run(60);
+    assert_float_equal(fibers_context(1)->account.gained, 12 + 30, 1e-6);
+    assert_true(is_the_plans());
+    pt2pt_ranks_end();
+}
+
+/* No turns: forced, or while a rank has something in hand; then they are later. */
 static void test_no_turn(void **state)
 {
     (void)state;
     struct cpl_receive receive = {.source = 0, .tag = 1, .inner = MPI_REQUEST_NULL};
-    for (int k = 0; k < 3; k++) {
-        begin_managed(67);
-        for (int r = 0; r < N; r++) {
-            if (k == 0)
-                fibers_context(r)->settings.mode = CPL_MODE_FORCE;
-            if (k == 1)
-                pt2pt_of(r)->plans.summary[0].cost.ms = 6401; /* 64 seconds, a tenth */
-        }
-        if (k == 2) {
+    for (int k = 0; k < 2; k++) {
+        begin(71);
+        for (int r = 0; r < N && k == 0; r++)
+            fibers_context(r)->settings.mode = CPL_MODE_FORCE;
+        run(4);
+        if (k == 1) {
             receive.span = mock_span(NULL, 0);
             cpl_match_post(&pt2pt_of(2)->line->match, &receive);
         }
         run(60);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        if (k == 2) { /* the plans stay, and the turn comes later */
-            assert_true(!pt2pt_of(0)->given_up && cpl_match_cancel(&receive));
-            run(64);
-            take_turn(1, 2);
-            assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED) && !pt2pt_of(0)->given_up);
+        if (k == 1) {
+            assert_true(cpl_match_cancel(&receive));
+            for (int more = 0; more < 8 && pt2pt_all_are(CPL_PT2PT_MANAGED); more++)
+                run(1);
+            assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
         }
         pt2pt_ranks_end();
     }
@@ -228,22 +274,22 @@ static void receive_late(int r)
         pt2pt_receive(1, LATE_TAG);
 }
 
-/* In MPI's turn a message is sent, or a receive posted, that has no counterpart before the ranks
- * have learned again: MPI would finish neither if the communicator were managed then. */
+/* In MPI's turn a message is sent, or a receive posted, that has no counterpart before the turn is
+ * over: MPI would finish neither if the communicator were managed then. */
 static void test_under_way_over_a_turn(void **state)
 {
     (void)state;
     void (*first[])(int) = {send_late, receive_late};
     for (int k = 0; k < 2; k++) {
-        begin_managed(68);
-        run(60);
+        begin_compared(72);
+        pass_window(1);
+        assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
         fibers_run(first[k]);
-        take_turn(3, 2);
-        run(4);
-        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+        run(12);
+        assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
         fibers_run(first[1 - k]);
-        run(200);
-        assert_true(plan.managed_at > 0 && !pt2pt_all_are(CPL_PT2PT_LEARNING));
+        run(8);
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         pt2pt_ranks_end();
     }
 }
@@ -264,7 +310,7 @@ static void test_review_reductions(void **state)
             pt2pt_of(r)->plans.n_carried = r == N - 1 ? cases[k].rode : 8;
             pt2pt_of(r)->plans.n_walked = r == N - 1 ? cases[k].walked : 8;
         }
-        run(4);
+        run(8);
         if (cases[k].fault)
             assert_given_up(CPL_LEFT_UNREDUCED);
         else
@@ -282,7 +328,7 @@ static void test_given_up_while_busy(void **state)
     receive.span = mock_span(NULL, 0);
     cpl_match_post(&pt2pt_of(2)->line->match, &receive);
     pt2pt_of(1)->line->rides.late = 5;
-    run(4);
+    run(8);
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
     for (int r = 0; r < N; r++) {
         assert_true(pt2pt_of(r)->given_up);
@@ -290,12 +336,12 @@ static void test_given_up_while_busy(void **state)
         pt2pt_of(r)->line->rides.late = 0;
         pt2pt.rank[r].pace = 5; /* another reason, that comes too late */
     }
-    run(7);
+    run(11);
     assert_true(cpl_match_cancel(&receive));
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
     run(1);
     assert_given_up(CPL_LEFT_GIVEN_UP);
-    assert_int_equal(plan.alone_at, 16);
+    assert_int_equal(plan.alone_at, 24);
     pt2pt_ranks_end();
 }
 
@@ -308,10 +354,10 @@ static void review_soon(int r)
 static void test_review_soon(void **state)
 {
     (void)state;
-    begin_managed(90);
+    begin(90);
     for (int r = 0; r < N; r++)
         fibers_context(r)->settings.mode = CPL_MODE_FORCE; /* no turn of MPI's comes between */
-    run(30);                                               /* 34 */
+    run(34);
     fibers_run(review_soon);
     run(1);
     assert_int_equal(pt2pt_of(0)->date.next, 34 + 16);
@@ -328,9 +374,11 @@ int main(void)
         cmocka_unit_test(test_review_late),
         cmocka_unit_test(test_holds_longer),
         cmocka_unit_test(test_tried_again),
-        cmocka_unit_test(test_review_pace),
-        cmocka_unit_test(test_turn),
-        cmocka_unit_test(test_slower_than_its_turn),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_compared_again),
+        cmocka_unit_test(test_dear_windows),
+        cmocka_unit_test(test_gains),
         cmocka_unit_test(test_no_turn),
         cmocka_unit_test(test_under_way_over_a_turn),
         cmocka_unit_test(test_review_reductions),
