@@ -137,6 +137,18 @@ static void print_reorderable(const json_t *root)
                cpl_report_number(reorderable, "before_us"));
 }
 
+/* What the library has cost and gained. */
+static void print_account(const json_t *root)
+{
+    const json_t *account = json_object_get(root, "account");
+    double planning = cpl_report_number(account, "planning_ms");
+    double trials = cpl_report_number(account, "trials_ms");
+    double spent = cpl_report_number(account, "meetings_ms") + planning + trials;
+    if (account && !json_object_get(root, "all_left"))
+        printf("Carpool cost %.1f ms (planning %.1f, trials %.1f) and gained %.1f\n", spent,
+               planning, trials, cpl_report_number(account, "gained_ms"));
+}
+
 static int print_report(const json_t *root, const char *directory)
 {
     static char line[CPL_REPORT_LINES][CPL_REPORT_LINE];
@@ -159,6 +171,7 @@ static int print_report(const json_t *root, const char *directory)
         printf("and %lld more exchanges, which took least\n",
                (long long)cpl_report_integer(root, "left_out"));
     print_reorderable(root);
+    print_account(root);
     return flush_text();
 }
 

@@ -220,6 +220,29 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     return planned;
 }
 
+/* Whether it is too early to plan. The ranks ask when the 1st, 4th, 16th ... request of the
+ * communicator is made: a program may make and free many. Collective; the same result on all ranks.
+ */
+static bool is_early(const struct cpl_neighbor_call *call, struct cpl_comm_state *state)
+{
+    struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
+    const struct cpl_agree_input input = {
+        .sparingly = true,
+        .n_messages = call->kind < CPL_ALLTOALLV ? state->adjacency.out.n_messages : state->size,
+        .turn = &turn};
+    const int64_t n = ++state->persistent.n_asked;
+    if (cpl_context.settings.mode == CPL_MODE_FORCE || cpl_context.settings.learn > 0)
+        return false;
+    if (n < state->persistent.next)
+        return true;
+    state->persistent.next = 4 * n;
+    if (cpl_plan_when(call->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, n, true) !=
+        CPL_PLAN_NOW)
+        return true;
+    state->persistent.next = n + 1; /* there may be money for the next one, too */
+    return false;
+}
+
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = find_state(call);
@@ -227,6 +250,8 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
                    !(cpl_context.busy.parts && cpl_neighbor_may_be_served(state))))
         return false;
     cpl_comm_state_own(state);
+    if (is_early(call, state))
+        return false;
     cpl_progress_leave();
     struct cpl_exchange *x = new_exchange(call, state, request);
     if (!x)

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define SMALL     4096 /* bytes in all: calls of less are MPI's in any case, unless forced */
-#define ENOUGH_US 2000 /* that calls have taken when the ranks agree, */
+#define ENOUGH_US 2000 /* that calls have taken when the ranks agree first, */
 #define STEP_US   2.0  /* at so much a message one after the other */
 #define BYTE_US   1e-4 /* and a byte */
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
@@ -241,17 +241,31 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
         release(a);
 }
 
-/* The same, unless other threads are in calls: then the ranks try again after as many calls. */
+/* Whether placing the ranks would cost too much yet. Collective; the same result on all ranks. */
+static bool is_early(MPI_Comm comm, const struct cpl_comm_state *state)
+{
+    struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
+    const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
+    return cpl_plan_when(comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3,
+                         state->allgathers.kept->n_calls, true) != CPL_PLAN_NOW;
+}
+
+/* The same, unless other threads are in calls, or it is early: then the ranks try again after as
+ * many calls. */
 static void agree_alone(MPI_Comm comm, struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
+    a->enough_us = 2 * a->worth_us;
     a->denied = !cpl_floor_take(comm);
     if (a->denied) {
         a->n_calls = 0;
-        a->worth_us = 0;
         return;
     }
-    agree(comm, state);
+    if (!is_early(comm, state)) {
+        struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
+        agree(comm, state);
+        cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
+    }
     cpl_floor_leave();
 }
 
@@ -309,7 +323,8 @@ static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
     a->worth_us +=
         STEP_US * cpl_allgather_steps(CPL_ALLGATHER_DOUBLING, n_ranks) + BYTE_US * (double)bytes;
     return a->n_calls > cpl_settings_learn(&cpl_context.settings) &&
-           (cpl_context.settings.mode == CPL_MODE_FORCE || a->worth_us >= ENOUGH_US);
+           (cpl_context.settings.mode == CPL_MODE_FORCE ||
+            a->worth_us >= (a->enough_us > 0 ? a->enough_us : ENOUGH_US));
 }
 
 /* Makes room for so many bytes. Collective; the same result on all ranks. */

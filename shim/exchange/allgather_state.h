@@ -45,10 +45,11 @@ struct cpl_allgather_plan {
 
 /* The state of one communicator. */
 struct cpl_allgather {
-    int64_t n_calls; /* number of larger calls; alike on all ranks, as are the next two */
-    double worth_us; /* rough time that those calls took */
-    bool agreed;     /* the ranks agreed, or tried to */
-    bool denied;     /* they did not yet, because other threads were in calls; alike on all ranks */
+    int64_t n_calls;  /* number of larger calls; alike on all ranks, as are the next two */
+    double worth_us;  /* rough time that those calls took */
+    double enough_us; /* at which the ranks agree; 0: they have not tried to */
+    bool agreed;      /* the ranks agreed, or tried to */
+    bool denied; /* they did not yet, because other threads were in calls; alike on all ranks */
     struct cpl_allgather_plan plan;
     int32_t *rank_at;                    /* for each way, the rank of every point */
     int32_t point[CPL_N_ALLGATHER_WAYS]; /* this rank's point, for each way */

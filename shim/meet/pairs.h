@@ -1,5 +1,6 @@
-/* Which of two ways takes less time, by times that were taken in turns: of each pair of neighbouring
- * times the relative difference counts, and a paired t test says whether there is one. Leaf module.
+/* Which of two ways takes less time, by times that were taken in turns: of each pair of
+ * neighbouring times the relative difference counts, and a paired t test says whether there is one.
+ * Leaf module.
  */
 #ifndef CARPOOL_PAIRS_H
 #define CARPOOL_PAIRS_H

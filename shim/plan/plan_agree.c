@@ -184,7 +184,19 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, BUSY, WITHOUT_SPARE, SO_FAR, TO_SPEND, RATIO, A_CORE, N_WORDS };
+    enum {
+        MESSAGES,
+        EXCHANGES,
+        RANKS,
+        UNABLE,
+        BUSY,
+        WITHOUT_SPARE,
+        SO_FAR,
+        TO_SPEND,
+        RATIO,
+        A_CORE,
+        N_WORDS
+    };
     const double ratio = cpl_context.account.planning_ratio;
     int64_t mine[N_WORDS] = {
         [MESSAGES] = input->n_messages,
@@ -202,15 +214,15 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
     if (cpl_collective_Allreduce(mine, sum, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return false;
     const double ms = 1e-6 / (double)sum[RANKS]; /* an average of those, in milliseconds */
-    *all = (struct all_inputs){
-        .size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[A_CORE] * ms},
-        .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
-        .ms_so_far = (double)sum[SO_FAR] * ms,
-        .ms_to_spend = (double)sum[TO_SPEND] * ms,
-        .planning_ratio = (double)sum[RATIO] * ms,
-        .able = sum[UNABLE] == 0,
-        .busy = sum[BUSY] > 0,
-        .spare = sum[WITHOUT_SPARE] == 0};
+    *all =
+        (struct all_inputs){.size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[A_CORE] * ms},
+                            .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
+                            .ms_so_far = (double)sum[SO_FAR] * ms,
+                            .ms_to_spend = (double)sum[TO_SPEND] * ms,
+                            .planning_ratio = (double)sum[RATIO] * ms,
+                            .able = sum[UNABLE] == 0,
+                            .busy = sum[BUSY] > 0,
+                            .spare = sum[WITHOUT_SPARE] == 0};
     return true;
 }
 
@@ -276,7 +288,8 @@ enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *in
     struct cpl_plan_turn *turn = input->turn;
     struct all_inputs all;
     bool may_be_kept = settings->plan_cache[0] != '\0';
-    bool at_once = settings->mode != CPL_MODE_AUTO || settings->learn > 0;
+    bool at_once = settings->mode == CPL_MODE_FORCE || settings->learn > 0 ||
+                   (settings->mode == CPL_MODE_PROFILE && !input->sparingly);
     turn->may_aside = false;
     if (!turn->aside)
         turn->search = CPL_SEARCH_FULL;
@@ -344,8 +357,8 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     if (!add_up(comm, input, 0, &all))
         return false;
     struct cpl_expense expense = cpl_account_begin(account, PMPI_Wtime()); /* all have come */
-    bool done = all.able && (*private_comm != MPI_COMM_NULL ||
-                             cpl_agree_private(comm, rank, private_comm));
+    bool done =
+        all.able && (*private_comm != MPI_COMM_NULL || cpl_agree_private(comm, rank, private_comm));
     if (done) {
         PMPI_Comm_rank(*private_comm, &rank);
         int root = cpl_agree_root(*private_comm, rank);

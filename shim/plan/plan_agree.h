@@ -37,9 +37,11 @@ struct cpl_plan_turn {
 /* Input of one rank. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
-    int n_messages; /* number of messages to be planned, each to a different rank */
+    int n_messages;  /* number of messages to be planned, each to a different rank */
+    bool sparingly;  /* of when to plan: the account is asked in profile runs, too; alike on all
+                        ranks */
     int n_exchanges; /* of when to plan: exchanges that are planned one by one then; 0: one */
-    const int *dst; /* destinations, ascending */
+    const int *dst;  /* destinations, ascending */
     const int64_t *bytes;
     int64_t n_straight;             /* number of further messages, which are above the size limit */
     int64_t straight_bytes;         /* bytes of those */
@@ -73,8 +75,8 @@ enum cpl_plan_when {
     CPL_PLAN_NOW    /* turn->may_aside says whether a thread may plan */
 };
 
-/* In how many calls the ranks come again, if not at their next date: where it is early; or for plans
- * of a thread in half of those that it takes about, and later each time. */
+/* In how many calls the ranks come again, if not at their next date: where it is early; or for
+ * plans of a thread in half of those that it takes about, and later each time. */
 static inline int64_t cpl_plan_turn_pause(const struct cpl_plan_turn *turn, enum cpl_plan_when when)
 {
     if (when == CPL_PLAN_EARLY)

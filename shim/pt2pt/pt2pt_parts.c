@@ -79,8 +79,8 @@ enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
     if (state->line->linked)
         return CPL_PART_SERVED;
     bool learns = state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
-    bool waits = state->pt2pt->part.ripe &&
-                 (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
+    bool waits =
+        state->pt2pt->part.ripe && (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
     return waits ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
 }
 

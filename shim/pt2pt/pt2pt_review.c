@@ -9,7 +9,8 @@
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 
-/* The words of a vote that are summed up. NS: a collective since the window began (pt2pt_turn.c). */
+/* The words of a vote that are summed up. NS: a collective since the window began (pt2pt_turn.c).
+ */
 enum { LATE, TARDY, IN_TIME, RODE, WALKED, NS, KNOWS, NS_TO_SPEND, N_WORDS };
 
 _Static_assert(N_WORDS == CPL_PT2PT_N_SUMS, "words that are summed up");
@@ -130,7 +131,8 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
  * after it. */
 #define FIRST_PAUSE  256
 #define PAUSE_FACTOR 4
-#define SOON_LEARNED 4 /* collectives until the ranks agree again, or times those of the first lesson */
+#define SOON_LEARNED                                                                               \
+    4 /* collectives until the ranks agree again, or times those of the first lesson */
 
 /* The communicator is MPI's again. What made the plans useless may pass: in mode auto it is tried
  * again. Alike on all ranks. */

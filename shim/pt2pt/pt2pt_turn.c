@@ -1,5 +1,5 @@
-/* MPI and the plans in turns (doc/point-to-point.md, Review): which of them a program is faster with
- * is measured, in windows of some collectives. */
+/* MPI and the plans in turns (doc/point-to-point.md, Review): which of them a program is faster
+ * with is measured, in windows of some collectives. */
 #include "shim/base/log.h"
 #include "shim/base/names.h"
 #include "shim/meet/agree.h"
@@ -76,8 +76,7 @@ static bool is_long(const struct cpl_comm_state *state, int64_t ns)
 static void settle_account(const struct cpl_comm_state *state, int64_t n)
 {
     const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    double seconds =
-        1e-9 * (double)(turn->ns_mpi - turn->ns_rerouted) / state->size * (double)n;
+    double seconds = 1e-9 * (double)(turn->ns_mpi - turn->ns_rerouted) / state->size * (double)n;
     if (seconds > 0)
         cpl_context.account.gained += seconds;
     else
@@ -169,8 +168,8 @@ static bool take_up(struct cpl_comm_state *state)
     return true;
 }
 
-/* Notes what MPI takes, beside the window of the plans before. Not when it has been MPI's for longer
- * only because messages were under way. */
+/* Notes what MPI takes, beside the window of the plans before. Not when it has been MPI's for
+ * longer only because messages were under way. */
 static void note_pair(struct cpl_comm_state *state, int64_t ns)
 {
     struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;

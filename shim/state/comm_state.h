@@ -58,9 +58,11 @@ struct cpl_meeting {
 
 /* Persistent neighborhood requests of a communicator. */
 struct cpl_comm_persistent {
-    int n;      /* made so far; alike on all ranks */
-    int n_left; /* of these, not freed */
-    bool kept;  /* the communicator was freed with some left */
+    int64_t n_asked, next; /* by the program, and at which the ranks ask whether to carry it; alike
+                              on all ranks, as is the next */
+    int n;                 /* made so far, to be carried */
+    int n_left;            /* of these, not freed */
+    bool kept;             /* the communicator was freed with some left */
 };
 
 /* Allgathers of a communicator. */

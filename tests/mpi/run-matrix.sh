@@ -73,7 +73,7 @@ run() { # name of the output files, preload, settings...; the program is $progra
     : >"$tmp/report.json"
     [ -z "$planning" ] || set -- "$@" -genv CARPOOL_PLANNING "$planning"
     [ -z "$carrier" ] || set -- "$@" -genv CARPOOL_WAY "$carrier"
-    case $flags in *pays*) set -- "$@" -genv CARPOOL_LEARN 0 ;; esac
+    case $flags in *pays*) set -- "$@" -genv CARPOOL_LEARN 0 -genv CARPOOL_COST 100 ;; esac
     [ -z "$placed" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$placed"
     prefix=$gently
     case $flags in *auto*|*measured*|*slowed*|*tried*|*follows*|*pays*) prefix= ;; esac # times are compared

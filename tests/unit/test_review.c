@@ -175,8 +175,8 @@ static void test_scatter(void **state)
     pt2pt_ranks_end();
 }
 
-/* The plans that MPI was faster than are tried again, with the same plans, after a pause and after a
- * longer one, but only when something may be spent. */
+/* The plans that MPI was faster than are tried again, with the same plans, after a pause and after
+ * a longer one, but only when something may be spent. */
 static void test_compared_again(void **state)
 {
     (void)state;
@@ -371,18 +371,12 @@ static void test_review_soon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_review_late),
-        cmocka_unit_test(test_holds_longer),
-        cmocka_unit_test(test_tried_again),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_compared_again),
-        cmocka_unit_test(test_dear_windows),
-        cmocka_unit_test(test_gains),
-        cmocka_unit_test(test_no_turn),
-        cmocka_unit_test(test_under_way_over_a_turn),
-        cmocka_unit_test(test_review_reductions),
-        cmocka_unit_test(test_given_up_while_busy),
+        cmocka_unit_test(test_review_late),       cmocka_unit_test(test_holds_longer),
+        cmocka_unit_test(test_tried_again),       cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_scatter),           cmocka_unit_test(test_compared_again),
+        cmocka_unit_test(test_dear_windows),      cmocka_unit_test(test_gains),
+        cmocka_unit_test(test_no_turn),           cmocka_unit_test(test_under_way_over_a_turn),
+        cmocka_unit_test(test_review_reductions), cmocka_unit_test(test_given_up_while_busy),
         cmocka_unit_test(test_review_soon),
     };
     return run_both_ways(tests, sizeof tests / sizeof *tests);
