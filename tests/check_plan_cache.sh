@@ -42,7 +42,7 @@ same_result() { # description: no more than $2 warnings, with this text
     fi
 }
 what_was_planned() { # report
-    grep -Ev '"((least|mean|most)_us|us_per_call|plan_ms|made_ms|seconds|started|CARPOOL_[A-Z_]*)"' "$1"
+    grep -Ev '"((least|mean|most)_us|us_per_call|(meetings|planning|trials|gained)_ms|plan_ms|made_ms|seconds|started|CARPOOL_[A-Z_]*)"' "$1"
 }
 
 run none.json --strategy=balance

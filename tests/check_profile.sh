@@ -148,7 +148,7 @@ check "the last rank without the library: the summary says so" grep -Fqx "carpoo
 
 # --- planning waits until the calls have taken as long
 patiently() { # warmup, iterations
-    run -n 2 -genv CARPOOL_LEARN 0 "$carpool" run --report=patient.json "$spmv" --warmup "$1" --iterations "$2" m.mtx
+    run -n 2 -genv CARPOOL_LEARN 0 -genv CARPOOL_COST 50 "$carpool" run --report=patient.json "$spmv" --warmup "$1" --iterations "$2" m.mtx
 }
 patiently 0 3
 check "few calls are not planned" grep -q '"it was over before planning could pay"' patient.json

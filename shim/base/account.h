@@ -15,6 +15,7 @@ enum cpl_cost {
 };
 
 struct cpl_account {
+    double start; /* when MPI was initialised */
     double spent[CPL_N_COSTS], gained;
     double planning_ratio; /* what planning took last, in times what it was expected to take; 0: no
                               plan was made */
@@ -33,9 +34,10 @@ static inline double cpl_account_spent(const struct cpl_account *a)
     return spent;
 }
 
-/* What may be spent now, negative when too much was; `part` of the program's time, `elapsed`. */
-static inline double cpl_account_balance(const struct cpl_account *a, double elapsed, double part)
+/* What may be spent now, negative when too much was; `part` of the program's time. */
+static inline double cpl_account_balance(const struct cpl_account *a, double now, double part)
 {
+    double elapsed = now - a->start;
     double time = elapsed > CPL_ACCOUNT_LEAST ? elapsed : CPL_ACCOUNT_LEAST;
     return part * time + CPL_ACCOUNT_OF_GAIN * a->gained - cpl_account_spent(a);
 }

@@ -209,7 +209,7 @@ void cpl_start(void)
     cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
     cpl_context.comms.away = MPI_COMM_NULL;
     cpl_context.hooks = all_hooks;
-    cpl_context.start = PMPI_Wtime();
+    cpl_context.account.start = PMPI_Wtime();
     if (!is_preloaded_everywhere())
         return;
     share_settings();
@@ -241,7 +241,7 @@ static void log_account(void)
     if (cpl_context.rank == 0)
         cpl_log(CPL_LOG_INFO, "account",
                 "of %.2f s: meetings %.2f ms, planning %.2f, trials %.2f; gained %.2f",
-                PMPI_Wtime() - cpl_context.start, 1e3 * a->spent[CPL_COST_MEETINGS],
+                PMPI_Wtime() - cpl_context.account.start, 1e3 * a->spent[CPL_COST_MEETINGS],
                 1e3 * a->spent[CPL_COST_PLANNING], 1e3 * a->spent[CPL_COST_TRIALS],
                 1e3 * a->gained);
 }

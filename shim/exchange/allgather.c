@@ -246,7 +246,7 @@ static bool is_early(MPI_Comm comm, const struct cpl_comm_state *state)
 {
     struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
     const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
-    return cpl_plan_when(comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3,
+    return cpl_plan_when(comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
                          state->allgathers.kept->n_calls, true) != CPL_PLAN_NOW;
 }
 

@@ -240,8 +240,9 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
     const struct cpl_agree_input input = {
         .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n,
         .turn = turn};
-    enum cpl_plan_when when = cpl_plan_when(
-        host->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, x->nonblocking.n, true);
+    enum cpl_plan_when when =
+        cpl_plan_when(host->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+                      x->nonblocking.n, true);
     cpl_date_hasten(&host->serve->date, host->meeting.n, cpl_plan_turn_pause(turn, when));
     return when != CPL_PLAN_NOW;
 }

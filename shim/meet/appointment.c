@@ -112,7 +112,7 @@ static void tell_children(const struct company *c, enum said heard, enum said sa
 
 static double elapsed(void)
 {
-    return PMPI_Wtime() - cpl_context.start;
+    return PMPI_Wtime() - cpl_context.account.start;
 }
 
 static double patience(void)

@@ -101,32 +101,6 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     return may && !awaits;
 }
 
-/* Whether every message that was started has its receive. Collective; the same on all ranks. */
-static bool everything_fits(struct cpl_comm_state *state)
-{
-    if (!cpl_agree_all(state->comm, cpl_pt2pt_start(state)))
-        return false;
-    const struct cpl_pt2pt_learned *learned = &state->pt2pt->learned;
-    enum { N_SUMS = 4 };
-    uint64_t mine[N_SUMS] = {learned->balance.n, learned->balance.hash, learned->balance.hash_again,
-                             (uint64_t)learned->n_wild};
-    uint64_t all[N_SUMS] = {1};
-    cpl_collective_Allreduce(mine, all, N_SUMS, MPI_UINT64_T, MPI_SUM, state->comm);
-    return (all[0] | all[1] | all[2] | all[3]) == 0;
-}
-
-bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (!everything_fits(state))
-        return false;
-    p->phase = CPL_PT2PT_MANAGED;
-    p->part.ripe = false;
-    cpl_line_take_up(state);
-    cpl_comm_state_forget_recent();
-    return true;
-}
-
 /* Slices of the plans that pay. */
 struct slices {
     int n;
@@ -407,7 +381,10 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 /* To recognise exchanges and to begin to manage takes about as long as to agree on so many. */
 #define MANAGING 2
 
-bool cpl_pt2pt_is_early(const struct cpl_comm_state *state)
+/* Whether it is too early to plan: it would cost too much beside what the program has taken, or a
+ * thread plans. Else the turn says how long to search for. Collective; the same results on all
+ * ranks. */
+static bool is_early(const struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_plan_turn *turn = &p->plans.planning;
@@ -417,8 +394,9 @@ bool cpl_pt2pt_is_early(const struct cpl_comm_state *state)
         input.n_messages += cpl_pt2pt_recurs(s) ? s->n_dests : 0;
         input.n_exchanges += cpl_pt2pt_recurs(s) && s->n_dests > 1;
     }
-    enum cpl_plan_when when = cpl_plan_when(
-        state->comm, &input, (PMPI_Wtime() - cpl_context.start) * 1e3, state->meeting.n, false);
+    enum cpl_plan_when when =
+        cpl_plan_when(state->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+                      state->meeting.n, false);
     p->reason = when == CPL_PLAN_WAIT ? CPL_LEFT_PLANNING : CPL_LEFT_SHORT;
     cpl_date_hasten(&p->date, state->meeting.n, cpl_plan_turn_pause(turn, when));
     return when != CPL_PLAN_NOW;
@@ -432,13 +410,13 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     struct slices slices = {.n = 0};
     if (!all_able(state, words))
         return true;
-    if (cpl_pt2pt_is_early(state)) {
+    if (is_early(state)) {
         if (p->reason == CPL_LEFT_SHORT)
             cpl_pt2pt_look_away(state);
         return true;
     }
     p->reason = CPL_LEFT_UNMATCHED;
-    bool fits = everything_fits(state);
+    bool fits = cpl_pt2pt_fits(state);
     if (p->date.n_retries == 0 && ++p->n_vain >= MOST_VAIN && !fits)
         end_learning(state);
     if (!fits)
@@ -453,11 +431,17 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     return true;
 }
 
+/* Whether it is still too early to plan what was seen to recur. Collective. */
+static bool looks_away(const struct cpl_comm_state *state)
+{
+    return !state->line->kept && state->pt2pt->plans.pause == 0 && is_early(state);
+}
+
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
     if (state->pt2pt->phase == CPL_PT2PT_RESTING)
-        return cpl_pt2pt_end_pause(state, words + N_LEAST);
+        return looks_away(state) ? CPL_SETTLED : cpl_pt2pt_end_pause(state, words + N_LEAST);
     if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);
         cpl_pt2pt_turn_window(state);

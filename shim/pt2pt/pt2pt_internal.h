@@ -216,13 +216,6 @@ static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
 #define CPL_PT2PT_N_SUMS  8
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
-/* Whether it is too early to plan: it would cost too much beside what the program has taken, or a
- * thread plans. Else the turn of planning says how long to search for. Collective; the same results
- * on all ranks. */
-bool cpl_pt2pt_is_early(const struct cpl_comm_state *state);
-/* The plans that are kept carry messages again. False, on all ranks, while messages are under way.
- * Collective. */
-bool cpl_pt2pt_take_up(struct cpl_comm_state *state);
 
 /* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
 #define CPL_PT2PT_SOON                                                                             \
@@ -235,9 +228,6 @@ int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int6
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
 /* The communicator has been MPI's, because the plans were given up or for a turn. Collective. */
 enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words);
-/* MPI has the communicator, and the plans are kept. False, on all ranks, while a rank has something
- * in hand. Collective. */
-bool cpl_pt2pt_keep(struct cpl_comm_state *state);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* No batch goes by a plan any more. */
@@ -266,6 +256,16 @@ void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
+/* Whether every message that was started has its receive; whether, after draining, nothing is left
+ * in the shim's hands. Collective, the same on all ranks. */
+bool cpl_pt2pt_fits(struct cpl_comm_state *state);
+bool cpl_pt2pt_drain(struct cpl_comm_state *state);
+/* MPI has the communicator, and the plans are kept. False, on all ranks, while a rank has something
+ * in hand. Collective. */
+bool cpl_pt2pt_keep(struct cpl_comm_state *state);
+/* The plans that are kept carry messages again. False, on all ranks, while messages are under way.
+ * Collective. */
+bool cpl_pt2pt_take_up(struct cpl_comm_state *state);
 
 /* Following: as long as a batch comes as learned, its segments go into the plan's rides as they are
  * sent, without being kept. cpl_pt2pt_follows says whether the next message comes as learned; then

@@ -1,7 +1,9 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
 #include "shim/base/log.h"
 #include "shim/carry/buffered.h"
+#include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
+#include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
@@ -316,6 +318,55 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     p->line->managed = p->line->kept = false;
     cpl_match_free(&p->line->match);
     cpl_line_close(state);
+}
+
+bool cpl_pt2pt_fits(struct cpl_comm_state *state)
+{
+    if (!cpl_agree_all(state->comm, cpl_pt2pt_start(state)))
+        return false;
+    const struct cpl_pt2pt_learned *learned = &state->pt2pt->learned;
+    enum { N_SUMS = 4 };
+    uint64_t mine[N_SUMS] = {learned->balance.n, learned->balance.hash, learned->balance.hash_again,
+                             (uint64_t)learned->n_wild};
+    uint64_t all[N_SUMS] = {1};
+    cpl_collective_Allreduce(mine, all, N_SUMS, MPI_UINT64_T, MPI_SUM, state->comm);
+    return (all[0] | all[1] | all[2] | all[3]) == 0;
+}
+
+static bool is_busy(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
+           p->following.signature || cpl_pt2pt_has_taken(state) ||
+           cpl_buffered_any(state->private_comm);
+}
+
+bool cpl_pt2pt_drain(struct cpl_comm_state *state)
+{
+    cpl_pt2pt_abandon(state->pt2pt);
+    cpl_line_drain(state);
+    return cpl_agree_all(state->private_comm, !is_busy(state));
+}
+
+bool cpl_pt2pt_keep(struct cpl_comm_state *state)
+{
+    if (!cpl_pt2pt_drain(state))
+        return false;
+    cpl_line_keep(state);
+    cpl_pt2pt_rest(state);
+    return true;
+}
+
+bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    if (!cpl_pt2pt_fits(state))
+        return false;
+    p->phase = CPL_PT2PT_MANAGED;
+    p->part.ripe = false;
+    cpl_line_take_up(state);
+    cpl_comm_state_forget_recent();
+    return true;
 }
 
 /* Where meetings come throughout, at the 4th, 8th, 16th collective, at most half of the batches

@@ -1,9 +1,7 @@
 /* The review: whether what is managed still pays (doc/point-to-point.md, Review). */
 #include "shim/base/log.h"
 #include "shim/base/names.h"
-#include "shim/carry/buffered.h"
 #include "shim/carry/line.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
@@ -47,31 +45,6 @@ void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p)
 
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define IN_TIME_PER_LATE 8
-
-static bool is_busy(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_pt2pt_has_taken(state) ||
-           cpl_buffered_any(state->private_comm);
-}
-
-/* Whether nothing is left in the shim's hands. Collective, the same on all ranks. */
-static bool is_drained(struct cpl_comm_state *state)
-{
-    cpl_pt2pt_abandon(state->pt2pt);
-    cpl_line_drain(state);
-    return cpl_agree_all(state->private_comm, !is_busy(state));
-}
-
-bool cpl_pt2pt_keep(struct cpl_comm_state *state)
-{
-    if (!is_drained(state))
-        return false;
-    cpl_line_keep(state);
-    cpl_pt2pt_rest(state);
-    return true;
-}
 
 void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
 {
@@ -160,7 +133,7 @@ static void learn_again(struct cpl_comm_state *state)
 /* MPI takes the communicator back, if nothing is left in the shim's hands. */
 static void give_back(struct cpl_comm_state *state)
 {
-    if (!is_drained(state)) {
+    if (!cpl_pt2pt_drain(state)) {
         cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);
         return;
     }
@@ -195,7 +168,6 @@ enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t
     if (state->line->kept)
         return cpl_pt2pt_turn_by_mpi(state, cpl_pt2pt_ns_a_collective(state, words),
                                      words[NS_TO_SPEND]);
-    if (state->pt2pt->plans.pause > 0 || !cpl_pt2pt_is_early(state))
-        learn_again(state);
+    learn_again(state);
     return CPL_SETTLED;
 }

@@ -47,7 +47,7 @@ static void add_start(json_t *run)
 {
     char text[40];
     struct tm utc;
-    time_t started = time(NULL) - (time_t)(PMPI_Wtime() - cpl_context.start);
+    time_t started = time(NULL) - (time_t)(PMPI_Wtime() - cpl_context.account.start);
     if (gmtime_r(&started, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
         json_object_set_new(run, "started", json_string(text));
 }

@@ -80,7 +80,7 @@ void cpl_report_summarize(const struct cpl_record *records, size_t n, const json
                           const char *file)
 {
     line("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
-         cpl_context.size, PMPI_Wtime() - cpl_context.start);
+         cpl_context.size, PMPI_Wtime() - cpl_context.account.start);
     if (cpl_context.told.all_left)
         line("all calls were left to MPI: %s", cpl_context.told.all_left);
     else if (n == 0)

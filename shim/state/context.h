@@ -223,7 +223,6 @@ struct cpl_context {
     struct cpl_timed_batch timed; /* used in profile runs only */
     struct cpl_type
         named_types[CPL_N_NAMED_TYPES]; /* MPI's own types that were described before, by handle */
-    double start;                       /* PMPI_Wtime after MPI_Init */
 };
 
 extern struct cpl_context cpl_context;
@@ -239,7 +238,7 @@ static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
 /* Seconds that this rank may spend now, by its account. */
 static inline double cpl_context_balance(void)
 {
-    return cpl_account_balance(&cpl_context.account, PMPI_Wtime() - cpl_context.start,
+    return cpl_account_balance(&cpl_context.account, PMPI_Wtime(),
                                (double)cpl_context.settings.cost / 100);
 }
 

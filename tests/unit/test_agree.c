@@ -31,7 +31,7 @@ static void test_agrees(void **state)
         assert_int_equal(pt2pt_of(r)->reason, CPL_LEFT_NOT);
         assert_true(pt2pt_of(r)->learned.signature[0].planned);
         assert_int_equal(pt2pt_of(r)->date.next, 4 + 8); /* test_review.c */
-        assert_int_equal(pt2pt_of(r)->cycle.n, 2); /* a batch and a collective */
+        assert_int_equal(pt2pt_of(r)->cycle.n, 2);       /* a batch and a collective */
     }
     run(15); /* then MPI has a turn */
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
@@ -144,13 +144,17 @@ static void test_not_now(void **state)
         pt2pt.answers.early = what == 2;
         fibers_context(3)->comms.n_planned = what ? 0 : CPL_MAX_PLANNED;
         run(7);
-        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+        assert_true(pt2pt_all_are(what == 2 ? CPL_PT2PT_RESTING : CPL_PT2PT_LEARNING));
         assert_int_equal(pt2pt_of(0)->reason, what == 2 ? CPL_LEFT_SHORT : CPL_LEFT_UNABLE);
         assert_int_equal(pt2pt_of(0)->n_vain, 0);
         pt2pt.answers.of_another_world = pt2pt.answers.early = false;
         fibers_context(3)->comms.n_planned = CPL_MAX_PLANNED - 1;
         run(1);
-        assert_int_equal(plan.managed_at, 8);
+        if (what == 2) { /* they look again, for four times as long as it took at first */
+            assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+            run(16);
+        }
+        assert_int_equal(plan.managed_at, what == 2 ? 24 : 8);
         pt2pt_ranks_end();
     }
 }

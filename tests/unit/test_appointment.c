@@ -94,7 +94,7 @@ static void begin(int n, uint64_t seed, enum conduct conduct)
     for (int r = 0; r < n; r++) {
         struct cpl_context *context = fibers_context(r);
         context->active = true;
-        context->start = 1;
+        context->account.start = 1;
         context->comms.away = mock_comm(r);
         context->comms.first = &world.state[r];
         world.state[r].size = n;

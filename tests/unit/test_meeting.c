@@ -110,6 +110,11 @@ static int64_t other[2];   /* what the other rank votes about every item */
 static bool other_differs; /* in what is to be alike */
 static int n_reductions, n_words, n_errors;
 
+double PMPI_Wtime(void)
+{
+    return 1;
+}
+
 int PMPI_Type_contiguous(int n, MPI_Datatype old, MPI_Datatype *made)
 {
     assert_int_equal(n, 2);
