@@ -143,11 +143,11 @@ check "plan: a wrong line of standard input" sh -c "test $? -eq 1 && grep -q 'st
 : >"$tmp/empty.machine"
 expect "plan: a machine file without costs is told of" 0 err "empty.machine: has no costs; those of edr hold" \
     plan --machine "$tmp/empty.machine" --strategy direct "$hub"
-if command -v script >/dev/null 2>&1; then
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     script -qec "'$carpool' plan --strategy direct,vpt:2 '$hub'" /dev/null >"$tmp/out" 2>&1 </dev/null
     check "plan: progress on a terminal" grep -q 'carpool plan: 2 of 2, vpt:2 ...' "$tmp/out"
 else
-    skip "plan: progress on a terminal" "no script"
+    skip "plan: progress on a terminal" "no script, or no terminals"
 fi
 expect "plan: lower bounds" 0 out "in two waves some rank sends or receives 3" plan "$hub"
 check "plan: how far auto is from the bound" grep -Eq '^no plan takes less than [0-9.]+ us \(modelled\), auto [1-9][0-9.]* times as long$' \
@@ -417,8 +417,8 @@ if [ -r "$library" ]; then
     else
         skip "run: a static program" "cannot be linked here"
     fi
-    if ${CC:-cc} -shared -Wl,-soname,libmpi.so.40 -o "$tmp/libmpi.so" "$tmp/static.c" 2>/dev/null &&
-        ${CC:-cc} -Wl,--no-as-needed -o "$tmp/foreign" "$tmp/static.c" "$tmp/libmpi.so" 2>/dev/null; then
+    if ${CC:-cc} -shared -Wl,-soname,libmpi.so.40 -o "$tmp/libmpi.so.40" "$tmp/static.c" 2>/dev/null &&
+        ${CC:-cc} -Wl,--no-as-needed,-rpath,"$tmp" -o "$tmp/foreign" "$tmp/static.c" "$tmp/libmpi.so.40" 2>/dev/null; then
         run run "$tmp/foreign"
         check "run: a program of another MPI runs" test "$code" -eq 0
         expect "try: a program of another MPI" 1 err "linked with another MPI (libmpi.so.40)" \
