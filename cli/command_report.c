@@ -73,7 +73,6 @@ static void print_plan(const json_t *p)
     printf("    plan: %s, %s%s in %.2f ms", cpl_report_text(p, "considered"),
            was_kept                                               ? "read from the plan cache"
            : json_is_true(json_object_get(p, "planned_together")) ? "made by all ranks together"
-           : json_is_true(json_object_get(p, "planned_aside"))    ? "made by a thread"
                                                                   : "made",
            times, cpl_report_number(p, "plan_ms"));
     if (was_kept)

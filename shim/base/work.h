@@ -16,11 +16,6 @@ void cpl_work_managed(void);
 /* Plans were made, which takes so many milliseconds about. */
 void cpl_work_planned(double ms);
 
-/* A thread makes plans, which takes so many milliseconds about. Returns when they are there, in
- * seconds; and whether that is over. */
-double cpl_work_planned_aside(double ms);
-bool cpl_work_is_over(double end);
-
 /* A message of so many bytes was written into a lane. Returns when it is there, in seconds. */
 double cpl_work_lane_sent(int64_t bytes);
 
@@ -42,18 +37,6 @@ static inline void cpl_work_managed(void)
 static inline void cpl_work_planned(double ms)
 {
     (void)ms;
-}
-
-static inline double cpl_work_planned_aside(double ms)
-{
-    (void)ms;
-    return 0;
-}
-
-static inline bool cpl_work_is_over(double end)
-{
-    (void)end;
-    return true;
 }
 
 static inline double cpl_work_lane_sent(int64_t bytes)

@@ -236,8 +236,8 @@ static bool is_early(const struct cpl_neighbor_call *call, struct cpl_comm_state
     if (n < state->persistent.next)
         return true;
     state->persistent.next = 4 * n;
-    if (cpl_plan_when(call->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3, n,
-                      true) != CPL_PLAN_NOW)
+    if (cpl_plan_is_early(call->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3, n,
+                          true))
         return true;
     state->persistent.next = n + 1; /* there may be money for the next one, too */
     return false;

@@ -19,7 +19,6 @@
 #include "shim/meet/appointment.h"
 #include "shim/meet/assembling.h"
 #include "shim/meet/meeting.h"
-#include "shim/plan/plan_aside.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_kin.h"
@@ -263,7 +262,6 @@ void cpl_finish(void)
     log_account();
     cpl_context.active = false;
     cpl_service_end();
-    cpl_aside_end();
     cpl_persistent_end();
     /* Ending them is collective, so the order must not depend on what a rank used first. */
     while ((state = first_planned()))

@@ -246,8 +246,8 @@ static bool is_early(MPI_Comm comm, const struct cpl_comm_state *state)
 {
     struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
     const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
-    return cpl_plan_when(comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
-                         state->allgathers.kept->n_calls, true) != CPL_PLAN_NOW;
+    return cpl_plan_is_early(comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+                             state->allgathers.kept->n_calls, true);
 }
 
 /* The same, unless other threads are in calls, or it is early: then the ranks try again after as

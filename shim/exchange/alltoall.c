@@ -201,10 +201,6 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
                   cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
     free(dst);
     free(bytes);
-    if (x->plans.search.turn.aside) {
-        *noted = x->learned.own;
-        x->learned.own = (struct cpl_adjacency){.in = {.n = 0}};
-    }
     return agreed && make_executors(state, x, &output);
 }
 
@@ -276,8 +272,6 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         learned->left = CPL_LEFT_SHORT;
     else
         plan_or_release(call, state, x);
-    if (x->plans.search.turn.aside)
-        learned->left = CPL_LEFT_PLANNING;
 }
 
 static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

@@ -238,8 +238,7 @@ void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *al
         const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
         cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
         cpl_alike_add(alike, x->phase);
-        cpl_alike_add(alike,
-                      x->plans.n + 8 * x->plans.search.again + 16 * x->plans.search.turn.aside);
+        cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
         cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled +
                                  4 * x->nonblocking.waits);

@@ -49,14 +49,14 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exch
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
     bool planned = x->phase == CPL_PHASE_PLANNED;
-    enum cpl_plan_when when = CPL_PLAN_NOW;
-    if (!x->mpi_distrusted)
-        when = cpl_plan_when(call->comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls,
-                             s->again);
-    cpl_date_hasten(&x->learned.date, x->calls, cpl_plan_turn_pause(&s->turn, when));
-    if (when == CPL_PLAN_NOW)
+    bool early = !x->mpi_distrusted &&
+                 cpl_plan_is_early(call->comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms,
+                                   x->calls, s->again);
+    if (early)
+        cpl_date_hasten(&x->learned.date, x->calls, s->turn.pause);
+    else
         s->again = s->turn.search == CPL_SEARCH_SHORT;
-    return when != CPL_PLAN_NOW;
+    return early;
 }
 
 /* Plans, unless it is early, or other threads are in calls: then the ranks try again at a later
@@ -74,8 +74,6 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     if (!early)
         cpl_neighbor_plan(call, state, exchange);
     exchange->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
-    if (first && exchange->plans.search.turn.aside)
-        exchange->learned.left = CPL_LEFT_PLANNING;
     cpl_floor_leave();
 }
 

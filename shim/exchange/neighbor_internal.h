@@ -159,7 +159,7 @@ void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_s
 static inline enum cpl_exchange_phase cpl_neighbor_unplanned_phase(const struct cpl_exchange *x)
 {
     const struct cpl_exchange_search *s = &x->plans.search;
-    return s->again || s->turn.aside ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+    return s->again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
 }
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.
@@ -167,7 +167,7 @@ static inline enum cpl_exchange_phase cpl_neighbor_unplanned_phase(const struct 
 static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 {
     const struct cpl_exchange_search *s = &x->plans.search;
-    return x->phase == CPL_PHASE_PLANNED && (s->again || s->turn.aside) && x->nonblocking.n == 0;
+    return x->phase == CPL_PHASE_PLANNED && s->again && x->nonblocking.n == 0;
 }
 
 /* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without

@@ -229,8 +229,7 @@ static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cp
 }
 
 /* Whether it is too early to plan: calls that do not wait are not timed, so the program must have
- * run for as long as that takes; or a thread plans. Collective over the host; the same result on
- * all ranks. */
+ * run for long enough. Collective over the host; the same result on all ranks. */
 static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
     if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING || x->kind >= CPL_UNTRIED_ALLGATHER)
@@ -240,11 +239,12 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
     const struct cpl_agree_input input = {
         .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n,
         .turn = turn};
-    enum cpl_plan_when when =
-        cpl_plan_when(host->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
-                      x->nonblocking.n, true);
-    cpl_date_hasten(&host->serve->date, host->meeting.n, cpl_plan_turn_pause(turn, when));
-    return when != CPL_PLAN_NOW;
+    bool early =
+        cpl_plan_is_early(host->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+                          host->meeting.n, true);
+    if (early)
+        cpl_date_hasten(&host->serve->date, host->meeting.n, turn->pause);
+    return early;
 }
 
 /* Decides about the calls of one kind. Returns whether that was possible by now. Collective over
@@ -254,25 +254,19 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
 {
     MPI_Comm over = host->comm;
     if (able && is_early(host, x)) {
-        x->learned.left = x->plans.search.turn.aside ? CPL_LEFT_PLANNING : CPL_LEFT_SHORT;
+        x->learned.left = CPL_LEFT_SHORT;
         return false;
     }
-    if (x->learned.left == CPL_LEFT_SHORT || x->learned.left == CPL_LEFT_PLANNING)
+    if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
         bool able_to_agree = state->private_comm != MPI_COMM_NULL ||
                              cpl_agree_private(over, state->rank, &state->private_comm);
         cpl_comm_state_number(state);
         bool planned = able_to_agree && plan(state, x);
-        x->phase = planned                      ? CPL_PHASE_PLANNED
-                   : x->plans.search.turn.aside ? CPL_PHASE_LEARNING
-                                                : CPL_PHASE_DIRECT;
+        x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);
-        if (x->plans.search.turn.aside) {
-            x->learned.left = CPL_LEFT_PLANNING;
-            return false;
-        }
     }
     x->nonblocking.settled = true;
     if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))

@@ -10,7 +10,6 @@
 #include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/desk.h"
-#include "shim/plan/plan_aside.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
 #include "shim/state/context.h"
@@ -121,7 +120,6 @@ static enum cpl_search search_of(const struct cpl_agree_input *input)
 
 /* What the root answers. Plain data. */
 struct answer {
-    int32_t aside; /* a thread plans */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
 };
 
@@ -129,7 +127,6 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
                          struct plans *plans, struct answer *answer)
 {
     struct cpl_plan_summary *summaries = answer->summary;
-    bool aside;
     struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
                                        .headers = desk->headers,
                                        .header_bytes = sizeof(struct header),
@@ -139,10 +136,8 @@ static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_inp
                                        .reduced = all_reduced(desk),
                                        .most_plans = input->most_plans,
                                        .search = search_of(input),
-                                       .lanes = cpl_context.settings.lanes,
-                                       .aside = input->turn && input->turn->may_aside};
-    plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan, &aside);
-    answer->aside = aside;
+                                       .lanes = cpl_context.settings.lanes};
+    plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan);
     for (int k = 0; k < plans->n; k++)
         for (int i = 0; i < desk->n_ranks; i++) {
             struct header header = header_of(desk, i);
@@ -176,8 +171,6 @@ struct all_inputs {
     double n_exchanges;            /* 1 at least */
     double planning_ratio; /* what planning took last, in times what was expected; 1 at least */
     bool able;
-    bool busy;  /* a thread of one of them makes plans */
-    bool spare; /* all have a processor more than they take */
 };
 
 /* ms_so_far: what this rank's calls have taken. Returns false when MPI fails. Collective. */
@@ -203,8 +196,6 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         [EXCHANGES] = input->n_exchanges > 1 ? input->n_exchanges : 1,
         [RANKS] = 1,
         [UNABLE] = !input->able,
-        [BUSY] = cpl_aside_is_busy(),
-        [WITHOUT_SPARE] = !cpl_shared_has_spare(n_local_ranks()),
         [SO_FAR] = cpl_agree_ns(ms_so_far * 1e-3),
         [TO_SPEND] = cpl_agree_ns(cpl_context_balance()),
         [RATIO] = cpl_agree_ns((ratio > 1 ? ratio : 1) * 1e-3),
@@ -220,9 +211,7 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
                             .ms_so_far = (double)sum[SO_FAR] * ms,
                             .ms_to_spend = (double)sum[TO_SPEND] * ms,
                             .planning_ratio = (double)sum[RATIO] * ms,
-                            .able = sum[UNABLE] == 0,
-                            .busy = sum[BUSY] > 0,
-                            .spare = sum[WITHOUT_SPARE] == 0};
+                            .able = sum[UNABLE] == 0};
     return true;
 }
 
@@ -250,28 +239,6 @@ static double planning_ms(const struct cpl_agree_input *input, const struct all_
 /* The most that a short search may take to be worth planning twice, as a part of a full one. */
 #define WORTH_A_SHORT_ONE 0.75
 
-/* A thread plans what takes longer than so many calls. */
-#define FEW_CALLS 4
-/* So often the ranks come before the thread is done, until they wait for the plan. By then 27 times
- * as long has passed as was expected: where others have the processor, a thread may take for ever.
- */
-#define MOST_WAITS 10
-
-/* Whether a thread may make plans whose time has come. Where it would take a processor from the
- * ranks, the program loses as much, and the plans come later (bench/results/planning.md). */
-static bool may_aside(const struct cpl_agree_input *input, const struct all_inputs *all,
-                      double call_ms)
-{
-    struct cpl_plan_turn *turn = input->turn;
-    bool asked = cpl_context.settings.planning == CPL_PLANNING_ASIDE;
-    if (cpl_plan_is_together(input, &all->size) ||
-        !(asked || (cpl_context.settings.planning == CPL_PLANNING_AUTO && all->spare)))
-        return false;
-    double n = planning_ms(input, all, turn->search) / (call_ms > 0 ? call_ms : 1);
-    turn->n_calls = n < FEW_CALLS ? FEW_CALLS : n < INT32_MAX ? (int64_t)n : INT32_MAX;
-    return asked || n > FEW_CALLS;
-}
-
 #define MARGIN 1.1 /* each time that it is early costs a reduction */
 
 /* Calls until so many times as much may be spent as after n_calls; CPL_NEVER: more than as many. */
@@ -281,8 +248,8 @@ static int64_t calls_until(double times, int64_t n_calls)
     return times < 1 || times > 2 ? CPL_NEVER : (int64_t)n + 1;
 }
 
-enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
-                                 double ms_so_far, int64_t n_calls, bool full)
+bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                       int64_t n_calls, bool full)
 {
     const struct cpl_settings *settings = &cpl_context.settings;
     struct cpl_plan_turn *turn = input->turn;
@@ -290,28 +257,22 @@ enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *in
     bool may_be_kept = settings->plan_cache[0] != '\0';
     bool at_once = settings->mode == CPL_MODE_FORCE || settings->learn > 0 ||
                    (settings->mode == CPL_MODE_PROFILE && !input->sparingly);
-    turn->may_aside = false;
-    if (!turn->aside)
-        turn->search = CPL_SEARCH_FULL;
-    if (may_be_kept || (at_once && settings->planning != CPL_PLANNING_ASIDE) ||
-        !add_up(comm, input, ms_so_far, &all))
-        return CPL_PLAN_NOW;
-    if (turn->aside)
-        return all.busy && turn->n_waits++ < MOST_WAITS ? CPL_PLAN_WAIT : CPL_PLAN_NOW;
+    *turn = (struct cpl_plan_turn){.search = CPL_SEARCH_FULL, .pause = CPL_NEVER};
+    if (may_be_kept || at_once || !add_up(comm, input, ms_so_far, &all))
+        return false;
 
     double most = all.ms_so_far < all.ms_to_spend ? all.ms_so_far : all.ms_to_spend;
     double ms = planning_ms(input, &all, CPL_SEARCH_FULL);
     double short_ms = planning_ms(input, &all, CPL_SEARCH_SHORT);
-    if (!at_once && most < ms) {
-        bool is_short = !full && short_ms <= WORTH_A_SHORT_ONE * ms;
-        if (!is_short || most < short_ms) {
-            turn->n_calls = calls_until((is_short ? short_ms : ms) / most, n_calls);
-            return CPL_PLAN_EARLY;
-        }
+    if (most >= ms)
+        return false;
+    bool is_short = !full && short_ms <= WORTH_A_SHORT_ONE * ms;
+    if (is_short && most >= short_ms) {
         turn->search = CPL_SEARCH_SHORT;
+        return false;
     }
-    turn->may_aside = may_aside(input, &all, all.ms_so_far / (double)n_calls);
-    return CPL_PLAN_NOW;
+    turn->pause = calls_until((is_short ? short_ms : ms) / most, n_calls);
+    return true;
 }
 
 /* By one rank, the root. */
@@ -323,13 +284,12 @@ static bool agree_by_root(MPI_Comm private_comm, int root, const struct cpl_agre
     cpl_desk_open(&desk, private_comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
-        struct answer answer = {.aside = 0};
+        struct answer answer;
+        memset(&answer, 0, sizeof answer);
         if (cpl_desk_is_root(&desk))
             plan_at_root(&desk, input, &plans, &answer);
         cpl_desk_answer(&desk, &answer, sizeof answer);
         memcpy(output->summary, answer.summary, sizeof output->summary);
-        if (answer.aside)
-            input->turn->aside = true;
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
         done = output->n > 0;
@@ -350,8 +310,6 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     struct cpl_account *account = &cpl_context.account;
     int rank;
     memset(output, 0, sizeof *output);
-    if (input->turn)
-        cpl_plan_turn_ends(input->turn, false);
     PMPI_Comm_rank(comm, &rank);
     struct all_inputs all;
     if (!add_up(comm, input, 0, &all))
@@ -367,7 +325,6 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
                    : agree_by_root(*private_comm, root, input, output);
     }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
-    if (!(input->turn && input->turn->aside))
-        account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, search_of(input));
+    account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, search_of(input));
     return done;
 }

@@ -27,11 +27,7 @@ enum cpl_search {
 /* When the ranks plan an exchange, or plan it again. Zero at first; alike on all ranks. */
 struct cpl_plan_turn {
     enum cpl_search search; /* how long for */
-    bool may_aside;         /* a thread may make the plans, while the program goes on */
-    bool aside;             /* a thread makes them, or has made them: the ranks come for them */
-    int32_t n_waits;        /* how often they came too early */
-    int64_t n_calls;        /* calls in which a thread makes them about, or, where it is early,
-                               until planning pays about */
+    int64_t pause;          /* where it is early: calls until planning pays about */
 };
 
 /* Input of one rank. */
@@ -62,43 +58,16 @@ struct cpl_agree_output {
     int32_t n_words[CPL_MAX_PLANS];
 };
 
-/* The ranks have planned; aside: a thread goes on. */
-static inline void cpl_plan_turn_ends(struct cpl_plan_turn *turn, bool aside)
-{
-    turn->aside = aside;
-    turn->n_waits = 0;
-}
+/* Whether it is too early to plan. In mode auto, unless CARPOOL_LEARN says when, an exchange that
+ * has taken so many milliseconds of this rank's time so far is planned when that is, on the ranks'
+ * average, as long as planning it will take about, and the account (base/account.h) allows that.
+ * n_calls: calls that took so long, alike on all ranks; full: only a full search is wanted, else
+ * the longest that pays. Of the input the messages, same_payload and most_plans are looked at, and
+ * the turn is set. Collective over comm, the same results on all ranks. */
+bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                       int64_t n_calls, bool full);
 
-enum cpl_plan_when {
-    CPL_PLAN_EARLY, /* it would not pay yet */
-    CPL_PLAN_WAIT,  /* a thread plans: the ranks come again after cpl_plan_turn_pause */
-    CPL_PLAN_NOW    /* turn->may_aside says whether a thread may plan */
-};
-
-/* In how many calls the ranks come again, if not at their next date: where it is early; or for
- * plans of a thread in half of those that it takes about, and later each time. */
-static inline int64_t cpl_plan_turn_pause(const struct cpl_plan_turn *turn, enum cpl_plan_when when)
-{
-    if (when == CPL_PLAN_EARLY)
-        return turn->n_calls;
-    if (when == CPL_PLAN_NOW && !turn->may_aside)
-        return CPL_NEVER;
-    int64_t calls = turn->n_calls * (turn->n_waits + 1) / 2;
-    return calls > 2 ? calls : 2;
-}
-
-/* When to plan. In mode auto, unless CARPOOL_LEARN says when, planning pays for an exchange that
- * has taken so many milliseconds of this rank's time so far if that is, on the ranks' average, as
- * long as planning it will take about. Then a program loses no more by planning than it has spent
- * on the exchange. What takes longer than a few calls a thread does, if it is not all ranks that
- * plan together. n_calls: calls that took so long, alike on all ranks; full: only a full search is
- * wanted, else the longest that pays. Of the input the messages, same_payload and most_plans are
- * looked at, and the turn is set. Collective over comm, the same results on all ranks. */
-enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
-                                 double ms_so_far, int64_t n_calls, bool full);
-
-/* Gathers the send sets, plans on one rank, and scatters the slices; or a thread of that rank
- * begins to plan: then input->turn->aside is set, and the ranks come again. Unless *private_comm is
+/* Gathers the send sets, plans on one rank, and scatters the slices. Unless *private_comm is
  * a communicator already, it becomes one of the same ranks for rerouted messages. Returns true when
  * all ranks succeeded; else output holds nothing to be freed. Collective over comm, the same result
  * on all ranks. */

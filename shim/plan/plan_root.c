@@ -12,7 +12,6 @@
 #include "shim/base/log.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
-#include "shim/plan/plan_aside.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -204,7 +203,7 @@ static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
     cpl_context.machine.cache_closed = true;
 }
 
-/* Makes the plans for a choice; also on the thread of plan_aside.h. */
+/* Makes the plans for a choice. */
 static enum cpl_status make_set(const struct cpl_strategy_input *input,
                                 const struct cpl_strategy_choice *choice, int most,
                                 struct cpl_plan_set *set, struct cpl_error *error)
@@ -412,28 +411,22 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* Plans, unless they are made (NULL: they are not); then they are the caller's no more. */
 static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
                                     const struct cpl_plan_request *request,
-                                    const struct cpl_plan_set *made,
                                     struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
                                     struct cpl_error *error)
 {
     struct cpl_plan_set set;
     struct cpl_metrics direct, by_lanes;
-    struct cpl_plan_cost cost = {.aside = made != NULL};
+    struct cpl_plan_cost cost = {.ms = 0};
     bool fits = true;
     double start = now_ms();
-    enum cpl_status status = CPL_OK;
-    if (made)
-        set = *made;
-    else
-        status = make_plans(input, request->most_plans, &set, &fits, &cost, error);
+    enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &cost, error);
     if (status)
         return status;
-    if (!cost.was_kept && !cost.aside)
+    if (!cost.was_kept)
         cpl_work_planned(planning_ms(input->pattern->n_messages, request->search));
-    cost.ms = cost.aside ? set.ms : now_ms() - start;
+    cost.ms = now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
     if (!status)
@@ -468,8 +461,6 @@ void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
     if (s->cost.was_kept)
         snprintf(made, sizeof made, "read from the plan cache (planning took %.1f ms)",
                  s->cost.made_ms);
-    if (s->cost.aside)
-        snprintf(made, sizeof made, "planned aside");
     cpl_log(
         CPL_LOG_INFO, "plan",
         "%d ranks, %lld messages: %s, busiest rank sends %lld instead of %lld, modelled %.1f us "
@@ -496,35 +487,13 @@ static bool is_world(const struct cpl_plan_request *request)
     return same;
 }
 
-/* Plans that a thread makes. */
-enum aside { NOT_ASIDE, BEGUN, MADE };
-
-/* Takes the plans that the thread has made, with the pattern that it made them for; else gives it
- * the request's pattern and machine, if it may have them. */
-static enum aside ask_thread(const struct cpl_plan_request *request,
-                             const struct cpl_strategy_input *input, struct cpl_pattern *pattern,
-                             struct cpl_machine *machine, struct cpl_plan_set *made)
-{
-    struct cpl_strategy_choice choice;
-    char strategy[CPL_STRATEGY_TEXT];
-    if (cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL))
-        return NOT_ASIDE;
-    const struct cpl_plan_key key = key_of(input, request->most_plans, &choice, strategy);
-    if (cpl_aside_take(&key, pattern, made))
-        return MADE;
-    const struct cpl_aside_task task = {pattern, machine, &choice, make_set,
-                                        planning_ms(pattern->n_messages, request->search)};
-    return request->aside && cpl_aside_begin(&key, &task) ? BEGUN : NOT_ASIDE;
-}
-
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
-                  struct cpl_plan plan[CPL_MAX_PLANS], bool *aside)
+                  struct cpl_plan plan[CPL_MAX_PLANS])
 {
     struct cpl_machine machine;
     struct cpl_error error;
     int n = 0;
-    *aside = false;
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     enum cpl_status status = build_pattern(request, pattern, &error);
     if (!status) {
@@ -534,13 +503,7 @@ int cpl_plan_root(const struct cpl_plan_request *request,
             machine.lanes = request->lanes;
             struct cpl_strategy_input input = {
                 pattern, &machine, 1, cpl_plan_budget_ms(pattern->n_messages, request->search)};
-            struct cpl_plan_set made;
-            enum aside asked = ask_thread(request, &input, pattern, &machine, &made);
-            *aside = asked == BEGUN;
-            if (*aside)
-                return 0;
-            status = plan_pattern(&input, request, asked == MADE ? &made : NULL, summary, plan, &n,
-                                  &error);
+            status = plan_pattern(&input, request, summary, plan, &n, &error);
             cpl_machine_free(&machine);
         }
         if (status)

@@ -30,7 +30,6 @@ struct cpl_plan_request {
     int most_plans;
     enum cpl_search search;
     bool lanes; /* edges of plans inside a node are carried by lanes */
-    bool aside; /* a thread may plan (plan_aside.h) */
 };
 
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_PLAN_CACHE. If it
@@ -39,11 +38,10 @@ void cpl_plan_root_start(void);
 
 /* Plans by the settings' strategy and fills the summaries. Returns the number of plans; the caller
  * frees them and, if there are any, *pattern. A strategy that does not fit causes one warning and
- * leaves the exchange to MPI (decided is 0). Returns 0 when planning failed (logged), and when a
- * thread plans from now on: *aside tells. */
+ * leaves the exchange to MPI (decided is 0). Returns 0 when planning failed (logged). */
 int cpl_plan_root(const struct cpl_plan_request *request,
                   struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
-                  struct cpl_plan plan[CPL_MAX_PLANS], bool *aside);
+                  struct cpl_plan plan[CPL_MAX_PLANS]);
 
 /* The budget of planning so many messages, in nominal milliseconds. Alike on all ranks. */
 double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search);

@@ -61,8 +61,7 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
     struct cpl_strategy_choice choice;
     const struct cpl_strategy *asked = asked_for(&choice);
     int planning = cpl_context.settings.planning;
-    if (planning == CPL_PLANNING_ROOT || planning == CPL_PLANNING_ASIDE || input->same_payload ||
-        !size->n_messages)
+    if (planning == CPL_PLANNING_ROOT || input->same_payload || !size->n_messages)
         return false;
     if (asked && !asked->walk)
         return false;

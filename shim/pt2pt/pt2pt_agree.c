@@ -109,7 +109,6 @@ struct slices {
     int32_t n_words[CPL_MAX_RIDE_PLANS];
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
     int64_t times[CPL_MAX_RIDE_PLANS]; /* this rank's batches of the exchange that MPI sent */
-    bool aside;                        /* a thread plans some exchange; alike on all ranks */
 };
 
 /* Whether all messages of a plan go by lanes: then nothing is gained where they ride in reductions,
@@ -201,7 +200,6 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     cpl_comm_state_number(state);
     free(dst);
     free(bytes);
-    slices->aside |= turn.aside;
     if (!agreed)
         return;
     struct cpl_plan_summary *summary = &output.summary[0];
@@ -346,15 +344,6 @@ static void postpone(struct cpl_pt2pt *p, const struct slices *slices)
         free(slices->words[k]);
 }
 
-/* A thread plans: the ranks come again. What other exchanges got is planned again then, too. */
-static void await(struct cpl_pt2pt *p, struct slices *slices)
-{
-    p->reason = CPL_LEFT_PLANNING;
-    for (int k = 0; k < slices->n; k++)
-        free(slices->words[k]);
-    slices->n = 0;
-}
-
 /* Plans what recurs. Collective; returns in how many exchanges that is. */
 static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 {
@@ -363,10 +352,7 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     state->pt2pt->part.ripe = false;
     for (int k = 0; found && k < exchanges.n; k++)
         plan_exchange(state, &exchanges, k, slices);
-    cpl_plan_turn_ends(&state->pt2pt->plans.planning, slices->aside);
-    if (slices->aside)
-        await(state->pt2pt, slices);
-    else if (slices->n > 0 && cpl_parts_are_served(state))
+    if (slices->n > 0 && cpl_parts_are_served(state))
         manage(state, &exchanges, slices);
     else if (slices->n > 0)
         postpone(state->pt2pt, slices);
@@ -381,9 +367,8 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 /* To recognise exchanges and to begin to manage takes about as long as to agree on so many. */
 #define MANAGING 2
 
-/* Whether it is too early to plan: it would cost too much beside what the program has taken, or a
- * thread plans. Else the turn says how long to search for. Collective; the same results on all
- * ranks. */
+/* Whether it is too early to plan: it would cost too much beside what the program has taken. Else
+ * the turn says how long to search for. Collective; the same results on all ranks. */
 static bool is_early(const struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -394,12 +379,13 @@ static bool is_early(const struct cpl_comm_state *state)
         input.n_messages += cpl_pt2pt_recurs(s) ? s->n_dests : 0;
         input.n_exchanges += cpl_pt2pt_recurs(s) && s->n_dests > 1;
     }
-    enum cpl_plan_when when =
-        cpl_plan_when(state->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
-                      state->meeting.n, false);
-    p->reason = when == CPL_PLAN_WAIT ? CPL_LEFT_PLANNING : CPL_LEFT_SHORT;
-    cpl_date_hasten(&p->date, state->meeting.n, cpl_plan_turn_pause(turn, when));
-    return when != CPL_PLAN_NOW;
+    bool early =
+        cpl_plan_is_early(state->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+                          state->meeting.n, false);
+    p->reason = CPL_LEFT_SHORT;
+    if (early)
+        cpl_date_hasten(&p->date, state->meeting.n, turn->pause);
+    return early;
 }
 
 /* Tries to manage the communicator. Returns false when that failed only because messages were under
@@ -411,8 +397,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!all_able(state, words))
         return true;
     if (is_early(state)) {
-        if (p->reason == CPL_LEFT_SHORT)
-            cpl_pt2pt_look_away(state);
+        cpl_pt2pt_look_away(state);
         return true;
     }
     p->reason = CPL_LEFT_UNMATCHED;
@@ -423,7 +408,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
     int n = plan_all(state, &slices);
-    if (slices.n == 0 && !slices.aside && p->n_vain >= MOST_VAIN)
+    if (slices.n == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",

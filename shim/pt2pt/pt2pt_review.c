@@ -88,13 +88,17 @@ static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
     return true;
 }
 
+static bool tells_whether_batches_ride(int n_ranks, const int64_t *words)
+{
+    return words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
+}
+
 /* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
 static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
 {
     if (words[LATE] * IN_TIME_PER_LATE > words[IN_TIME])
         return CPL_LEFT_GIVEN_UP;
-    if (!pays_by_reductions_only(p) ||
-        words[WALKED] + words[RODE] < (int64_t)LEAST_BATCHES * n_ranks)
+    if (!pays_by_reductions_only(p) || !tells_whether_batches_ride(n_ranks, words))
         return CPL_LEFT_NOT;
     p->plans.n_carried = p->plans.n_walked = 0;
     return words[WALKED] > words[RODE] ? CPL_LEFT_UNREDUCED : CPL_LEFT_NOT;
@@ -149,12 +153,13 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
         cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
         return CPL_SETTLED;
     }
+    bool may_turn = cpl_context.settings.mode == CPL_MODE_AUTO &&
+                    (!pays_by_reductions_only(p) || tells_whether_batches_ride(state->size, words));
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT)
-        return cpl_context.settings.mode == CPL_MODE_AUTO
-                   ? cpl_pt2pt_turn_by_plans(state, cpl_pt2pt_ns_a_collective(state, words),
-                                             words[NS_TO_SPEND])
-                   : CPL_SETTLED;
+        return may_turn ? cpl_pt2pt_turn_by_plans(state, cpl_pt2pt_ns_a_collective(state, words),
+                                                  words[NS_TO_SPEND])
+                        : CPL_SETTLED;
     if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     cpl_pt2pt_give_up(p, fault);

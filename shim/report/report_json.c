@@ -205,8 +205,6 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
     json_object_set_new(o, "plan_ms", json_real(s->cost.ms));
     if (s->cost.together)
         json_object_set_new(o, "planned_together", json_true());
-    if (s->cost.aside)
-        json_object_set_new(o, "planned_aside", json_true());
     if (s->cost.times_planned > 0)
         json_object_set_new(o, "times_planned", json_integer(s->cost.times_planned));
     if (s->cost.was_kept)

@@ -215,11 +215,6 @@ judge() { # description, strategy, whether calls must have been planned, whether
             [ "$2" = off ] || grep -q '"planned_together": true' "$tmp/report.json" 2>/dev/null ||
                 why="${why:+$why, }no exchange was planned by all ranks together" ;;
     esac
-    case $flags in
-        *thread*)
-            [ "$2" = off ] || grep -q '"planned_aside": true' "$tmp/report.json" 2>/dev/null ||
-                why="${why:+$why, }no exchange was planned by a thread" ;;
-    esac
     if [ -n "$times" ] && [ "$2" != off ] && ! were_planned "$times"; then
         why="${why:+$why, }an exchange was not planned that often: $times"
     fi

@@ -31,18 +31,15 @@ static int64_t n_live; /* blocks of memory before the ranks began */
 
 /* ---- what is not under test ---- */
 
-enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
-                                 double ms_so_far, int64_t n_calls, bool full)
+bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                       int64_t n_calls, bool full)
 {
     const struct pt2pt_answers *a = &pt2pt.answers;
     struct cpl_plan_turn *turn = input->turn;
     turn->search = a->is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL;
-    turn->may_aside = a->aside && !turn->aside;
-    turn->n_calls = 2;
+    turn->pause = CPL_NEVER;
     assert_true(input->n_messages >= 0 && ms_so_far >= 0 && n_calls > 0 && !full);
-    if (turn->aside && a->aside)
-        return CPL_PLAN_WAIT;
-    return cpl_agree_all(comm, !a->early) ? CPL_PLAN_NOW : CPL_PLAN_EARLY;
+    return !cpl_agree_all(comm, !a->early);
 }
 
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
@@ -54,17 +51,12 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     int64_t least = 0;
     pt2pt.n_planned += r == 0;
     assert_int_equal(input->turn->search, a->is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL);
-    cpl_plan_turn_ends(input->turn, false);
     if (!cpl_agree_all(comm, input->able && a->no_plan != r))
         return false;
     if (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, r, private_comm))
         return false;
     cpl_collective_Allreduce(&reduced, &least, 1, MPI_INT64_T, MPI_MIN, *private_comm);
     *output = (struct cpl_agree_output){.n = 0};
-    if (input->turn->may_aside) {
-        cpl_plan_turn_ends(input->turn, true);
-        return false;
-    }
     output->n = 1;
     struct cpl_plan_summary *s = &output->summary[0];
     s->known = 1;

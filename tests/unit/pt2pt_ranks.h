@@ -27,7 +27,6 @@ struct pt2pt_answers {
     bool unserved;                              /* all ranks do not poll for it yet */
     bool early;                                 /* planning does not pay yet */
     bool is_short;                              /* only a short search does */
-    bool aside;                                 /* a thread plans, until this is false */
     int no_service, no_rides, no_line, no_plan; /* the rank where that fails; -1: none */
 };
 

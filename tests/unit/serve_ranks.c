@@ -218,26 +218,17 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
 {
     assert_int_equal(comm, *private_comm);
     *output = (struct cpl_agree_output){.n = 0};
-    if (input->turn->may_aside) {
-        cpl_plan_turn_ends(input->turn, true);
-        return false;
-    }
-    cpl_plan_turn_ends(input->turn, false);
     serve.n_planned += fibers_rank() == 0;
     output->n = 1;
     return cpl_agree_all(comm, input->able && serve.answers.no_plan != fibers_rank());
 }
 
-enum cpl_plan_when cpl_plan_when(MPI_Comm comm, const struct cpl_agree_input *input,
-                                 double ms_so_far, int64_t n_calls, bool full)
+bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
+                       int64_t n_calls, bool full)
 {
-    struct cpl_plan_turn *turn = input->turn;
-    turn->may_aside = serve.answers.aside && !turn->aside;
-    turn->n_calls = 2;
+    input->turn->pause = 2;
     assert_true(input->n_messages >= 0 && ms_so_far >= 0 && n_calls > 0 && full);
-    if (turn->aside && serve.answers.aside)
-        return CPL_PLAN_WAIT;
-    return cpl_agree_all(comm, !serve.answers.early) ? CPL_PLAN_NOW : CPL_PLAN_EARLY;
+    return !cpl_agree_all(comm, !serve.answers.early);
 }
 
 bool cpl_plan_promises(const struct cpl_plan_summary *summary)

@@ -31,7 +31,6 @@ enum { SERVE_NAMES, SERVE_TOKENS };
 struct serve_answers {
     bool promises;
     bool early;                        /* planning does not pay yet */
-    bool aside;                        /* a thread plans, until this is false */
     int no_plan, no_match, no_service; /* the rank where that fails; -1: none */
 };
 

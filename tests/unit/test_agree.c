@@ -295,24 +295,6 @@ static void test_searched_twice(void **state)
     pt2pt_ranks_end();
 }
 
-/* A thread plans while the messages are MPI's: the ranks come again until it is done. */
-static void test_planned_aside(void **state)
-{
-    (void)state;
-    begin(22);
-    pt2pt.answers.gains = pt2pt.answers.aside = true;
-    run(20);
-    assert_int_equal(pt2pt.n_planned, 1);
-    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
-    for (int r = 0; r < N; r++)
-        assert_int_equal(pt2pt_of(r)->reason, CPL_LEFT_PLANNING);
-    pt2pt.answers.aside = false;
-    run(8); /* the next date may be so far away */
-    assert_int_equal(pt2pt.n_planned, 2);
-    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-    pt2pt_ranks_end();
-}
-
 /* ---- faults on one rank ---- */
 
 static void test_one_rank_cannot(void **state)
@@ -470,7 +452,6 @@ int main(void)
         cmocka_unit_test(test_unmatched_for_ever),
         cmocka_unit_test(test_no_gain_for_ever),
         cmocka_unit_test(test_searched_twice),
-        cmocka_unit_test(test_planned_aside),
         cmocka_unit_test(test_one_rank_cannot),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_anything),

@@ -195,26 +195,25 @@ static void test_different_candidates(void **state)
     }
 }
 
-/* A name or tokens have not come to a rank, the program has not run for long, or a thread plans. */
+/* A name or tokens have not come to a rank, or the program has not run for long. */
 static void test_not_come(void **state)
 {
     (void)state;
-    enum { EARLY = SERVE_TOKENS + 1, ASIDE };
-    const int left[] = {[EARLY] = CPL_LEFT_SHORT, [ASIDE] = CPL_LEFT_PLANNING};
-    for (int what = SERVE_NAMES; what <= ASIDE; what++)
+    enum { EARLY = SERVE_TOKENS + 1 };
+    const int left[] = {[EARLY] = CPL_LEFT_SHORT};
+    for (int what = SERVE_NAMES; what <= EARLY; what++)
         for (int who = 0; who < N; who++) {
             begin(13);
             plan.kind = what >= EARLY && who % 2 ? CPL_ALLTOALLV : KIND;
             start(-1, 0, 2);
             serve.answers.early = what == EARLY;
-            serve.answers.aside = what == ASIDE;
             if (what < EARLY)
                 serve.rank[who].held[what] = true;
             meet_on(0, 3);
             assert_false(serve_is_settled(0, plan.kind));
             assert_int_equal(serve.n_planned, 0);
             assert_int_equal(serve_exchange(1, 0, plan.kind)->learned.left, left[what]);
-            serve.answers.early = serve.answers.aside = false;
+            serve.answers.early = false;
             if (what < EARLY)
                 serve.rank[who].held[what] = false;
             meet_on(0, 1);
