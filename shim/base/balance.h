@@ -3,8 +3,6 @@
 #ifndef CARPOOL_BALANCE_H
 #define CARPOOL_BALANCE_H
 
-#include "planner/base/hash.h"
-
 #include <stdint.h>
 
 /* Numbers of messages, and two hashes of source, destination and tag, added up. */
@@ -16,11 +14,16 @@ struct cpl_balance {
 static inline void cpl_balance_count(struct cpl_balance *balance, int sign, int source, int dest,
                                      int tag)
 {
-    uint64_t ends = cpl_hash_mix((uint64_t)(uint32_t)source << 32 | (uint32_t)dest);
-    uint64_t hash = cpl_hash_mix(ends + (uint64_t)tag);
+    /* a rank that MPI has the communicator of does this for each message: few multiplications */
+    uint64_t ends = (uint64_t)(uint32_t)source << 32 | (uint32_t)dest;
+    uint64_t hash =
+        ends * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)tag * UINT64_C(0xd1342543de82ef95);
+    hash = (hash ^ (hash >> 32)) * UINT64_C(0xbf58476d1ce4e5b9);
+    uint64_t again = (hash ^ (hash >> 29)) * UINT64_C(0x94d049bb133111eb);
+    again ^= again >> 32;
     balance->n += (uint64_t)sign;
-    balance->hash += (uint64_t)sign * hash;
-    balance->hash_again += (uint64_t)sign * cpl_hash_mix(hash);
+    balance->hash += sign > 0 ? hash : -hash;
+    balance->hash_again += sign > 0 ? again : -again;
 }
 
 #endif
