@@ -142,7 +142,7 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
  * it would time a late rank, not the exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether it is too early to plan (cpl_plan_when), or a thread plans, and the ranks come again
+/* Whether it is too early to plan (cpl_plan_is_early), and the ranks come again
  * early; n_messages: those of this rank. If not, the exchange notes how long to search for.
  * Collective, the same result on all ranks. */
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exchange *x,

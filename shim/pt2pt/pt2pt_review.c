@@ -145,6 +145,20 @@ static void give_back(struct cpl_comm_state *state)
     begin_pause(state);
 }
 
+/* The plans are those of a short search, and faster than MPI for long: the ranks learn again, and
+ * search for longer. Whether they have begun to; the same on all ranks. */
+static bool searches_on(struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt_plans *plans = &state->pt2pt->plans;
+    if (plans->turn.compares || state->meeting.n < plans->turn.next ||
+        plans->planning.search != CPL_SEARCH_SHORT || !cpl_pt2pt_drain(state))
+        return false;
+    cpl_pt2pt_unmanage(state);
+    cpl_pt2pt_rest(state);
+    learn_again(state);
+    return true;
+}
+
 /* Looks whether what is managed still pays. */
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
 {
@@ -157,9 +171,10 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
                     (!pays_by_reductions_only(p) || tells_whether_batches_ride(state->size, words));
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT)
-        return may_turn ? cpl_pt2pt_turn_by_plans(state, cpl_pt2pt_ns_a_collective(state, words),
-                                                  words[NS_TO_SPEND])
-                        : CPL_SETTLED;
+        return may_turn && !searches_on(state)
+                   ? cpl_pt2pt_turn_by_plans(state, cpl_pt2pt_ns_a_collective(state, words),
+                                             words[NS_TO_SPEND])
+                   : CPL_SETTLED;
     if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     cpl_pt2pt_give_up(p, fault);

@@ -236,6 +236,31 @@ static void test_gains(void **state)
     pt2pt_ranks_end();
 }
 
+/* Plans of a short search that are faster are made anew by a full one, when both would be compared
+ * again; those of a full search are compared. */
+static void test_searched_on(void **state)
+{
+    (void)state;
+    for (int is_short = 0; is_short < 2; is_short++) {
+        begin(73);
+        pt2pt.answers.is_short = is_short;
+        run(4);
+        pass_window(9);
+        for (int pair = 0; pair < 3; pair++)
+            take_turns(1, 1.5);
+        assert_true(is_the_plans());
+        run((int)(pt2pt_of(0)->plans.turn.next - pt2pt.rank[0].state.meeting.n));
+        if (is_short) {
+            assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+            pt2pt.answers.is_short = false;
+            run(4);
+            assert_int_equal(pt2pt.n_planned, 2);
+        }
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED) && pt2pt_of(0)->plans.turn.compares);
+        pt2pt_ranks_end();
+    }
+}
+
 /* No turns: forced, or while a rank has something in hand; then they are later. */
 static void test_no_turn(void **state)
 {
@@ -371,12 +396,19 @@ static void test_review_soon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_review_late),       cmocka_unit_test(test_holds_longer),
-        cmocka_unit_test(test_tried_again),       cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_scatter),           cmocka_unit_test(test_compared_again),
-        cmocka_unit_test(test_dear_windows),      cmocka_unit_test(test_gains),
-        cmocka_unit_test(test_no_turn),           cmocka_unit_test(test_under_way_over_a_turn),
-        cmocka_unit_test(test_review_reductions), cmocka_unit_test(test_given_up_while_busy),
+        cmocka_unit_test(test_review_late),
+        cmocka_unit_test(test_holds_longer),
+        cmocka_unit_test(test_tried_again),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_compared_again),
+        cmocka_unit_test(test_dear_windows),
+        cmocka_unit_test(test_gains),
+        cmocka_unit_test(test_searched_on),
+        cmocka_unit_test(test_no_turn),
+        cmocka_unit_test(test_under_way_over_a_turn),
+        cmocka_unit_test(test_review_reductions),
+        cmocka_unit_test(test_given_up_while_busy),
         cmocka_unit_test(test_review_soon),
     };
     return run_both_ways(tests, sizeof tests / sizeof *tests);
