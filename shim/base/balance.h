@@ -14,7 +14,7 @@ struct cpl_balance {
 static inline void cpl_balance_count(struct cpl_balance *balance, int sign, int source, int dest,
                                      int tag)
 {
-    /* a rank that MPI has the communicator of does this for each message: few multiplications */
+    /* done for each message while a communicator rests: few multiplications */
     uint64_t ends = (uint64_t)(uint32_t)source << 32 | (uint32_t)dest;
     uint64_t hash =
         ends * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)tag * UINT64_C(0xd1342543de82ef95);

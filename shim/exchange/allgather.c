@@ -250,7 +250,7 @@ static bool is_early(MPI_Comm comm, const struct cpl_comm_state *state)
                              state->allgathers.kept->n_calls, true);
 }
 
-/* The same, unless other threads are in calls, or it is early: then the ranks try again after as
+/* Agrees, unless other threads are in calls, or it is early: then the ranks try again after as
  * many calls. */
 static void agree_alone(MPI_Comm comm, struct cpl_comm_state *state)
 {
