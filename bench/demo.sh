@@ -87,7 +87,7 @@ spmv() { # output, preload, --compare or nothing, options of mpiexec...
     compare=$3
     shift 3
     run "$out" "$mpiexec" -n "$n_ranks" -genv LD_PRELOAD "$preload" "$@" bench/spmv --json $compare \
-        --warmup 150 --iterations 200 --partition "$partition" "$run_matrix"
+        --warmup "$n_warmup" --iterations 200 --partition "$partition" "$run_matrix"
 }
 
 value() { # key, file: a number or string of the JSON line
@@ -104,8 +104,14 @@ strategy() {
     sed -n 's/.*"strategy": "\(.*\)".*/\1/p' ride-report.json | head -n 1
 }
 
+# Carpool spends a hundredth of a program's time on finding out (CARPOOL_COST), which takes as long to pay as
+# the ranks are many for the cores: so the exchanges before the timed ones take so long that it has been found out.
 rm -f plain.json ride.*.json ride-report.json
+n_warmup=150
 spmv plain.json "$yield" ""
+n_warmup=$(value time_median_us plain.json | awk '{ n = int(12e6 / $1); print (n < 150 ? 150 : n > 100000 ? 100000 : n) }')
+spmv plain.json "$yield" ""
+echo "   $n_warmup exchanges before the timed ones"
 for k in $(seq "$n_runs"); do
     spmv "ride.$k.json" "$library:$yield" --compare -genv CARPOOL_REPORT "$build/ride-report.json"
     echo "   run $k: $(value library_median_us "ride.$k.json") us by MPI," \

@@ -97,10 +97,10 @@ run_unit() { # arguments of make check...
 
 tap_results() { # log
     awk 'BEGIN { OFS = "\t" }
+        /^1\.\.[0-9]/ { done = 1 }
         / # SKIP/ { sub(/^ok [0-9]* - /, ""); print "skip", $0; next }
         /^ok / { sub(/^ok [0-9]* - /, ""); print "ok", $0; next }
         /^not ok / { sub(/^not ok [0-9]* - /, ""); print "not ok", $0; next }
-        /^1\.\.[0-9]/ { done = 1 }
         END { if (!done) print "not ok", FILENAME " did not come to its end" }' "$1" >>results.txt
 }
 

@@ -101,6 +101,16 @@ library_mpi() {
     true
 }
 
+# Its own libraries would be in the program's scope, where names of theirs may be the program's.
+library_needs() {
+    for name in libcarpool libcarpool_abi; do
+        readelf -d "$top_builddir/shim/.libs/$name.so" >"$tmp/dynamic" || return 1
+        sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' "$tmp/dynamic" | grep -Ev '^(libc|libm)\.so\.6$|^ld-linux' |
+            sed "s/^/$name.so needs /"
+    done
+    true
+}
+
 both_builds() {
     library_symbols defined >"$tmp/exported"
     library=$top_builddir/shim/.libs/libcarpool_abi.so
@@ -126,6 +136,11 @@ objects "the planner's shared library exports what installed headers declare, on
 objects "the array's library exports what its header declares and calls MPI_ names" array_exports
 objects "the library exports the intercepted calls and nothing else" library_exports
 objects "the library refers to no symbol of MPI" library_mpi
+if [ -d "$top_builddir/shim/linked-in" ]; then
+    objects "the library needs libc and libm only" library_needs
+else
+    skip "the library needs libc and libm only" "no static archives of hwloc, jansson and zlib"
+fi
 objects "the build for the standard ABI exports the same" both_builds
 
 # A launcher or a shell between LD_PRELOAD and the program gets the library, too.

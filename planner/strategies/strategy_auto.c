@@ -2,6 +2,7 @@
 #include "planner/strategies/strategy_rank.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Replaces *plan by balance's when that is faster. */
 static enum cpl_status try_balance(const struct cpl_strategy_input *input,
@@ -50,8 +51,11 @@ enum cpl_status cpl_strategy_plan_auto(const struct cpl_strategy_input *input,
                                        struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                        struct cpl_error *error)
 {
-    struct cpl_ranking ranking;
-    return plan_fastest(input, &ranking, choice, plan, error);
+    struct cpl_ranking *ranking = malloc(sizeof *ranking);
+    enum cpl_status status = ranking ? plan_fastest(input, ranking, choice, plan, error)
+                                     : cpl_fail_memory(error, "the order of strategies");
+    free(ranking);
+    return status;
 }
 
 static bool is_among(const struct cpl_plan *plan, int32_t n, int32_t n_waves)
@@ -76,8 +80,12 @@ enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input
                                           struct cpl_strategy_choice *choice, struct cpl_plan *plan,
                                           int32_t *n, struct cpl_error *error)
 {
-    struct cpl_ranking ranking;
-    return cpl_strategy_plan_ranked(input, most, choice, plan, n, &ranking, error);
+    struct cpl_ranking *ranking = malloc(sizeof *ranking);
+    enum cpl_status status =
+        ranking ? cpl_strategy_plan_ranked(input, most, choice, plan, n, ranking, error)
+                : cpl_fail_memory(error, "the order of strategies");
+    free(ranking);
+    return status;
 }
 
 enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,

@@ -15,6 +15,7 @@
 #include "planner/strategies/walk_sample.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Most prices are given up before all events are played: one is begun if all would take less than
@@ -515,40 +516,68 @@ static enum cpl_status price_mpi(struct race *race, struct cpl_error *error)
     return status;
 }
 
+/* On the heap: programs call MPI on small stacks, too. NULL when memory ran out. */
+static struct race *make_race(const struct cpl_strategy_input *input, bool searches)
+{
+    double ms = (searches ? CPL_RANKING_SHARE : 1) * input->budget_ms;
+    struct cpl_strategy_list *all = malloc(sizeof *all);
+    struct race *race = calloc(1, sizeof *race);
+    if (all && race) {
+        race->input = input;
+        race->searches = searches;
+        race->size = (struct cpl_ranking_size){(double)input->pattern->n_messages,
+                                                input->pattern->n_ranks, 1};
+        race->may_take_ms = ms > LEAST_MS ? ms : LEAST_MS;
+        list_candidates(input, all);
+        deal(all, &race->list);
+    } else {
+        free(race);
+        race = NULL;
+    }
+    free(all);
+    return race;
+}
+
+static enum cpl_status run_race(struct race *race, struct cpl_error *error)
+{
+    struct cpl_arena arena = CPL_ARENA_EMPTY;
+    enum cpl_status status = price_mpi(race, error);
+    if (!status)
+        status = look_at_all(race, &arena, error);
+    if (!status)
+        status = price_everything(race, error);
+    cpl_arena_free(&arena);
+    return status;
+}
+
+static void rank_runners(const struct race *race, struct cpl_ranking *ranking)
+{
+    *ranking = (struct cpl_ranking){.ms = race->ms};
+    for (size_t k = 0; k < race->list.n; k++)
+        if (isfinite(race->runner[k].us))
+            cpl_ranking_insert(ranking, &(struct cpl_ranked_choice){race->list.choice[k],
+                                                                    race->runner[k].n_waves,
+                                                                    race->runner[k].us});
+}
+
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool searches,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error)
 {
-    struct cpl_strategy_list all;
-    struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct cpl_plan fastest = {.arena = CPL_ARENA_EMPTY};
-    double ms = (searches ? CPL_RANKING_SHARE : 1) * input->budget_ms;
-    struct race race = {.input = input,
-                        .searches = searches,
-                        .size = {(double)input->pattern->n_messages, input->pattern->n_ranks, 1},
-                        .may_take_ms = ms > LEAST_MS ? ms : LEAST_MS,
-                        .plan = best ? &fastest : NULL};
-    list_candidates(input, &all);
-    deal(&all, &race.list);
-    enum cpl_status status = price_mpi(&race, error);
-    if (!status)
-        status = look_at_all(&race, &arena, error);
-    if (!status)
-        status = price_everything(&race, error);
-    cpl_arena_free(&arena);
-    if (status) {
+    struct race *race = make_race(input, searches);
+    if (!race)
+        return cpl_fail_memory(error, "the strategies that are compared");
+    race->plan = best ? &fastest : NULL;
+    enum cpl_status status = run_race(race, error);
+    if (status)
         cpl_plan_free(&fastest);
-        return status;
-    }
-    *ranking = (struct cpl_ranking){.ms = race.ms};
-    for (size_t k = 0; k < race.list.n; k++)
-        if (isfinite(race.runner[k].us))
-            cpl_ranking_insert(ranking, &(struct cpl_ranked_choice){race.list.choice[k],
-                                                                    race.runner[k].n_waves,
-                                                                    race.runner[k].us});
-    if (best) {
+    else
+        rank_runners(race, ranking);
+    free(race);
+    if (!status && best) {
         cpl_plan_mark(input->pattern, &fastest);
         *best = fastest;
     }
-    return CPL_OK;
+    return status;
 }

@@ -1,6 +1,8 @@
 /* Messages to the user (log.h). */
 #include "shim/base/log.h"
 
+#include "shim/base/aside.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +19,7 @@ void cpl_log_init(int rank, enum cpl_log_level threshold)
 
 void cpl_log_plain(const char *text)
 {
+    CPL_ASIDE;
     char line[1100];
     int n = snprintf(line, sizeof line, "carpool: %s\n", text);
     if (n > 0 && (size_t)n < sizeof line) {
@@ -28,6 +31,7 @@ void cpl_log_plain(const char *text)
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
+    CPL_ASIDE;
     char line[1024];
     int used =
         log_rank < 0

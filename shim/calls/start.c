@@ -11,6 +11,7 @@
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
+#include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/calls/away_window.h"
 #include "shim/calls/preload_check.h"
@@ -203,6 +204,7 @@ static bool is_preloaded_everywhere(void)
 
 void cpl_start(void)
 {
+    CPL_ASIDE;
     PMPI_Comm_rank(MPI_COMM_WORLD, &cpl_context.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &cpl_context.size);
     cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
@@ -247,6 +249,7 @@ static void log_account(void)
 
 void cpl_finish(void)
 {
+    CPL_ASIDE;
     struct cpl_comm_state *state;
     if (!cpl_context.active) {
         cpl_report_write_left();

@@ -3,6 +3,7 @@
 #include "shim/meet/agree.h"
 
 #include "planner/grid/hypercube.h"
+#include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/carry/embed_memory.h"
 #include "shim/carry/embed_probe.h"
@@ -222,6 +223,7 @@ static void combine(struct cpl_reduction *r, unsigned char *theirs, bool theirs_
     const struct cpl_embed_kind *kind = r->kind;
     if (r->bytes == 0)
         return;
+    CPL_AS_PROGRAM(kind->verdict != CPL_EMBED_COMPARING);
     if (theirs_first) {
         PMPI_Reduce_local_c(theirs, r->vector, kind->count, kind->type, kind->op);
         return;
@@ -270,13 +272,14 @@ static void step(struct cpl_reduction *r, unsigned char *vector)
     }
 }
 
-/* Advances a reduction as far as messages have come. Returns whether it is over. */
+/* Advances a reduction as far as messages have come. Returns whether it is over. The helper thread
+ * adds nothing up: how that rounds is a setting of the program's thread. */
 static bool advance(struct cpl_reduction *r, bool *any)
 {
     struct cpl_embed *embed = &r->state->line->embed;
     while (r->awaits != NO_STEP) {
         struct cpl_embed_slot *slot = slot_of(embed, embed->number, r->awaits);
-        if (!slot->came)
+        if (!slot->came || (cpl_context.service.by_thread && r->bytes > 0))
             return false;
         slot->came = false;
         *any = true;
@@ -395,6 +398,7 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
     unsigned char input[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
     unsigned char ours[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
     unsigned char theirs[CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    CPL_ASIDE; /* vectors with NaNs, on which the program may trap */
     size_t bytes = (size_t)(kind->count * kind->extent);
     bool equal = true;
     for (int k = 0; k < CPL_EMBED_PROBES; k++) {

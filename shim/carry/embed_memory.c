@@ -9,11 +9,11 @@
 #include <string.h>
 
 #define DOUBLINGS  3 /* in one step */
-#define MOST_SEEN  (1 << DOUBLINGS)
 #define FOLD       0
 #define FIRST_STEP 1
 
 _Static_assert(CPL_EMBED_VECTOR <= CPL_ASSEMBLY_VECTOR, "a slot has room for a vector");
+_Static_assert(1 << DOUBLINGS <= CPL_ASSEMBLY_SCRATCH, "all that is seen in a step has room");
 
 struct reduction {
     const struct cpl_comm_state *state;
@@ -51,7 +51,7 @@ static void combine(const struct reduction *r, const void *first, void *second)
  * on. */
 static void double_ranks(const struct reduction *r, int step, int bit, int n)
 {
-    unsigned char seen[MOST_SEEN][CPL_EMBED_VECTOR] __attribute__((aligned(16)));
+    unsigned char(*seen)[CPL_EMBED_VECTOR] = (void *)cpl_assembly_scratch();
     int first = cpl_hypercube_corner(&r->cube, r->state->rank) & ~(((1 << n) - 1) << bit);
     show(r, step);
     for (int k = 0; k < 1 << n; k++) {

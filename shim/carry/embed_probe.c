@@ -83,8 +83,17 @@ static double number(uint64_t random, int spread)
     return ldexp(random & 1 ? -mantissa : mantissa, exponent);
 }
 
-/* A value for sums: in turns of similar magnitudes, of widely different ones, and with two that
- * cancel each other. */
+/* A NaN with a sign and a payload, in the upper bits of the mantissa, that tell ranks apart. */
+static double nan_of(uint64_t random)
+{
+    const uint64_t bits = UINT64_C(0x7ff8) << 48 | (random & 1) << 63 | (random >> 47 & 0xffff) << 32;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* A value for sums and products: in turns of similar magnitudes, of widely different ones, with two
+ * that cancel each other; and NaNs, the first of which a sum keeps. */
 static double summand(uint64_t random, uint64_t common, int k, int rank, int n_ranks,
                       enum scalar scalar)
 {
@@ -105,13 +114,15 @@ static double extreme(uint64_t random, int k)
 {
     if (k % 3 != 1)
         return random & 1 ? -0.0 : 0.0;
-    return random % 5 == 0 ? (double)NAN : number(random, 2);
+    return random % 5 == 0 ? nan_of(random) : number(random, 2);
 }
 
 static double scalar_value(MPI_Op op, int k, int64_t at, int rank, int n_ranks, enum scalar scalar)
 {
     uint64_t common = mix((uint64_t)k << 40 ^ (uint64_t)at);
     uint64_t random = mix(common ^ (uint64_t)rank << 20);
+    if ((op == MPI_SUM || op == MPI_PROD) && k % 4 == 3 && mix(random) % 3 == 0)
+        return nan_of(random);
     if (op == MPI_SUM)
         return summand(random, common, k, rank, n_ranks, scalar);
     if (op == MPI_PROD)

@@ -6,6 +6,7 @@
 #include "shim/state/hooks.h"
 
 #include "planner/place.h"
+#include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/plan/plan_agree.h"
@@ -213,6 +214,7 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
  * for good. Collective. */
 static void agree(MPI_Comm comm, struct cpl_comm_state *state)
 {
+    CPL_ASIDE;
     struct cpl_allgather *a = state->allgathers.kept;
     bool enough =
         state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;

@@ -1,6 +1,7 @@
 /* Meetings (meeting.h). */
 #include "shim/meet/meeting.h"
 
+#include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/alike.h"
@@ -8,9 +9,11 @@
 #include "shim/meet/quiet.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_RETRIES 3
@@ -30,6 +33,7 @@ struct due {
 
 /* The hash, and its complement: both are what they were if all ranks have the same. */
 enum { HASH, HASH_NEGATED, N_HASHES };
+enum { MOST_VOTES = N_HASHES + CPL_MOST_WORDS };
 
 /* MPI's callback. */
 static void put_together(void *in, void *inout, int *n, MPI_Datatype *type)
@@ -130,15 +134,16 @@ static int find_due(struct cpl_comm_state *state, struct due *due)
  * Collective. */
 static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int n, int64_t *words)
 {
-    struct vote mine[N_HASHES + CPL_MOST_WORDS], all[N_HASHES + CPL_MOST_WORDS];
+    struct vote *mine = cpl_memory_need(2 * MOST_VOTES * sizeof *mine, "votes");
+    struct vote *all = mine + MOST_VOTES;
     int n_votes = N_HASHES;
-    memset(words, 0, (N_HASHES + CPL_MOST_WORDS) * sizeof *words);
+    memset(words, 0, MOST_VOTES * sizeof *words);
     words[HASH] = hash_of(state);
     words[HASH_NEGATED] = ~words[HASH];
     mine[HASH].is_summed = mine[HASH_NEGATED].is_summed = false;
     for (int k = 0; k < n; k++) {
         const struct cpl_item *item = due[k].item;
-        assert(n_votes + n_words(item) <= N_HASHES + CPL_MOST_WORDS);
+        assert(n_votes + n_words(item) <= MOST_VOTES);
         item->vote(state, words + n_votes);
         for (int w = 0; w < n_words(item); w++)
             mine[n_votes + w].is_summed = w >= item->n_least;
@@ -146,12 +151,12 @@ static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int
     }
     for (int w = 0; w < n_votes; w++)
         mine[w].value = words[w];
-    if (cpl_collective_settle(mine, all, n_votes, cpl_context.comms.vote, cpl_context.comms.votes,
-                              state->comm) != MPI_SUCCESS)
-        return false;
-    for (int w = 0; w < n_votes; w++)
+    bool done = cpl_collective_settle(mine, all, n_votes, cpl_context.comms.vote,
+                                      cpl_context.comms.votes, state->comm) == MPI_SUCCESS;
+    for (int w = 0; w < n_votes && done; w++)
         words[w] = all[w].value;
-    return true;
+    free(mine);
+    return done;
 }
 
 static void compare_hashes(const struct cpl_comm_state *state, const int64_t *words)
@@ -202,7 +207,8 @@ static void settle_form(struct cpl_comm_state *state)
 /* Votes and settles, over and over while there is more. Collective. */
 static void meet(struct cpl_comm_state *state, struct due *due, int n)
 {
-    int64_t words[N_HASHES + CPL_MOST_WORDS];
+    CPL_ASIDE;
+    int64_t words[MOST_VOTES];
     struct cpl_expense expense = {.at = 0};
     while (n > 0 && put_to_vote(state, due, n, words)) {
         if (expense.at <= 0) /* all have come */

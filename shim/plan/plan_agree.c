@@ -5,6 +5,7 @@
 #include "shim/plan/plan_agree.h"
 
 #include "planner/rank_plan.h"
+#include "shim/base/aside.h"
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
@@ -307,6 +308,7 @@ static bool agree_by_root(MPI_Comm private_comm, int root, const struct cpl_agre
 bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
+    CPL_ASIDE;
     struct cpl_account *account = &cpl_context.account;
     int rank;
     memset(output, 0, sizeof *output);

@@ -411,17 +411,16 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
-static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
-                                    const struct cpl_plan_request *request,
-                                    struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
-                                    struct cpl_error *error)
+static enum cpl_status plan_set(const struct cpl_strategy_input *input,
+                                const struct cpl_plan_request *request, struct cpl_plan_set *set,
+                                struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
+                                struct cpl_error *error)
 {
-    struct cpl_plan_set set;
     struct cpl_metrics direct, by_lanes;
     struct cpl_plan_cost cost = {.ms = 0};
     bool fits = true;
     double start = now_ms();
-    enum cpl_status status = make_plans(input, request->most_plans, &set, &fits, &cost, error);
+    enum cpl_status status = make_plans(input, request->most_plans, set, &fits, &cost, error);
     if (status)
         return status;
     if (!cost.was_kept)
@@ -433,25 +432,38 @@ static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
         status = cpl_strategy_measure_direct(input, &by_lanes, error);
     if (!status)
         status = embedded_cost(input, request->reduced, &embedded_us, error);
-    for (int k = 0; k < set.n && !status; k++) {
+    for (int k = 0; k < set->n && !status; k++) {
         summary[k].cost = cost;
         summary[k].direct = direct;
         summary[k].direct_us = by_lanes.modelled_us;
         summary[k].reduced = (int32_t)request->reduced;
         summary[k].embedded_us = embedded_us;
-        status = summarise(input, &set.choice[k], &set.plan[k], &summary[k], error);
+        status = summarise(input, &set->choice[k], &set->plan[k], &summary[k], error);
         if (status)
             break;
         summary[k].reason = decide(&summary[k], fits, request->needed);
         summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
-        cpl_picture_add(cpl_pattern_pairs(input->pattern), &set.plan[k], input->machine,
-                        &summary[k], &set.ranking);
-        plan[k] = set.plan[k];
+        cpl_picture_add(cpl_pattern_pairs(input->pattern), &set->plan[k], input->machine,
+                        &summary[k], &set->ranking);
+        plan[k] = set->plan[k];
     }
     if (status)
-        cpl_plan_set_free(&set);
+        cpl_plan_set_free(set);
     else
-        *n = set.n;
+        *n = set->n;
+    return status;
+}
+
+/* The set is on the heap: programs call MPI on small stacks, too. */
+static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
+                                    const struct cpl_plan_request *request,
+                                    struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
+                                    struct cpl_error *error)
+{
+    struct cpl_plan_set *set = malloc(sizeof *set);
+    enum cpl_status status = set ? plan_set(input, request, set, summary, plan, n, error)
+                                 : cpl_fail_memory(error, "the plans");
+    free(set);
     return status;
 }
 

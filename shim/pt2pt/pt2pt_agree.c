@@ -11,6 +11,7 @@
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
+#include "shim/state/memory.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
@@ -393,7 +394,6 @@ static bool is_early(const struct cpl_comm_state *state)
 static bool agree(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    struct slices slices = {.n = 0};
     if (!all_able(state, words))
         return true;
     if (is_early(state)) {
@@ -407,12 +407,14 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!fits)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
-    int n = plan_all(state, &slices);
-    if (slices.n == 0 && p->n_vain >= MOST_VAIN)
+    struct slices *slices = cpl_memory_need(sizeof *slices, "the plans of messages");
+    int n = plan_all(state, slices), n_planned = slices->n;
+    free(slices);
+    if (n_planned == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
-                state->size, n, p->phase == CPL_PT2PT_MANAGED ? slices.n : 0);
+                state->size, n, p->phase == CPL_PT2PT_MANAGED ? n_planned : 0);
     return true;
 }
 

@@ -29,6 +29,15 @@ void cpl_memory_wait(int *tries, const char *what)
     PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
+void *cpl_memory_need(size_t bytes, const char *what)
+{
+    void *memory;
+    int tries = 0;
+    while (!(memory = calloc(1, bytes)))
+        cpl_memory_wait(&tries, what);
+    return memory;
+}
+
 void cpl_memory_put_by(void)
 {
     if (!put_by)

@@ -174,12 +174,20 @@ bool cpl_service_is_alone(void)
 
 /* ---- the thread */
 
+static bool do_work(struct cpl_service *s)
+{
+    s->by_thread = true;
+    bool any = helper.work();
+    s->by_thread = false;
+    return any;
+}
+
 /* Does the program's work, in a program with several threads, if none of them has the lock. */
 static bool serve_shared(struct cpl_service *s)
 {
     if (!try_to_take(&s->lock))
         return false;
-    bool any = s->on && helper.work();
+    bool any = s->on && do_work(s);
     give_back(&s->lock);
     return any;
 }
@@ -196,7 +204,7 @@ static bool serve(struct cpl_service *s)
     else
         atomic_thread_fence(memory_order_seq_cst);
     if (s->on && !atomic_load_explicit(&s->inside, memory_order_acquire))
-        any = helper.work();
+        any = do_work(s);
     if (atomic_exchange(&s->serving, 0) == 2)
         futex(&s->serving, FUTEX_WAKE_PRIVATE, 1);
     return any;
@@ -241,9 +249,11 @@ static void *run(void *unused)
     return NULL;
 }
 
-/* Starts the thread with all signals blocked: they are the program's. */
+/* Starts the thread with signals blocked: they are the program's. Those that its own doing raises
+ * are not: the program's handlers may lift a protection of memory and go on. */
 static bool start_thread(void)
 {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, before;
     pthread_condattr_t by_clock;
     helper.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
@@ -254,6 +264,8 @@ static bool start_thread(void)
     pthread_condattr_destroy(&by_clock);
     helper.stop = helper.awake = false;
     sigfillset(&all);
+    for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+        sigdelset(&all, own[k]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&helper.thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

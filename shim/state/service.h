@@ -42,6 +42,7 @@ struct cpl_service {
     int depth;           /* nesting depth of the program's bracketed calls; of the lock's owner */
     bool shared;         /* several threads may call; alike on all ranks, from start to end */
     atomic_bool on;      /* something is forwarded, held or under way: nothing passes unseen */
+    bool by_thread;      /* the thread does the program's work just now */
     bool expedited;      /* the thread orders memory accesses for both sides (membarrier) */
     atomic_bool inside;  /* the program is in a bracketed call; kept while `on` */
     atomic_int serving;  /* the thread is at work: 1, or 2 when the program waits for it */

@@ -20,6 +20,7 @@ struct cpl_assembly {
     int keyval;  /* key of a communicator's seats */
     unsigned char *memory;
     int64_t bytes;
+    unsigned char *scratch;
     uint32_t n_rounds;
     uint32_t n_barriers[]; /* with each rank of the node, that this one has entered */
 };
@@ -88,8 +89,13 @@ struct cpl_assembly *cpl_assembly_make(MPI_Comm node)
     int n = 0;
     PMPI_Comm_size(node, &n);
     struct cpl_assembly *a = calloc(1, sizeof *a + (size_t)n * sizeof *a->n_barriers);
-    if (!a || PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) !=
-                  MPI_SUCCESS) {
+    if (a)
+        a->scratch = aligned_alloc(16, CPL_ASSEMBLY_SCRATCH * CPL_ASSEMBLY_VECTOR);
+    if (!a || !a->scratch ||
+        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) !=
+            MPI_SUCCESS) {
+        if (a)
+            free(a->scratch);
         free(a);
         return NULL;
     }
@@ -113,6 +119,7 @@ void cpl_assembly_free(struct cpl_assembly *a)
         cpl_shared_free(a->memory, a->bytes);
     PMPI_Comm_free_keyval(&a->keyval);
     PMPI_Comm_free(&a->node);
+    free(a->scratch);
     free(a);
 }
 
@@ -253,6 +260,11 @@ unsigned char *cpl_assembly_vector(int step)
 {
     const struct cpl_assembly *a = cpl_context.comms.assembly;
     return slot_of(a, a->rank, step)->vector;
+}
+
+unsigned char *cpl_assembly_scratch(void)
+{
+    return cpl_context.comms.assembly->scratch;
 }
 
 void cpl_assembly_show(int step)

@@ -56,6 +56,10 @@ void cpl_assembly_begin_round(void);
 unsigned char *cpl_assembly_vector(int step);
 void cpl_assembly_show(int step);
 
+/* Room for CPL_ASSEMBLY_SCRATCH vectors. */
+#define CPL_ASSEMBLY_SCRATCH 8
+unsigned char *cpl_assembly_scratch(void);
+
 /* Polls until a rank of comm, which has the ranks of MPI_COMM_WORLD in any order, shows its vector
  * of a step of this round. */
 const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step);
