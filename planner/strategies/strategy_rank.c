@@ -526,7 +526,7 @@ static struct race *make_race(const struct cpl_strategy_input *input, bool searc
         race->input = input;
         race->searches = searches;
         race->size = (struct cpl_ranking_size){(double)input->pattern->n_messages,
-                                                input->pattern->n_ranks, 1};
+                                               input->pattern->n_ranks, 1};
         race->may_take_ms = ms > LEAST_MS ? ms : LEAST_MS;
         list_candidates(input, all);
         deal(all, &race->list);

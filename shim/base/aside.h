@@ -1,4 +1,5 @@
-/* Work of the library's own that the program must not notice: from CPL_ASIDE to the end of the block
+/* Work of the library's own that the program must not notice: from CPL_ASIDE to the end of the
+ * block
  *
  * - floating-point arithmetic is done as the standard says, whatever the program has set: no traps,
  *   rounding to nearest. Afterwards its flags, its rounding and its traps are as they were;
@@ -17,8 +18,8 @@
 
 struct cpl_aside {
     fenv_t floats;
-    sigset_t mask;  /* the thread's signal mask before */
-    bool waits; /* a signal about a file's size was already waiting */
+    sigset_t mask; /* the thread's signal mask before */
+    bool waits;    /* a signal about a file's size was already waiting */
     struct cpl_aside *outer;
 };
 

@@ -1,10 +1,11 @@
 /* What hwloc asks of a process, where it is linked into libcarpool.so.
  *
  * A program, or a library of it, may define crc32, or a function with a name of jansson's or
- * hwloc's. So these libraries are static archives inside libcarpool.so, whose symbols nobody else sees and
- * which see none but libc's. Debian's hwloc is compiled for programs: it takes libc's variables to
- * be near, which they are not for a shared library. linked_in.syms gives them the names below. It
- * asks libudev about disks, which no plan needs: here nobody answers, and libudev stays away. */
+ * hwloc's. So these libraries are static archives inside libcarpool.so, whose symbols nobody else
+ * sees and which see none but libc's. Debian's hwloc is compiled for programs: it takes libc's
+ * variables to be near, which they are not for a shared library. linked_in.syms gives them the
+ * names below. It asks libudev about disks, which no plan needs: here nobody answers, and libudev
+ * stays away. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -39,7 +39,7 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     int tag = first_tag(state);
     able = able && x && tag >= 0 && (state->watched || call->kind >= CPL_ALLTOALLV) &&
            cpl_context.n_epochs == 0 && !cpl_context.met_others;
-    if (!cpl_agree_all(call->comm, able)) {
+    if (!cpl_agree_all(state->private_comm, able)) {
         free(x);
         return NULL;
     }
@@ -210,7 +210,7 @@ static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange **x, MPI_Request *request)
 {
-    if (!cpl_floor_take(call->comm)) {
+    if (!cpl_floor_take(state->private_comm)) {
         (*x)->phase = CPL_PHASE_DIRECT;
         (*x)->learned.left = CPL_LEFT_THREADS;
         return false;
@@ -232,12 +232,12 @@ static bool is_early(const struct cpl_neighbor_call *call, struct cpl_comm_state
         .turn = &turn};
     const int64_t n = ++state->persistent.n_asked;
     if (cpl_context.settings.mode == CPL_MODE_FORCE || cpl_context.settings.learn > 0)
-        return false;
-    if (n < state->persistent.next)
+        return cpl_agree_own(state) == MPI_COMM_NULL;
+    if (n < state->persistent.next || cpl_agree_own(state) == MPI_COMM_NULL)
         return true;
     state->persistent.next = 4 * n;
-    if (cpl_plan_is_early(call->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3, n,
-                          true))
+    if (cpl_plan_is_early(state->private_comm, &input,
+                          (PMPI_Wtime() - cpl_context.account.start) * 1e3, n, true))
         return true;
     state->persistent.next = n + 1; /* there may be money for the next one, too */
     return false;

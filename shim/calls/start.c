@@ -7,6 +7,7 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/way.h"
+#include "shim/state/graph.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -91,7 +92,7 @@ static bool make_handles(void)
 {
     cpl_context.comms.self = MPI_COMM_NULL;
     cpl_context.comms.keyval = MPI_KEYVAL_INVALID;
-    if (!cpl_meeting_start() ||
+    if (!cpl_meeting_start() || !cpl_graph_start() ||
         PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.comms.self) != MPI_SUCCESS)
         return false;
     PMPI_Comm_set_errhandler(cpl_context.comms.self, MPI_ERRORS_RETURN);
@@ -105,6 +106,7 @@ static void free_handles(void)
         PMPI_Comm_free(&cpl_context.comms.self);
     if (cpl_context.comms.keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_free_keyval(&cpl_context.comms.keyval);
+    cpl_graph_stop();
     cpl_meeting_stop();
 }
 

@@ -9,6 +9,7 @@
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/quiet_calls.h"
+#include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/quiet.h"
@@ -342,9 +343,11 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             return PMPI_##name arguments;                                                          \
         CPL_COLLECTIVE;                                                                            \
         before_other(over);                                                                        \
-        if (reorder && cpl_reorder_##name WITH_RESULT arguments)                                   \
-            return made(over, newcomm, result);                                                    \
-        return made(over, newcomm, cpl_collective_##name arguments);                               \
+        if (!reorder || !cpl_reorder_##name WITH_RESULT arguments)                                 \
+            result = cpl_collective_##name arguments;                                              \
+        if (result == MPI_SUCCESS && *newcomm != MPI_COMM_NULL)                                    \
+            cpl_agree_graph(*newcomm);                                                             \
+        return made(over, newcomm, result);                                                        \
     }
 #define WINDOWS(name, via, over, parameters, arguments)                                            \
     EXPORT int MPI_##name parameters                                                               \

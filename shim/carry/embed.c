@@ -419,7 +419,7 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
 {
     kind->verdict = CPL_EMBED_COMPARING; /* in the order of ranks */
-    bool trusted = cpl_agree_all(state->comm, probe(state, kind));
+    bool trusted = cpl_agree_all(state->private_comm, probe(state, kind));
     kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
     state->line->embed.distrusted |= !trusted && state->line->embed.on;
     if (state->rank == 0)

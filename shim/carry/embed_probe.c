@@ -86,7 +86,8 @@ static double number(uint64_t random, int spread)
 /* A NaN with a sign and a payload, in the upper bits of the mantissa, that tell ranks apart. */
 static double nan_of(uint64_t random)
 {
-    const uint64_t bits = UINT64_C(0x7ff8) << 48 | (random & 1) << 63 | (random >> 47 & 0xffff) << 32;
+    const uint64_t bits =
+        UINT64_C(0x7ff8) << 48 | (random & 1) << 63 | (random >> 47 & 0xffff) << 32;
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;

@@ -212,18 +212,13 @@ static void log_plan(const struct cpl_comm_state *state, int64_t least)
 
 /* Places the ranks. On all ranks alike, calls are carried, or tried, from now on, or MPI has them
  * for good. Collective. */
-static void agree(MPI_Comm comm, struct cpl_comm_state *state)
+static void agree(struct cpl_comm_state *state)
 {
     CPL_ASIDE;
     struct cpl_allgather *a = state->allgathers.kept;
-    bool enough =
-        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     a->agreed = true;
-    bool done = cpl_agree_all(comm, enough && allocate(a, state->size));
-    if (done && state->private_comm == MPI_COMM_NULL)
-        done = cpl_agree_private(comm, state->rank, &state->private_comm);
-    cpl_comm_state_number(state);
-    done = done && find_plan(state);
+    bool done = cpl_agree_own(state) != MPI_COMM_NULL &&
+                cpl_agree_all(state->private_comm, allocate(a, state->size)) && find_plan(state);
     done = done && cpl_agree_all(state->private_comm, begin_trials(a));
     if (!done) {
         a->plan.outcome = CPL_ALLGATHER_FAILED;
@@ -244,28 +239,31 @@ static void agree(MPI_Comm comm, struct cpl_comm_state *state)
 }
 
 /* Whether placing the ranks would cost too much yet. Collective; the same result on all ranks. */
-static bool is_early(MPI_Comm comm, const struct cpl_comm_state *state)
+static bool is_early(const struct cpl_comm_state *state)
 {
     struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
     const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
-    return cpl_plan_is_early(comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+    return cpl_plan_is_early(state->private_comm, &input,
+                             (PMPI_Wtime() - cpl_context.account.start) * 1e3,
                              state->allgathers.kept->n_calls, true);
 }
 
 /* Agrees, unless other threads are in calls, or it is early: then the ranks try again after as
  * many calls. */
-static void agree_alone(MPI_Comm comm, struct cpl_comm_state *state)
+static void agree_alone(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
     a->enough_us = 2 * a->worth_us;
-    a->denied = !cpl_floor_take(comm);
+    if (cpl_agree_own(state) == MPI_COMM_NULL)
+        return;
+    a->denied = !cpl_floor_take(state->private_comm);
     if (a->denied) {
         a->n_calls = 0;
         return;
     }
-    if (!is_early(comm, state)) {
+    if (!is_early(state)) {
         struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
-        agree(comm, state);
+        agree(state);
         cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     }
     cpl_floor_leave();
@@ -278,12 +276,12 @@ static enum cpl_allgather_way best_way(const struct cpl_allgather *a, int32_t cl
     return list_ways(a, class_, way) > 0 ? way[0] : CPL_N_ALLGATHER_WAYS;
 }
 
-enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_state *state)
+enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = keep(state);
     bool any = false;
     if (!a->agreed)
-        agree(comm, state);
+        agree(state);
     if (a->plan.outcome == CPL_ALLGATHER_FAILED)
         return CPL_LEFT_NO_PLAN;
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES && a->rank_at; k++)
@@ -433,7 +431,7 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))
-        agree_alone(call->comm, state);
+        agree_alone(state);
     bool wanted = cpl_report_is_wanted();
     int32_t class_ = cpl_allgather_class_of(bytes);
     struct cpl_allgather_size *size =

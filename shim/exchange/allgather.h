@@ -47,7 +47,7 @@ struct cpl_neighbor_call cpl_allgather_persistent(const struct cpl_allgather_cal
  * tried, unless the ranks have agreed. Returns why all are MPI's; CPL_LEFT_NOT: some are not.
  * Collective over comm, the same result on all ranks. cpl_allgather_way_untried: then the way that
  * carries calls with so many bytes in all; CPL_N_ALLGATHER_WAYS: they are MPI's. Alike. */
-enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_state *state);
+enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state);
 enum cpl_allgather_way cpl_allgather_way_untried(const struct cpl_comm_state *state, int64_t bytes);
 
 /* The way of a persistent request, also where that gains nothing (MPICH 4.0.2's own copy this

@@ -153,7 +153,7 @@ void cpl_gathering_plan(const struct cpl_neighbor_call *call, struct cpl_comm_st
                         struct cpl_exchange *x)
 {
     struct cpl_allgather_call own = call_of(call);
-    x->learned.left = cpl_allgather_plan_untried(call->comm, state);
+    x->learned.left = cpl_allgather_plan_untried(state);
     x->phase = CPL_PHASE_DIRECT;
     enum cpl_allgather_way way =
         cpl_allgather_way_persistent(state, cpl_allgather_bytes(&own, state->size));

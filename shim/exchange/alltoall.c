@@ -124,9 +124,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                  struct cpl_exchange *x)
 {
     struct cpl_agree_input input = {.needed = x->mpi_distrusted};
-    bool enough =
-        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
-    bool made = enough && make_adjacency(call, state, &x->learned.own);
+    bool made = make_adjacency(call, state, &x->learned.own);
     int *dst = calloc((size_t)state->size, sizeof *dst);
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
     x->learned.n_extra_most = 2 * state->size;
@@ -141,8 +139,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     input.most_plans = cpl_neighbor_plan_most(x);
     input.turn = &x->plans.search.turn;
     struct cpl_agree_output output;
-    bool agreed = cpl_plan_agree(call->comm, &state->private_comm, &input, &output);
-    cpl_comm_state_number(state);
+    bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
     free(dst);
     free(bytes);
     return agreed && make_executors(state, x, &output);
@@ -197,8 +194,8 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
     }
     cpl_neighbor_hand_in(&list, &input);
     x->learned.left = why_not(state->private_comm, state->size, words);
-    bool agreed = x->learned.left == CPL_LEFT_NOT &&
-                  cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output);
+    bool agreed =
+        x->learned.left == CPL_LEFT_NOT && cpl_plan_agree(state->private_comm, &input, &output);
     free(dst);
     free(bytes);
     return agreed && make_executors(state, x, &output);
@@ -242,7 +239,7 @@ void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     int64_t words[N_WORDS] = {0};
     count_messages(call, state, NULL, words);
-    x->learned.left = why_not(call->comm, state->size, words);
+    x->learned.left = why_not(state->private_comm, state->size, words);
     if (x->learned.left == CPL_LEFT_EMPTY) /* it is carried all the same */
         x->learned.left = CPL_LEFT_NOT;
     x->phase = CPL_PHASE_DIRECT;
@@ -263,12 +260,12 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     struct cpl_learned *learned = &x->learned;
     int64_t words[N_WORDS] = {[UNABLE] = !learned->sent};
     count_messages(call, state, learned->sent, words);
-    learned->left = why_not(call->comm, state->size, words);
+    learned->left = why_not(state->private_comm, state->size, words);
     if (learned->left != CPL_LEFT_NOT) {
         go_on_learning(x);
         return;
     }
-    if (cpl_neighbor_is_early(call, x, (int)words[MESSAGES]))
+    if (cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
         learned->left = CPL_LEFT_SHORT;
     else
         plan_or_release(call, state, x);
@@ -283,8 +280,10 @@ static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls))
         return;
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
+    if (cpl_agree_own(state) == MPI_COMM_NULL)
+        return;
     learned->left = CPL_LEFT_THREADS;
-    if (!cpl_floor_take(call->comm))
+    if (!cpl_floor_take(state->private_comm))
         return;
     agree(call, state, x);
     cpl_floor_leave();
@@ -296,9 +295,9 @@ static void plan_again(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     int64_t words[N_WORDS] = {0};
     count_messages(call, state, NULL, words);
-    if (!cpl_floor_take(call->comm))
+    if (!cpl_floor_take(state->private_comm))
         return;
-    if (!cpl_neighbor_is_early(call, x, (int)words[MESSAGES]))
+    if (!cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
         cpl_neighbor_replan(call, state, x, plan);
     cpl_floor_leave();
 }
@@ -313,7 +312,7 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_comm_state *
     if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls) || x->nonblocking.served)
         return;
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
-    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, call->comm);
+    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm);
     learned->n_extra = learned->n_messages = 0;
     if (4 * all[0] <= all[1]) {
         if (cpl_neighbor_plans_again(x) && !x->plans.trial.running)

@@ -19,13 +19,13 @@
 /* Whether the exchange has been seen often enough; the same answer on all ranks. MPICH's alltoallw
  * (4.0.2) is wrong and damages memory on ranks whose in- and out-degree differ: where there are
  * such ranks it is never called. */
-static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+static bool must_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                       struct cpl_exchange *exchange)
 {
     if (call->kind == CPL_NEIGHBOR_ALLTOALLW && exchange->calls == 1 &&
-        cpl_context.settings.mode != CPL_MODE_PROFILE)
+        cpl_context.settings.mode != CPL_MODE_PROFILE && cpl_agree_own(state) != MPI_COMM_NULL)
         exchange->mpi_distrusted =
-            !cpl_agree_all(call->comm, state->adjacency.in.n == state->adjacency.out.n);
+            !cpl_agree_all(state->private_comm, state->adjacency.in.n == state->adjacency.out.n);
     int64_t first = exchange->mpi_distrusted ? 1 : cpl_settings_learn(&cpl_context.settings) + 1;
     if (!cpl_date_has_come(&exchange->learned.date, first, exchange->calls))
         return false;
@@ -37,8 +37,8 @@ static bool must_plan(const struct cpl_neighbor_call *call, const struct cpl_com
  * has to pay (bench/results/planning.md). */
 #define GAIN_OF_SEARCHING_ON 0.1
 
-bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exchange *x,
-                           int n_messages)
+bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           struct cpl_exchange *x, int n_messages)
 {
     struct cpl_exchange_search *s = &x->plans.search;
     const struct cpl_agree_input input = {.n_messages = n_messages,
@@ -50,8 +50,8 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exch
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
     bool planned = x->phase == CPL_PHASE_PLANNED;
     bool early = !x->mpi_distrusted &&
-                 cpl_plan_is_early(call->comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms,
-                                   x->calls, s->again);
+                 cpl_plan_is_early(state->private_comm, &input,
+                                   planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
     if (early)
         cpl_date_hasten(&x->learned.date, x->calls, s->turn.pause);
     else
@@ -65,12 +65,13 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                  struct cpl_exchange *exchange)
 {
     bool first = exchange->phase == CPL_PHASE_LEARNING;
-    bool alone = cpl_floor_take(call->comm);
-    if (!alone) {
+    if (cpl_agree_own(state) == MPI_COMM_NULL)
+        return;
+    if (!cpl_floor_take(state->private_comm)) {
         exchange->learned.left = first ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
         return;
     }
-    bool early = cpl_neighbor_is_early(call, exchange, state->adjacency.out.n_messages);
+    bool early = cpl_neighbor_is_early(call, state, exchange, state->adjacency.out.n_messages);
     if (!early)
         cpl_neighbor_plan(call, state, exchange);
     exchange->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;

@@ -40,10 +40,9 @@ static bool is_simple(const struct cpl_adjacency *a)
 
 static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange *x)
 {
-    bool room =
-        host->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
-    return room && x->embedding.state->watched && is_simple(x->adjacency) &&
-           cpl_context.n_epochs == 0 && !cpl_context.met_others;
+    (void)host;
+    return x->embedding.state->watched && is_simple(x->adjacency) && cpl_context.n_epochs == 0 &&
+           !cpl_context.met_others;
 }
 
 static enum cpl_embed_host host_of(const struct cpl_comm_state *host,
@@ -136,10 +135,6 @@ static bool open_host(struct cpl_comm_state *host)
     struct cpl_hosted *r = host->hosted;
     if (host->line->hosts)
         return r->n < MOST_HOSTED;
-    if (host->private_comm == MPI_COMM_NULL &&
-        !cpl_agree_private(host->comm, host->rank, &host->private_comm))
-        return false;
-    cpl_comm_state_number(host);
     bool prepared = cpl_agree_service(host->private_comm);
     bool ready =
         cpl_match_init(&host->line->hosted_match, host->size, host->private_comm, CPL_HOSTED_TAG) &&

@@ -142,11 +142,11 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
  * it would time a late rank, not the exchange. Collective. */
 bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
-/* Whether it is too early to plan (cpl_plan_is_early), and the ranks come again
- * early; n_messages: those of this rank. If not, the exchange notes how long to search for.
- * Collective, the same result on all ranks. */
-bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, struct cpl_exchange *x,
-                           int n_messages);
+/* Whether it is too early to plan (cpl_plan_is_early); the exchange notes when the ranks ask again
+ * or, where it is not, how long to search for. n_messages: those of this rank. Collective over the
+ * private communicator, the same result on all ranks. */
+bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           struct cpl_exchange *x, int n_messages);
 
 /* Plans an exchange that has plans, by `plan`, which is collective and returns the same on all
  * ranks, as cpl_neighbor_plan is. Its plans stay unless there are new ones. Collective. */

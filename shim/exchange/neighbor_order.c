@@ -144,21 +144,15 @@ static void list_messages(const struct cpl_neighbors *out, struct cpl_send_order
 static bool prepare_straight(struct cpl_comm_state *state, struct cpl_exchange *x,
                              const struct cpl_send_order *sends)
 {
-    bool has_room =
-        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
     x->order.message = calloc((size_t)sends->n + 1, sizeof *x->order.message);
     for (int k = 0; k < sends->n && x->order.message; k++)
         x->order.message[k] = (int)sends->order[k];
-    if (!cpl_agree_all(state->comm, has_room && x->order.message))
+    if (!cpl_agree_all(state->private_comm, x->order.message))
         return false;
-    if (state->private_comm == MPI_COMM_NULL &&
-        !cpl_agree_private(state->comm, state->rank, &state->private_comm))
-        return false;
-    cpl_comm_state_number(state);
     if (x->ends.out_straight) /* they are known; alike on all ranks */
         return true;
-    if (cpl_agree_all(state->comm, cpl_neighbor_plan_allocate(x)) &&
-        cpl_agree_all(state->comm, cpl_neighbor_plan_match(state, x)))
+    if (cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)) &&
+        cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x)))
         return true;
     cpl_exchange_release(x);
     return false;
@@ -231,13 +225,15 @@ static void find_order(MPI_Comm comm, struct cpl_comm_state *state, struct cpl_e
 
 static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    MPI_Comm comm = state->private_comm != MPI_COMM_NULL ? state->private_comm : state->comm;
     struct cpl_send_order sends;
     int32_t *told;
     bool waits;
     bool is_mpis = present(x) == 0;
     bool has_order = is_mpis ? x->kind < CPL_ALLTOALLV : find_relay(x, present(x)) != NULL;
     if (!is_settled(x) || !has_order)
+        return;
+    MPI_Comm comm = cpl_agree_own(state);
+    if (comm == MPI_COMM_NULL)
         return;
     bool ready =
         open_meeting(state, x, &sends, &told) && (state->watched || x->kind >= CPL_ALLTOALLV);

@@ -66,15 +66,17 @@ void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straigh
 /* Exchanges tokens by the kind's own call; by alltoallv where the order does not matter (allgather)
  * or where MPI's call is wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
  */
-static bool exchange_tokens(MPI_Comm comm, const struct cpl_exchange *x, const int *out, int *in)
+static bool exchange_tokens(const struct cpl_comm_state *state, const struct cpl_exchange *x,
+                            const int *out, int *in)
 {
+    MPI_Comm comm = state->comm;
     int n_in = x->adjacency->in.n, n_out = x->adjacency->out.n;
     if (x->kind == CPL_NEIGHBOR_ALLTOALL)
         return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, comm) ==
                MPI_SUCCESS;
     int n = n_in > n_out ? n_in : n_out;
     int *ones = zeroed(n, sizeof *ones), *displs = zeroed(n, sizeof *displs);
-    bool ready = cpl_agree_all(comm, ones && displs), done = false;
+    bool ready = cpl_agree_all(state->private_comm, ones && displs), done = false;
     if (ready) {
         for (int k = 0; k < n; k++) {
             ones[k] = 1;
@@ -117,10 +119,10 @@ bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exch
 {
     const struct cpl_adjacency *a = x->adjacency;
     int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
-    bool done = cpl_agree_all(state->comm, out && in);
+    bool done = cpl_agree_all(state->private_comm, out && in);
     if (done) {
         cpl_neighbor_plan_tokens(a, x->ends.out_straight, out);
-        done = exchange_tokens(state->comm, x, out, in) && cpl_neighbor_plan_read(x, in);
+        done = exchange_tokens(state, x, out, in) && cpl_neighbor_plan_read(x, in);
     }
     free(out);
     free(in);
@@ -171,9 +173,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                                     .same_payload = call->send.same,
                                     .most_plans = cpl_neighbor_plan_most(x),
                                     .turn = &x->plans.search.turn};
-    bool enough =
-        state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED;
-    input.able = state->watched && dst && bytes && enough && cpl_neighbor_plan_allocate(x) &&
+    input.able = dst && bytes && cpl_neighbor_plan_allocate(x) &&
                  cpl_neighbor_resolve(call, x->adjacency, &x->data);
     struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     if (input.able) {
@@ -181,8 +181,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         cpl_neighbor_hand_in(&list, &input);
     }
     struct cpl_agree_output output;
-    bool agreed = cpl_plan_agree(call->comm, &state->private_comm, &input, &output);
-    cpl_comm_state_number(state);
+    bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
     free(dst);
     free(bytes);
     if (!agreed)

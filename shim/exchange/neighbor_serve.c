@@ -93,8 +93,7 @@ enum able { HOPELESS, NOT_YET, ABLE };
 static enum able how_able(struct cpl_comm_state *candidate)
 {
     bool ready = cpl_context.n_epochs == 0;
-    if (cpl_context.met_others || (candidate->private_comm == MPI_COMM_NULL &&
-                                   cpl_context.comms.n_planned >= CPL_MAX_PLANNED))
+    if (cpl_context.met_others)
         return HOPELESS;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = &candidate->exchanges[k];
@@ -165,7 +164,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes *notes = x->nonblocking.notes;
     if (x->kind >= CPL_UNTRIED_ALLGATHER) {
-        x->learned.left = cpl_allgather_plan_untried(state->private_comm, state);
+        x->learned.left = cpl_allgather_plan_untried(state);
         return x->learned.left == CPL_LEFT_NOT;
     }
     if (x->kind >= CPL_ALLTOALLV)
@@ -183,7 +182,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
                                     .turn = &x->plans.search.turn};
     struct cpl_agree_output output;
     cpl_neighbor_hand_in(&notes->list, &input);
-    return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
+    return cpl_plan_agree(state->private_comm, &input, &output) &&
            cpl_neighbor_plan_candidates(state, x, &output) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
 }
@@ -240,8 +239,8 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
         .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n,
         .turn = turn};
     bool early =
-        cpl_plan_is_early(host->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
-                          host->meeting.n, true);
+        cpl_plan_is_early(host->private_comm, &input,
+                          (PMPI_Wtime() - cpl_context.account.start) * 1e3, host->meeting.n, true);
     if (early)
         cpl_date_hasten(&host->serve->date, host->meeting.n, turn->pause);
     return early;
@@ -252,7 +251,7 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *state,
                         struct cpl_exchange *x, bool able)
 {
-    MPI_Comm over = host->comm;
+    MPI_Comm over = host->private_comm;
     if (able && is_early(host, x)) {
         x->learned.left = CPL_LEFT_SHORT;
         return false;
@@ -260,10 +259,7 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
-        bool able_to_agree = state->private_comm != MPI_COMM_NULL ||
-                             cpl_agree_private(over, state->rank, &state->private_comm);
-        cpl_comm_state_number(state);
-        bool planned = able_to_agree && plan(state, x);
+        bool planned = cpl_agree_own(state) != MPI_COMM_NULL && plan(state, x);
         x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);
@@ -353,7 +349,7 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         if (x->nonblocking.doubted)
             take_back(candidate, x);
         else if (x->nonblocking.waits)
-            begin_serving(host->comm, candidate, x);
+            begin_serving(host->private_comm, candidate, x);
         else if (is_undecided(x))
             all_settled &= settle_kind(host, candidate, x, all->able == ABLE);
     }

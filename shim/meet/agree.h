@@ -9,14 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* cpl_agree_split for rerouted messages, counted in cpl_context. Returns false on all ranks when
- * that fails. Collective. */
-bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm);
+struct cpl_comm_state;
+
+/* The private communicator on which a communicator's ranks settle things and reroute messages; made
+ * at first need. That disturbs none of the program's collectives: MPI makes it by messages of its
+ * own, while collectives of ours on the program's communicator would have to come in one order with
+ * the program's nonblocking ones. MPI_COMM_NULL on all ranks: there is none to be had. Collective
+ * over its ranks. */
+MPI_Comm cpl_agree_own(struct cpl_comm_state *state);
 
 /* Makes a communicator of the same ranks as comm in the order of key, without attributes or
  * topology of the program's, whose errors return. Returns false on all ranks when that fails.
  * Collective. */
 bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
+
+/* A communicator has been made that has a topology: the ranks tell each other who has neighbours
+ * (state/graph.h). Waits for memory. Collective over it. */
+void cpl_agree_graph(MPI_Comm made);
 
 /* A number that ranks of the same node share: set by the user's ranks per node, or the first rank
  * that shares memory. Errors must return on comm. Collective. */

@@ -152,7 +152,7 @@ static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int
     for (int w = 0; w < n_votes; w++)
         mine[w].value = words[w];
     bool done = cpl_collective_settle(mine, all, n_votes, cpl_context.comms.vote,
-                                      cpl_context.comms.votes, state->comm) == MPI_SUCCESS;
+                                      cpl_context.comms.votes, state->private_comm) == MPI_SUCCESS;
     for (int w = 0; w < n_votes && done; w++)
         words[w] = all[w].value;
     free(mine);
@@ -201,7 +201,7 @@ static void settle_form(struct cpl_comm_state *state)
     bool polls = busy->n_managed + busy->n_served > 0 &&
                  (!cpl_context.met_others || cpl_collective_of_this_world(state->comm));
     if (cpl_context.service.shared)
-        state->meeting.polls = cpl_agree_all(state->comm, polls);
+        state->meeting.polls = cpl_agree_all(state->private_comm, polls);
 }
 
 /* Votes and settles, over and over while there is more. Collective. */
@@ -234,9 +234,9 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
     cpl_meeting_end_grant(state);
     state->meeting.n += n_collectives;
     int n = find_due(state, due);
-    if (n == 0)
+    if (n == 0 || cpl_agree_own(state) == MPI_COMM_NULL)
         return;
-    state->meeting.denied = !cpl_floor_take(state->comm);
+    state->meeting.denied = !cpl_floor_take(state->private_comm);
     if (state->meeting.denied) {
         put_off(state, due, n);
         return;

@@ -277,12 +277,12 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
 }
 
 /* By one rank, the root. */
-static bool agree_by_root(MPI_Comm private_comm, int root, const struct cpl_agree_input *input,
+static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input *input,
                           struct cpl_agree_output *output)
 {
     struct cpl_desk desk;
     struct plans plans = {.n = 0};
-    cpl_desk_open(&desk, private_comm, root);
+    cpl_desk_open(&desk, comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
         struct answer answer;
@@ -305,7 +305,7 @@ static bool agree_by_root(MPI_Comm private_comm, int root, const struct cpl_agre
     return done;
 }
 
-bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
     CPL_ASIDE;
@@ -317,14 +317,11 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     if (!add_up(comm, input, 0, &all))
         return false;
     struct cpl_expense expense = cpl_account_begin(account, PMPI_Wtime()); /* all have come */
-    bool done =
-        all.able && (*private_comm != MPI_COMM_NULL || cpl_agree_private(comm, rank, private_comm));
+    bool done = all.able;
     if (done) {
-        PMPI_Comm_rank(*private_comm, &rank);
-        int root = cpl_agree_root(*private_comm, rank);
-        done = cpl_plan_is_together(input, &all.size)
-                   ? cpl_plan_together(*private_comm, root, input, output)
-                   : agree_by_root(*private_comm, root, input, output);
+        int root = cpl_agree_root(comm, rank);
+        done = cpl_plan_is_together(input, &all.size) ? cpl_plan_together(comm, root, input, output)
+                                                      : agree_by_root(comm, root, input, output);
     }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, search_of(input));

@@ -67,11 +67,10 @@ struct cpl_agree_output {
 bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                        int64_t n_calls, bool full);
 
-/* Gathers the send sets, plans on one rank, and scatters the slices. Unless *private_comm is
- * a communicator already, it becomes one of the same ranks for rerouted messages. Returns true when
- * all ranks succeeded; else output holds nothing to be freed. Collective over comm, the same result
- * on all ranks. */
-bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+/* Gathers the send sets, plans on one rank, and scatters the slices. Returns true when all ranks
+ * succeeded; else output holds nothing to be freed. Collective over comm, a private communicator;
+ * the same result on all ranks. */
+bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output);
 
 static inline void cpl_agree_output_free(struct cpl_agree_output *output)

@@ -73,9 +73,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
             most = p->learned.signature[k].n_dests;
     bool exhausted = cpl_pt2pt_exhausted(p);
     words[ABLE] = -why_unable(p);
-    words[ROOM] =
-        (state->private_comm != MPI_COMM_NULL || cpl_context.comms.n_planned < CPL_MAX_PLANNED) &&
-        cpl_context.n_epochs == 0;
+    words[ROOM] = cpl_context.n_epochs == 0;
     words[GAINS] = -most;
     p->learned.n_before = p->learned.n_batches;
     words[IDLE] = exhausted || p->learned.n_batches == 0;
@@ -197,8 +195,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
     }
     input.dst = dst;
     input.bytes = bytes;
-    bool agreed = cpl_plan_agree(state->comm, &state->private_comm, &input, &output);
-    cpl_comm_state_number(state);
+    bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
     free(dst);
     free(bytes);
     if (!agreed)
@@ -380,9 +377,9 @@ static bool is_early(const struct cpl_comm_state *state)
         input.n_messages += cpl_pt2pt_recurs(s) ? s->n_dests : 0;
         input.n_exchanges += cpl_pt2pt_recurs(s) && s->n_dests > 1;
     }
-    bool early =
-        cpl_plan_is_early(state->comm, &input, (PMPI_Wtime() - cpl_context.account.start) * 1e3,
-                          state->meeting.n, false);
+    bool early = cpl_plan_is_early(state->private_comm, &input,
+                                   (PMPI_Wtime() - cpl_context.account.start) * 1e3,
+                                   state->meeting.n, false);
     p->reason = CPL_LEFT_SHORT;
     if (early)
         cpl_date_hasten(&p->date, state->meeting.n, turn->pause);
@@ -434,7 +431,7 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
         cpl_pt2pt_turn_window(state);
         bool settled = agree(state, words);
         if (cpl_appointment_are_possible(state)) /* the next meetings may be some */
-            cpl_agree_world(state->comm);
+            cpl_agree_world(state->private_comm);
         if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
             cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;

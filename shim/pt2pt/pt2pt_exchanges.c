@@ -111,11 +111,6 @@ static int recognise(struct cpl_desk *desk, const struct cpl_notes *mine,
 static int recognise_together(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
 {
     const struct cpl_notes *notes = &state->pt2pt->learned.notes;
-    bool has_comm = state->private_comm != MPI_COMM_NULL ||
-                    cpl_agree_private(state->comm, state->rank, &state->private_comm);
-    cpl_comm_state_number(state);
-    if (!has_comm)
-        return -1;
     exchanges->first_note = 0;
     exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
     return cpl_recognise_together(state->private_comm, notes->note, notes->n, CPL_MOST_EXCHANGES,
@@ -126,7 +121,7 @@ static int recognise_together(struct cpl_comm_state *state, struct cpl_exchanges
 static int64_t count_notes(struct cpl_comm_state *state, int64_t n_mine)
 {
     int64_t n = 0;
-    cpl_collective_Allreduce(&n_mine, &n, 1, MPI_INT64_T, MPI_SUM, state->comm);
+    cpl_collective_Allreduce(&n_mine, &n, 1, MPI_INT64_T, MPI_SUM, state->private_comm);
     return n;
 }
 
@@ -178,7 +173,7 @@ bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exch
         exchanges->n = recognise_together(state, exchanges);
         mine = p->learned.notes;
     } else {
-        cpl_desk_open(&desk, state->comm, 0);
+        cpl_desk_open(&desk, state->private_comm, 0);
         exchanges->n = recognise(&desk, &mine, exchanges);
         cpl_desk_close(&desk);
     }

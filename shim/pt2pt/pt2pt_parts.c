@@ -98,7 +98,7 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
         return CPL_SETTLED;
     if (!words[ABLE] || !cpl_collective_of_this_world(state->comm))
         return CPL_NOT_SETTLED;
-    if (!cpl_agree_service(state->comm))
+    if (!cpl_agree_service(state->private_comm))
         return CPL_SETTLED;
     set(true);
     hasten();

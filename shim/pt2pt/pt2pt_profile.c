@@ -33,7 +33,7 @@ bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchang
     if (left->exchange[k].search == CPL_SEARCH_SHORT && exchange->search == CPL_SEARCH_FULL)
         return false;
     enum cpl_embed_verdict mine = exchange->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
-    return !cpl_agree_all(state->comm, mine > left->exchange[k].reduced);
+    return !cpl_agree_all(state->private_comm, mine > left->exchange[k].reduced);
 }
 
 /* Adds the time that earlier planning of the exchange took. */

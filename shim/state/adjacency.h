@@ -4,6 +4,8 @@
 #ifndef CARPOOL_ADJACENCY_H
 #define CARPOOL_ADJACENCY_H
 
+#include "shim/state/graph.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 
@@ -31,9 +33,10 @@ struct cpl_adjacency {
  */
 bool cpl_adjacency_exists(MPI_Comm comm);
 
-/* Asks MPI for the neighbours of the calling rank. Returns false when the communicator has no
- * topology or memory ran out. Local. */
-bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency);
+/* Asks MPI for the neighbours of the calling rank; ranks get their numbers among those that have
+ * some. Returns false when the communicator has no topology or memory ran out. Local. */
+bool cpl_adjacency_query(MPI_Comm comm, const struct cpl_graph *graph,
+                         struct cpl_adjacency *adjacency);
 
 /* Makes the adjacency from lists of ranks, in any order. Returns false when memory ran out.
  * Local. */

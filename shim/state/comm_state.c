@@ -2,6 +2,7 @@
 #include "shim/state/comm_state.h"
 
 #include "shim/state/context.h"
+#include "shim/state/graph.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
 
@@ -88,6 +89,33 @@ void cpl_comm_state_begin(struct cpl_comm_state *state)
     cpl_memory_put_by();
 }
 
+/* Among the ranks that have neighbours this rank has another number, and there are fewer. */
+static bool number_ranks(struct cpl_comm_state *state, const struct cpl_graph *graph)
+{
+    state->partial = graph && graph->n > 0;
+    state->inter |= state->partial;
+    int number = graph ? cpl_graph_number(graph, state->rank) : -1;
+    if (number < 0)
+        return false;
+    if (state->partial) {
+        state->rank = number;
+        state->size = graph->n;
+    }
+    return state->size > 1;
+}
+
+MPI_Group cpl_comm_state_group(const struct cpl_comm_state *state)
+{
+    MPI_Group all, some;
+    const struct cpl_graph *graph = state->partial ? cpl_graph_of(state->comm) : NULL;
+    PMPI_Comm_group(state->comm, &all);
+    if (!graph)
+        return all;
+    PMPI_Group_incl(all, graph->n, graph->rank, &some);
+    PMPI_Group_free(&all);
+    return some;
+}
+
 static struct cpl_comm_state *try_state(MPI_Comm comm)
 {
     struct cpl_comm_state *state = calloc(1, sizeof *state);
@@ -102,9 +130,10 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     PMPI_Comm_test_inter(comm, &inter);
     state->inter = inter;
     state->has_topology = !inter && cpl_adjacency_exists(comm);
-    state->watched = state->has_topology && state->size > 1;
+    const struct cpl_graph *graph = state->has_topology ? cpl_graph_of(comm) : NULL;
+    state->watched = state->has_topology && number_ranks(state, graph);
     meet_parts(state);
-    if ((state->watched && !cpl_adjacency_query(comm, &state->adjacency)) ||
+    if ((state->watched && !cpl_adjacency_query(comm, graph, &state->adjacency)) ||
         PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
         free_state(state);
         return NULL;
@@ -151,10 +180,14 @@ void cpl_comm_state_forget_recent(void)
     memset(cpl_context.comms.recent, 0, sizeof cpl_context.comms.recent);
 }
 
-void cpl_comm_state_number(struct cpl_comm_state *state)
+void cpl_comm_state_keep_own(struct cpl_comm_state *state, MPI_Comm own)
 {
-    if (state->private_comm != MPI_COMM_NULL && state->planned_number == 0)
-        state->planned_number = ++cpl_context.comms.n_ever_planned;
+    state->private_comm = own;
+    state->lacks_own = own == MPI_COMM_NULL;
+    if (state->lacks_own)
+        return;
+    cpl_context.comms.n_planned++;
+    state->planned_number = ++cpl_context.comms.n_ever_planned;
 }
 
 void cpl_comm_state_free_orphaned(void)

@@ -73,17 +73,21 @@ struct cpl_comm_allgathers {
 
 struct cpl_comm_state {
     struct cpl_meeting meeting;
-    MPI_Comm comm; /* the program's; not to be used once it is being freed */
-    MPI_Comm
-        private_comm; /* same ranks in the same order; MPI_COMM_NULL until something is planned */
+    MPI_Comm comm;          /* the program's; not to be used once it is being freed */
+    MPI_Comm private_comm;  /* same ranks in the same order; MPI_COMM_NULL until they settle
+                             * something (meet/agree.h) */
+    bool lacks_own;         /* there is none to be had; alike on all its ranks */
     int64_t planned_number; /* counts communicators as they get a private one; 0: none yet. Of any
                              * two the same one is lower on all ranks that they share. */
     int rank, size;
     bool has_topology;
-    bool watched; /* has a topology and several ranks, so the neighbours below are known: alike on
-                     all its ranks */
+    bool watched; /* has a topology and several ranks with neighbours, of which this is one: the
+                     neighbours below are known */
     struct cpl_adjacency adjacency;
-    bool inter; /* an intercommunicator: left alone */
+    bool partial; /* some of its ranks have no neighbours: only blocking neighborhood collectives
+                     are looked at, among the others, whose numbers are the ranks and the size here;
+                     alike on all its ranks */
+    bool inter;   /* an intercommunicator, or a partial one: left alone but for these */
     struct cpl_comm_persistent persistent;
     bool blank; /* nothing is kept: the next four are shared, and only read */
     /* What the parts keep of it (hooks.h): */
@@ -120,8 +124,11 @@ static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
     return cpl_comm_state_find(comm);
 }
 
-/* After cpl_plan_agree: numbers the communicator if it has got a private one. */
-void cpl_comm_state_number(struct cpl_comm_state *state);
+/* The ranks that settle something about it, in order; the caller frees it. Local. */
+MPI_Group cpl_comm_state_group(const struct cpl_comm_state *state);
+
+/* Keeps the private communicator; MPI_COMM_NULL: there is none to be had, for good. Local. */
+void cpl_comm_state_keep_own(struct cpl_comm_state *state, MPI_Comm own);
 
 /* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
  * is. */
