@@ -217,19 +217,15 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     cpl_rides_send_reduction(&line->rides, flight, to, embed->number, step);
 }
 
-/* Combines another rank's vector with this one's, in the order of points. */
-static void combine(struct cpl_reduction *r, unsigned char *theirs, bool theirs_first)
+/* Combines another rank's vector with this one's. Theirs comes first, as in MPICH, whatever the
+ * points: of two NaNs a sum keeps one by the place. */
+static void combine(struct cpl_reduction *r, const unsigned char *theirs)
 {
     const struct cpl_embed_kind *kind = r->kind;
     if (r->bytes == 0)
         return;
     CPL_AS_PROGRAM(kind->verdict != CPL_EMBED_COMPARING);
-    if (theirs_first) {
-        PMPI_Reduce_local_c(theirs, r->vector, kind->count, kind->type, kind->op);
-        return;
-    }
-    PMPI_Reduce_local_c(r->vector, theirs, kind->count, kind->type, kind->op);
-    memcpy(r->vector, theirs, r->bytes);
+    PMPI_Reduce_local_c(theirs, r->vector, kind->count, kind->type, kind->op);
 }
 
 /* Enters one of the steps in which all corners exchange, or ends them. */
@@ -256,19 +252,16 @@ static void begin(struct cpl_reduction *r)
 }
 
 /* Takes the message of the step that the reduction awaits. */
-static void step(struct cpl_reduction *r, unsigned char *vector)
+static void step(struct cpl_reduction *r, const unsigned char *vector)
 {
-    int32_t k = r->awaits, corner = cpl_hypercube_corner(&r->cube, r->state->rank);
+    int32_t k = r->awaits;
     if (k == unfold_step(r)) {
         if (r->bytes > 0)
             memcpy(r->vector, vector, r->bytes);
         r->awaits = NO_STEP;
-    } else if (k == fold_step(r)) {
-        combine(r, vector, true);
-        enter(r, 0);
     } else {
-        combine(r, vector, corner & 1 << k);
-        enter(r, k + 1);
+        combine(r, vector);
+        enter(r, k == fold_step(r) ? 0 : k + 1);
     }
 }
 

@@ -47,21 +47,21 @@ static void combine(const struct reduction *r, const void *first, void *second)
         PMPI_Reduce_local_c(first, second, r->kind->count, r->kind->type, r->kind->op);
 }
 
-/* Combines the vectors of the corners that differ from this rank's in some of n bits from `bit`
- * on. */
+/* Combines the vectors of the corners that differ from this rank's in some of n bits from `bit` on,
+ * as these ranks would: to each its own vector comes last (embed.c). */
 static void double_ranks(const struct reduction *r, int step, int bit, int n)
 {
     unsigned char(*seen)[CPL_EMBED_VECTOR] = (void *)cpl_assembly_scratch();
-    int first = cpl_hypercube_corner(&r->cube, r->state->rank) & ~(((1 << n) - 1) << bit);
+    int corner = cpl_hypercube_corner(&r->cube, r->state->rank);
     show(r, step);
     for (int k = 0; k < 1 << n; k++) {
-        int rank = cpl_hypercube_rank(&r->cube, first | k << bit);
+        int rank = cpl_hypercube_rank(&r->cube, corner ^ k << bit);
         memcpy(seen[k], see(r, rank, step), r->bytes);
     }
     for (int width = 1; width < 1 << n; width *= 2)
-        for (int k = width - 1; k + width < 1 << n; k += 2 * width)
-            combine(r, seen[k], seen[k + width]);
-    memcpy(r->vector, seen[(1 << n) - 1], r->bytes);
+        for (int k = 0; k < 1 << n; k += 2 * width)
+            combine(r, seen[k + width], seen[k]);
+    memcpy(r->vector, seen[0], r->bytes);
 }
 
 void cpl_embed_reduce_in_memory(const struct cpl_comm_state *state,

@@ -1,6 +1,5 @@
 /* Making and freeing what an exchange holds for carrying calls (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/state/memory.h"
 
 #include <stdlib.h>
 
@@ -100,13 +99,12 @@ static void give_back(struct cpl_exchange *x, const struct cpl_exchange *held)
 void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                          struct cpl_exchange *x, cpl_neighbor_planner *plan)
 {
-    struct cpl_exchange *held = cpl_memory_need(sizeof *held, "the plans so far");
-    hold(x, held);
-    if (plan(call, state, x)) {
-        cpl_exchange_release(held);
-        x->plans.forwarded = held->plans.forwarded;
-    } else {
-        give_back(x, held);
+    struct cpl_exchange held;
+    hold(x, &held);
+    if (!plan(call, state, x)) {
+        give_back(x, &held);
+        return;
     }
-    free(held);
+    cpl_exchange_release(&held);
+    x->plans.forwarded = held.plans.forwarded;
 }

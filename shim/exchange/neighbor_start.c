@@ -115,7 +115,7 @@ static void count_carried(struct cpl_exchange *x)
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched || state->partial)
+    if (!state || !state->watched || cpl_comm_state_is_partial(state))
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();

@@ -3,17 +3,12 @@
 #include "shim/wait/progress.h"
 
 #include "planner/machine/memory_domain.h"
-#include "shim/state/comm_state.h"
 #include "shim/state/context.h"
-#include "shim/state/graph.h"
 #include "shim/state/hooks.h"
-#include "shim/state/memory.h"
 #include "shim/wait/assembly.h"
-#include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool cpl_agree_all(MPI_Comm comm, bool yes)
@@ -95,57 +90,6 @@ static bool make(MPI_Comm comm, int key, MPI_Group group, MPI_Comm *made)
 bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
 {
     return make(comm, key, MPI_GROUP_NULL, made);
-}
-
-#define OWN_TAG 0 /* of no message of the program's: MPI has them in another context */
-
-/* MPI_COMM_NULL: MPI has none to give, on no rank. */
-static MPI_Comm try_own(const struct cpl_comm_state *state)
-{
-    MPI_Comm made;
-#ifdef CPL_SIMULATED
-    int result = PMPI_Comm_split(state->comm, 0, state->rank, &made);
-#else
-    MPI_Group group = cpl_comm_state_group(state);
-    cpl_away_group(group);
-    CPL_OUTSIDE;
-    int result = PMPI_Comm_create_group(state->comm, group, OWN_TAG, &made);
-    PMPI_Group_free(&group);
-#endif
-    return result == MPI_SUCCESS ? made : MPI_COMM_NULL;
-}
-
-MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
-{
-    MPI_Errhandler handler;
-    if (state->private_comm != MPI_COMM_NULL || state->lacks_own)
-        return state->private_comm;
-    PMPI_Comm_get_errhandler(state->comm, &handler);
-    PMPI_Comm_set_errhandler(state->comm, MPI_ERRORS_RETURN);
-    MPI_Comm made = try_own(state);
-    PMPI_Comm_set_errhandler(state->comm, handler);
-    PMPI_Errhandler_free(&handler);
-    if (made != MPI_COMM_NULL) {
-        PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-        if (!cpl_agree_all(made, cpl_context.comms.n_planned < CPL_MAX_PLANNED))
-            PMPI_Comm_free(&made);
-    }
-    cpl_comm_state_keep_own(state, made);
-    return made;
-}
-
-void cpl_agree_graph(MPI_Comm made)
-{
-    int topology = MPI_UNDEFINED, n = 0;
-    PMPI_Topo_test(made, &topology);
-    if (topology != MPI_DIST_GRAPH && topology != MPI_GRAPH) /* in a grid all have some */
-        return;
-    PMPI_Comm_size(made, &n);
-    unsigned char *has = cpl_memory_need((size_t)n, "a graph's ranks");
-    unsigned char mine = cpl_graph_has_neighbors(made);
-    if (cpl_collective_Allgather(&mine, 1, MPI_BYTE, has, 1, MPI_BYTE, made) == MPI_SUCCESS)
-        cpl_graph_keep(made, has, n);
-    free(has);
 }
 
 /* Which ranks share a node, by the user's setting; -1: it is to be found out. */

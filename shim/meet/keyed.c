@@ -2,14 +2,13 @@
 #include "shim/meet/keyed.h"
 
 #include "planner/base/hash.h"
-#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TAG         2005 /* of the shim's communicators: the census has those before it */
-#define CHUNK       (16 << 10)
+#define CHUNK       (4 << 10)
 #define MOST_STAGES 31
 
 /* What was received in a stage, as entries of the table. */
@@ -161,7 +160,7 @@ static void take_piece(struct table *t, struct letter *in, int64_t at, const uns
 static void post(struct table *t, int to, const struct letter *given, int from, struct letter *in)
 {
     static const int64_t lost = -1;
-    unsigned char *piece = cpl_memory_need(CHUNK, "records of other ranks");
+    unsigned char piece[CHUNK];
     const unsigned char *bytes = given->bytes ? given->bytes : (const unsigned char *)&lost;
     int64_t n = given->bytes ? given->n : (int64_t)sizeof lost;
     *in = (struct letter){NULL, sizeof(int64_t)};
@@ -179,7 +178,6 @@ static void post(struct table *t, int to, const struct letter *given, int from, 
         if (comes && done)
             take_piece(t, in, at, piece);
     }
-    free(piece);
     if (t->failed) {
         free(in->bytes);
         in->bytes = NULL;

@@ -9,14 +9,13 @@
 #include "shim/meet/quiet.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
-#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_RETRIES 3
+#define NOT_INLINED  __attribute__((noinline))
 
 /* A word of a vote, as it travels. */
 struct vote {
@@ -131,11 +130,11 @@ static int find_due(struct cpl_comm_state *state, struct due *due)
 }
 
 /* The votes of all ranks about n items, one item's words after another's, after the hashes.
- * Collective. */
-static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int n, int64_t *words)
+ * Not inlined, so that what is settled has the stack for itself. Collective. */
+static NOT_INLINED bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int n,
+                                    int64_t *words)
 {
-    struct vote *mine = cpl_memory_need(2 * MOST_VOTES * sizeof *mine, "votes");
-    struct vote *all = mine + MOST_VOTES;
+    struct vote mine[MOST_VOTES], all[MOST_VOTES];
     int n_votes = N_HASHES;
     memset(words, 0, MOST_VOTES * sizeof *words);
     words[HASH] = hash_of(state);
@@ -155,7 +154,6 @@ static bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int
                                       cpl_context.comms.votes, state->private_comm) == MPI_SUCCESS;
     for (int w = 0; w < n_votes && done; w++)
         words[w] = all[w].value;
-    free(mine);
     return done;
 }
 

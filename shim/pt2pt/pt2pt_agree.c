@@ -11,7 +11,6 @@
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
-#include "shim/state/memory.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
@@ -404,8 +403,9 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!fits)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
-    struct slices *slices = cpl_memory_need(sizeof *slices, "the plans of messages");
-    int n = plan_all(state, slices), n_planned = slices->n;
+    struct slices *slices = calloc(1, sizeof *slices);
+    bool ready = cpl_agree_all(state->private_comm, slices);
+    int n = ready ? plan_all(state, slices) : 0, n_planned = ready ? slices->n : 0;
     free(slices);
     if (n_planned == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);

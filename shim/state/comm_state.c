@@ -92,12 +92,11 @@ void cpl_comm_state_begin(struct cpl_comm_state *state)
 /* Among the ranks that have neighbours this rank has another number, and there are fewer. */
 static bool number_ranks(struct cpl_comm_state *state, const struct cpl_graph *graph)
 {
-    state->partial = graph && graph->n > 0;
-    state->inter |= state->partial;
+    state->inter |= graph && graph->n > 0;
     int number = graph ? cpl_graph_number(graph, state->rank) : -1;
     if (number < 0)
         return false;
-    if (state->partial) {
+    if (graph->n > 0) {
         state->rank = number;
         state->size = graph->n;
     }
@@ -107,7 +106,8 @@ static bool number_ranks(struct cpl_comm_state *state, const struct cpl_graph *g
 MPI_Group cpl_comm_state_group(const struct cpl_comm_state *state)
 {
     MPI_Group all, some;
-    const struct cpl_graph *graph = state->partial ? cpl_graph_of(state->comm) : NULL;
+    const struct cpl_graph *graph =
+        cpl_comm_state_is_partial(state) ? cpl_graph_of(state->comm) : NULL;
     PMPI_Comm_group(state->comm, &all);
     if (!graph)
         return all;
@@ -183,11 +183,8 @@ void cpl_comm_state_forget_recent(void)
 void cpl_comm_state_keep_own(struct cpl_comm_state *state, MPI_Comm own)
 {
     state->private_comm = own;
-    state->lacks_own = own == MPI_COMM_NULL;
-    if (state->lacks_own)
-        return;
-    cpl_context.comms.n_planned++;
-    state->planned_number = ++cpl_context.comms.n_ever_planned;
+    state->planned_number = own == MPI_COMM_NULL ? -1 : ++cpl_context.comms.n_ever_planned;
+    cpl_context.comms.n_planned += own != MPI_COMM_NULL;
 }
 
 void cpl_comm_state_free_orphaned(void)

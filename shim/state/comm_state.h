@@ -76,18 +76,17 @@ struct cpl_comm_state {
     MPI_Comm comm;          /* the program's; not to be used once it is being freed */
     MPI_Comm private_comm;  /* same ranks in the same order; MPI_COMM_NULL until they settle
                              * something (meet/agree.h) */
-    bool lacks_own;         /* there is none to be had; alike on all its ranks */
-    int64_t planned_number; /* counts communicators as they get a private one; 0: none yet. Of any
-                             * two the same one is lower on all ranks that they share. */
+    int64_t planned_number; /* counts communicators as they get a private one; 0: none yet, -1:
+                             * there is none to be had. Of any two the same one is lower on all
+                             * ranks that they share. */
     int rank, size;
     bool has_topology;
     bool watched; /* has a topology and several ranks with neighbours, of which this is one: the
                      neighbours below are known */
     struct cpl_adjacency adjacency;
-    bool partial; /* some of its ranks have no neighbours: only blocking neighborhood collectives
-                     are looked at, among the others, whose numbers are the ranks and the size here;
-                     alike on all its ranks */
-    bool inter;   /* an intercommunicator, or a partial one: left alone but for these */
+    bool inter; /* an intercommunicator, or one some of whose ranks have no neighbours: left alone,
+                   alike on all its ranks, but for blocking neighborhood collectives of those that
+                   have; the rank and the size here are among these */
     struct cpl_comm_persistent persistent;
     bool blank; /* nothing is kept: the next four are shared, and only read */
     /* What the parts keep of it (hooks.h): */
@@ -122,6 +121,12 @@ static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
     if (comm == recent->comm && recent->state)
         return recent->state;
     return cpl_comm_state_find(comm);
+}
+
+/* Whether other ranks have no neighbours, of one that is watched. */
+static inline bool cpl_comm_state_is_partial(const struct cpl_comm_state *state)
+{
+    return state->inter && state->watched;
 }
 
 /* The ranks that settle something about it, in order; the caller frees it. Local. */

@@ -77,11 +77,9 @@ int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
     return MPI_ERR_INTERN;
 }
 
-bool cpl_agree_private(MPI_Comm comm, int rank, MPI_Comm *private_comm)
+MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
 {
-    (void)rank;
-    *private_comm = comm;
-    return true;
+    return state->private_comm;
 }
 
 bool cpl_agree_service(MPI_Comm over)
@@ -98,11 +96,6 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
 {
     (void)comm;
     return yes;
-}
-
-void cpl_comm_state_number(struct cpl_comm_state *state)
-{
-    (void)state;
 }
 
 bool cpl_line_open(struct cpl_comm_state *state)

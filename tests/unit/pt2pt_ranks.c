@@ -42,7 +42,14 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
     return !cpl_agree_all(comm, !a->early);
 }
 
-bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
+{
+    if (state->private_comm == MPI_COMM_NULL)
+        cpl_agree_split(state->comm, state->rank, &state->private_comm);
+    return state->private_comm;
+}
+
+bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
     const struct pt2pt_answers *a = &pt2pt.answers;
@@ -53,9 +60,7 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
     assert_int_equal(input->turn->search, a->is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL);
     if (!cpl_agree_all(comm, input->able && a->no_plan != r))
         return false;
-    if (*private_comm == MPI_COMM_NULL && !cpl_agree_private(comm, r, private_comm))
-        return false;
-    cpl_collective_Allreduce(&reduced, &least, 1, MPI_INT64_T, MPI_MIN, *private_comm);
+    cpl_collective_Allreduce(&reduced, &least, 1, MPI_INT64_T, MPI_MIN, comm);
     *output = (struct cpl_agree_output){.n = 0};
     output->n = 1;
     struct cpl_plan_summary *s = &output->summary[0];
@@ -71,7 +76,7 @@ bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agre
         return true;
     output->words[0] = malloc(sizeof(int32_t));
     output->n_words[0] = 1;
-    if (cpl_agree_all(*private_comm, output->words[0]))
+    if (cpl_agree_all(comm, output->words[0]))
         return true;
     cpl_agree_output_free(output);
     return false;
@@ -283,11 +288,6 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 {
     (void)comm;
     return NULL;
-}
-
-void cpl_comm_state_number(struct cpl_comm_state *state)
-{
-    (void)state;
 }
 
 bool cpl_collective_of_this_world(MPI_Comm comm)

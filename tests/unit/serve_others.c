@@ -96,11 +96,6 @@ bool cpl_collective_of_this_world(MPI_Comm comm)
     return true;
 }
 
-void cpl_comm_state_number(struct cpl_comm_state *state)
-{
-    (void)state;
-}
-
 void cpl_comm_state_begin(struct cpl_comm_state *state)
 {
     (void)state; /* none is blank */

@@ -213,10 +213,16 @@ int cpl_neighbor_plan_most(const struct cpl_exchange *x)
     return 1;
 }
 
-bool cpl_plan_agree(MPI_Comm comm, MPI_Comm *private_comm, const struct cpl_agree_input *input,
+MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
+{
+    if (state->private_comm == MPI_COMM_NULL)
+        cpl_agree_split(state->comm, state->rank, &state->private_comm);
+    return state->private_comm;
+}
+
+bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
-    assert_int_equal(comm, *private_comm);
     *output = (struct cpl_agree_output){.n = 0};
     serve.n_planned += fibers_rank() == 0;
     output->n = 1;
@@ -269,7 +275,7 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
     assert_int_equal(noted_bytes[state->size - 1], 1);
     struct cpl_agree_output output;
     const struct cpl_agree_input input = {.able = true, .turn = &exchange->plans.search.turn};
-    return cpl_plan_agree(state->private_comm, &state->private_comm, &input, &output) &&
+    return cpl_plan_agree(state->private_comm, &input, &output) &&
            cpl_neighbor_plan_candidates(state, exchange, &output) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(exchange, (int[]){0}));
 }
@@ -279,11 +285,10 @@ struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
     return cpl_comm_state_get(call->comm);
 }
 
-enum cpl_left_alone cpl_allgather_plan_untried(MPI_Comm comm, struct cpl_comm_state *state)
+enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state)
 {
-    (void)state;
-    return cpl_agree_all(comm, serve.answers.no_match != fibers_rank()) ? CPL_LEFT_NOT
-                                                                        : CPL_LEFT_NO_GAIN;
+    bool all = cpl_agree_all(state->private_comm, serve.answers.no_match != fibers_rank());
+    return all ? CPL_LEFT_NOT : CPL_LEFT_NO_GAIN;
 }
 
 void cpl_adjacency_free(struct cpl_adjacency *adjacency)

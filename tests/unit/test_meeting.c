@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -188,6 +189,11 @@ bool cpl_floor_take(MPI_Comm of)
 void cpl_floor_leave(void)
 {
     n_floors--;
+}
+
+MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
+{
+    return state->private_comm = state->comm;
 }
 
 bool cpl_agree_all(MPI_Comm of, bool yes)
