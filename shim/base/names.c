@@ -55,7 +55,7 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
             "ranks send to more than half of the others, and most messages are above "
             "CARPOOL_SIZE_LIMIT or there are too many to plan",
         [CPL_LEFT_ELSEWHERE] = "ranks send to other ones each time",
-        [CPL_LEFT_PLANNING] = "it was over before its plan was made",
+        [CPL_LEFT_ALLOCATOR] = "the program has a malloc of its own, which one thread calls",
         [CPL_LEFT_THREADS] = "several threads of a rank called MPI at the same time",
     };
     return texts[reason];

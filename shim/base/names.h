@@ -49,7 +49,7 @@ enum cpl_left_alone {
     CPL_LEFT_SLOWED,
     CPL_LEFT_UNREDUCED,
     CPL_LEFT_THREADS,
-    CPL_LEFT_PLANNING,
+    CPL_LEFT_ALLOCATOR,
     CPL_N_LEFT
 };
 

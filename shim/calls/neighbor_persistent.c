@@ -38,7 +38,7 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     struct cpl_exchange *x = calloc(1, sizeof *x);
     int tag = first_tag(state);
     able = able && x && tag >= 0 && (state->watched || call->kind >= CPL_ALLTOALLV) &&
-           cpl_context.n_epochs == 0 && !cpl_context.met_others;
+           cpl_context.n_epochs == 0 && !cpl_context.met_others && !cpl_context.service.barred;
     if (!cpl_agree_all(state->private_comm, able)) {
         free(x);
         return NULL;

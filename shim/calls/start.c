@@ -7,6 +7,7 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/way.h"
+#include "shim/state/device.h"
 #include "shim/state/graph.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
@@ -133,12 +134,14 @@ static void expect_threads(void)
  * MPI, so all ranks have it, or none: without it MPI takes no lock of its own. */
 static bool can_start(void)
 {
-    enum { THREADED, UNTHREADED, UNABLE, N };
+    enum { THREADED, UNTHREADED, UNABLE, DEVICE, N };
     int mine[N], any[N], level;
     PMPI_Query_thread(&level);
     mine[THREADED] = level == MPI_THREAD_MULTIPLE;
     mine[UNTHREADED] = !mine[THREADED];
     mine[UNABLE] = !make_handles();
+    cpl_device_look();
+    mine[DEVICE] = cpl_context.machine.has_device;
     cpl_collective_settle(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (any[UNABLE] || (any[THREADED] && any[UNTHREADED])) {
         free_handles();
@@ -150,6 +153,8 @@ static bool can_start(void)
     }
     if (any[THREADED])
         expect_threads();
+    if (any[DEVICE]) /* reductions add up where the processor reads */
+        cpl_context.settings.embed = CPL_EMBED_OFF;
     return true;
 }
 
@@ -222,6 +227,7 @@ void cpl_start(void)
         return;
     log_settings();
     find_tag_ub();
+    cpl_service_look();
     MPI_Comm parent;
     PMPI_Comm_get_parent(&parent);
     cpl_context.met_others = parent != MPI_COMM_NULL;

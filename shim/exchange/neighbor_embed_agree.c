@@ -38,11 +38,10 @@ static bool is_simple(const struct cpl_adjacency *a)
     return simple;
 }
 
-static bool is_able(const struct cpl_comm_state *host, const struct cpl_exchange *x)
+static bool is_able(const struct cpl_exchange *x)
 {
-    (void)host;
     return x->embedding.state->watched && is_simple(x->adjacency) && cpl_context.n_epochs == 0 &&
-           !cpl_context.met_others;
+           !cpl_context.met_others && !cpl_context.service.barred;
 }
 
 static enum cpl_embed_host host_of(const struct cpl_comm_state *host,
@@ -93,7 +92,7 @@ struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *h
     b.id_negated = -b.id;
     b.started = x->nonblocking.n;
     b.started_negated = -b.started;
-    if (is_able(host, x))
+    if (is_able(x))
         b.verdict =
             2 * e->n_in_any_order[of] > e->n_seen ? CPL_EMBED_ANY_ORDER : CPL_EMBED_COMPARING;
     return b;

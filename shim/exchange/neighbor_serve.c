@@ -93,7 +93,7 @@ enum able { HOPELESS, NOT_YET, ABLE };
 static enum able how_able(struct cpl_comm_state *candidate)
 {
     bool ready = cpl_context.n_epochs == 0;
-    if (cpl_context.met_others)
+    if (cpl_context.met_others || cpl_context.service.barred)
         return HOPELESS;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = &candidate->exchanges[k];

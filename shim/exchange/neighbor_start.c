@@ -115,7 +115,7 @@ static void count_carried(struct cpl_exchange *x)
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched || cpl_comm_state_is_partial(state))
+    if (!state || !state->watched)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();
@@ -125,7 +125,8 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     bool started = start(call, state, x, request, result);
     if (started)
         count_carried(x);
-    cpl_neighbor_embed_started(state, x);
+    if (!cpl_comm_state_is_partial(state))
+        cpl_neighbor_embed_started(state, x);
     return started;
 }
 

@@ -14,6 +14,7 @@
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
 #include "shim/state/context.h"
+#include "shim/state/device.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -312,6 +313,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     struct cpl_account *account = &cpl_context.account;
     int rank;
     memset(output, 0, sizeof *output);
+    cpl_device_look();
     PMPI_Comm_rank(comm, &rank);
     struct all_inputs all;
     if (!add_up(comm, input, 0, &all))

@@ -52,6 +52,8 @@ static int why_unable(const struct cpl_pt2pt *p)
 {
     if (p->blind != CPL_LEFT_NOT)
         return p->blind;
+    if (cpl_context.service.barred)
+        return CPL_LEFT_ALLOCATOR;
     return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
 }
 

@@ -74,6 +74,7 @@ struct cpl_shim_machine {
     bool cache_warned;  /* CARPOOL_PLAN_CACHE has been warned about */
     bool cache_closed;  /* plans cannot be kept in CARPOOL_PLAN_CACHE */
     bool shares_cores;  /* a node has fewer processors than ranks */
+    bool has_device;    /* a GPU's runtime is in the process (device.h) */
     bool lanes_warned;  /* that ranks of a node cannot share memory */
     int64_t lane_bytes; /* of the lanes that this rank has open, with those of its node */
 };

@@ -2,6 +2,7 @@
 #include "shim/state/datatype.h"
 
 #include "shim/state/context.h"
+#include "shim/state/device.h"
 
 #include <limits.h>
 #include <string.h>
@@ -113,7 +114,7 @@ bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
 }
 
 /* A message of this rank to itself converts any type to any other, and takes addresses relative to
- * MPI_BOTTOM, which packing refuses. */
+ * MPI_BOTTOM, which packing refuses, and on devices. */
 static int convert(const void *from, MPI_Count n_from, MPI_Datatype from_type, void *to,
                    MPI_Count n_to, MPI_Datatype to_type)
 {
@@ -124,12 +125,13 @@ static int convert(const void *from, MPI_Count n_from, MPI_Datatype from_type, v
 int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
 {
     int64_t bytes = cpl_span_bytes(span);
-    if (span->type.dense) {
+    bool is_far = bytes > 0 && cpl_device_has(span->address);
+    if (span->type.dense && !is_far) {
         memcpy(to, span->address, (size_t)bytes);
         return MPI_SUCCESS;
     }
-    if (!span->address)
-        return convert(MPI_BOTTOM, span->count, span->type.handle, to, bytes, MPI_PACKED);
+    if (!span->address || is_far)
+        return convert(span->address, span->count, span->type.handle, to, bytes, MPI_PACKED);
     MPI_Count position = 0;
     return PMPI_Pack_c(span->address, span->count, span->type.handle, to, bytes, &position,
                        cpl_context.comms.self);
@@ -138,7 +140,8 @@ int cpl_span_pack(const struct cpl_span *span, unsigned char *to)
 int cpl_span_copy(const struct cpl_span *from, const struct cpl_span *to)
 {
     int64_t bytes = cpl_span_bytes(from);
-    if (from->type.dense && to->type.dense && bytes <= cpl_span_bytes(to)) {
+    bool is_far = bytes > 0 && (cpl_device_has(from->address) || cpl_device_has(to->address));
+    if (from->type.dense && to->type.dense && bytes <= cpl_span_bytes(to) && !is_far) {
         if (bytes > 0)
             memmove(to->address, from->address, (size_t)bytes);
         return MPI_SUCCESS;
@@ -155,12 +158,13 @@ int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int6
     MPI_Count position = 0;
     if (fitting == 0)
         return result;
-    if (span->type.dense) {
+    bool is_far = cpl_device_has(span->address);
+    if (span->type.dense && !is_far) {
         memcpy(span->address, from, (size_t)fitting);
         return result;
     }
     int code;
-    if (fitting == room && span->address)
+    if (fitting == room && span->address && !is_far)
         code = PMPI_Unpack_c(from, fitting, &position, span->address, span->count,
                              span->type.handle, cpl_context.comms.self);
     else /* it may end inside an element, too */

@@ -4,7 +4,9 @@
 #include "shim/base/log.h"
 #include "shim/state/context.h"
 
+#include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -272,10 +274,37 @@ static bool start_thread(void)
     return error == 0;
 }
 
+/* The main program comes first. */
+static int is_within_program(struct dl_phdr_info *object, size_t size, void *address)
+{
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD &&
+            (uintptr_t)address - object->dlpi_addr - segment->p_vaddr < segment->p_memsz)
+            return 1;
+    }
+    return -1;
+}
+
+/* Not where a program without a fixed place only refers to libc's. */
+void cpl_service_look(void)
+{
+    void *own = dlsym(RTLD_DEFAULT, "malloc");
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info found;
+    cpl_context.service.barred = cpl_context.thread.raised && own &&
+                                 dl_iterate_phdr(is_within_program, own) > 0 &&
+                                 dladdr1(own, &found, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+                                 symbol->st_shndx != SHN_UNDEF;
+}
+
 bool cpl_service_prepare(bool (*work)(void))
 {
     if (helper.running)
         return true;
+    if (cpl_context.service.barred)
+        return false;
     helper.work = work;
     cpl_context.service.expedited =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0;

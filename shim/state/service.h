@@ -42,6 +42,7 @@ struct cpl_service {
     int depth;           /* nesting depth of the program's bracketed calls; of the lock's owner */
     bool shared;         /* several threads may call; alike on all ranks, from start to end */
     atomic_bool on;      /* something is forwarded, held or under way: nothing passes unseen */
+    bool barred;         /* there must be no thread (cpl_service_look) */
     bool by_thread;      /* the thread does the program's work just now */
     bool expedited;      /* the thread orders memory accesses for both sides (membarrier) */
     atomic_bool inside;  /* the program is in a bracketed call; kept while `on` */
@@ -51,6 +52,7 @@ struct cpl_service {
 };
 
 #ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */
+#define cpl_service_look()        (void)0
 #define cpl_service_prepare(work) true
 #define cpl_service_switch(yes)   (void)(cpl_context.service.on = (yes))
 #define cpl_service_end()         (void)0
@@ -65,9 +67,14 @@ struct cpl_service {
 #define cpl_service_is_alone()    true
 #define cpl_service_me()          NULL
 #else
-/* Starts the thread, unless it runs. Returns false when that fails: then nothing may be managed.
- * `work` does the work and returns whether there was any; it never waits. Local; call it in a
- * bracketed call. */
+/* Finds out whether there must be no thread: a program that MPI was told to have one thread may
+ * have a malloc of its own without locks, and MPI allocates in whatever thread calls it. Then
+ * messages and nonblocking collectives are MPI's. Local; at the start. */
+void cpl_service_look(void);
+
+/* Starts the thread, unless it runs or is barred. Returns false when that fails: then nothing may
+ * be managed. `work` does the work and returns whether there was any; it never waits. Local; call
+ * it in a bracketed call. */
 bool cpl_service_prepare(bool (*work)(void));
 
 /* Turns service on or off. Local; call it in a bracketed call. */

@@ -49,7 +49,9 @@ struct graph {
     int rank;
     int n_in, n_out;
     struct edge *in, *out;
-    bool equal; /* every rank has as many sources as destinations: same answer on all */
+    bool
+        equal; /* every rank has as many sources as destinations: same answer on all, as the next */
+    bool whole; /* every rank has neighbors */
 };
 
 /* Collective on MPI_COMM_WORLD. `equal` asks for a graph of equal degrees where the kind leaves

@@ -1,0 +1,38 @@
+/* Memory of devices (device.h). */
+#include "shim/state/device.h"
+
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int look_at(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    static const char *const runtimes[] = {"libcuda.so", "libamdhip64.so", "libze_loader.so"};
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *name = slash ? slash + 1 : object->dlpi_name;
+    (void)size, (void)unused;
+    for (size_t k = 0; k < sizeof runtimes / sizeof *runtimes; k++)
+        if (strncmp(name, runtimes[k], strlen(runtimes[k])) == 0)
+            cpl_context.machine.has_device = true;
+    return 0;
+}
+
+void cpl_device_look(void)
+{
+    if (!cpl_context.machine.has_device)
+        dl_iterate_phdr(look_at, NULL);
+}
+
+/* The kernel reads a signal mask there before it finds that the request makes no sense. */
+bool cpl_device_is_unreadable(const void *address)
+{
+    const long no_request = -1, mask_bytes = 8;
+    const uintptr_t at = (uintptr_t)address & ~(uintptr_t)(mask_bytes - 1);
+    const int before = errno;
+    bool unreadable =
+        syscall(SYS_rt_sigprocmask, no_request, at, NULL, mask_bytes) != 0 && errno == EFAULT;
+    errno = before;
+    return unreadable;
+}
