@@ -200,6 +200,13 @@ void cpl_pt2pt_rest(struct cpl_comm_state *state);
 /* It has been learned that exchanges recur, and it is too early to plan them: until then messages
  * and receives are only counted. On all ranks. */
 void cpl_pt2pt_look_away(struct cpl_comm_state *state);
+
+/* Collectives until plans that were given up are tried again: more each time. Alike on all ranks.
+ */
+static inline void cpl_pt2pt_lengthen_pause(struct cpl_pt2pt *p)
+{
+    p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
+}
 /* Forgets what was learned, but for the counts, and learns again, after a rest; on all its ranks.
  */
 void cpl_pt2pt_relearn(struct cpl_comm_state *state);

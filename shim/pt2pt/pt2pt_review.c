@@ -104,10 +104,6 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
     return words[WALKED] > words[RODE] ? CPL_LEFT_UNREDUCED : CPL_LEFT_NOT;
 }
 
-/* Collectives from giving up plans to learning anew: the first time, and how often more each time
- * after it. */
-#define FIRST_PAUSE  256
-#define PAUSE_FACTOR 4
 #define SOON_LEARNED                                                                               \
     4 /* collectives until the ranks agree again, or times those of the first lesson */
 
@@ -118,7 +114,7 @@ static void begin_pause(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     if (cpl_context.settings.mode != CPL_MODE_AUTO)
         return;
-    p->plans.pause = p->plans.pause ? PAUSE_FACTOR * p->plans.pause : FIRST_PAUSE;
+    cpl_pt2pt_lengthen_pause(p);
     p->date.next = p->date.regular = state->meeting.n + p->plans.pause;
     cpl_pt2pt_rest(state);
 }

@@ -14,10 +14,8 @@
 #define SECONDS  0.01
 
 /* When both are compared again: after so many times the collectives so far, where the plans are
- * faster; else after so many, and more each time. */
-#define TIMES_AGAIN  16
-#define FIRST_PAUSE  256
-#define PAUSE_FACTOR 4
+ * faster; else after a pause (cpl_pt2pt_lengthen_pause). */
+#define TIMES_AGAIN 16
 
 void cpl_pt2pt_turn_window(struct cpl_comm_state *state)
 {
@@ -138,7 +136,7 @@ static void tell(const struct cpl_comm_state *state, const char *who)
 static void leave_to_mpi(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.pause = p->plans.pause ? PAUSE_FACTOR * p->plans.pause : FIRST_PAUSE;
+    cpl_pt2pt_lengthen_pause(p);
     p->plans.turn.compares = false;
     p->reason = CPL_LEFT_SLOWED;
     set_date(state, p->plans.pause);
