@@ -23,11 +23,38 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *memory, size_t size);
 
 static struct {
-    uintptr_t begin, end; /* of libcarpool.so's code */
-    long at, last;        /* that fail */
+    uintptr_t begin, end;               /* of libcarpool.so's code */
+    uintptr_t others_begin, others_end; /* of the libraries inside it */
+    long at, last;                      /* that fail */
     int rank;
     atomic_long n_calls, n_failed;
 } state;
+
+/* The libraries inside the library have a section of their own. */
+static void find_linked_in(const char *path, uintptr_t base)
+{
+    ElfW(Ehdr) header;
+    ElfW(Shdr) section, names;
+    char name[sizeof "linked_in"];
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return;
+    if (fread(&header, sizeof header, 1, file) == 1 &&
+        fseek(file, (long)(header.e_shoff + header.e_shstrndx * sizeof names), SEEK_SET) == 0 &&
+        fread(&names, sizeof names, 1, file) == 1)
+        for (unsigned k = 0; k < header.e_shnum; k++) {
+            fseek(file, (long)(header.e_shoff + k * sizeof section), SEEK_SET);
+            if (fread(&section, sizeof section, 1, file) != 1)
+                break;
+            fseek(file, (long)(names.sh_offset + section.sh_name), SEEK_SET);
+            if (fread(name, sizeof name, 1, file) == 1 &&
+                memcmp(name, "linked_in", sizeof name) == 0) {
+                state.others_begin = base + section.sh_addr;
+                state.others_end = state.others_begin + section.sh_size;
+            }
+        }
+    fclose(file);
+}
 
 static int find_library(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -39,6 +66,7 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *unused)
             state.begin = info->dlpi_addr + info->dlpi_phdr[k].p_vaddr;
             state.end = state.begin + info->dlpi_phdr[k].p_memsz;
         }
+    find_linked_in(info->dlpi_name, info->dlpi_addr);
     return 1;
 }
 
@@ -97,7 +125,8 @@ void exit(int code)
 static bool fails(const void *caller)
 {
     uintptr_t place = (uintptr_t)caller;
-    if (place < state.begin || place >= state.end)
+    if (place < state.begin || place >= state.end ||
+        (place >= state.others_begin && place < state.others_end))
         return false;
     long n = atomic_fetch_add(&state.n_calls, 1) + 1;
     if (state.at == 0 || n < state.at || n > state.last)
