@@ -3,7 +3,7 @@
  * model of a cluster (rank_model.h): all ranks in one process.
  *
  *     plan_model RANKS MACHINE [--family random|stencil|powerlaw|band] [--messages N] [--bytes N]
- *                [--strategy NAME] [--budget MS] [--json] [--write FILE]
+ *                [--strategy NAME] [--json] [--write FILE]
  *
  * The ranks plan one exchange as the preloaded library's would: its own code, every record and
  * byte. Told are the time of the slowest rank by the model, to which each rank's work is charged
@@ -38,7 +38,6 @@ static const char usage[] =
     "  --messages N        of a rank (default 32; stencil: 26)\n"
     "  --bytes N           of each (default 64)\n"
     "  --strategy NAME     default auto\n"
-    "  --budget MS         of a full search, in parts (default 0: none)\n"
     "  --write FILE        write the pattern for `carpool plan` instead, in units of 8 bytes\n"
     "  --seed N            of random ranks (default 1)\n"
     "  --json              print one JSON object on one line\n"
@@ -49,7 +48,7 @@ static const char *const families[] = {"random", "stencil", "powerlaw", "band", 
 
 static struct {
     int family;
-    int64_t n_messages, bytes, seed, budget;
+    int64_t n_messages, bytes, seed;
     const char *file;
 } given = {.n_messages = 32, .bytes = 64, .seed = 1};
 
@@ -72,7 +71,6 @@ static const struct bench_option table[] = {
     {"bytes", .number = &given.bytes, .least = 1, .most = 1 << 20},
     {"seed", .number = &given.seed, .most = INT64_MAX},
     {"strategy", .take = take_strategy},
-    {"budget", .number = &given.budget, .most = INT32_MAX},
     {"write", .text = &given.file},
     {NULL},
 };
@@ -144,13 +142,6 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
 {
     (void)n_messages, (void)search, (void)ranks_a_core;
     return 0;
-}
-
-/* As there, without a bound for small patterns (plan_root.c). */
-double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search)
-{
-    (void)n_messages;
-    return search == CPL_SEARCH_FULL ? (double)cpl_context.settings.budget : 0;
 }
 
 void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed)
@@ -422,7 +413,6 @@ static void prepare(const struct bench *bench)
         int64_t *of_ranks = bench_need(2 * (size_t)bench->n_ranks, sizeof *of_ranks);
         cpl_context.size = bench->n_ranks;
         cpl_context.settings.lanes = true;
-        cpl_context.settings.budget = given.budget;
         most_held = of_ranks + bench->n_ranks;
         slices = bench_need((size_t)bench->n_ranks, sizeof *slices);
         held = of_ranks; /* memory counts from now on */
@@ -440,7 +430,7 @@ static int run(const struct bench *bench, struct bench_error *error)
         return bench->rank == 0 ? write_pattern(bench->n_ranks, error) : 0;
     for (int k = 0; k < n; k++)
         bytes[k] = given.bytes;
-    struct cpl_plan_turn turn = {.search = given.budget > 0 ? CPL_SEARCH_FULL : CPL_SEARCH_SHORT};
+    struct cpl_plan_turn turn = {.search = CPL_SEARCH_SHORT};
     struct cpl_agree_input input = {.able = true,
                                     .n_messages = n,
                                     .dst = dst,

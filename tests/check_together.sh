@@ -1,6 +1,6 @@
 #!/bin/sh
 # Planning together (bench/plan_model): what MPI takes is the same by whichever strategy's records it is counted,
-# of which some tell of several messages; and what a search in parts finds.
+# of which some tell of several messages.
 #
 #   check_together.sh       with top_srcdir and top_builddir in the environment
 #
@@ -28,21 +28,4 @@ for ranks in 48 96; do
             [ "${first:-none}$others" = "$first $first $first $first $first" ]
     done
 done
-figure() { # name, ranks, family, budget
-    "$model" "$2" "$top_srcdir/bench/sim/edr.machine" --family "$3" --budget "$4" --json |
-        sed "s/.*\"$1\": \"*\([a-z0-9.:-]*\).*/\1/"
-}
-
-# Where there is one part it knows all, so that what it finds is no slower; with 1,024 ranks there are two. The slices
-# are put together to one plan, which fails where two ranks' do not fit.
-for family in stencil random powerlaw band; do
-    before=$(figure plan_by_events_us 96 $family 0) after=$(figure plan_by_events_us 96 $family 100)
-    check "96 ranks, $family: $before us, searched in parts $after" \
-        awk "BEGIN { exit !($before > 0 && $after > 0 && $after <= $before) }"
-done
-check "1,024 ranks, stencil: the search finds something in two parts" \
-    [ "$(figure strategy 1024 stencil 300)" = balance ]
-before=$(figure plan_by_events_us 1024 stencil 0) after=$(figure plan_by_events_us 1024 stencil 300)
-check "1,024 ranks, stencil: $before us, searched in parts $after" \
-    awk "BEGIN { exit !($before > 0 && $after > 0 && $after < $before) }"
 done_testing

@@ -105,7 +105,7 @@ static int32_t choose_rank(struct search *s, int32_t wave)
     int32_t slowest = 0;
     double most = -1;
     for (int32_t k = random_below(s, 2) ? 3 : 12; k > 0; k--) {
-        int32_t r = random_below(s, s->state.n_inside);
+        int32_t r = random_below(s, s->state.pattern->n_ranks);
         double us = cpl_time_loads_rank_us(&s->state.loads, wave, r);
         if (us > most) {
             most = us;
@@ -160,18 +160,6 @@ static int compare_messages(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Of n movers those that may move. Returns how many there are. */
-static int32_t without_stayers(struct search *s, int32_t n)
-{
-    int32_t kept = 0;
-    if (!s->state.stays)
-        return n;
-    for (int32_t k = 0; k < n; k++)
-        if (!s->state.stays[s->mover[k]])
-            s->mover[kept++] = s->mover[k];
-    return kept;
-}
-
 /* The movers: all riders of an edge, or one of them, with the other parts of its pair if these are
  * joined. Returns how many; 0 when they are too many. */
 static int32_t choose_movers(struct search *s, int32_t edge, bool all)
@@ -212,7 +200,7 @@ static void move(struct search *s)
     struct cpl_layer_edge e = s->state.layers.edge[edge];
     s->joined = s->state.pattern->pairs && random_below(s, 4) < JOINED;
     bool all = s->state.riders[edge].n == 1 || random_below(s, 8) < 5;
-    int32_t n = without_stayers(s, choose_movers(s, edge, all));
+    int32_t n = choose_movers(s, edge, all);
     if (!n)
         return;
     double fraction = random_below(s, 1 << 20) * 0x1p-20;
@@ -255,10 +243,10 @@ static int32_t count_looks(const struct search *s, const struct cpl_improve_sche
 }
 
 static enum cpl_status prepare(struct search *s, const struct cpl_strategy_input *input,
-                               int32_t n_inside, struct cpl_arena *arena, struct cpl_error *error)
+                               struct cpl_arena *arena, struct cpl_error *error)
 {
     s->old_stops = CPL_ARENA_ARRAY(arena, int32_t, MAX_PARTS_TOGETHER * (size_t)s->routes->n_waves);
-    if (!s->old_stops || cpl_improve_init(&s->state, input, s->routes, n_inside, arena) ||
+    if (!s->old_stops || cpl_improve_init(&s->state, input, s->routes, arena) ||
         cpl_path_finder_init(&s->finder, &s->state, arena))
         return cpl_fail_memory(error, "the search");
     s->finder.work = BEGIN_LOOKS * look_work(s->routes);
@@ -285,7 +273,7 @@ enum cpl_status cpl_improve_routes(const struct cpl_strategy_input *input,
                        .most_together = input->pattern->pairs ? MAX_PARTS_TOGETHER : MAX_TOGETHER};
     if (routes->n_waves > CPL_MAX_LAYERS || routes->n_messages > INT32_MAX / CPL_MAX_LAYERS)
         return cpl_fail(error, CPL_ERR_UNFIT, "a search takes at most %d waves", CPL_MAX_LAYERS);
-    enum cpl_status status = prepare(&s, input, schedule->n_inside, &arena, error);
+    enum cpl_status status = prepare(&s, input, &arena, error);
     int32_t n_looks = count_looks(&s, schedule);
     for (int32_t step = 0; step < SHARPENINGS && !status; step++) {
         double done = (double)step / (SHARPENINGS - 1);

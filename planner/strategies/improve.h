@@ -19,8 +19,6 @@ struct cpl_improve_schedule {
     double temperature;
     int64_t work; /* steps to spend, those to begin (cpl_improve_begin_work) among them */
     uint64_t seed;
-    int32_t n_inside; /* > 0: only messages whose ways have ranks below this alone move, and only to
-                         such ways; 0: all */
 };
 
 /* Steps that an improvement takes at least: to begin, and to price what it has found. */

@@ -69,7 +69,7 @@ static void spread(struct cpl_path_finder *finder, const struct cpl_path_nodes *
         for (int32_t j = 0; j < links->n; j++) {
             int32_t peer = links->link[j].peer;
             int32_t sender = forward ? rank : peer, receiver = forward ? peer : rank;
-            if (peer >= state->n_inside || is_banned(banned, wave, sender, receiver))
+            if (is_banned(banned, wave, sender, receiver))
                 continue;
             double price = from->node[k].price;
             if (!cpl_improve_rides_free(state, links->link[j].edge))

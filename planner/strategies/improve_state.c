@@ -47,35 +47,13 @@ static enum cpl_status allocate(struct cpl_improve_state *state, const struct cp
     return find_leaders(state);
 }
 
-/* Finds the messages that stay. */
-static enum cpl_status keep_outer(struct cpl_improve_state *state)
-{
-    const struct cpl_pattern *p = state->pattern;
-    if (state->n_inside == p->n_ranks)
-        return CPL_OK;
-    state->stays = CPL_ARENA_ARRAY(state->arena, bool, p->n_messages);
-    if (!state->stays)
-        return CPL_ERR_NOMEM;
-    for (int64_t m = 0; m < p->n_messages; m++) {
-        const int32_t *stops = cpl_improve_stops(state, (int32_t)m);
-        state->stays[m] = state->source[m] >= state->n_inside;
-        for (int32_t w = 0; w < state->n_waves; w++)
-            state->stays[m] |= stops[w] >= state->n_inside;
-    }
-    return CPL_OK;
-}
-
 enum cpl_status cpl_improve_init(struct cpl_improve_state *state,
                                  const struct cpl_strategy_input *input,
-                                 const struct cpl_routes *routes, int32_t n_inside,
-                                 struct cpl_arena *arena)
+                                 const struct cpl_routes *routes, struct cpl_arena *arena)
 {
     const struct cpl_pattern *p = input->pattern;
-    *state = (struct cpl_improve_state){.pattern = p,
-                                        .unit_bytes = input->unit_bytes,
-                                        .n_waves = routes->n_waves,
-                                        .n_inside = n_inside > 0 ? n_inside : p->n_ranks,
-                                        .arena = arena};
+    *state = (struct cpl_improve_state){
+        .pattern = p, .unit_bytes = input->unit_bytes, .n_waves = routes->n_waves, .arena = arena};
     if (allocate(state, input->machine))
         return CPL_ERR_NOMEM;
     memcpy(state->stops, routes->stops,
@@ -86,7 +64,7 @@ enum cpl_status cpl_improve_init(struct cpl_improve_state *state,
             state->source[m] = i;
             cpl_improve_put(state, (int32_t)m);
         }
-    return state->failed ? CPL_ERR_NOMEM : keep_outer(state);
+    return state->failed ? CPL_ERR_NOMEM : CPL_OK;
 }
 
 static bool reserve_riders(struct cpl_improve_state *state)

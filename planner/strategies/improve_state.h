@@ -23,10 +23,8 @@ struct cpl_improve_state {
     const struct cpl_pattern *pattern;
     double unit_bytes;
     int32_t n_waves;
-    int32_t *stops;   /* as in struct cpl_routes */
-    int32_t *source;  /* per message */
-    int32_t n_inside; /* ranks below this are on the ways of messages that move; others are not */
-    bool *stays;      /* per message: it does not move; NULL: all do */
+    int32_t *stops;  /* as in struct cpl_routes */
+    int32_t *source; /* per message */
     struct cpl_layers layers;
     struct cpl_riders *riders; /* per edge number */
     int32_t max_riders;
@@ -43,12 +41,11 @@ struct cpl_improve_state {
     bool failed; /* memory ran out */
 };
 
-/* The state of routes; n_inside as in struct cpl_improve_schedule. Memory from the arena. Returns
+/* The state of routes. Memory from the arena. Returns
  * CPL_OK or CPL_ERR_NOMEM. */
 enum cpl_status cpl_improve_init(struct cpl_improve_state *state,
                                  const struct cpl_strategy_input *input,
-                                 const struct cpl_routes *routes, int32_t n_inside,
-                                 struct cpl_arena *arena);
+                                 const struct cpl_routes *routes, struct cpl_arena *arena);
 
 /* Puts message m, which rides nowhere, on the way that its stops say; takes it off. O(waves). */
 void cpl_improve_put(struct cpl_improve_state *state, int32_t m);

@@ -35,7 +35,7 @@
 #define MOST_STARTS 5 /* routes that are improved before one is chosen */
 #define MOST_WAVES  5 /* of a start */
 /* Starts with fewer get empty waves, for the search to use. */
-#define FEWEST_WAVES CPL_BALANCE_FEWEST_WAVES
+#define FEWEST_WAVES 3
 
 enum { GOAL_TIME = 0, FEWEST_HOPS = 2, MOST_HOPS = 3 };
 
@@ -273,7 +273,6 @@ struct attempt {
     double ms;
     double temperature;
     uint64_t seed;
-    int32_t n_inside; /* struct cpl_improve_schedule */
 };
 
 /* Improves a start, by pairs or by parts if it has any; it never gets worse by the model's final
@@ -287,8 +286,7 @@ static enum cpl_status improve(const struct cpl_strategy_input *input,
                                                   .temperature = attempt->temperature,
                                                   .work =
                                                       (int64_t)(attempt->ms * IMPROVE_STEPS_PER_MS),
-                                                  .seed = attempt->seed,
-                                                  .n_inside = attempt->n_inside};
+                                                  .seed = attempt->seed};
     struct cpl_routes before;
     double us;
     if (schedule.work < 2 * cpl_improve_begin_work(&start->routes))
@@ -317,7 +315,6 @@ struct contest {
     const struct cpl_strategy_input *input;
     struct start start[MOST_STARTS];
     int32_t n, most, best;
-    int32_t n_inside; /* struct cpl_improve_schedule */
     double left_ms, share_ms;
 };
 
@@ -435,8 +432,7 @@ static struct start *choose_start(struct contest *contest)
  * apart only in the second half. */
 static enum cpl_status improve_all(struct contest *contest, struct cpl_error *error)
 {
-    struct attempt attempt = {
-        .together = true, .ms = contest->share_ms, .n_inside = contest->n_inside};
+    struct attempt attempt = {.together = true, .ms = contest->share_ms};
     int32_t n = contest->n > 0 ? (int32_t)(contest->left_ms / contest->share_ms) : 0;
     enum cpl_status status = CPL_OK;
     for (int32_t k = 0; k < n && !status; k++) {
@@ -473,30 +469,6 @@ enum cpl_status cpl_balance_search(const struct cpl_strategy_input *input,
     for (int32_t k = 0; k < contest.n; k++)
         if (!found || k != contest.best)
             cpl_routes_free(&contest.start[k].routes);
-    return status;
-}
-
-#define PART_ATTEMPTS 6 /* at most, at improving a part, for which there is one start */
-
-enum cpl_status cpl_balance_improve(const struct cpl_strategy_input *input, int32_t n_inside,
-                                    struct cpl_routes *routes, double *before_us, double *us,
-                                    struct cpl_error *error)
-{
-    double ms = effort_ms(input, 0), least_ms = WORTH_BEGINNING * begin_ms(input);
-    struct contest contest = {.input = input, .n = 1, .n_inside = n_inside, .left_ms = ms};
-    struct start *start = &contest.start[0];
-    enum cpl_status status = pad_waves(input->pattern, FEWEST_WAVES, routes, error);
-    if (!status)
-        status = cpl_strategy_time(input, routes, &start->us, error);
-    if (status)
-        return status;
-    *before_us = start->us;
-    start->routes = *routes;
-    contest.share_ms = ms > PART_ATTEMPTS * least_ms ? ms / PART_ATTEMPTS : least_ms;
-    if (ms > 0)
-        status = improve_all(&contest, error);
-    *routes = start->routes;
-    *us = start->us;
     return status;
 }
 

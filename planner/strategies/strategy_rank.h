@@ -62,15 +62,4 @@ enum cpl_status cpl_balance_search(const struct cpl_strategy_input *input,
                                    const struct cpl_ranking *ranking, struct cpl_routes *routes,
                                    double *us, struct cpl_error *error);
 
-/* The fewest waves of routes that are improved. */
-#define CPL_BALANCE_FEWEST_WAVES 3
-
-/* Improves routes within the budget, which get so many waves if they have fewer; they never get
- * worse. n_inside as in struct cpl_improve_schedule. *before_us and *us: their modelled times.
- * Returns CPL_OK, CPL_ERR_UNFIT (more than CPL_MAX_LAYERS waves), CPL_ERR_NOMEM: the routes are
- * valid then, too. */
-enum cpl_status cpl_balance_improve(const struct cpl_strategy_input *input, int32_t n_inside,
-                                    struct cpl_routes *routes, double *before_us, double *us,
-                                    struct cpl_error *error);
-
 #endif

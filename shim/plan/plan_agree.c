@@ -225,7 +225,7 @@ static double usual_ms(const struct cpl_agree_input *input, const struct cpl_pla
     struct cpl_agree_input asked = *input;
     asked.turn = &turn;
     return cpl_plan_is_together(&asked, size)
-               ? cpl_plan_together_ms(&asked, size->n_messages)
+               ? CPL_TOGETHER_MS
                : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core);
 }
 

@@ -20,7 +20,6 @@
 #include "shim/plan/machine_together.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/together_census.h"
-#include "shim/plan/together_parts.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -31,10 +30,6 @@
 /* What one rank takes for a message, roughly: collecting it, trying the first few candidates,
  * cutting slices (bench/results/planning.md). Further candidates and searches come on top. */
 #define ROOT_MS_PER_MESSAGE 0.004
-
-/* What planning together without a search is taken to last: some two to four times what it takes by
- * the model, unless few ranks get most messages (bench/results/planning.md). */
-#define TOGETHER_MS 10
 
 static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
 {
@@ -53,7 +48,7 @@ static bool replaces_short(const struct cpl_agree_input *input, const struct cpl
 {
     return input->turn && input->turn->search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
-           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > TOGETHER_MS;
+           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > CPL_TOGETHER_MS;
 }
 
 bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
@@ -243,53 +238,6 @@ static bool price(struct cpl_together *p, int64_t straight[2])
     return join(p, straight);
 }
 
-/* The counts of one that has been improved. */
-static bool count_again(struct cpl_together *p, struct cpl_together_candidate *c)
-{
-    struct cpl_together_wave *wave = calloc(CPL_LOCAL_WAVES, sizeof *wave);
-    struct cpl_together one = *p;
-    int64_t straight[2];
-    if (!cpl_agree_all(p->comm, wave)) {
-        free(wave);
-        return false;
-    }
-    one.candidate = c;
-    one.n = 1;
-    one.n_waves = c->walk.n_waves;
-    one.wave = wave;
-    one.tally = -1;
-    c->first_wave = 0;
-    bool done = price(&one, straight);
-    p->census = one.census;
-    p->failed = one.failed;
-    free(wave);
-    return done;
-}
-
-/* Whether a full search follows. */
-static bool searches(const struct cpl_agree_input *input)
-{
-    struct cpl_strategy_choice choice;
-    bool full = !input->turn || input->turn->search == CPL_SEARCH_FULL;
-    return full && !asked_for(&choice);
-}
-
-double cpl_plan_together_ms(const struct cpl_agree_input *input, int64_t n_messages)
-{
-    return TOGETHER_MS + (searches(input) ? cpl_plan_budget_ms(n_messages, CPL_SEARCH_FULL) : 0);
-}
-
-/* A full search for better ways of the fastest one. Returns false on all ranks when one failed. */
-static bool improve(struct cpl_together *p, struct cpl_together_candidate *best)
-{
-    double ms = cpl_plan_budget_ms(p->candidate[0].sum.messages, CPL_SEARCH_FULL), us = best->us;
-    double now = cpl_together_improve(p, best, ms);
-    if (now < 1 && !count_again(p, best))
-        return false;
-    best->us = us * now; /* events say more than the model with barriers */
-    return true;
-}
-
 static struct cpl_metrics metrics_of(const struct cpl_together *p,
                                      const struct cpl_together_candidate *c)
 {
@@ -400,8 +348,6 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
         return false;
     int n = choose(p, chosen);
     cpl_together_tell(p, chosen, n);
-    if (n > 0 && searches(p->input) && !improve(p, chosen[0]))
-        return false;
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];
         summarise(p, chosen[k], straight, s);
@@ -433,7 +379,6 @@ static void free_all(struct cpl_together *p)
         free(p->candidate[k].passing.at);
         free(p->candidate[k].edges.at);
         cpl_walk_free(&p->candidate[k].walk);
-        cpl_walk_free(&p->candidate[k].base);
     }
     free(p->candidate);
     free(p->wave);

@@ -22,14 +22,14 @@ struct cpl_plan_size {
  * on all ranks; local. */
 bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size);
 
-/* What that is taken to last, in milliseconds. Alike on all ranks; local. */
-double cpl_plan_together_ms(const struct cpl_agree_input *input, int64_t n_messages);
+/* What that is taken to last, in milliseconds: some two to four times what it takes by the model,
+ * unless few ranks get most messages (bench/results/planning.md). */
+#define CPL_TOGETHER_MS 10
 
 /* Plans by every candidate of the settings' strategy whose routes are arithmetic, and makes this
  * rank's slices of the fastest by the model with barriers between waves (cpl_plan_cost), to which
  * is added that what comes into a node at once is there late (cpl_port_load_time): up to
- * input->most_plans, each with another number of waves. A full search by strategy auto improves
- * the fastest in parts (together_parts.h). Fills the output as cpl_plan_agree does;
+ * input->most_plans, each with another number of waves. Fills the output as cpl_plan_agree does;
  * what reductions would carry is not looked at. Returns the same on all ranks; false (nothing to
  * free): one had no memory. comm is the
  * shim's own, its errors return; root tells the user what there is to tell. Collective. */

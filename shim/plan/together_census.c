@@ -61,13 +61,6 @@ void cpl_together_keep(struct cpl_together *p, struct cpl_together_array *array,
     ((struct cpl_passing *)array->at)[array->n++] = passing;
 }
 
-void cpl_together_drop(struct cpl_together *p, struct cpl_together_array *array)
-{
-    free(array->at);
-    p->n_bytes -= array->room * (int64_t)sizeof(struct cpl_passing);
-    *array = (struct cpl_together_array){NULL};
-}
-
 /* Makes room for n more that leave. */
 static bool prepare(struct cpl_together *p, struct round *round, int64_t n)
 {
@@ -310,18 +303,6 @@ void cpl_together_count(struct cpl_together *p)
     free(round.leaving);
     for (int k = 0; k < p->n; k++)
         join_edges(p, &p->candidate[k]);
-}
-
-void cpl_together_count_again(struct cpl_together *p, struct cpl_together_candidate *c)
-{
-    struct round round = {NULL};
-    const struct cpl_passing *passing = c->passing.at;
-    c->edges.n = 0;
-    c->sum = (struct cpl_local_counts){0};
-    for (int64_t k = 0; k < c->passing.n; k++)
-        count(p, c, &passing[k], 1, &round);
-    add_edges(p, c, &round);
-    join_edges(p, c);
 }
 
 /* Lets messages leave that have come since it was last called. */

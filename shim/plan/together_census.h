@@ -25,7 +25,6 @@ struct cpl_together_candidate {
     struct cpl_strategy_choice choice;
     const struct cpl_machine *machine; /* with or without lanes */
     struct cpl_walk walk;
-    struct cpl_walk base;              /* where `walk` has detours: the one without them */
     struct cpl_together_array edges;   /* struct cpl_local_edge */
     struct cpl_together_array passing; /* struct cpl_passing: of a candidate that is chosen */
     int64_t handed_on;                 /* of those that pass */
@@ -75,13 +74,9 @@ void cpl_together_count(struct cpl_together *p);
 /* Tells them the messages themselves, for n candidates: fills `passing`. Collective. */
 void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n);
 
-/* Keeps a message in an array of struct cpl_passing; frees such an array. */
+/* Keeps a message in an array of struct cpl_passing. */
 void cpl_together_keep(struct cpl_together *p, struct cpl_together_array *array,
                        struct cpl_passing passing);
-void cpl_together_drop(struct cpl_together *p, struct cpl_together_array *array);
-
-/* Fills `edges` and what `sum` has of a rank's own messages anew, from `passing`. Local. */
-void cpl_together_count_again(struct cpl_together *p, struct cpl_together_candidate *c);
 
 /* Tells each sender how many edges this rank sends later: sets local->out_later. Collective. */
 void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local);

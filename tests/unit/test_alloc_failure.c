@@ -13,7 +13,6 @@
 #include "planner/place.h"
 #include "planner/plan.h"
 #include "planner/rank_plan.h"
-#include "planner/strategies/part_search.h"
 #include "planner/strategy.h"
 #include "temp_dir.h"
 #include "tests/failing_heap.h"
@@ -322,41 +321,6 @@ static enum cpl_status bound(struct stage *stage, bool *is_output_kept, struct c
     return status;
 }
 
-/* Searches the first two nodes' part of the plan by a walk, and makes the walk with its detours. */
-static enum cpl_status search_part(struct stage *stage, bool *is_output_kept,
-                                   struct cpl_error *error)
-{
-    const struct cpl_pattern *p = &stage->pattern;
-    static const int32_t inside[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-    struct cpl_strategy_input input = {p, &stage->machine, 8, 1};
-    struct cpl_strategy_choice choice;
-    struct cpl_passing passing[N_RANKS * N_RANKS];
-    struct cpl_part_found found;
-    struct cpl_walk walk, with_detours;
-    int64_t n = 0;
-    (void)is_output_kept;
-    for (int32_t i = 0; i < p->n_ranks; i++)
-        for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
-            if (n == 0 || passing[n - 1].src != i || passing[n - 1].dst != p->dst[m])
-                passing[n++] = (struct cpl_passing){i, p->dst[m], p->volume[m]};
-    enum cpl_status status = cpl_strategy_parse("vpt:2", &choice, error);
-    if (!status)
-        status = cpl_strategy_walk(&input, &choice, &walk, error);
-    if (status)
-        return status;
-    const struct cpl_part part = {&walk, &stage->machine, sizeof inside / sizeof *inside, inside};
-    status = cpl_part_search(&part, passing, n, 8, 2, &found, error);
-    if (!status) {
-        status = cpl_detours_walk(&walk, cpl_part_waves(&walk), found.detours, found.n,
-                                  &with_detours, error);
-        if (!status)
-            cpl_walk_free(&with_detours);
-        cpl_part_found_free(&found);
-    }
-    cpl_walk_free(&walk);
-    return status;
-}
-
 static enum cpl_status put_in_order(struct stage *stage, bool *is_output_kept,
                                     struct cpl_error *error)
 {
@@ -462,7 +426,6 @@ static void test_using_plans(void **state)
     sweep(dump, *state, "dumping a plan");
     sweep(slice, *state, "slicing a plan");
     sweep(keep_plan, *state, "keeping a plan");
-    sweep(search_part, *state, "searching a part");
     sweep(bound, *state, "lower bounds");
     sweep(put_in_order, *state, "the order of sends");
     sweep(place_ranks, *state, "placing ranks");

@@ -152,7 +152,7 @@ static void check_state(const struct trial *trial, const struct cpl_improve_stat
     const struct cpl_pattern *p = state->pattern;
     struct cpl_routes routes = {state->n_waves, p->n_messages, state->stops, CPL_ARENA_EMPTY};
     int64_t n_rides = 0, n_hops = 0;
-    assert_int_equal(cpl_improve_init(&fresh, &trial->input, &routes, 0, &arena), CPL_OK);
+    assert_int_equal(cpl_improve_init(&fresh, &trial->input, &routes, &arena), CPL_OK);
     double us = cpl_time_loads_us(&fresh.loads);
     assert_true(fabs(cpl_time_loads_us(&state->loads) - us) <= 1e-9 * us + 1e-9);
     for (int64_t m = 0; m < p->n_messages; m++)
@@ -252,7 +252,7 @@ static void check_ways(struct trial *trial, int32_t n_waves)
     struct cpl_improve_state state;
     struct cpl_path_finder finder;
     struct cpl_routes routes = random_routes(trial, n_waves);
-    assert_int_equal(cpl_improve_init(&state, &trial->input, &routes, 0, &arena), CPL_OK);
+    assert_int_equal(cpl_improve_init(&state, &trial->input, &routes, &arena), CPL_OK);
     assert_int_equal(cpl_path_finder_init(&finder, &state, &arena), CPL_OK);
     double us = cpl_time_loads_us(&state.loads);
     cpl_time_loads_sharpen(&state.loads, us > 0 ? 10 / us : 1);
@@ -281,7 +281,7 @@ static void test_cheapest_ways(void **state)
 
 static void improve(const struct trial *trial, int64_t work, struct cpl_routes *routes)
 {
-    const struct cpl_improve_schedule schedule = {12, 40, 1, work, trial->seed, 0};
+    const struct cpl_improve_schedule schedule = {12, 40, 1, work, trial->seed};
     assert_int_equal(cpl_improve_routes(&trial->input, &schedule, routes, NULL), CPL_OK);
 }
 
@@ -320,7 +320,7 @@ static void test_too_many_waves(void **state)
     struct trial trial;
     struct cpl_routes routes;
     struct cpl_error error;
-    const struct cpl_improve_schedule schedule = {12, 40, 1, 100, 1, 0};
+    const struct cpl_improve_schedule schedule = {12, 40, 1, 100, 1};
     set_up(&trial, 3, MOST_RANKS);
     assert_int_equal(cpl_routes_init(&trial.pattern, CPL_MAX_LAYERS + 1, &routes, NULL), CPL_OK);
     assert_int_equal(cpl_improve_routes(&trial.input, &schedule, &routes, &error), CPL_ERR_UNFIT);
