@@ -43,10 +43,9 @@ static void meet(struct cpl_comm_state *state)
 /* What is kept of the communicator's allgathers, from the first call on that may be carried. */
 static struct cpl_allgather *keep(struct cpl_comm_state *state)
 {
-    int tries = 0;
-    while (!state->allgathers.kept &&
-           !(state->allgathers.kept = calloc(1, sizeof *state->allgathers.kept)))
-        cpl_memory_wait(&tries, "the allgathers of a communicator");
+    if (!state->allgathers.kept)
+        state->allgathers.kept =
+            cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
     return state->allgathers.kept;
 }
 

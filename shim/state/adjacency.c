@@ -1,6 +1,8 @@
 /* Neighbours of a rank (adjacency.h). */
 #include "shim/state/adjacency.h"
 
+#include "shim/state/graph.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,10 +4,10 @@
 #ifndef CARPOOL_ADJACENCY_H
 #define CARPOOL_ADJACENCY_H
 
-#include "shim/state/graph.h"
-
 #include <mpi.h>
 #include <stdbool.h>
+
+struct cpl_graph;
 
 /* Neighbours of one direction. peer[k] is the rank of neighbour k, possibly MPI_PROC_NULL or the
  * rank itself. */

@@ -223,10 +223,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 
 void cpl_comm_state_set_aside(MPI_Comm comm)
 {
-    struct cpl_dying *d;
-    int tries = 0;
-    while (!(d = malloc(sizeof *d)))
-        cpl_memory_wait(&tries, "a communicator");
+    struct cpl_dying *d = cpl_memory_need(sizeof *d, "a communicator");
     *d = (struct cpl_dying){.comm = comm, .outer = cpl_context.comms.dying, .set_aside = true};
     cpl_context.comms.dying = d;
 }
