@@ -216,6 +216,7 @@ static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_
 static void count_messages(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            const unsigned char *sent, int64_t *words)
 {
+    words[UNABLE] += cpl_neighbor_is_far(call);
     for (int r = 0; r < state->size; r++) {
         int64_t bytes = bytes_of(&call->send, r);
         if (bytes > 0 && r != state->rank)

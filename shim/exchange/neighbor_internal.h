@@ -3,6 +3,7 @@
 #define CARPOOL_NEIGHBOR_INTERNAL_H
 
 #include "shim/exchange/neighbor.h"
+#include "shim/state/device.h"
 
 struct cpl_request;
 
@@ -186,6 +187,15 @@ int64_t cpl_exchange_forwarded(const struct cpl_exchange *exchange);
  * when it is an error. Collective. */
 int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                            struct cpl_exchange *exchange, double start);
+
+/* Whether a call's data is on a device. Such calls are not planned: each copy from or to there
+ * takes longer than MPI takes for a message, and what the program's own copies have not finished
+ * may come after ours. Local. */
+static inline bool cpl_neighbor_is_far(const struct cpl_neighbor_call *call)
+{
+    const char *send = call->send.buffer, *recv = call->recv.buffer; /* NULL: none, or MPI_BOTTOM */
+    return (send && cpl_device_has(send)) || (recv && cpl_device_has(recv));
+}
 
 /* Number of tags that an exchange has on the private communicator. */
 #define CPL_NEIGHBOR_TAGS (CPL_EXECUTOR_TAGS + 1)

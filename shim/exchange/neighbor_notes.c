@@ -82,6 +82,6 @@ static void send_tokens(const struct cpl_neighbor_call *call, const struct cpl_a
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_adjacency *a)
 {
-    notes->usable = list_messages(call, a, notes);
+    notes->usable = list_messages(call, a, notes) && !cpl_neighbor_is_far(call);
     send_tokens(call, a, notes);
 }

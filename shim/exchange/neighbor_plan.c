@@ -174,7 +174,7 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                                     .most_plans = cpl_neighbor_plan_most(x),
                                     .turn = &x->plans.search.turn};
     input.able = dst && bytes && cpl_neighbor_plan_allocate(x) &&
-                 cpl_neighbor_resolve(call, x->adjacency, &x->data);
+                 cpl_neighbor_resolve(call, x->adjacency, &x->data) && !cpl_neighbor_is_far(call);
     struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
     if (input.able) {
         cpl_neighbor_plan_list(x->adjacency, &x->data, &list);

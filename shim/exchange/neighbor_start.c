@@ -52,7 +52,7 @@ static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_st
     if (!x->nonblocking.notes->list.bytes)
         x->nonblocking.notes->list.bytes =
             calloc((size_t)state->size + 1, sizeof *x->nonblocking.notes->list.bytes);
-    x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes &&
+    x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes && !cpl_neighbor_is_far(call) &&
                                    cpl_alltoall_note(call, state, &x->nonblocking.notes->adjacency,
                                                      x->nonblocking.notes->list.bytes);
 }
