@@ -1,10 +1,10 @@
 /*
- * allgather: times MPI_Allgather against PMPI_Allgather, for SimGrid's MPI and others.
+ * allgather: times MPI_Allgather against MPI's own, for SimGrid's MPI and others.
  *
  *     allgather [--bytes N[,N...]] [--cyclic N] [--warmup N] [--rounds N] [--json]
  *
- * An ordinary MPI program; a preloaded library carries MPI_Allgather, MPI itself PMPI_Allgather,
- * and the two take turns, for one size after the other. With --cyclic N the ranks of the
+ * An ordinary MPI program; a preloaded library carries MPI_Allgather, MPI itself its own function
+ * (alone.h), and the two take turns, for one size after the other. With --cyclic N the ranks of the
  * communicator are dealt in turn to nodes of N consecutive ranks of MPI_COMM_WORLD, which is as bad
  * a placement as there is; else they are where the launcher put them. All data is checked. A call
  * takes from the common start to the end of the slowest rank.
@@ -13,6 +13,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strsep */
 #endif
+#include "alone.h"
 #include "main.h"
 #include "report.h"
 #include "together.h"
@@ -26,7 +27,7 @@ enum { MOST_SIZES = 32, MOST_BYTES = 1 << 24 };
 
 static const char usage[] =
     "usage: allgather [options]\n"
-    "  times MPI_Allgather against PMPI_Allgather\n"
+    "  times MPI_Allgather against MPI's own\n"
     "  --bytes N,...  bytes of every rank, several one after the other (default 1024)\n"
     "  --cyclic N     deal the ranks in turn to nodes of N ranks (default: as launched)\n"
     "  --warmup N     calls of each size before the first measured one (default 40)\n"
@@ -123,7 +124,7 @@ static void measure(const struct options *options, struct side *side, struct rep
     for (int64_t w = 0; w < options->n_warmup; w++)
         call(MPI_Allgather, side);
     for (int64_t r = 0; r < options->n_rounds; r++) {
-        direct_us[r] = call(PMPI_Allgather, side);
+        direct_us[r] = call(ALONE(Allgather), side);
         carried_us[r] = call(MPI_Allgather, side);
     }
     if (side->rank == 0) {

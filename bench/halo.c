@@ -8,10 +8,11 @@
  * --corners those at its edges and corners, too, to the neighbours there (MPI_Irecv, MPI_Isend,
  * MPI_Waitall), and replaces each cell by the sum over itself and its neighbours modulo a small
  * prime: exact, so that the checksum depends on the whole grid only. With --compare the same halos
- * are exchanged by PMPI_ names on a duplicate of the communicator, too, in turns. With --loop N an
- * iteration is N exchanges in a row, each with an MPI_Allreduce, as solvers have it, and is timed
- * as a whole. Exit status: 0, 1 when memory runs out, 2 for bad arguments.
+ * are exchanged by MPI's own functions (alone.h) on a duplicate of the communicator, too, in turns.
+ * With --loop N an iteration is N exchanges in a row, each with an MPI_Allreduce, as solvers have
+ * it, and is timed as a whole. Exit status: 0, 1 when memory runs out, 2 for bad arguments.
  */
+#include "alone.h"
 #include "main.h"
 #include "report.h"
 #include "together.h"
@@ -40,7 +41,7 @@ static const char usage[] =
     "  --reorder        MPI may place the ranks\n"
     "  --iterations N   timed iterations (default 50)\n"
     "  --warmup N       iterations before those (default 20)\n"
-    "  --compare        exchange twice an iteration, also by the library's PMPI names\n"
+    "  --compare        exchange twice an iteration, also by MPI's own functions\n"
     "  --loop N         time N exchanges in a row, each with a reduction, and without barriers\n"
     "  --json           print one JSON object on one line\n"
     "  --help           print this\n";
@@ -62,7 +63,7 @@ struct neighbour {
 
 /* A rank's block, with a layer of other ranks' cells around it. */
 struct block {
-    MPI_Comm comm, library; /* the second one for PMPI names */
+    MPI_Comm comm, library; /* the second one for MPI's own functions */
     int rank, n_ranks, n_dims, grid[DIMS], place[DIMS];
     int n_cells[DIMS], room[DIMS];
     double *now, *next;
@@ -70,7 +71,8 @@ struct block {
     struct neighbour neighbour[MOST_NEIGHBOURS];
 };
 
-/* Microseconds that the exchange of one iteration took, by MPI_ and by PMPI_ names. */
+/* Microseconds that the exchange of one iteration took, by MPI_ names and by MPI's own functions.
+ */
 struct timing {
     double called, library;
 };
@@ -210,7 +212,7 @@ static struct block block_create(const struct options *options)
     MPI_Comm_rank(block.comm, &block.rank);
     MPI_Cart_coords(block.comm, block.rank, options->n_dims, block.place);
     if (options->compares)
-        PMPI_Comm_dup(block.comm, &block.library);
+        ALONE(Comm_dup)(block.comm, &block.library);
     for (int d = 0; d < DIMS; d++) {
         int own = d < options->n_dims;
         block.grid[d] = own ? dims[d] : 1;
@@ -235,7 +237,7 @@ static void block_free(struct block *block)
     free(block->now);
     free(block->next);
     if (block->library != MPI_COMM_NULL)
-        PMPI_Comm_free(&block->library);
+        ALONE(Comm_free)(&block->library);
     MPI_Comm_free(&block->comm);
 }
 
@@ -265,7 +267,6 @@ struct names {
 };
 
 static const struct names called = {MPI_Irecv, MPI_Isend, MPI_Waitall, MPI_Allreduce};
-static const struct names library = {PMPI_Irecv, PMPI_Isend, PMPI_Waitall, PMPI_Allreduce};
 
 static void exchange(struct block *block, MPI_Comm comm, const struct names *by)
 {
@@ -329,13 +330,14 @@ static void step(struct block *block, int has_corners)
 /* Exchanges once, or twice in alternating order: the second time brings the same again. */
 static struct timing iterate(struct block *block, const struct options *options, int number)
 {
+    const struct names own = {ALONE(Irecv), ALONE(Isend), ALONE(Waitall), ALONE(Allreduce)};
     struct timing timing = {0};
 
     if (options->compares && number % 2)
-        timing.library = time_exchange(block, block->library, &library, options->n_loop);
+        timing.library = time_exchange(block, block->library, &own, options->n_loop);
     timing.called = time_exchange(block, block->comm, &called, options->n_loop);
     if (options->compares && number % 2 == 0)
-        timing.library = time_exchange(block, block->library, &library, options->n_loop);
+        timing.library = time_exchange(block, block->library, &own, options->n_loop);
     step(block, options->has_corners);
     return timing;
 }

@@ -4,7 +4,7 @@
  * An ordinary MPI program. Every rank exchanges small messages with its next peers around the ring
  * of ranks (as many as there are ranks: the last is the rank itself): MPI_Irecv of each, MPI_Isend
  * of each, as much computation as is asked for, MPI_Waitall. It does so by the MPI_ names, which a
- * preload may have wrapped, and by the PMPI_ names in MPI's own library, in alternating blocks; an
+ * preload may have wrapped, and by MPI's own functions (alone.h), in alternating blocks; an
  * MPI_Allreduce after each block lets Carpool agree on managing the exchange. Blocks are short, so
  * that most see no interruption by other processes. Printed are medians over the blocks with
  * quartiles.
@@ -24,10 +24,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime, dladdr */
 #endif
+#include "alone.h"
 #include "main.h"
 #include "report.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -43,7 +43,7 @@ enum {
 
 static const char usage[] =
     "usage: messages [options]\n"
-    "  times exchanges of messages by the MPI_ names against the PMPI_ names\n"
+    "  times exchanges of messages by the MPI_ names against MPI's own functions\n"
     "  --peers N       ranks that a rank sends to (default 2; N ranks: with itself)\n"
     "  --per-peer N    messages to each (default 1)\n"
     "  --bytes N       of a message (default 8)\n"
@@ -230,32 +230,17 @@ static void time_block(const struct program *p, const struct names *names, uint6
         MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, p->communicators[k]);
 }
 
-/* MPI's own functions; by their PMPI_ names a preload may be met. */
-static struct names own_names(void)
-{
-    struct names names = {PMPI_Irecv, PMPI_Isend, PMPI_Waitall, PMPI_Probe, PMPI_Recv};
-    Dl_info info;
-    void *library = NULL;
-
-    if (dladdr((void *)(uintptr_t)PMPI_Isend, &info))
-        library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (library) {
-        *(void **)&names.waitall = dlsym(library, "PMPI_Waitall");
-        *(void **)&names.probe = dlsym(library, "PMPI_Probe");
-    }
-    return names;
-}
-
 static void time_all(const struct program *p, struct times *wrapped, struct times *plain)
 {
     static const struct names mpi = {MPI_Irecv, MPI_Isend, MPI_Waitall, MPI_Probe, MPI_Recv};
-    const struct names pmpi = own_names();
+    const struct names own = {ALONE(Irecv), ALONE(Isend), ALONE(Waitall), ALONE(Probe),
+                              ALONE(Recv)};
     int64_t n_blocks = p->options.n_blocks + WARMUP_BLOCKS;
 
     for (int64_t b = 0; b < n_blocks; b++) {
         int64_t at = b < WARMUP_BLOCKS ? 0 : b - WARMUP_BLOCKS;
         time_block(p, &mpi, (uint64_t)(2 * b), wrapped, at);
-        time_block(p, &pmpi, (uint64_t)(2 * b + 1), plain, at);
+        time_block(p, &own, (uint64_t)(2 * b + 1), plain, at);
     }
 }
 

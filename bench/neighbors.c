@@ -3,9 +3,9 @@
  *
  * An ordinary MPI program. Each rank exchanges messages of one size with its nearest ranks in a
  * ring, by MPI_Neighbor_alltoallv, which a preload may have wrapped, and by
- * PMPI_Neighbor_alltoallv, which goes straight to MPI, in alternating blocks of calls. A block
- * takes as long as its slowest rank; the gain is the median over the pairs of blocks of the time by
- * PMPI's name divided by that by MPI's. Both must have received the same bytes.
+ * MPI's own function (alone.h), in alternating blocks of calls. A block takes as long as its
+ * slowest rank; the gain is the median over the pairs of blocks of the time by MPI's own function
+ * divided by that by the name. Both must have received the same bytes.
  *
  *     neighbors [--neighbors N] [--bytes N] [--calls N] [--blocks N] [--first N] [--json]
  *
@@ -15,6 +15,7 @@
  * The calls of the first two seconds, 100 at least, are not timed: the library learns, plans and
  * tries in them. Exit status: 0, 1 when bytes differ, 2 for bad arguments.
  */
+#include "alone.h"
 #include "main.h"
 #include "report.h"
 #include "together.h"
@@ -29,7 +30,7 @@ enum { MOST_CALLS = 1000000, MOST_BLOCKS = 100000, MOST_BYTES = 1 << 24, LEARNIN
 
 static const char usage[] =
     "usage: neighbors [options]\n"
-    "  times MPI_Neighbor_alltoallv with the nearest ranks of a ring against its PMPI_ form\n"
+    "  times MPI_Neighbor_alltoallv with the nearest ranks of a ring against MPI's own\n"
     "  --neighbors N  of each rank (default: all others)\n"
     "  --bytes N      of a message (default 64)\n"
     "  --calls N      calls in a block (default 20)\n"
@@ -194,7 +195,7 @@ static int run(const struct bench *bench, struct bench_error *error)
     for (int64_t b = 0; b < n_blocks && n_first == 0; b++) {
         fill(&m, bench, b);
         wrapped[b] = time_block(&m, MPI_Neighbor_alltoallv, m.in);
-        plain[b] = time_block(&m, PMPI_Neighbor_alltoallv, m.in_too);
+        plain[b] = time_block(&m, ALONE(Neighbor_alltoallv), m.in_too);
         differ |= memcmp(m.in, m.in_too, (size_t)m.n * (size_t)n_bytes) != 0;
     }
     MPI_Allreduce(&differ, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

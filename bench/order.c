@@ -17,7 +17,7 @@
  *     ranks     by rank
  *     random
  *     carpool   in the worst order, but by the names that a preloaded library catches; the others
- *               are MPI's own, by the PMPI_ names
+ *               are MPI's own functions (alone.h)
  * With --pause a rank sleeps before each MPI_Send: it stands for what starting a message costs,
  * where there are more ranks than cores and a send costs next to nothing. Told are for each the
  * completion in units of time of the paper's model, where a send takes one, and the measured time
@@ -29,6 +29,7 @@
 #define _GNU_SOURCE /* nanosleep, strtok_r */
 #endif
 #include "planner/order.h"
+#include "alone.h"
 #include "main.h"
 #include "planner/pattern.h"
 #include "report.h"
@@ -383,9 +384,12 @@ struct variant {
     size_t n;
 };
 
-static const struct calls own_calls = {PMPI_Send, PMPI_Irecv, PMPI_Waitall,
-                                       PMPI_Neighbor_alltoallv};
 static const struct calls caught_calls = {MPI_Send, MPI_Irecv, MPI_Waitall, MPI_Neighbor_alltoallv};
+
+static struct calls own_calls(void)
+{
+    return (struct calls){ALONE(Send), ALONE(Irecv), ALONE(Waitall), ALONE(Neighbor_alltoallv)};
+}
 
 static struct variant make_variant(int name, const struct options *options,
                                    const struct cpl_pattern *pre, const struct cpl_pattern *post,
@@ -395,7 +399,7 @@ static struct variant make_variant(int name, const struct options *options,
     size_t n_values = (size_t)n_ranks * (size_t)size;
     struct variant v = {
         .name = name,
-        .calls = name == CARPOOL ? caught_calls : own_calls,
+        .calls = name == CARPOOL ? caught_calls : own_calls(),
         .buffers = {rank,
                     n_ranks,
                     size,

@@ -15,6 +15,7 @@
  * iterates and reports. Exit status: 0, 1 if the input cannot be used, 2 for bad arguments.
  */
 #include "spmv.h"
+#include "alone.h"
 #include "together.h"
 
 #include <math.h>
@@ -153,11 +154,11 @@ static struct timing exchange(const struct spmv_share *share, const struct spmv_
 
     if (options->compares && number % 2)
         timing.library =
-            time_exchange(PMPI_Neighbor_alltoallv, share, options->form, sent, received);
+            time_exchange(ALONE(Neighbor_alltoallv), share, options->form, sent, received);
     timing.called = time_exchange(MPI_Neighbor_alltoallv, share, options->form, sent, received);
     if (options->compares && number % 2 == 0)
         timing.library =
-            time_exchange(PMPI_Neighbor_alltoallv, share, options->form, sent, received);
+            time_exchange(ALONE(Neighbor_alltoallv), share, options->form, sent, received);
     return timing;
 }
 

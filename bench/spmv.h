@@ -25,7 +25,7 @@ struct spmv_options {
     int splits; /* the pattern is of half of the nonzeros, the other form's of the others */
     /* Gives the parts other numbers, after partitioning; NULL: no. 0, or -1 with the error set. */
     int (*renumber)(const struct matrix *lines, int n_parts, int *part, struct bench_error *error);
-    int compares; /* also time the MPI library's own PMPI_Neighbor_alltoallv */
+    int compares; /* also time the MPI library's own MPI_Neighbor_alltoallv */
 };
 
 /* The remedy of programs with a matrix (struct bench_program). */

@@ -28,7 +28,7 @@ declared() {
 
 # Name and number of arguments of every intercepted function, from the tables.
 intercepted() {
-    printf '#define WORDS(prefix, name, via, n) ROW prefix##_##name n;\n#include "shim/tables/words.h"\n' >"$tmp/rows.c"
+    printf '#define WORDS(prefix, name, n) ROW prefix##_##name n;\n#include "shim/tables/words.h"\n' >"$tmp/rows.c"
     printf '#include "shim/tables/functions.def"\n' >>"$tmp/rows.c"
     ${MPICC:-mpicc.mpich} -E -P -I"$top_srcdir" "$tmp/rows.c" | tr ';' '\n' | sed -n 's/^ *ROW //p' | sort
 }

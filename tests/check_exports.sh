@@ -50,25 +50,11 @@ library_symbols() { # defined | undefined
     nm -D "--$1-only" "$library" | sed -e 's/.* //' -e 's/@.*//' | sort -u
 }
 
-# The functions of the tables, MPI_NAME VIA each.
-tables() {
-    printf '#define WORDS(prefix, name, via, n) ROW prefix##_##name via;\n#include "shim/tables/words.h"\n' >"$tmp/rows.c"
-    printf '#include "shim/tables/functions.def"\n' >>"$tmp/rows.c"
-    ${MPICC:-mpicc.mpich} -E -P -I"$top_srcdir" "$tmp/rows.c" | tr ';' '\n' | sed -n 's/^ *ROW //p'
-}
-
-intercepted() {
-    tables | cut -d ' ' -f 1
-}
-
-# What MPICH's mpi_f08 module calls by PMPI_ names.
-by_pmpi() {
-    tables | sed -n 's/^\(MPIX*_[A-Za-z_0-9]*\) \(VIA_PMPI\|STARTS\)$/P\1/p'
-}
-
+# The functions of the tables, under both names.
 exports() {
-    intercepted
-    by_pmpi
+    printf '#define WORDS(prefix, name, n) ROW prefix##_##name;\n#include "shim/tables/words.h"\n' >"$tmp/rows.c"
+    printf '#include "shim/tables/functions.def"\n' >>"$tmp/rows.c"
+    ${MPICC:-mpicc.mpich} -E -P -I"$top_srcdir" "$tmp/rows.c" | tr ';' '\n' | sed -n 's/^ *ROW \(.*\)/\1\nP\1/p'
 }
 
 library_exports() {
@@ -117,20 +103,6 @@ both_builds() {
     library_symbols defined | comm -3 "$tmp/exported" -
 }
 
-# The column VIA of the tables is what this MPICH's binding does, for functions that it has.
-binding_calls() {
-    binding=$(ldconfig -p 2>/dev/null | sed -n 's/.*=> \(.*libmpichfort\.so\.[0-9]*\)$/\1/p' | head -n 1)
-    [ -n "$binding" ] || return 0
-    mpi=$(ldd "$binding" | sed -n 's/.*=> \(.*libmpich\.so\.[0-9]*\) .*/\1/p')
-    nm -D --defined-only "$mpi" | sed -e 's/.* //' -e 's/@.*//' | sort -u >"$tmp/defined"
-    intercepted | sed 's/^/P/' | sort -u | comm -12 - "$tmp/defined" >"$tmp/all"
-    nm -D --undefined-only "$binding" | sed -e 's/.* //' -e 's/@.*//' | sort -u | comm -12 - "$tmp/all" >"$tmp/called"
-    by_pmpi | sort -u | comm -12 - "$tmp/all" >"$tmp/tabled"
-    comm -23 "$tmp/called" "$tmp/tabled" | sed 's/$/ is called by mpi_f08, but not in the tables/'
-    comm -13 "$tmp/called" "$tmp/tabled" | sed 's/$/ is in the tables, but mpi_f08 does not call it/'
-}
-
-objects "the tables say what mpi_f08 calls by PMPI_ names" binding_calls
 objects "the planner names no MPI symbol" planner_mpi
 objects "the planner's shared library exports what installed headers declare, only" shared_planner_exports
 objects "the array's library exports what its header declares and calls MPI_ names" array_exports

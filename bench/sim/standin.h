@@ -113,17 +113,17 @@ double PMPI_Wtime(void);
     PROTOTYPES(name, nonblocking, persistent, parameters)
 #define ALLTOALL NEIGHBOR
 #include "shim/tables/calls.def"
-#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
+#define MOVES(name, nonblocking, parameters, arguments)                                            \
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
-#define GATHERS(name, via, nonblocking, persistent, parameters, arguments, ...)                    \
+#define GATHERS(name, nonblocking, persistent, parameters, arguments, ...)                         \
     PROTOTYPES(name, nonblocking, persistent, parameters)
-#define ENTERS(name, via, comm, parameters, arguments) int PMPI_##name parameters;
-#define OPENS                                          ENTERS
-#define JOINS                                          ENTERS
-#define FREES(name, via, parameters, arguments)        int PMPI_##name parameters;
-#define WAITS                                          ENTERS
-#define INITIATES                                      FREES
+#define ENTERS(name, comm, parameters, arguments) int PMPI_##name parameters;
+#define OPENS                                     ENTERS
+#define JOINS                                     ENTERS
+#define FREES(name, parameters, arguments)        int PMPI_##name parameters;
+#define WAITS                                     ENTERS
+#define INITIATES                                 FREES
 #include "shim/tables/collectives.def"
 
 #define CPL_SIM_SEND(name, ...)                                                                    \

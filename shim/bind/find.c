@@ -28,14 +28,15 @@ struct text {
     size_t size; /* 0: not loaded */
 };
 
+enum { IN_MPI, IN_LIBRARY, IN_OTHER_BUILD, N_INSIDE };
+
 /* What the loader has mapped. It belongs to the process. */
 static struct {
-    struct text binding, mpi;
-    uintptr_t inside;           /* an address in MPI; 0: not known */
-    char candidate[PATH_MAX];   /* the first library with a name of MPI's; "": none */
-    void *handle;               /* the same, opened where it had to be */
-    void *other;                /* the library's other build */
-    unsigned long long n_loads; /* the loader's count when this was looked up */
+    struct text inside[N_INSIDE];
+    uintptr_t address[N_INSIDE]; /* one in each; 0: not known */
+    char candidate[PATH_MAX];    /* the first library with a name of MPI's; "": none */
+    void *handle;                /* the same, opened where it had to be */
+    void *other;                 /* the library's other build */
 } objects;
 
 static bool within(const struct text *text, uintptr_t address)
@@ -66,31 +67,13 @@ static int note_object(struct dl_phdr_info *object, size_t size, void *unused)
     const char *name = slash ? slash + 1 : object->dlpi_name;
     const struct text text = text_of(object);
     size_t n = strlen(object->dlpi_name);
-    objects.n_loads = object->dlpi_adds;
-    if (within(&text, objects.inside))
-        objects.mpi = text;
-    if (starts_with(name, "libmpichfort.so") || starts_with(name, "libmpifort"))
-        objects.binding = text;
-    else if (starts_with(name, "libmpi") && !objects.candidate[0] && n < sizeof objects.candidate)
+    for (size_t k = 0; k < N_INSIDE; k++)
+        if (within(&text, objects.address[k]))
+            objects.inside[k] = text;
+    if (!starts_with(name, "libmpichfort.so") && !starts_with(name, "libmpifort") &&
+        starts_with(name, "libmpi") && !objects.candidate[0] && n < sizeof objects.candidate)
         memcpy(objects.candidate, object->dlpi_name, n + 1);
     return 0;
-}
-
-/* Asks the first object only: the loader's count is the same in all. */
-static int compare_loads(struct dl_phdr_info *object, size_t size, void *unused)
-{
-    (void)size, (void)unused;
-    return object->dlpi_adds == objects.n_loads ? -1 : 1;
-}
-
-bool cpl_find_is_binding(uintptr_t caller)
-{
-    if (within(&objects.binding, caller))
-        return true;
-    if (within(&objects.mpi, caller) || dl_iterate_phdr(compare_loads, NULL) < 0)
-        return false;
-    dl_iterate_phdr(note_object, NULL);
-    return within(&objects.binding, caller);
 }
 
 /* Opens MPI where a plug-in keeps it to itself; that others cannot see it stays so. */
@@ -213,7 +196,8 @@ static enum cpl_mpi recognise(void)
     int (*get_version)(char *, int *), length = 0;
     if (!init)
         return CPL_MPI_NONE;
-    memcpy(&objects.inside, &init, sizeof objects.inside);
+    memcpy(&objects.address[IN_MPI], &init, sizeof init);
+    objects.address[IN_LIBRARY] = (uintptr_t)recognise;
     dl_iterate_phdr(note_object, NULL);
     memcpy(&get_version, &found, sizeof get_version);
     if (!found || get_version(version, &length) != 0 || !is_relative(version)) {
@@ -223,8 +207,12 @@ static enum cpl_mpi recognise(void)
     }
     if (has_standard_abi() == STANDARD)
         return CPL_MPI_SERVED;
-    if (open_other())
+    if (open_other()) {
+        cpl_function *start = cpl_find_other("MPI_Init");
+        memcpy(&objects.address[IN_OTHER_BUILD], &start, sizeof start);
+        dl_iterate_phdr(note_object, NULL);
         return CPL_MPI_OTHER;
+    }
     tell(version, STANDARD ? "has MPICH's ABI, and " OTHER_BUILD " is not beside the library"
                            : "has the standard ABI, and " OTHER_BUILD " is not beside the library");
     return CPL_MPI_FOREIGN;
@@ -240,4 +228,13 @@ enum cpl_mpi cpl_find_mpi(void)
         asked = false;
     }
     return found;
+}
+
+bool cpl_find_serves(uintptr_t caller)
+{
+    enum cpl_mpi mpi = cpl_find_mpi();
+    bool serves = mpi == CPL_MPI_SERVED || mpi == CPL_MPI_OTHER;
+    for (size_t k = 0; k < N_INSIDE; k++)
+        serves &= !within(&objects.inside[k], caller);
+    return serves;
 }

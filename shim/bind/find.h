@@ -32,9 +32,8 @@ cpl_function *cpl_find_other(const char *name);
 /* The value of a pointer that is data of MPI; NULL: there is none. Local. */
 int *cpl_find_pointer(const char *name);
 
-/* Whether the address of a caller is in MPI's mpi_f08 binding. Cost: two comparisons, and for
- * callers that are neither the binding nor MPI a check of the loader's count of libraries. Local.
- */
-bool cpl_find_is_binding(uintptr_t caller);
+/* Whether a call by a PMPI_ name is the program's or a tool's, caller being the address it returns
+ * to: not MPI's own, nor the library's; false also where MPI is foreign. Local. */
+bool cpl_find_serves(uintptr_t caller);
 
 #endif

@@ -44,7 +44,7 @@ static cpl_function *look_up(const char *name)
     {                                                                                              \
         return real_##prefix##_##name(CPL_GIVES(n));                                               \
     }
-#define WORDS(prefix, name, via, n) REAL(prefix, name, n)
+#define WORDS(prefix, name, n) REAL(prefix, name, n)
 #include "shim/tables/functions.def"
 #define USES(name, parameters) REAL(MPI, name, CPL_COUNT parameters)
 #include "shim/tables/used.def"

@@ -19,9 +19,8 @@
  * points than ranks, arguments that MPI would refuse, no memory): the call is then MPI's.
  * Collective as the call.
  */
-#define WITH_RESULT(...) (__VA_ARGS__, int *result)
-#define REORDERS(name, via, comm, parameters, arguments)                                           \
-    bool cpl_reorder_##name WITH_RESULT parameters;
+#define WITH_RESULT(...)                            (__VA_ARGS__, int *result)
+#define REORDERS(name, comm, parameters, arguments) bool cpl_reorder_##name WITH_RESULT parameters;
 #include "shim/tables/collectives.def"
 #undef WITH_RESULT
 

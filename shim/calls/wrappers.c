@@ -298,7 +298,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         }                                                                                          \
         return result;                                                                             \
     }
-#define ENTERS(name, via, over, parameters, arguments)                                             \
+#define ENTERS(name, over, parameters, arguments)                                                  \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
@@ -308,7 +308,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         return made(over, newcomm, counted(over, cpl_collective_##name arguments));                \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
-#define REDUCES(name, via, over, parameters, arguments)                                            \
+#define REDUCES(name, over, parameters, arguments)                                                 \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
         int result;                                                                                \
@@ -324,7 +324,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         return counted(over, cpl_collective_##name arguments);                                     \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
-#define INITIATES(name, via, parameters, arguments)                                                \
+#define INITIATES(name, parameters, arguments)                                                     \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
@@ -335,7 +335,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         return cpl_meets_started(comm, PMPI_##name arguments, request, count > 0);                 \
     }
 #define WITH_RESULT(...) (__VA_ARGS__, &result)
-#define REORDERS(name, via, over, parameters, arguments)                                           \
+#define REORDERS(name, over, parameters, arguments)                                                \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         int result;                                                                                \
@@ -349,7 +349,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             cpl_agree_graph(*newcomm);                                                             \
         return made(over, newcomm, result);                                                        \
     }
-#define WINDOWS(name, via, over, parameters, arguments)                                            \
+#define WINDOWS(name, over, parameters, arguments)                                                 \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -361,10 +361,9 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             cpl_window_opened(over, *win);                                                         \
         return result;                                                                             \
     }
-#define JOINS ENTERS
-#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
-    ENTERS(name, via, comm, parameters, arguments)
-#define GATHERS(name, via, nonblocking, persistent, parameters, arguments, ...)                    \
+#define JOINS                                           ENTERS
+#define MOVES(name, nonblocking, parameters, arguments) ENTERS(name, comm, parameters, arguments)
+#define GATHERS(name, nonblocking, persistent, parameters, arguments, ...)                         \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -398,7 +397,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
                cpl_allgather_persistent(&(struct cpl_allgather_call)__VA_ARGS__))
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the
  * communicator, which is then MPI's alone. */
-#define FREES(name, via, parameters, arguments)                                                    \
+#define FREES(name, parameters, arguments)                                                         \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active || !comm || *comm == MPI_COMM_NULL)                                \
@@ -415,7 +414,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         cpl_comm_state_after_free(&dying);                                                         \
         return result;                                                                             \
     }
-#define WAITS(name, via, gather, parameters, arguments)                                            \
+#define WAITS(name, gather, parameters, arguments)                                                 \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \

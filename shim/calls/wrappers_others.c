@@ -29,9 +29,9 @@
 /* Nothing that a program starts, but for point-to-point messages, comes between a collective and an
  * appointment for its end (meet/appointment.h). */
 #define BEGINS_ANY(prefix, name, n) BRACKETED(prefix, name, n, cpl_appointment_cancel())
-#define PERSISTS(name, via, n)      BRACKETED(MPI, name, n, cpl_appointment_bar())
+#define PERSISTS(name, n)           BRACKETED(MPI, name, n, cpl_appointment_bar())
 /* Its arguments end with the communicator and the request. */
-#define COMES(name, via, n)                                                                        \
+#define COMES(name, n)                                                                             \
     WRAPPER(MPI, name, n)                                                                          \
     {                                                                                              \
         if (!cpl_context.active || cpl_context.service.shared)                                     \
@@ -63,14 +63,14 @@
         CPL_OUTSIDE;                                                                               \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define BEGINS(name, via, n)    BEGINS_ANY(MPI, name, n)
-#define HANDLES(name, via, n)   HANDLES_ANY(MPI, name, n)
-#define TESTS(name, via, n)     TESTS_ANY(MPI, name, n)
-#define STAYS(name, via, n)     STAYS_ANY(MPI, name, n)
-#define BEGINS_X(name, via, n)  BEGINS_ANY(MPIX, name, n)
-#define HANDLES_X(name, via, n) HANDLES_ANY(MPIX, name, n)
-#define TESTS_X(name, via, n)   TESTS_ANY(MPIX, name, n)
-#define STAYS_X(name, via, n)   STAYS_ANY(MPIX, name, n)
+#define BEGINS(name, n)    BEGINS_ANY(MPI, name, n)
+#define HANDLES(name, n)   HANDLES_ANY(MPI, name, n)
+#define TESTS(name, n)     TESTS_ANY(MPI, name, n)
+#define STAYS(name, n)     STAYS_ANY(MPI, name, n)
+#define BEGINS_X(name, n)  BEGINS_ANY(MPIX, name, n)
+#define HANDLES_X(name, n) HANDLES_ANY(MPIX, name, n)
+#define TESTS_X(name, n)   TESTS_ANY(MPIX, name, n)
+#define STAYS_X(name, n)   STAYS_ANY(MPIX, name, n)
 /* A communicator of another world has no barrier; MPI refuses what is none. */
 static void gather(MPI_Comm comm)
 {
@@ -99,9 +99,9 @@ static void gather(MPI_Comm comm)
         end;                                                                                       \
         return result;                                                                             \
     }
-#define WAITS_X(name, via, n) GATHERED(name, n, )
+#define WAITS_X(name, n) GATHERED(name, n, )
 /* Messages of streams and of threads that are ranks are no messages between two ranks of ours. */
-#define MAKES_X(name, via, n)                                                                      \
+#define MAKES_X(name, n)                                                                           \
     GATHERED(name, n,                                                                              \
              if ((int)result == MPI_SUCCESS) cpl_comm_state_set_aside(*(MPI_Comm *)given[(n)-1]))
 #include "shim/tables/others.def"

@@ -15,13 +15,12 @@
 #include <mpi.h>
 
 #define REAL(name, parameters) int PMPI_##name parameters __asm__("cpl_real_MPI_" #name);
-#define FUNCTION(prefix, name, via, parameters, arguments)                                         \
+#define FUNCTION(prefix, name, parameters, arguments)                                              \
     REAL(name, parameters)                                                                         \
     int MPI_##name parameters __asm__("cpl_own_MPI_" #name);
 #include "shim/tables/functions.def"
-#define WITH_REQUEST(...) (__VA_ARGS__, MPI_Request * request)
-#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
-    REAL(nonblocking, WITH_REQUEST parameters)
+#define WITH_REQUEST(...)                               (__VA_ARGS__, MPI_Request * request)
+#define MOVES(name, nonblocking, parameters, arguments) REAL(nonblocking, WITH_REQUEST parameters)
 #define GATHERS(...)
 #include "shim/tables/collectives.def"
 #define USES  REAL

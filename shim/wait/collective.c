@@ -70,7 +70,7 @@ static int finish(int started, MPI_Request *request)
 }
 
 #define WITH_REQUEST(...) (__VA_ARGS__, &request)
-#define MOVES(name, via, nonblocking, parameters, arguments)                                       \
+#define MOVES(name, nonblocking, parameters, arguments)                                            \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         if (!cpl_collective_polls(comm)) {                                                         \
@@ -81,7 +81,7 @@ static int finish(int started, MPI_Request *request)
         int started = PMPI_##nonblocking WITH_REQUEST arguments;                                   \
         return finish(started, &request);                                                          \
     }
-#define MEETS(name, via, nonblocking, parameters, arguments)                                       \
+#define MEETS(name, nonblocking, parameters, arguments)                                            \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         if (!cpl_collective_polls(comm)) {                                                         \
@@ -91,7 +91,7 @@ static int finish(int started, MPI_Request *request)
         cpl_assembly_gather(comm);                                                                 \
         return MPI_SUCCESS;                                                                        \
     }
-#define ENTERS(name, via, over, parameters, arguments)                                             \
+#define ENTERS(name, over, parameters, arguments)                                                  \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         if (cpl_collective_polls(over))                                                            \
@@ -101,7 +101,7 @@ static int finish(int started, MPI_Request *request)
     }
 /* Two groups find each other by their leaders: once these have met, all ranks of both groups have
  * come. */
-#define PAIRS(name, via, over, parameters, arguments)                                              \
+#define PAIRS(name, over, parameters, arguments)                                                   \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         if (cpl_collective_polls(over)) {                                                          \
@@ -112,7 +112,7 @@ static int finish(int started, MPI_Request *request)
         CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
-#define JOINS(name, via, over, parameters, arguments)                                              \
+#define JOINS(name, over, parameters, arguments)                                                   \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
         cpl_context.met_others = true;                                                             \
@@ -122,9 +122,9 @@ static int finish(int started, MPI_Request *request)
         return PMPI_##name arguments;                                                              \
     }
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
-    MOVES(name, , nonblocking, parameters, arguments)
+    MOVES(name, nonblocking, parameters, arguments)
 #define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
-    MOVES(name, , nonblocking, parameters, arguments)
+    MOVES(name, nonblocking, parameters, arguments)
 #include "shim/tables/calls.def"
 #include "shim/tables/collectives.def"
 

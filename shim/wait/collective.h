@@ -24,9 +24,9 @@
 /* cpl_collective_NAME, for every call of the tables that communicates over a communicator:
  * PMPI_NAME, polling when needed. For the shim's own calls and the wrappers. Same arguments and
  * return value as MPI_NAME, and as collective; any handle is passed on. */
-#define MOVES(name, via, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
-#define ENTERS(name, via, comm, parameters, arguments)       int cpl_collective_##name parameters;
-#define JOINS                                                ENTERS
+#define MOVES(name, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
+#define ENTERS(name, comm, parameters, arguments)       int cpl_collective_##name parameters;
+#define JOINS                                           ENTERS
 #include "shim/tables/collectives.def"
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     int cpl_collective_##name parameters;

@@ -7,6 +7,7 @@
  * The same graph is used with sizes that change: all equal to the receive counts, a few bytes where
  * more than 100 KB are expected, nothing at all, single large messages.
  */
+#include "bench/alone.h"
 #include "common.h"
 
 #include <stdlib.h>
@@ -32,8 +33,9 @@ static void learn_positions(struct blocks *recv, MPI_Comm comm)
 {
     static const int ones[MAX_DEGREE] = {1, 1, 1, 1}, mine[MAX_DEGREE] = {0, 1, 2, 3};
 
-    PMPI_Neighbor_alltoallv(mine, ones, mine, MPI_INT, recv->positions, ones, mine, MPI_INT, comm);
-    PMPI_Neighbor_alltoall(mine, 1, MPI_INT, recv->alltoall_positions, 1, MPI_INT, comm);
+    ALONE(Neighbor_alltoallv)
+    (mine, ones, mine, MPI_INT, recv->positions, ones, mine, MPI_INT, comm);
+    ALONE(Neighbor_alltoall)(mine, 1, MPI_INT, recv->alltoall_positions, 1, MPI_INT, comm);
 }
 
 /* Ranks at distances 1, 2, 3 and the rank itself. */

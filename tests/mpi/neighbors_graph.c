@@ -2,6 +2,7 @@
  * Graphs for the program `neighbors`. Edge lists are computed alike on all ranks from the key; what
  * a rank then uses is what MPI says its neighbors are.
  */
+#include "bench/alone.h"
 #include "neighbors.h"
 
 #include <stdlib.h>
@@ -350,10 +351,10 @@ static void learn_pairs(struct graph *graph)
         places[i] = i;
         got[i] = 0;
     }
-    PMPI_Neighbor_alltoallv(sent, ones, places, MPI_INT, got, ones, places, MPI_INT, graph->comm);
+    ALONE(Neighbor_alltoallv)(sent, ones, places, MPI_INT, got, ones, places, MPI_INT, graph->comm);
     for (int i = 0; i < graph->n_in; i++)
         graph->in[i].k = got[i];
-    PMPI_Neighbor_alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, graph->comm);
+    ALONE(Neighbor_alltoall)(sent, 1, MPI_INT, got, 1, MPI_INT, graph->comm);
     for (int i = 0; i < graph->n_in; i++)
         graph->in[i].k_alltoall = got[i];
     free(sent);

@@ -5,6 +5,7 @@
  *
  *   states
  */
+#include "bench/alone.h"
 #include "common.h"
 
 #include <malloc.h>
@@ -38,9 +39,9 @@ static void call_before(MPI_Comm comm)
 {
     int one = 1, sum;
 
-    PMPI_Barrier(comm);
-    PMPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
-    PMPI_Allgather(&one, 1, MPI_INT, (int[64]){0}, 1, MPI_INT, comm);
+    ALONE(Barrier)(comm);
+    ALONE(Allreduce)(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    ALONE(Allgather)(&one, 1, MPI_INT, (int[64]){0}, 1, MPI_INT, comm);
 }
 
 /* MPI makes memory for many attributes at once, and keeps it. */
@@ -48,12 +49,12 @@ static void keep_attributes(const MPI_Comm *comms)
 {
     int key;
 
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+    ALONE(Comm_create_keyval)(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
     for (int k = 0; k < N_COMMS; k++)
-        PMPI_Comm_set_attr(comms[k], key, NULL);
+        ALONE(Comm_set_attr)(comms[k], key, NULL);
     for (int k = 0; k < N_COMMS; k++)
-        PMPI_Comm_delete_attr(comms[k], key);
-    PMPI_Comm_free_keyval(&key);
+        ALONE(Comm_delete_attr)(comms[k], key);
+    ALONE(Comm_free_keyval)(&key);
 }
 
 static void measure(const char *what, MPI_Comm parent, int color)
@@ -61,7 +62,7 @@ static void measure(const char *what, MPI_Comm parent, int color)
     MPI_Comm comms[N_COMMS];
 
     for (int k = 0; k < N_COMMS; k++) {
-        PMPI_Comm_split(parent, color, 0, &comms[k]);
+        ALONE(Comm_split)(parent, color, 0, &comms[k]);
         call_before(comms[k]);
     }
     keep_attributes(comms);
