@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined __GLIBC__ && !__GLIBC_PREREQ(2, 33)
+#define mallinfo2 mallinfo
+#endif
+
 #define TEST_HASH_START UINT64_C(0xcbf29ce484222325)
 #define TEST_GUARD      64 /* bytes of pattern on each side of an area */
 
