@@ -273,8 +273,10 @@ static MPI_Comm *const newcomm = NULL;
 
 static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 {
-    if (comm && result == MPI_SUCCESS)
+    if (comm && result == MPI_SUCCESS) {
+        cpl_meeting_made(over, *comm);
         cpl_kin_made(over, *comm);
+    }
     return result;
 }
 

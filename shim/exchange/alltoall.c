@@ -14,6 +14,7 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
+#include "shim/meet/meeting.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -278,7 +279,7 @@ static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     struct cpl_learned *learned = &x->learned;
     if (x->calls == learned->date.next - 1)
         note_pattern(call, state, learned);
-    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls))
+    if (!cpl_date_has_come(&learned->date, cpl_meeting_first(state, FIRST_AGREEMENT), x->calls))
         return;
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
     if (cpl_agree_own(state) == MPI_COMM_NULL)

@@ -3,6 +3,7 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
+#include "shim/meet/meeting.h"
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
@@ -26,7 +27,9 @@ static bool must_plan(const struct cpl_neighbor_call *call, struct cpl_comm_stat
         cpl_context.settings.mode != CPL_MODE_PROFILE && cpl_agree_own(state) != MPI_COMM_NULL)
         exchange->mpi_distrusted =
             !cpl_agree_all(state->private_comm, state->adjacency.in.n == state->adjacency.out.n);
-    int64_t first = exchange->mpi_distrusted ? 1 : cpl_settings_learn(&cpl_context.settings) + 1;
+    int64_t first = exchange->mpi_distrusted
+                        ? 1
+                        : cpl_meeting_first(state, cpl_settings_learn(&cpl_context.settings) + 1);
     if (!cpl_date_has_come(&exchange->learned.date, first, exchange->calls))
         return false;
     cpl_date_keep(&exchange->learned.date, exchange->calls, CPL_NEVER);

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define MOST_RETRIES 3
+#define MADE_EARLY   8 /* of one communicator, whose first dates are not later */
+#define MOST_LATE    5
 #define NOT_INLINED  __attribute__((noinline))
 
 /* A word of a vote, as it travels. */
@@ -120,7 +122,7 @@ static int find_due(struct cpl_comm_state *state, struct due *due)
             continue;
         cpl_comm_state_own(state);
         struct cpl_date *date = item->date(state);
-        if (!cpl_date_has_come(date, item->first, state->meeting.n))
+        if (!cpl_date_has_come(date, cpl_meeting_first(state, item->first), state->meeting.n))
             continue;
         int64_t longest = item->longest ? item->longest(state) : CPL_NEVER;
         assert(n < CPL_MOST_ITEMS);
@@ -272,6 +274,19 @@ void cpl_meeting_end_grants(void)
         cpl_meeting_end_grant(s);
 }
 
+void cpl_meeting_made(MPI_Comm over, MPI_Comm comm)
+{
+    struct cpl_comm_state *parent = cpl_comm_state_get(over),
+                          *state = comm == MPI_COMM_NULL ? NULL : cpl_comm_state_get(comm);
+    int late = 0;
+    if (!parent || cpl_context.settings.mode == CPL_MODE_FORCE)
+        return;
+    for (int n = parent->meeting.n_made++ / MADE_EARLY; n > 0 && late < MOST_LATE; n /= 2)
+        late++;
+    if (state)
+        state->meeting.late = late > parent->meeting.late ? late : parent->meeting.late;
+}
+
 int64_t cpl_meeting_distance(struct cpl_comm_state *state)
 {
     int64_t least = CPL_NEVER;
@@ -279,7 +294,9 @@ int64_t cpl_meeting_distance(struct cpl_comm_state *state)
     {
         const struct cpl_item *item = hooks->item;
         const struct cpl_date *date = item ? item->date(state) : NULL;
-        int64_t n = date ? cpl_date_quiet(date, item->first, state->meeting.n) : CPL_NEVER;
+        int64_t n = CPL_NEVER;
+        if (date)
+            n = cpl_date_quiet(date, cpl_meeting_first(state, item->first), state->meeting.n);
         least = n < least ? n : least;
     }
     return least;

@@ -15,6 +15,7 @@
 #define CARPOOL_MEETING_H
 
 #include "shim/meet/date.h"
+#include "shim/state/comm_state.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -72,6 +73,18 @@ void cpl_meeting_count(struct cpl_comm_state *state);
 /* All ranks come together at a collective of another communicator: counts it as n of this one's
  * own, and meets if it is time. Collective. */
 void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n);
+
+/* A communicator was made in a call of all ranks of `over`. A program that makes many uses most of
+ * them for a few calls each: the later one is made of the same, the later are its first dates, but
+ * in mode force. */
+void cpl_meeting_made(MPI_Comm over, MPI_Comm comm);
+
+/* The number of the call at which the ranks first settle something, where that is usually `first`.
+ */
+static inline int64_t cpl_meeting_first(const struct cpl_comm_state *state, int64_t first)
+{
+    return first << state->meeting.late;
+}
 
 /* Collectives of the communicator that come before its next meeting; CPL_NEVER: there is none.
  * Alike on all ranks. */

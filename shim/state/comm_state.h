@@ -54,6 +54,8 @@ struct cpl_meeting {
                   * all ranks */
     struct cpl_kin kin;
     struct cpl_awaited awaited;
+    int n_made; /* communicators made of it in calls of all its ranks; alike on them */
+    int late;   /* its first dates come so many doublings later; alike on its ranks */
 };
 
 /* Persistent neighborhood requests of a communicator. */

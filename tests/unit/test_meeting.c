@@ -111,6 +111,13 @@ static int64_t other[2];   /* what the other rank votes about every item */
 static bool other_differs; /* in what is to be alike */
 static int n_reductions, n_words, n_errors;
 
+/* Not needed: all states are known. */
+struct cpl_comm_state *cpl_comm_state_find(MPI_Comm of)
+{
+    (void)of;
+    return NULL;
+}
+
 double PMPI_Wtime(void)
 {
     return 1;
@@ -403,6 +410,36 @@ static void test_grants_end_before_the_next_meeting(void **state)
     assert_false(cpl_quiet_collective(MPI_COMM_WORLD));
 }
 
+/* Of a communicator of which many are made, the later ones have later first dates. */
+static void test_first_dates_of_many(void **state)
+{
+    struct cpl_comm_state child = {.comm = MPI_COMM_SELF, .size = 2};
+    int n_settled[300];
+    (void)state;
+    for (int k = 0; k < 300; k++) {
+        child.meeting = (struct cpl_meeting){.n = 0};
+        *cpl_context_recent(child.comm) = (struct cpl_recent){.comm = child.comm, .state = &child};
+        cpl_meeting_made(MPI_COMM_WORLD, child.comm);
+        memset(parts, 0, sizeof parts);
+        parts[FREQUENT].attends = true;
+        n_reductions = 0;
+        for (int n = 0; n < 12; n++)
+            cpl_meeting_count(&child);
+        n_settled[k] = n_reductions;
+    }
+    assert_int_equal(n_settled[0], 3); /* 2, 4, 8 */
+    assert_int_equal(n_settled[7], 3);
+    assert_int_equal(n_settled[8], 2); /* 4, 8 */
+    assert_int_equal(n_settled[16], 1);
+    assert_int_equal(n_settled[32], 0);
+    assert_int_equal(n_settled[299], 0);
+    assert_int_equal(cpl_meeting_first(&child, 2), 64);
+    cpl_context.settings.mode = CPL_MODE_FORCE;
+    child.meeting.late = 0;
+    cpl_meeting_made(MPI_COMM_WORLD, child.comm);
+    assert_int_equal(cpl_meeting_first(&child, 2), 2);
+}
+
 static void test_who_must_see_all_is_shown_all(void **state)
 {
     (void)state;
@@ -455,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_not_alike_is_told, begin, end),
         cmocka_unit_test_setup_teardown(test_left_alone, begin, end),
         cmocka_unit_test_setup_teardown(test_grants_end_before_the_next_meeting, begin, end),
+        cmocka_unit_test_setup_teardown(test_first_dates_of_many, begin, end),
         cmocka_unit_test_setup_teardown(test_threads_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(test_who_must_see_all_is_shown_all, begin, end),
     };
