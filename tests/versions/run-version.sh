@@ -40,6 +40,7 @@ has() { # flag
     return 1
 }
 
+if has broken; then export TEST_BROKEN_MPI=yes; fi
 for setting in $flags; do
     case $setting in
         [A-Z]*=*) export "${setting?}" ;;
