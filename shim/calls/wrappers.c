@@ -3,6 +3,7 @@
  * costs one branch. */
 #include "shim/calls/away_window.h"
 #include "shim/calls/meets.h"
+#include "shim/calls/reclaim.h"
 #include "shim/calls/reductions.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
@@ -276,6 +277,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     if (comm && result == MPI_SUCCESS) {
         cpl_meeting_made(over, *comm);
         cpl_kin_made(over, *comm);
+        cpl_reclaim_made(over);
     }
     return result;
 }

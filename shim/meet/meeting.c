@@ -279,11 +279,11 @@ void cpl_meeting_made(MPI_Comm over, MPI_Comm comm)
     struct cpl_comm_state *parent = cpl_comm_state_get(over),
                           *state = comm == MPI_COMM_NULL ? NULL : cpl_comm_state_get(comm);
     int late = 0;
-    if (!parent || cpl_context.settings.mode == CPL_MODE_FORCE)
+    if (!parent)
         return;
     for (int n = parent->meeting.n_made++ / MADE_EARLY; n > 0 && late < MOST_LATE; n /= 2)
         late++;
-    if (state)
+    if (state && cpl_context.settings.mode != CPL_MODE_FORCE)
         state->meeting.late = late > parent->meeting.late ? late : parent->meeting.late;
 }
 

@@ -39,7 +39,8 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
     PMPI_Errhandler_free(&handler);
     if (made != MPI_COMM_NULL) {
         PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-        if (!cpl_agree_all(made, cpl_context.comms.n_planned < CPL_MAX_PLANNED))
+        if (!cpl_agree_all(made, cpl_context.comms.n_planned < CPL_MAX_PLANNED &&
+                                     cpl_context.comms.n_states < CPL_MANY_STATES))
             PMPI_Comm_free(&made);
     }
     cpl_comm_state_keep_own(state, made);

@@ -17,6 +17,7 @@ static void link_state(struct cpl_comm_state *state)
     else
         cpl_context.comms.first = state;
     cpl_context.comms.last = state;
+    cpl_context.comms.n_states++;
 }
 
 static void unlink_state(struct cpl_comm_state *state)
@@ -29,6 +30,7 @@ static void unlink_state(struct cpl_comm_state *state)
         state->next->previous = state->previous;
     else
         cpl_context.comms.last = state->previous;
+    cpl_context.comms.n_states--;
 }
 
 static void free_parts(struct cpl_comm_state *state)

@@ -18,6 +18,9 @@
  * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
 #define CPL_MAX_PLANNED 256
 
+/* A program that has so many has none to spare (calls/reclaim.h). */
+#define CPL_MANY_STATES 1024
+
 /* Calls that pass without a look (quiet.h). */
 struct cpl_quiet {
     int64_t remaining, granted;

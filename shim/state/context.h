@@ -155,6 +155,7 @@ struct cpl_comms {
     struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
     struct cpl_kinship kin;
     int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
+    int n_states;                           /* communicators of which something is known */
     int n_planned;                          /* communicators that have a private communicator now */
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
 };

@@ -6,6 +6,8 @@
  *   communicators pending      MPI_Comm_free with receives open, which are completed then
  *   communicators disconnect   MPI_Comm_disconnect after exchanges
  *   communicators many [N]     N times (60) a copy, an exchange on it, and the end of it
+ *   communicators all          as many as MPI has, exchanges on the first of them before and after,
+ *                              and what has been sent or started on some meanwhile
  *   communicators three        exchanges of three communicators interleaved
  *   communicators inter        traffic of an intercommunicator beside a managed exchange
  */
@@ -199,11 +201,64 @@ static void inter(void)
     say("beside an intercommunicator\n");
 }
 
+#define N_ALL  2030 /* MPICH has 2,048, some of them its own */
+#define N_USED 40
+
+/* Every third is a ring, with neighborhood collectives. */
+static void make_copy(int k, MPI_Comm *made)
+{
+    int to = beside(1), from = beside(-1);
+    if (k % 3 == 0)
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to,
+                                       MPI_UNWEIGHTED, MPI_INFO_NULL, 0, made);
+    else
+        MPI_Comm_dup(MPI_COMM_WORLD, made);
+}
+
+static void use_copy(int k, MPI_Comm comm)
+{
+    int got = -1, mine = me + k;
+    warm_up(comm);
+    for (int round = 0; k % 3 == 0 && round < 8; round++) {
+        MPI_Neighbor_alltoall(&mine, 1, MPI_INT, &got, 1, MPI_INT, comm);
+        expect_int(got, beside(-1) + k, "from the left");
+    }
+}
+
+static void all_there_are(void)
+{
+    static MPI_Comm comms[N_ALL];
+    int sent = me, came = -1, started = -1, mine = me;
+    MPI_Request request[2];
+    for (int k = 0; k < N_USED; k++) {
+        make_copy(k, &comms[k]);
+        use_copy(k, comms[k]);
+    }
+    MPI_Isend(&sent, 1, MPI_INT, beside(1), 3, comms[1], &request[0]);
+    if (me % 2 == 0)
+        MPI_Ineighbor_alltoall(&mine, 1, MPI_INT, &started, 1, MPI_INT, comms[3], &request[1]);
+    for (int k = N_USED; k < N_ALL; k++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[k]);
+    if (me % 2 == 1)
+        MPI_Ineighbor_alltoall(&mine, 1, MPI_INT, &started, 1, MPI_INT, comms[3], &request[1]);
+    MPI_Recv(&came, 1, MPI_INT, beside(-1), 3, comms[1], MPI_STATUS_IGNORE);
+    MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+    expect_int(came, beside(-1), "what was sent before");
+    expect_int(started, beside(-1), "what was started before");
+    for (int k = 0; k < N_USED; k++)
+        use_copy(k, comms[k]);
+    for (int k = 0; k < N_ALL; k++)
+        MPI_Comm_free(&comms[k]);
+    warm_rounds(MPI_COMM_WORLD, 5);
+    say("%d communicators\n", N_ALL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct promise_case cases[] = {
-        {"order", order}, {"persistent", persistent}, {"pending", pending}, {"many", many},
-        {"three", three}, {"disconnect", disconnect}, {"inter", inter},
+        {"order", order}, {"persistent", persistent}, {"pending", pending},
+        {"many", many},   {"all", all_there_are},     {"three", three},
+        {"inter", inter}, {"disconnect", disconnect},
     };
     return promise_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

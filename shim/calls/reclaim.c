@@ -1,0 +1,58 @@
+/* Giving communicators back (reclaim.h). */
+#include "shim/calls/reclaim.h"
+
+#include "shim/exchange/exchange.h"
+#include "shim/meet/agree.h"
+#include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/comm_state.h"
+
+#define EVERY 256 /* communicators that are made of one */
+
+/* Of the communicators with a private one, that with the lowest number above `above`: on all ranks
+ * in the same order. */
+static struct cpl_comm_state *next_planned(int64_t above)
+{
+    struct cpl_comm_state *next = NULL;
+    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
+        if (s->private_comm != MPI_COMM_NULL && s->planned_number > above &&
+            (!next || s->planned_number < next->planned_number))
+            next = s;
+    return next;
+}
+
+/* Whether no call of this rank is under way that the library carries, or may carry. */
+static bool is_quiet(const struct cpl_comm_state *state)
+{
+    bool quiet = state->persistent.n == 0;
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS && state->exchanges; k++) {
+        const struct cpl_exchange *x = &state->exchanges[k];
+        quiet &= !x->nonblocking.served && !x->nonblocking.waits && !x->nonblocking.pending &&
+                 !x->nonblocking.notes && !x->embedding.on;
+    }
+    return quiet;
+}
+
+/* What is known of a communicator goes; its ranks learn again. Collective over it. */
+static void give_back(struct cpl_comm_state *state)
+{
+    if (cpl_agree_all(state->private_comm, is_quiet(state)) &&
+        (state->pt2pt->phase != CPL_PT2PT_MANAGED || cpl_pt2pt_drain(state)))
+        cpl_comm_state_release(state);
+}
+
+void cpl_reclaim_made(MPI_Comm over)
+{
+    struct cpl_comm_state *host = cpl_comm_state_get(over);
+    if (!host || host->inter || host->size != cpl_context.size || cpl_context.service.shared ||
+        host->meeting.n_made < CPL_MANY_STATES || host->meeting.n_made % EVERY != 0 ||
+        cpl_agree_own(host) == MPI_COMM_NULL)
+        return;
+    if (cpl_agree_all(host->private_comm, cpl_context.comms.n_states < CPL_MANY_STATES))
+        return;
+    struct cpl_comm_state *state;
+    for (int64_t at = 0; (state = next_planned(at));) {
+        at = state->planned_number;
+        if (state != host && state->comm != MPI_COMM_WORLD)
+            give_back(state);
+    }
+}
