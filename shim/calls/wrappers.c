@@ -163,15 +163,52 @@ static inline bool has_neighbors(MPI_Comm comm)
         return result;                                                                             \
     }
 
-#define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
+/* A sparse exchange; quiet_of: whether its collective passes. `first` may make the call. */
+#define CARRIED(exchange, quiet_of, first, name, nonblocking, persistent, parameters, arguments,   \
+                ...)                                                                               \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
         const bool looked = quiet;                                                                 \
         if (cpl_context.service.shared)                                                            \
-            quiet = cpl_quiet_neighborhood(comm);                                                  \
+            quiet = quiet_of(comm);                                                                \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
+        first(name, arguments);                                                                    \
+        if (!quiet)                                                                                \
+            before_collective(comm);                                                               \
+        if (!looked && cpl_quiet_exchange(&call)) {                                                \
+            CPL_OUTSIDE;                                                                           \
+            return PMPI_##name arguments;                                                          \
+        }                                                                                          \
+        if (cpl_##exchange##_carry(&call, &result))                                                \
+            return result;                                                                         \
+        result = counted(comm, cpl_collective_##name arguments);                                   \
+        cpl_neighbor_passed(&call);                                                                \
+        return result;                                                                             \
+    }                                                                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        bool quiet = !cpl_context.service.shared && quiet_of(comm);                                \
+        if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
+            return PMPI_##name arguments;                                                          \
+        return watched_##name WITH_QUIET_GIVEN arguments;                                          \
+    }                                                                                              \
+    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
+    {                                                                                              \
+        CPL_COLLECTIVE;                                                                            \
+        int result;                                                                                \
+        if (!cpl_context.active ||                                                                 \
+            !cpl_##exchange##_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))     \
+            result = PMPI_##nonblocking WITH arguments;                                            \
+        return cpl_meets_started(comm, result, request, false);                                    \
+    }                                                                                              \
+    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
+#define NOTHING_FIRST(name, arguments) (void)0
+#define TOPOLOGY_FIRST(name, arguments)                                                            \
+    do {                                                                                           \
         if (!quiet && lacks_topology(comm)) {                                                      \
             const MPI_Comm given = comm;                                                           \
             {                                                                                      \
@@ -182,77 +219,9 @@ static inline bool has_neighbors(MPI_Comm comm)
         }                                                                                          \
         if (!quiet && !has_neighbors(comm))                                                        \
             return PMPI_##name arguments;                                                          \
-        if (!quiet)                                                                                \
-            before_collective(comm);                                                               \
-        if (!looked && cpl_quiet_exchange(&call)) {                                                \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name arguments;                                                          \
-        }                                                                                          \
-        if (cpl_neighbor_carry(&call, &result))                                                    \
-            return result;                                                                         \
-        result = counted(comm, cpl_collective_##name arguments);                                   \
-        cpl_neighbor_passed(&call);                                                                \
-        return result;                                                                             \
-    }                                                                                              \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
-        bool quiet = !cpl_context.service.shared && cpl_quiet_neighborhood(comm);                  \
-        if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
-            return PMPI_##name arguments;                                                          \
-        return watched_##name WITH_QUIET_GIVEN arguments;                                          \
-    }                                                                                              \
-    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
-    {                                                                                              \
-        CPL_COLLECTIVE;                                                                            \
-        int result;                                                                                \
-        if (!cpl_context.active ||                                                                 \
-            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
-            result = PMPI_##nonblocking WITH arguments;                                            \
-        return cpl_meets_started(comm, result, request, false);                                    \
-    }                                                                                              \
-    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
-#define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \
-    WATCHED watched_##name WITH_QUIET parameters                                                   \
-    {                                                                                              \
-        CPL_COLLECTIVE;                                                                            \
-        const bool looked = quiet;                                                                 \
-        if (cpl_context.service.shared)                                                            \
-            quiet = cpl_quiet_collective(comm);                                                    \
-        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (!quiet)                                                                                \
-            before_collective(comm);                                                               \
-        if (!looked && cpl_quiet_exchange(&call)) {                                                \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name arguments;                                                          \
-        }                                                                                          \
-        if (cpl_alltoall_carry(&call, &result))                                                    \
-            return result;                                                                         \
-        result = counted(comm, cpl_collective_##name arguments);                                   \
-        cpl_neighbor_passed(&call);                                                                \
-        return result;                                                                             \
-    }                                                                                              \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
-        bool quiet = !cpl_context.service.shared && cpl_quiet_collective(comm);                    \
-        if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
-            return PMPI_##name arguments;                                                          \
-        return watched_##name WITH_QUIET_GIVEN arguments;                                          \
-    }                                                                                              \
-    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
-    {                                                                                              \
-        CPL_COLLECTIVE;                                                                            \
-        int result;                                                                                \
-        if (!cpl_context.active ||                                                                 \
-            !cpl_alltoall_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
-            result = PMPI_##nonblocking WITH arguments;                                            \
-        return cpl_meets_started(comm, result, request, false);                                    \
-    }                                                                                              \
-    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
+    } while (0)
+#define NEIGHBOR(...) CARRIED(neighbor, cpl_quiet_neighborhood, TOPOLOGY_FIRST, __VA_ARGS__)
+#define ALLTOALL(...) CARRIED(alltoall, cpl_quiet_collective, NOTHING_FIRST, __VA_ARGS__)
 #include "shim/tables/calls.def"
 
 /* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before

@@ -132,16 +132,6 @@ static bool fits(int source, int tag, const struct cpl_segment *segment)
            (tag == MPI_ANY_TAG || tag == segment->tag);
 }
 
-/* Gets memory for a message; waits until there is some, since no message may be lost. */
-static void *get_memory(size_t bytes)
-{
-    void *memory;
-    int tries = 0;
-    while (!(memory = malloc(bytes)))
-        cpl_memory_wait(&tries, "a message that came before its receive");
-    return memory;
-}
-
 static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segment *segment,
                                  const unsigned char *payload)
 {
@@ -150,7 +140,7 @@ static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segme
     if (arrival && room == SPARE_BYTES)
         match->spare = arrival->next;
     else
-        arrival = get_memory(sizeof *arrival + room);
+        arrival = cpl_memory_need(sizeof *arrival + room, "a message that came before its receive");
     arrival->room = room;
     arrival->awaited = false;
     arrival->message = MPI_MESSAGE_NULL;

@@ -63,15 +63,14 @@ static bool fill(struct gathering *made, const struct cpl_allgather_call *call,
 {
     struct cpl_gathering *g = &made->g;
     bool in_place = call->send.buffer == MPI_IN_PLACE;
-    int tries = 0;
     made->own.type.handle = MPI_BYTE;
     if (!cpl_allgather_resolve(call, state, made->span, &made->own) ||
         !keep_types(made, state->size))
         return false;
     g->span = made->span;
     g->own = in_place ? NULL : &made->own;
-    while (!cpl_allgather_is_in_place(g->way) && !(g->room = malloc((size_t)bytes + 1)))
-        cpl_memory_wait(&tries, "an allgather");
+    if (!cpl_allgather_is_in_place(g->way))
+        g->room = cpl_memory_need((size_t)bytes + 1, "an allgather");
     return true;
 }
 

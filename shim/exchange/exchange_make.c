@@ -23,10 +23,9 @@ bool cpl_exchange_begin(struct cpl_comm_state *state)
 
 void cpl_exchange_make(struct cpl_comm_state *state)
 {
-    int tries = 0;
     cpl_comm_state_own(state);
-    while (!(state->exchanges = calloc(CPL_N_NEIGHBOR_KINDS, sizeof *state->exchanges)))
-        cpl_memory_wait(&tries, "the exchanges of a communicator");
+    state->exchanges = cpl_memory_need(CPL_N_NEIGHBOR_KINDS * sizeof *state->exchanges,
+                                       "the exchanges of a communicator");
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &state->exchanges[k];
         *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,

@@ -146,12 +146,10 @@ static int64_t receive_aside(struct cpl_neighbor_data *data, struct cpl_span *sp
 
 static void make_room(struct cpl_neighbor_data *data, int64_t total)
 {
-    int tries = 0;
     if (total <= data->n_room)
         return;
     free(data->room);
-    while (!(data->room = malloc((size_t)total)))
-        cpl_memory_wait(&tries, "what is received in place");
+    data->room = cpl_memory_need((size_t)total, "what is received in place");
     data->n_room = total;
 }
 

@@ -61,13 +61,8 @@ bool cpl_collective_polls(MPI_Comm comm);
 /* A small PMPI_Allreduce of the shim's own on a communicator of the program. Where it can it is
  * nonblocking: MPICH counts a communicator's blocking collectives and adds in another order from
  * the fifth on (in shared memory), which is to be the fifth of the program. */
-#ifdef CPL_SIMULATED /* SMPI counts nothing, and its nonblocking ones are made of messages         \
-                        (bench/sim) */
-#define cpl_collective_settle cpl_collective_Allreduce
-#else
 int cpl_collective_settle(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
                           MPI_Comm comm);
-#endif
 
 /* PMPI_Waitsome and PMPI_Waitall, polling while anything is managed. Local; MPI's return values. */
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
