@@ -115,6 +115,14 @@ void cpl_memory_wait(int *tries, const char *what)
     assert_in_range(++*tries, 1, 100);
 }
 
+void *cpl_memory_need(size_t bytes, const char *what)
+{
+    (void)what;
+    void *memory = calloc(1, bytes);
+    assert_non_null(memory);
+    return memory;
+}
+
 enum cpl_log_level cpl_log_threshold = CPL_LOG_WARN;
 
 /* Above all: what ranks know of a communicator differs. */
