@@ -3,6 +3,7 @@
 
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/exchange/neighbor_serve.h"
+#include "shim/meet/meeting.h"
 #include "shim/state/memory.h"
 
 #include <stdlib.h>
@@ -16,9 +17,12 @@ void cpl_exchange_meet(struct cpl_comm_state *state)
 bool cpl_exchange_begin(struct cpl_comm_state *state)
 {
     state->serve = calloc(1, sizeof *state->serve);
-    if (state->serve)
-        state->serve->request = MPI_REQUEST_NULL;
-    return state->serve;
+    if (!state->serve)
+        return false;
+    state->serve->request = MPI_REQUEST_NULL;
+    if (cpl_context.settings.mode == CPL_MODE_AUTO)
+        cpl_date_put_off(&state->serve->date, 0, cpl_meeting_first(state, CPL_PACED_DATE));
+    return true;
 }
 
 void cpl_exchange_make(struct cpl_comm_state *state)

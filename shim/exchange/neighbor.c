@@ -56,7 +56,7 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
                  cpl_plan_is_early(state->private_comm, &input,
                                    planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
     if (early)
-        cpl_date_hasten(&x->learned.date, x->calls, s->turn.pause);
+        cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
     else
         s->again = s->turn.search == CPL_SEARCH_SHORT;
     return early;

@@ -30,10 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls are not tried, but given back when the program has become slower: that takes so many times
- * from collective to collective of before. */
-#define LEAST_PACES 6
-
 #define LONGEST_PAUSE 64   /* between regular meetings */
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define NO_CANDIDATE  INT64_MAX
@@ -88,7 +84,8 @@ static struct cpl_comm_state *find_candidate(const struct cpl_comm_state *host)
     return found;
 }
 
-enum able { HOPELESS, NOT_YET, ABLE };
+/* UNPACED: what a program's calls take is not known yet, and will be at the next regular date. */
+enum able { HOPELESS, UNPACED, NOT_YET, ABLE };
 
 static enum able how_able(struct cpl_comm_state *candidate)
 {
@@ -140,8 +137,8 @@ static struct ballot fill_ballot(const struct cpl_comm_state *host,
         return b;
     b.able = how_able(candidate);
     if (b.able == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
-        host->serve->pace.before.n < LEAST_PACES)
-        b.able = NOT_YET;
+        host->serve->pace.before.n < CPL_LEAST_PACES)
+        b.able = UNPACED;
     b.id = candidate->serve->id;
     b.id_negated = -b.id;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
@@ -242,7 +239,7 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
         cpl_plan_is_early(host->private_comm, &input,
                           (PMPI_Wtime() - cpl_context.account.start) * 1e3, host->meeting.n, true);
     if (early)
-        cpl_date_hasten(&host->serve->date, host->meeting.n, turn->pause);
+        cpl_date_put_off(&host->serve->date, host->meeting.n, turn->pause);
     return early;
 }
 
@@ -342,6 +339,8 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         return settled ? CPL_SETTLED_MORE : CPL_SETTLED;
     if (!unanimous(all) || all->able == NOT_YET)
         return CPL_NOT_SETTLED;
+    if (all->able == UNPACED)
+        return CPL_SETTLED;
     struct cpl_comm_state *candidate = find_named(all->id);
     bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
@@ -353,7 +352,7 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         else if (is_undecided(x))
             all_settled &= settle_kind(host, candidate, x, all->able == ABLE);
     }
-    return all_settled ? CPL_SETTLED_MORE : CPL_NOT_SETTLED;
+    return all_settled ? CPL_SETTLED_MORE : CPL_SETTLED; /* else it is early, and has a date */
 }
 
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)

@@ -9,6 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Calls are not tried, but given back when the program has become slower: that takes so many times
+ * from collective to collective of before, so in mode auto nothing is decided before the date. */
+#define CPL_LEAST_PACES 6
+#define CPL_PACED_DATE  (CPL_LEAST_PACES + 2)
+
 /* State of these decisions (neighbor_serve.c). */
 struct cpl_serve {
     bool named;   /* there has been a nonblocking call */

@@ -43,6 +43,12 @@ static inline void cpl_date_hasten(struct cpl_date *date, int64_t n, int64_t cal
         date->next = n + calls;
 }
 
+/* They meet after so many calls from the n-th one on, and not before. */
+static inline void cpl_date_put_off(struct cpl_date *date, int64_t n, int64_t calls)
+{
+    date->next = date->regular = n + calls;
+}
+
 /* The meeting at the n-th call came to nothing, perhaps because something was under way: they try
  * again at the next one, unless they have so often since the last regular date. */
 static inline void cpl_date_retry(struct cpl_date *date, int64_t n, int32_t most)

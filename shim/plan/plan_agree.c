@@ -243,11 +243,13 @@ static double planning_ms(const struct cpl_agree_input *input, const struct all_
 
 #define MARGIN 1.1 /* each time that it is early costs a reduction */
 
-/* Calls until so many times as much may be spent as after n_calls; CPL_NEVER: more than as many. */
+#define MOST_TIMES 4.0 /* a program may become slower */
+
+/* Calls until so many times as much may be spent as after n_calls, or until the ranks look again. */
 static int64_t calls_until(double times, int64_t n_calls)
 {
-    double n = (times * MARGIN - 1) * (double)n_calls;
-    return times < 1 || times > 2 ? CPL_NEVER : (int64_t)n + 1;
+    double looked = times < 1 ? 1 : times < MOST_TIMES ? times : MOST_TIMES;
+    return (int64_t)((looked * MARGIN - 1) * (double)n_calls) + 1;
 }
 
 bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,

@@ -383,7 +383,7 @@ static bool is_early(const struct cpl_comm_state *state)
                                    state->meeting.n, false);
     p->reason = CPL_LEFT_SHORT;
     if (early)
-        cpl_date_hasten(&p->date, state->meeting.n, turn->pause);
+        cpl_date_put_off(&p->date, state->meeting.n, turn->pause);
     return early;
 }
 

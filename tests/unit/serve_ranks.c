@@ -415,6 +415,7 @@ static void begin_rank(int r)
         cpl_exchange_make(state);
         for (int n = 0; n < ENOUGH_PACES; n++) /* that are known of before */
             cpl_samples_add(&state->serve->pace.before, 1);
+        state->serve->date.next = 0; /* so the ranks need not wait for them */
         cpl_context.comms.first = state;
     }
     assert_true(cpl_meeting_start());
