@@ -1,13 +1,9 @@
-/* The functions that the program calls: MPI_NAME and PMPI_NAME for every row of the tables, so that
- * it does not matter which tools wrap calls, and that MPICH's mpi_f08 module makes some by PMPI_
- * names. MPI_NAME jumps on to what was found out at its first call: to the library's wrapper where
+/* The functions that the program and its tools call: MPI_NAME and PMPI_NAME for every row of the
+ * tables. MPI_NAME jumps on to what was found out at its first call: to the library's wrapper where
  * the library serves the MPI, to its other build where that does, and else to what the program
- * would get without the library. PMPI_NAME does the same where the library or its other build
- * serves the MPI, unless MPI or the library makes the call (the return address tells). They take
- * and give words (tables/words.h), so a foreign MPI gets its own arguments.
- *
- * Cost: an indirect jump, and comparisons for PMPI_ names. Thread rule: threads that race store the
- * same address. */
+ * would get without the library. PMPI_NAME does the same where one of them serves the MPI, unless
+ * MPI or the library makes the call. They take and give words (tables/words.h), so a foreign MPI
+ * gets its own arguments. Cost: an indirect jump. Threads that race store the same address. */
 #include "shim/base/log.h"
 #include "shim/bind/find.h"
 #include "shim/tables/words.h"

@@ -60,7 +60,7 @@ EXPORT int MPI_Win_wait(MPI_Win win)
 }
 
 /* A call that may wait inside MPI for other ranks: what comes before it and after it, where the
- * library is active; `done`: it was successful. */
+ * library is active. */
 #define MAY_WAIT(name, parameters, arguments, before, after)                                       \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
@@ -75,21 +75,20 @@ EXPORT int MPI_Win_wait(MPI_Win win)
             CPL_OUTSIDE;                                                                           \
             result = PMPI_##name arguments;                                                        \
         }                                                                                          \
-        const bool done = result == MPI_SUCCESS;                                                   \
-        (void)done;                                                                                \
         if (cpl_context.active)                                                                    \
             after;                                                                                 \
         return result;                                                                             \
     }
 MAY_WAIT(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win),
-         cpl_window_before_start(group, assert, win), cpl_context.n_epochs += done)
-MAY_WAIT(Win_complete, (MPI_Win win), (win), , cpl_context.n_epochs -= done)
+         cpl_window_before_start(group, assert, win), cpl_context.n_epochs += result == MPI_SUCCESS)
+MAY_WAIT(Win_complete, (MPI_Win win), (win), , cpl_context.n_epochs -= result == MPI_SUCCESS)
 MAY_WAIT(Win_lock, (int lock_type, int rank, int assert, MPI_Win win),
          (lock_type, rank, assert, win),
          cpl_window_before_lock(lock_type == MPI_LOCK_EXCLUSIVE, rank, win),
-         done ? cpl_window_locked(lock_type == MPI_LOCK_EXCLUSIVE, rank, win) : (void)0)
+         result == MPI_SUCCESS ? cpl_window_locked(lock_type == MPI_LOCK_EXCLUSIVE, rank, win)
+                               : (void)0)
 MAY_WAIT(Win_unlock, (int rank, MPI_Win win), (rank, win), , cpl_window_unlocked(rank, win))
 MAY_WAIT(Win_lock_all, (int assert, MPI_Win win), (assert, win),
          cpl_window_before_lock(false, CPL_ALL_RANKS, win),
-         done ? cpl_window_locked(false, CPL_ALL_RANKS, win) : (void)0)
+         result == MPI_SUCCESS ? cpl_window_locked(false, CPL_ALL_RANKS, win) : (void)0)
 MAY_WAIT(Win_unlock_all, (MPI_Win win), (win), , cpl_window_unlocked(CPL_ALL_RANKS, win))

@@ -188,9 +188,8 @@ int64_t cpl_exchange_forwarded(const struct cpl_exchange *exchange);
 int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                            struct cpl_exchange *exchange, double start);
 
-/* Whether a call's data is on a device. Such calls are not planned: each copy from or to there
- * takes longer than MPI takes for a message, and what the program's own copies have not finished
- * may come after ours. Local. */
+/* Whether a call's data is on a device. Such calls are not planned: each copy takes longer than
+ * MPI takes for a message. Local. */
 static inline bool cpl_neighbor_is_far(const struct cpl_neighbor_call *call)
 {
     const char *send = call->send.buffer, *recv = call->recv.buffer; /* NULL: none, or MPI_BOTTOM */

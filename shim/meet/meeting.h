@@ -74,13 +74,11 @@ void cpl_meeting_count(struct cpl_comm_state *state);
  * own, and meets if it is time. Collective. */
 void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n);
 
-/* A communicator was made in a call of all ranks of `over`. A program that makes many uses most of
- * them for a few calls each: the later one is made of the same, the later are its first dates, but
- * in mode force. */
+/* A communicator was made in a call of all ranks of `over`. The more were made of it before, the
+ * later are its first dates, but in mode force: most of many are used for a few calls each. */
 void cpl_meeting_made(MPI_Comm over, MPI_Comm comm);
 
-/* The number of the call at which the ranks first settle something, where that is usually `first`.
- */
+/* The call at which the ranks first settle something, where that is usually the one of `first`. */
 static inline int64_t cpl_meeting_first(const struct cpl_comm_state *state, int64_t first)
 {
     return first << state->meeting.late;

@@ -245,7 +245,7 @@ static double planning_ms(const struct cpl_agree_input *input, const struct all_
 
 #define MOST_TIMES 4.0 /* a program may become slower */
 
-/* Calls until so many times as much may be spent as after n_calls, or until the ranks look again. */
+/* Calls until so many times as much may be spent as after n_calls, or the ranks look again. */
 static int64_t calls_until(double times, int64_t n_calls)
 {
     double looked = times < 1 ? 1 : times < MOST_TIMES ? times : MOST_TIMES;
