@@ -9,12 +9,16 @@
 
 static int look_at(struct dl_phdr_info *object, size_t size, void *unused)
 {
-    static const char *const runtimes[] = {"libcuda.so", "libamdhip64.so", "libze_loader.so"};
+    static const char *const runtimes[][2] = {/* and what there is where there is a device */
+                                              {"libcuda.so", "/"},
+                                              {"libamdhip64.so", "/dev/kfd"},
+                                              {"libze_loader.so", "/dev/dri"}};
     const char *slash = strrchr(object->dlpi_name, '/');
     const char *name = slash ? slash + 1 : object->dlpi_name;
     (void)size, (void)unused;
     for (size_t k = 0; k < sizeof runtimes / sizeof *runtimes; k++)
-        if (strncmp(name, runtimes[k], strlen(runtimes[k])) == 0)
+        if (strncmp(name, runtimes[k][0], strlen(runtimes[k][0])) == 0 &&
+            access(runtimes[k][1], F_OK) == 0)
             cpl_context.machine.has_device = true;
     return 0;
 }

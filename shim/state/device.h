@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-/* Looks whether a GPU's runtime is in the process (CUDA's, ROCm's or Level Zero's driver), which
- * the loader may bring in later. Local. */
+/* Looks whether a GPU's runtime is in the process, which the loader may bring in later, and there
+ * is a GPU: Debian 13's UCX brings Level Zero's anywhere. Local. */
 void cpl_device_look(void);
 
 /* Whether the processor cannot read at an address. Costs a system call. Local. */
