@@ -6,8 +6,6 @@
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
 
-#define EVERY 256 /* communicators that are made of one */
-
 /* Of the communicators with a private one, that with the lowest number above `above`: on all ranks
  * in the same order. */
 static struct cpl_comm_state *next_planned(int64_t above)
@@ -44,8 +42,8 @@ void cpl_reclaim_made(MPI_Comm over)
 {
     struct cpl_comm_state *host = cpl_comm_state_get(over);
     if (!host || host->inter || host->size != cpl_context.size || cpl_context.service.shared ||
-        host->meeting.n_made < CPL_MANY_STATES || host->meeting.n_made % EVERY != 0 ||
-        cpl_agree_own(host) == MPI_COMM_NULL)
+        host->meeting.n_made < CPL_MANY_STATES ||
+        host->meeting.n_made % (CPL_MANY_STATES / 4) != 0 || cpl_agree_own(host) == MPI_COMM_NULL)
         return;
     if (cpl_agree_all(host->private_comm, cpl_context.comms.n_states < CPL_MANY_STATES))
         return;

@@ -276,8 +276,7 @@ void cpl_meeting_end_grants(void)
 
 void cpl_meeting_made(MPI_Comm over, MPI_Comm comm)
 {
-    struct cpl_comm_state *parent = cpl_comm_state_get(over),
-                          *state = comm == MPI_COMM_NULL ? NULL : cpl_comm_state_get(comm);
+    struct cpl_comm_state *parent = cpl_comm_state_get(over), *state = cpl_comm_state_get(comm);
     int late = 0;
     if (!parent)
         return;
@@ -294,9 +293,8 @@ int64_t cpl_meeting_distance(struct cpl_comm_state *state)
     {
         const struct cpl_item *item = hooks->item;
         const struct cpl_date *date = item ? item->date(state) : NULL;
-        int64_t n = CPL_NEVER;
-        if (date)
-            n = cpl_date_quiet(date, cpl_meeting_first(state, item->first), state->meeting.n);
+        int64_t first = date ? cpl_meeting_first(state, item->first) : 0;
+        int64_t n = date ? cpl_date_quiet(date, first, state->meeting.n) : CPL_NEVER;
         least = n < least ? n : least;
     }
     return least;

@@ -9,10 +9,9 @@
 
 static int look_at(struct dl_phdr_info *object, size_t size, void *unused)
 {
-    static const char *const runtimes[][2] = {/* and what there is where there is a device */
-                                              {"libcuda.so", "/"},
-                                              {"libamdhip64.so", "/dev/kfd"},
-                                              {"libze_loader.so", "/dev/dri"}};
+    /* and what there is where there is a device */
+    static const char *const runtimes[][2] = {
+        {"libcuda.so", "/"}, {"libamdhip64.so", "/dev/kfd"}, {"libze_loader.so", "/dev/dri"}};
     const char *slash = strrchr(object->dlpi_name, '/');
     const char *name = slash ? slash + 1 : object->dlpi_name;
     (void)size, (void)unused;
