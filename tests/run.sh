@@ -44,7 +44,10 @@ fi
 prepare
 step "make"
 build_in . make.log
-[ "$what" = mpi ] || run_unit
+if [ "$what" != mpi ]; then
+    build_in tests/mpi mpi-make.log check # some checks run them
+    run_unit
+fi
 
 # Prints a line for every program and number of ranks, and all of TAP into the log.
 watch_mpi() {
