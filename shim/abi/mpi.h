@@ -176,7 +176,8 @@ typedef int MPI_Win_delete_attr_function(MPI_Win, int, void *, void *);
 typedef int MPI_Grequest_query_function(void *, MPI_Status *);
 typedef int MPI_Grequest_free_function(void *);
 typedef int MPI_Grequest_cancel_function(void *, int);
-#define MPI_COMM_NULL_COPY_FN ((MPI_Comm_copy_attr_function *)0)
-#define MPI_WIN_NULL_COPY_FN  ((MPI_Win_copy_attr_function *)0)
+#define MPI_COMM_NULL_COPY_FN   ((MPI_Comm_copy_attr_function *)0)
+#define MPI_COMM_NULL_DELETE_FN ((MPI_Comm_delete_attr_function *)0)
+#define MPI_WIN_NULL_COPY_FN    ((MPI_Win_copy_attr_function *)0)
 
 #endif

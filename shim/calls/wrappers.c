@@ -18,6 +18,7 @@
 #include "shim/pt2pt/pt2pt_kin.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
+#include "shim/state/graph.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
@@ -147,12 +148,14 @@ static inline bool has_neighbors(MPI_Comm comm)
     return state && state->watched;
 }
 
-#define PERSISTENT(persistent, parameters, arguments, ...)                                         \
+#define GIVEN(comm) comm
+#define PERSISTENT(inner, persistent, parameters, arguments, ...)                                  \
     EXPORT int MPI_##persistent WITH_INFO parameters                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
         CPL_COLLECTIVE;                                                                            \
+        comm = inner(comm);                                                                        \
         cpl_appointment_bar();                                                                     \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
@@ -163,13 +166,15 @@ static inline bool has_neighbors(MPI_Comm comm)
         return result;                                                                             \
     }
 
-/* A sparse exchange; quiet_of: whether its collective passes. `first` may make the call. */
-#define CARRIED(exchange, quiet_of, first, name, nonblocking, persistent, parameters, arguments,   \
-                ...)                                                                               \
+/* A sparse exchange; quiet_of: whether its collective passes; inner: the communicator on which it
+ * is made. `first` may make the call. */
+#define CARRIED(exchange, quiet_of, inner, first, name, nonblocking, persistent, parameters,       \
+                arguments, ...)                                                                    \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
         const bool looked = quiet;                                                                 \
+        comm = inner(comm);                                                                        \
         if (cpl_context.service.shared)                                                            \
             quiet = quiet_of(comm);                                                                \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
@@ -200,12 +205,13 @@ static inline bool has_neighbors(MPI_Comm comm)
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
+        comm = inner(comm);                                                                        \
         if (!cpl_context.active ||                                                                 \
             !cpl_##exchange##_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))     \
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
-    PERSISTENT(persistent, parameters, arguments, __VA_ARGS__)
+    PERSISTENT(inner, persistent, parameters, arguments, __VA_ARGS__)
 #define NOTHING_FIRST(name, arguments) (void)0
 #define TOPOLOGY_FIRST(name, arguments)                                                            \
     do {                                                                                           \
@@ -220,8 +226,9 @@ static inline bool has_neighbors(MPI_Comm comm)
         if (!quiet && !has_neighbors(comm))                                                        \
             return PMPI_##name arguments;                                                          \
     } while (0)
-#define NEIGHBOR(...) CARRIED(neighbor, cpl_quiet_neighborhood, TOPOLOGY_FIRST, __VA_ARGS__)
-#define ALLTOALL(...) CARRIED(alltoall, cpl_quiet_collective, NOTHING_FIRST, __VA_ARGS__)
+#define NEIGHBOR(...)                                                                              \
+    CARRIED(neighbor, cpl_quiet_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
+#define ALLTOALL(...) CARRIED(alltoall, cpl_quiet_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)
 #include "shim/tables/calls.def"
 
 /* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before
@@ -244,8 +251,11 @@ static MPI_Comm *const newcomm = NULL;
 static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 {
     if (comm && result == MPI_SUCCESS) {
+        cpl_agree_graph(*comm);
         cpl_meeting_made(over, *comm);
         cpl_kin_made(over, *comm);
+        if (cpl_graph_inner(*comm) != *comm)
+            cpl_kin_made(over, cpl_graph_inner(*comm));
         cpl_reclaim_made(over);
     }
     return result;
@@ -318,8 +328,6 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         before_other(over);                                                                        \
         if (!reorder || !cpl_reorder_##name WITH_RESULT arguments)                                 \
             result = cpl_collective_##name arguments;                                              \
-        if (result == MPI_SUCCESS && *newcomm != MPI_COMM_NULL)                                    \
-            cpl_agree_graph(*newcomm);                                                             \
         return made(over, newcomm, result);                                                        \
     }
 #define WINDOWS(name, over, parameters, arguments)                                                 \
@@ -366,7 +374,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
-    PERSISTENT(persistent, parameters, arguments,                                                  \
+    PERSISTENT(GIVEN, persistent, parameters, arguments,                                           \
                cpl_allgather_persistent(&(struct cpl_allgather_call)__VA_ARGS__))
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the
  * communicator, which is then MPI's alone. */
@@ -378,6 +386,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         CPL_COLLECTIVE;                                                                            \
         struct cpl_dying dying;                                                                    \
         cpl_progress_leave();                                                                      \
+        cpl_comm_state_free_inner(*comm);                                                          \
         cpl_comm_state_before_free(*comm, &dying);                                                 \
         int result;                                                                                \
         {                                                                                          \

@@ -125,8 +125,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     bool started = start(call, state, x, request, result);
     if (started)
         count_carried(x);
-    if (!cpl_comm_state_is_partial(state))
-        cpl_neighbor_embed_started(state, x);
+    cpl_neighbor_embed_started(state, x);
     return started;
 }
 

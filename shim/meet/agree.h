@@ -23,8 +23,9 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state);
  * Collective. */
 bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
 
-/* A communicator has been made that has a topology: the ranks tell each other who has neighbours
- * (state/graph.h). Waits for memory. Collective over it. */
+/* A communicator, any handle, has been made. If it is a graph, the ranks tell each other who has
+ * neighbours, and get an inner one where some have none (state/graph.h). Waits for memory.
+ * Collective over it. */
 void cpl_agree_graph(MPI_Comm made);
 
 /* A number that ranks of the same node share: set by the user's ranks per node, or the first rank

@@ -1,8 +1,6 @@
 /* Neighbours of a rank (adjacency.h). */
 #include "shim/state/adjacency.h"
 
-#include "shim/state/graph.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,19 +124,7 @@ bool cpl_adjacency_exists(MPI_Comm comm)
     return PMPI_Topo_test(comm, &topology) == MPI_SUCCESS && topology != MPI_UNDEFINED;
 }
 
-/* Ranks become their numbers among those that have neighbours. One that does not know of the edge
- * and has none takes no part. */
-static void renumber(struct cpl_neighbors *n, const struct cpl_graph *graph)
-{
-    for (int k = 0; k < n->n; k++) {
-        int number =
-            n->peer[k] != MPI_PROC_NULL ? cpl_graph_number(graph, n->peer[k]) : MPI_PROC_NULL;
-        n->peer[k] = number < 0 ? MPI_PROC_NULL : number;
-    }
-}
-
-bool cpl_adjacency_query(MPI_Comm comm, const struct cpl_graph *graph,
-                         struct cpl_adjacency *adjacency)
+bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency)
 {
     int topology, rank;
     struct cpl_adjacency a = {{0}, {0}};
@@ -148,11 +134,6 @@ bool cpl_adjacency_query(MPI_Comm comm, const struct cpl_graph *graph,
     bool done = (topology == MPI_DIST_GRAPH && query_dist_graph(comm, &a)) ||
                 (topology == MPI_GRAPH && query_graph(comm, &a)) ||
                 (topology == MPI_CART && query_cart(comm, &a));
-    if (done) {
-        renumber(&a.in, graph);
-        renumber(&a.out, graph);
-        rank = cpl_graph_number(graph, rank);
-    }
     if (done && group(&a.in, rank) && group(&a.out, rank)) {
         *adjacency = a;
         return true;

@@ -7,8 +7,6 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-struct cpl_graph;
-
 /* Neighbours of one direction. peer[k] is the rank of neighbour k, possibly MPI_PROC_NULL or the
  * rank itself. */
 struct cpl_neighbors {
@@ -33,10 +31,9 @@ struct cpl_adjacency {
  */
 bool cpl_adjacency_exists(MPI_Comm comm);
 
-/* Asks MPI for the neighbours of the calling rank; ranks get their numbers among those that have
- * some. Returns false when the communicator has no topology or memory ran out. Local. */
-bool cpl_adjacency_query(MPI_Comm comm, const struct cpl_graph *graph,
-                         struct cpl_adjacency *adjacency);
+/* Asks MPI for the neighbours of the calling rank. Returns false when the communicator has no
+ * topology or memory ran out. Local. */
+bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency);
 
 /* Makes the adjacency from lists of ranks, in any order. Returns false when memory ran out.
  * Local. */

@@ -91,33 +91,6 @@ void cpl_comm_state_begin(struct cpl_comm_state *state)
     cpl_memory_put_by();
 }
 
-/* Among the ranks that have neighbours this rank has another number, and there are fewer. */
-static bool number_ranks(struct cpl_comm_state *state, const struct cpl_graph *graph)
-{
-    state->inter |= graph && graph->n > 0;
-    int number = graph ? cpl_graph_number(graph, state->rank) : -1;
-    if (number < 0)
-        return false;
-    if (graph->n > 0) {
-        state->rank = number;
-        state->size = graph->n;
-    }
-    return state->size > 1;
-}
-
-MPI_Group cpl_comm_state_group(const struct cpl_comm_state *state)
-{
-    MPI_Group all, some;
-    const struct cpl_graph *graph =
-        cpl_comm_state_is_partial(state) ? cpl_graph_of(state->comm) : NULL;
-    PMPI_Comm_group(state->comm, &all);
-    if (!graph)
-        return all;
-    PMPI_Group_incl(all, graph->n, graph->rank, &some);
-    PMPI_Group_free(&all);
-    return some;
-}
-
 static struct cpl_comm_state *try_state(MPI_Comm comm)
 {
     struct cpl_comm_state *state = calloc(1, sizeof *state);
@@ -133,9 +106,9 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     state->inter = inter;
     state->has_topology = !inter && cpl_adjacency_exists(comm);
     const struct cpl_graph *graph = state->has_topology ? cpl_graph_of(comm) : NULL;
-    state->watched = state->has_topology && number_ranks(state, graph);
+    state->watched = graph && graph->inner == MPI_COMM_NULL && state->size > 1;
     meet_parts(state);
-    if ((state->watched && !cpl_adjacency_query(comm, graph, &state->adjacency)) ||
+    if ((state->watched && !cpl_adjacency_query(comm, &state->adjacency)) ||
         PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
         free_state(state);
         return NULL;
@@ -262,6 +235,17 @@ void cpl_comm_state_after_free(const struct cpl_dying *dying)
     while (*at != dying) /* another thread may have begun to free one since */
         at = &(*at)->outer;
     *at = dying->outer;
+}
+
+void cpl_comm_state_free_inner(MPI_Comm comm)
+{
+    struct cpl_dying dying;
+    MPI_Comm inner = cpl_graph_take_inner(comm);
+    if (inner == MPI_COMM_NULL)
+        return;
+    cpl_comm_state_before_free(inner, &dying);
+    PMPI_Comm_free(&inner);
+    cpl_comm_state_after_free(&dying);
 }
 
 void cpl_comm_state_release(struct cpl_comm_state *state)

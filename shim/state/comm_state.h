@@ -86,12 +86,10 @@ struct cpl_comm_state {
                              * ranks that they share. */
     int rank, size;
     bool has_topology;
-    bool watched; /* has a topology and several ranks with neighbours, of which this is one: the
+    bool watched; /* has a topology in which all ranks have neighbours, and several ranks: the
                      neighbours below are known */
     struct cpl_adjacency adjacency;
-    bool inter; /* an intercommunicator, or one some of whose ranks have no neighbours: left alone,
-                   alike on all its ranks, but for blocking neighborhood collectives of those that
-                   have; the rank and the size here are among these */
+    bool inter; /* an intercommunicator: left alone, alike on all its ranks */
     struct cpl_comm_persistent persistent;
     bool blank; /* nothing is kept: the next four are shared, and only read */
     /* What the parts keep of it (hooks.h): */
@@ -128,15 +126,6 @@ static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
     return cpl_comm_state_find(comm);
 }
 
-/* Whether other ranks have no neighbours, of one that is watched. */
-static inline bool cpl_comm_state_is_partial(const struct cpl_comm_state *state)
-{
-    return state->inter && state->watched;
-}
-
-/* The ranks that settle something about it, in order; the caller frees it. Local. */
-MPI_Group cpl_comm_state_group(const struct cpl_comm_state *state);
-
 /* Keeps the private communicator; MPI_COMM_NULL: there is none to be had, for good. Local. */
 void cpl_comm_state_keep_own(struct cpl_comm_state *state, MPI_Comm own);
 
@@ -153,6 +142,9 @@ struct cpl_dying {
 };
 void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
 void cpl_comm_state_after_free(const struct cpl_dying *dying);
+
+/* The same for the inner communicator of a graph (graph.h), if there is one, which is freed. */
+void cpl_comm_state_free_inner(MPI_Comm comm);
 
 /* A communicator has no state from here on until it is freed, or until it is taken back: all its
  * calls are MPI's. Call it before any other function of this header, on all its ranks. Local. */

@@ -144,9 +144,10 @@ struct cpl_comms {
     struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
                                     * NULL: there is none, or `away` is not there */
     int keyval;                    /* key of the attribute that holds a communicator's state */
-    int graph;         /* key of the one that holds its ranks with neighbours (graph.h) */
-    MPI_Datatype vote; /* type of a word of a vote (meet/meeting.h) */
-    MPI_Op votes;      /* operation that puts the ranks' votes together */
+    int graph;                     /* key of the one that holds its inner one (graph.h) */
+    struct cpl_graph *first_graph; /* those that have an inner one */
+    MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
+    MPI_Op votes;                  /* operation that puts the ranks' votes together */
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first, *last;
     struct cpl_comm_state *first_managed;

@@ -1,42 +1,43 @@
-/* Which ranks of a graph communicator have neighbours (graph.h). */
+/* Graph communicators (graph.h). */
 #include "shim/state/graph.h"
 
 #include "shim/state/context.h"
 #include "shim/state/memory.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
-static const struct cpl_graph all_have_some = {.n = 0};
+static struct cpl_graph whole = {.inner = MPI_COMM_NULL};
 
-/* MPI's callbacks. */
+/* MPI's callback. A copy of the communicator has no inner one before it gets its own. */
 static int copy(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int *copied)
 {
     (void)comm, (void)keyval, (void)extra;
-    struct cpl_graph *graph = in;
-    if (graph->n > 0)
-        graph->n_known_by++;
+    *copied = in == &whole;
     *(void **)out = in;
-    *copied = true;
-    return MPI_SUCCESS;
-}
-
-static int forget(MPI_Comm comm, int keyval, void *attribute, void *extra)
-{
-    (void)comm, (void)keyval, (void)extra;
-    struct cpl_graph *graph = attribute;
-    if (graph->n > 0 && --graph->n_known_by == 0)
-        free(graph);
     return MPI_SUCCESS;
 }
 
 bool cpl_graph_start(void)
 {
     cpl_context.comms.graph = MPI_KEYVAL_INVALID;
-    return PMPI_Comm_create_keyval(copy, forget, &cpl_context.comms.graph, NULL) == MPI_SUCCESS;
+    return PMPI_Comm_create_keyval(copy, MPI_COMM_NULL_DELETE_FN, &cpl_context.comms.graph, NULL) ==
+           MPI_SUCCESS;
+}
+
+static void forget(struct cpl_graph *graph)
+{
+    LL_DELETE(cpl_context.comms.first_graph, graph);
+    free(graph);
 }
 
 void cpl_graph_stop(void)
 {
+    struct cpl_graph *graph;
+    while ((graph = cpl_context.comms.first_graph)) {
+        PMPI_Comm_free(&graph->inner);
+        forget(graph);
+    }
     if (cpl_context.comms.graph != MPI_KEYVAL_INVALID)
         PMPI_Comm_free_keyval(&cpl_context.comms.graph);
 }
@@ -52,28 +53,15 @@ bool cpl_graph_has_neighbors(MPI_Comm comm)
     return n_in + n_out > 0;
 }
 
-/* NULL: nobody has any. */
-static const struct cpl_graph *list(const unsigned char *has, int n)
+void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner)
 {
-    int n_having = 0;
-    for (int r = 0; r < n; r++)
-        n_having += has[r] != 0;
-    if (n_having == n || n_having == 0)
-        return n_having == n ? &all_have_some : NULL;
-    struct cpl_graph *graph =
-        cpl_memory_need(sizeof *graph + (size_t)n_having * sizeof *graph->rank, "a graph's ranks");
-    for (int r = 0; r < n; r++)
-        if (has[r])
-            graph->rank[graph->n++] = r;
-    graph->n_known_by = 1;
-    return graph;
-}
-
-void cpl_graph_keep(MPI_Comm comm, const unsigned char *has, int n)
-{
-    const struct cpl_graph *graph = list(has, n);
-    if (graph)
-        PMPI_Comm_set_attr(comm, cpl_context.comms.graph, (void *)(uintptr_t)graph);
+    struct cpl_graph *graph = &whole;
+    if (inner != MPI_COMM_NULL) {
+        graph = cpl_memory_need(sizeof *graph, "a graph");
+        graph->inner = inner;
+        LL_PREPEND(cpl_context.comms.first_graph, graph);
+    }
+    PMPI_Comm_set_attr(comm, cpl_context.comms.graph, graph);
 }
 
 const struct cpl_graph *cpl_graph_of(MPI_Comm comm)
@@ -81,21 +69,35 @@ const struct cpl_graph *cpl_graph_of(MPI_Comm comm)
     void *graph;
     int topology = MPI_UNDEFINED, found = 0;
     if (PMPI_Topo_test(comm, &topology) == MPI_SUCCESS && topology == MPI_CART)
-        return &all_have_some;
+        return &whole;
     PMPI_Comm_get_attr(comm, cpl_context.comms.graph, &graph, &found);
     return found ? graph : NULL;
 }
 
-static int compare_ranks(const void *a, const void *b)
+MPI_Comm cpl_graph_inner(MPI_Comm comm)
 {
-    return *(const int *)a - *(const int *)b;
+    const struct cpl_graph *graph =
+        cpl_context.comms.first_graph && comm != MPI_COMM_NULL ? cpl_graph_of(comm) : NULL;
+    MPI_Errhandler handler;
+    if (!graph || graph->inner == MPI_COMM_NULL)
+        return comm;
+    PMPI_Comm_get_errhandler(comm, &handler);
+    PMPI_Comm_set_errhandler(graph->inner, handler);
+    PMPI_Errhandler_free(&handler);
+    return graph->inner;
 }
 
-int cpl_graph_number(const struct cpl_graph *graph, int rank)
+MPI_Comm cpl_graph_take_inner(MPI_Comm comm)
 {
-    if (graph->n == 0)
-        return rank;
-    const int *found =
-        bsearch(&rank, graph->rank, (size_t)graph->n, sizeof *graph->rank, compare_ranks);
-    return found ? (int)(found - graph->rank) : -1;
+    struct cpl_graph *graph;
+    int found = 0;
+    if (!cpl_context.comms.first_graph || comm == MPI_COMM_NULL)
+        return MPI_COMM_NULL;
+    PMPI_Comm_get_attr(comm, cpl_context.comms.graph, &graph, &found);
+    if (!found || graph == &whole)
+        return MPI_COMM_NULL;
+    MPI_Comm inner = graph->inner;
+    PMPI_Comm_delete_attr(comm, cpl_context.comms.graph);
+    forget(graph);
+    return inner;
 }

@@ -6,7 +6,8 @@
  *   isolated nonblocking   the same, started
  *   isolated persistent    persistent ones, made by those that have neighbours
  *   isolated copied        blocking ones on a copy, made by MPI_Comm_dup and MPI_Comm_idup
- *   isolated coming        the ranks without neighbours come all the same
+ *   isolated coming        the ranks without neighbours come all the same, and then all ranks
+ *                          reduce on the graph without blocking
  *   isolated graph         the graph is one of MPI_Graph_create
  */
 #include "promise.h"
@@ -106,8 +107,20 @@ static void blocking(void)
 
 static void coming(void)
 {
+    MPI_Request request;
+    int sum = 0;
     make_graph();
     exchange(graph, true);
+    for (int round = 0; round < ROUNDS; round++) {
+        put(round);
+        MPI_Ineighbor_alltoallv(out, one, at, MPI_INT, in, one, at, MPI_INT, graph, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check(round, false);
+        all_together(round);
+    }
+    MPI_Iallreduce(&me, &sum, 1, MPI_INT, MPI_SUM, graph, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect_int(sum, n_ranks * (n_ranks - 1) / 2, "sum on the graph");
     MPI_Barrier(graph);
     MPI_Comm_free(&graph);
 }
