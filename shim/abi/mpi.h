@@ -50,7 +50,9 @@ typedef struct MPI_ABI_Win *MPI_Win;
 
 #define MPI_INFO_NULL CPL_PREDEFINED(MPI_Info, 0x130)
 
-#define MPI_ERRORS_RETURN CPL_PREDEFINED(MPI_Errhandler, 0x143)
+/* The standard's number; Intel MPI 2021.19 has that of MPI_ERRORS_ABORT here (bind/find.c). */
+extern MPI_Errhandler cpl_abi_errors_return;
+#define MPI_ERRORS_RETURN cpl_abi_errors_return
 
 #define MPI_REQUEST_NULL CPL_PREDEFINED(MPI_Request, 0x180)
 

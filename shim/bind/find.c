@@ -18,6 +18,9 @@ extern char **environ;
 #ifdef MPI_ABI_VERSION /* built for the standard's ABI (MPI 5.0, chapter 20) */
 #define STANDARD    true
 #define OTHER_BUILD "libcarpool.so"
+#define STANDARDS   CPL_PREDEFINED(MPI_Errhandler, 0x143)
+#define INTELS      CPL_PREDEFINED(MPI_Errhandler, 0x142)
+MPI_Errhandler cpl_abi_errors_return = STANDARDS;
 #else /* for MPICH's */
 #define STANDARD    false
 #define OTHER_BUILD "libcarpool_abi.so"
@@ -205,6 +208,10 @@ static enum cpl_mpi recognise(void)
              "is not of MPICH's family (MPICH 3.1 or later, Intel MPI, Cray MPICH, MVAPICH)");
         return CPL_MPI_FOREIGN;
     }
+#ifdef MPI_ABI_VERSION
+    if (starts_with(version, "Intel(R) MPI"))
+        cpl_abi_errors_return = INTELS;
+#endif
     if (has_standard_abi() == STANDARD)
         return CPL_MPI_SERVED;
     if (open_other()) {
