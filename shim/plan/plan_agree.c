@@ -169,8 +169,8 @@ static double ranks_a_core(void)
 /* What the ranks' inputs are together. */
 struct all_inputs {
     struct cpl_plan_size size;
-    double ms_so_far, ms_to_spend; /* of a rank, on the average, as is the next */
-    double n_exchanges;            /* 1 at least */
+    double ms_so_far, ms_to_spend, ms_elapsed; /* of a rank, on the average, as is the next */
+    double n_exchanges;                        /* 1 at least */
     double planning_ratio; /* what planning took last, in times what was expected; 1 at least */
     bool able;
 };
@@ -179,19 +179,7 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum {
-        MESSAGES,
-        EXCHANGES,
-        RANKS,
-        UNABLE,
-        BUSY,
-        WITHOUT_SPARE,
-        SO_FAR,
-        TO_SPEND,
-        RATIO,
-        A_CORE,
-        N_WORDS
-    };
+    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, SO_FAR, TO_SPEND, ELAPSED, RATIO, A_CORE, N_WORDS };
     const double ratio = cpl_context.account.planning_ratio;
     int64_t mine[N_WORDS] = {
         [MESSAGES] = input->n_messages,
@@ -200,6 +188,7 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         [UNABLE] = !input->able,
         [SO_FAR] = cpl_agree_ns(ms_so_far * 1e-3),
         [TO_SPEND] = cpl_agree_ns(cpl_context_balance()),
+        [ELAPSED] = cpl_agree_ns(PMPI_Wtime() - cpl_context.account.start),
         [RATIO] = cpl_agree_ns((ratio > 1 ? ratio : 1) * 1e-3),
         [A_CORE] = cpl_agree_ns(ranks_a_core() * 1e-3),
     };
@@ -212,6 +201,7 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
                             .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
                             .ms_so_far = (double)sum[SO_FAR] * ms,
                             .ms_to_spend = (double)sum[TO_SPEND] * ms,
+                            .ms_elapsed = (double)sum[ELAPSED] * ms,
                             .planning_ratio = (double)sum[RATIO] * ms,
                             .able = sum[UNABLE] == 0};
     return true;
@@ -245,11 +235,16 @@ static double planning_ms(const struct cpl_agree_input *input, const struct all_
 
 #define MOST_TIMES 4.0 /* a program may become slower */
 
-/* Calls until so many times as much may be spent as after n_calls, or the ranks look again. */
-static int64_t calls_until(double times, int64_t n_calls)
+/* Calls after the n-th one until so much may be spent, or the ranks look again: the calls take that
+ * long, and the program long enough for the account. */
+static int64_t calls_until(const struct all_inputs *all, double ms, int64_t n_calls)
 {
-    double looked = times < 1 ? 1 : times < MOST_TIMES ? times : MOST_TIMES;
-    return (int64_t)((looked * MARGIN - 1) * (double)n_calls) + 1;
+    const double part = (double)cpl_context.settings.cost / 100, least = 1e3 * CPL_ACCOUNT_LEAST;
+    double of = part * (all->ms_elapsed > least ? all->ms_elapsed : least);
+    double times = (of + ms - all->ms_to_spend) / (part * all->ms_elapsed);
+    times = times * all->ms_so_far > ms ? times : ms / all->ms_so_far;
+    times = times < MOST_TIMES ? times : MOST_TIMES;
+    return (int64_t)((times * MARGIN - 1) * (double)n_calls) + 1;
 }
 
 bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
@@ -275,7 +270,7 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
         turn->search = CPL_SEARCH_SHORT;
         return false;
     }
-    turn->pause = calls_until((is_short ? short_ms : ms) / most, n_calls);
+    turn->pause = calls_until(&all, is_short ? short_ms : ms, n_calls);
     return true;
 }
 
