@@ -3,7 +3,7 @@
 # programs that never repeat, receive from anyone, or probe ("messages that are left to MPI"), and
 # what it makes of whole programs.
 #
-#   bench/passing.sh BUILDDIR [RUNS [messages|work|programs]]
+#   bench/passing.sh BUILDDIR [RUNS [messages|work|programs [SECONDS...]]]
 #
 # BUILDDIR is where configure, make and, for `programs`, make check ran. `messages` (default) are
 # loops of nothing but messages, `work` those with computation in each exchange. A run of
@@ -12,9 +12,10 @@
 # (default 15) of each kind, those without the preload (two names for one function: what the
 # measurement itself adds) in turns with those with it. Printed are median and quartiles over the runs.
 #
-# `programs` runs those of tests/mpi/users, each RUNS times in every mode, in turns: wall-clock time
-# without the preload, median and quartiles, and of the modes the ratio of each run to the one
-# without that went before it. HALO, CG, STENCIL and MULTIGRID replace their arguments.
+# `programs` runs those of tests/mpi/users on 8 and 16 ranks, so many iterations that MPI alone takes each of
+# SECONDS (default: 0.3 and 3), RUNS times without the preload and in each of MODES (default: auto), in turns. Printed
+# are the median of the runs without, in seconds, and for each mode the ratios of its runs to the one without
+# beside it, of wall-clock time and of processor time. RANKS and PROGRAMS (names) replace what is run.
 set -u
 if [ $# -lt 1 ]; then
     sed -n 's/^#   //p' "$0" >&2
@@ -59,32 +60,62 @@ row() { # name, arguments of bench/messages
         "$(quartiles "$work/profile") | $(quartiles "$work/auto") |"
 }
 
-seconds() { # preload, mode, ranks, program and arguments: wall-clock time of a run
-    preload=$1 mode=$2 n=$3 program=$4
-    shift 4
+run() { # preload, mode, ranks, program, iterations: wall-clock and processor seconds of a run, into $wall and $cpu
+    preload=$1 mode=$2 n=$3 program=$4 count=$5
+    # shellcheck disable=SC2046 # arguments
+    set -- $(arguments "$program" "$count")
+    times >"$work/times" # of this shell, not of one that substitutes
+    before=$(sed -n 2p "$work/times" | sed 's/[ms]/ /g' | awk '{ print 60 * ($1 + $3) + $2 + $4 }')
     begin=$(date +%s.%N)
     timeout 300 "${mpiexec:-mpiexec.hydra}" -n "$n" -genv LD_PRELOAD "$preload" \
-        -genv CARPOOL_MODE "$mode" "$build/tests/mpi/users/$program" "$@" >"$work/out" ||
+        -genv CARPOOL_MODE "$mode" "$build/tests/mpi/users/$program" "$@" >"$work/out" 2>&1 ||
         echo "$program failed" >&2
-    echo "$begin $(date +%s.%N)" | awk '{ print $2 - $1 }'
+    end=$(date +%s.%N)
+    times >"$work/times"
+    after=$(sed -n 2p "$work/times" | sed 's/[ms]/ /g' | awk '{ print 60 * ($1 + $3) + $2 + $4 }')
+    wall=$(echo "$begin $end" | awk '{ print $2 - $1 }')
+    cpu=$(echo "$before $after" | awk '{ print $2 - $1 }')
 }
 
-whole() { # ranks, program and arguments
-    n=$1
-    shift
+arguments() { # program, iterations
+    case $1 in
+        halo) echo "64 $2" ;;
+        multigrid) echo "16 $2" ;;
+        stencil) echo "16 $2" ;;
+        cg) echo "40 $2 20" ;;
+        mesh|workers|pipeline|search) echo "$2" ;;
+    esac
+}
+
+whole() { # ranks, program, seconds
+    n=$1 program=$2 seconds=$3 count=40
     rm -f "$work"/*
+    # how many iterations take so long: from two runs, since starting takes its time, too
+    run "$yield" off "$n" "$program" 1
+    start=$wall
+    while run "$yield" off "$n" "$program" $count &&
+        [ "$(echo "$wall $start" | awk '{ print $1 < 1.5 * $2 + 0.2 }')" = 1 ]; do
+        count=$((count * 4))
+    done
+    count=$(echo "$wall $start $seconds $count" |
+        awk '{ n = $4 * $3 / ($1 - $2); print n < 1 ? 1 : int(n) }')
     i=0
     while [ $i -lt "$runs" ]; do
-        plain=$(seconds "$yield" off "$n" "$@")
+        run "$yield" off "$n" "$program" "$count"
+        plain=$wall plain_cpu=$cpu
         echo "$plain" >>"$work/without"
-        for mode in off profile auto force; do
-            echo "$(seconds "$library:$yield" $mode "$n" "$@") $plain" |
-                awk '{ print $1 / $2 }' >>"$work/$mode"
+        for mode in ${MODES:-auto}; do
+            run "$library:$yield" "$mode" "$n" "$program" "$count"
+            echo "$wall $plain" | awk '{ print $1 / $2 }' >>"$work/$mode.wall"
+            echo "$cpu $plain_cpu" | awk '{ print $1 / $2 }' >>"$work/$mode.cpu"
         done
         i=$((i + 1))
     done
-    echo "| $* | $n | $(quartiles "$work/without") | $(quartiles "$work/off") |" \
-        "$(quartiles "$work/profile") | $(quartiles "$work/auto") | $(quartiles "$work/force") |"
+    line="| $program, $count | $n | $(quartiles "$work/without")"
+    for mode in ${MODES:-auto}; do
+        line="$line | $(quartiles "$work/$mode.wall"), $(quartiles "$work/$mode.cpu")"
+    done
+    echo "$line |"
 }
 
 table() {
@@ -108,14 +139,18 @@ work)
     done
     ;;
 programs)
-    echo "| program | ranks | s without the preload | off | profile | auto | force |"
-    echo "|---|---|---|---|---|---|---|"
-    # shellcheck disable=SC2086 # arguments
-    for n in 4 8 16; do
-        whole $n halo ${HALO:-256 2000}
-        whole $n cg ${CG:-128 1500}
-        whole $n stencil ${STENCIL:-}
-        whole $n multigrid ${MULTIGRID:-16 300}
+    shift 3
+    [ $# -gt 0 ] || set -- 0.3 3
+    line="| program, iterations | ranks | s without the preload"
+    for mode in ${MODES:-auto}; do line="$line | $mode: wall-clock time, processor time"; done
+    echo "$line |"
+    echo "$line |" | sed 's/[^|]*|/---|/g; s/^---//'
+    for seconds in "$@"; do
+        for n in ${RANKS:-8 16}; do
+            for program in ${PROGRAMS:-halo cg stencil multigrid mesh workers pipeline search}; do
+                whole "$n" "$program" "$seconds"
+            done
+        done
     done
     ;;
 esac
