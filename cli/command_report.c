@@ -38,7 +38,6 @@ static void print_order(const json_t *order)
 {
     const json_t *before = json_object_get(order, "before");
     const json_t *units = json_object_get(order, "units");
-    const json_t *tried = json_object_get(order, "tried_us");
     if (!order)
         return;
     printf("    order: before %s", cpl_report_text(before, "kind"));
@@ -46,17 +45,10 @@ static void print_order(const json_t *order)
         printf(" with tag %lld", (long long)cpl_report_integer(before, "tag"));
     if (json_object_get(before, "pattern"))
         printf(" of pattern %s", cpl_report_text(before, "pattern"));
-    printf(", %s; both done after %lld sends instead of %lld (no order: below %lld, above %lld)",
-           json_is_true(json_object_get(order, "in_use"))
-               ? "messages leave first to ranks that send most then"
-               : "not in use",
+    printf(", messages leave first to ranks that send most then; "
+           "both done after %lld sends instead of %lld",
            (long long)cpl_report_integer(units, "ordered"),
-           (long long)cpl_report_integer(units, "given"),
-           (long long)cpl_report_integer(units, "least"),
-           (long long)cpl_report_integer(units, "most"));
-    if (tried)
-        printf(", measured %.2f us instead of %.2f", json_number_value(json_array_get(tried, 1)),
-               json_number_value(json_array_get(tried, 0)));
+           (long long)cpl_report_integer(units, "given"));
     if (cpl_report_integer(order, "calls_ordered") > 0)
         printf("; so in %lld calls that MPI would have carried",
                (long long)cpl_report_integer(order, "calls_ordered"));

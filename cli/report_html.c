@@ -217,30 +217,20 @@ static void show_order(FILE *out, const json_t *order, const json_t *patterns)
 {
     const json_t *before = json_object_get(order, "before");
     const json_t *units = json_object_get(order, "units");
-    const json_t *tried = json_object_get(order, "tried_us");
-    bool in_use = json_is_true(json_object_get(order, "in_use"));
     size_t number = find_section(patterns, before);
     char name[160];
     if (!order)
         return;
     cpl_report_name(before, name, sizeof name);
-    fputs("<h3>Order of messages</h3>\n<p>What always follows is ", out);
+    fputs("<h3>Order of messages</h3>\n<p>What follows is ", out);
     if (number > 0)
         fprintf(out, "<a href=\"#e%zu\">%zu. ", number, number);
     cpl_html_text(out, name);
     fputs(number > 0 ? "</a>" : "", out);
-    fprintf(out, ": messages %s first to the ranks that send most then%s.</p>\n<table>\n",
-            in_use ? "leave" : "could leave", in_use ? "" : "; not in use");
+    fputs(": messages leave first to the ranks that send most then.</p>\n<table>\n", out);
     fact(out, "sends until the last rank has done both, in the original order", "%.0f",
          cpl_report_number(units, "given"));
     fact(out, "ordered", "%.0f", cpl_report_number(units, "ordered"));
-    fact(out, "no order is below", "%.0f", cpl_report_number(units, "least"));
-    fact(out, "or above", "%.0f", cpl_report_number(units, "most"));
-    if (json_array_size(tried) == 2) {
-        fact(out, "both measured in the original order, \302\265s", "%.2f",
-             json_number_value(json_array_get(tried, 0)));
-        fact(out, "ordered, \302\265s", "%.2f", json_number_value(json_array_get(tried, 1)));
-    }
     if (cpl_report_integer(order, "calls_ordered") > 0)
         fact(out, "calls ordered that MPI would have carried", "%.0f",
              cpl_report_number(order, "calls_ordered"));

@@ -13,7 +13,6 @@
 #define CPL_SETTINGS_TEXT 1024 /* bytes of a text value, with the final 0 */
 
 enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
-enum cpl_order_choice { CPL_ORDER_OFF, CPL_ORDER_AUTO };
 enum cpl_planning { CPL_PLANNING_AUTO, CPL_PLANNING_ROOT, CPL_PLANNING_TOGETHER };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 

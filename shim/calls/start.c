@@ -125,7 +125,7 @@ static void tell_left(const char *why, bool warns)
 static void expect_threads(void)
 {
     cpl_service_share();
-    cpl_context.settings.order = CPL_ORDER_OFF;
+    cpl_context.settings.order = 0; /* off */
     cpl_context.settings.embed = CPL_EMBED_OFF;
 }
 

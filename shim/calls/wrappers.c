@@ -118,13 +118,11 @@ static int counted(MPI_Comm comm, int result)
     return result;
 }
 
-/* Before a collective that is no sparse exchange: what was sent before it no longer matters after
- * it. */
+/* Before a collective that is no sparse exchange. */
 static void before_other(MPI_Comm comm)
 {
     if (!cpl_quiet_collective(comm))
         before_collective(comm);
-    cpl_context.exchanges.last = NULL;
 }
 
 /* Whether MPI refuses the call for lack of a topology. It would use up one of the communicator's
@@ -273,12 +271,10 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         if (!quiet)                                                                                \
             return watched_##name arguments;                                                       \
         int result = PMPI_##name arguments;                                                        \
-        if (__builtin_expect(result == MPI_SUCCESS, 1)) {                                          \
+        if (__builtin_expect(result == MPI_SUCCESS, 1))                                            \
             quiet->remaining--;                                                                    \
-            cpl_context.exchanges.last = NULL;                                                     \
-        } else if (!is_refusal(result)) {                                                          \
+        else if (!is_refusal(result))                                                              \
             before_other(over);                                                                    \
-        }                                                                                          \
         return result;                                                                             \
     }
 #define ENTERS(name, over, parameters, arguments)                                                  \
@@ -300,7 +296,6 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             return PMPI_##name arguments;                                                          \
         if (cpl_reduction_carry(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
             cpl_meets_at_collective(comm);                                                         \
-            cpl_context.exchanges.last = NULL;                                                     \
             return result;                                                                         \
         }                                                                                          \
         before_other(over);                                                                        \
@@ -352,8 +347,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(comm))                                                                      \
             return PMPI_##name arguments;                                                          \
-        if (!cpl_quiet_collective(comm))                                                           \
-            before_collective(comm);                                                               \
+        before_other(comm);                                                                        \
         if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
             return counted(comm, cpl_collective_##name arguments);                                 \
         struct cpl_allgather_call call = __VA_ARGS__;                                              \

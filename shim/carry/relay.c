@@ -31,7 +31,7 @@ static void list_own(struct cpl_relay *relay)
     for (int later = 0; later < 2; later++) {
         for (int32_t e = 0; e < slice->n_out; e++)
             if ((slice->out_waits[e] > 0) == later && relay->waits[e] > slice->out_waits[e])
-                relay->given[relay->n_own++] = e;
+                relay->own[relay->n_own++] = e;
         relay->n_first = later ? relay->n_first : relay->n_own;
     }
 }
@@ -49,15 +49,12 @@ bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words)
     relay->next = CPL_ARENA_ARRAY(&relay->arena, int32_t, n_sources);
     relay->out_edge = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out_segments);
     relay->waits = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
-    relay->given = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
-    relay->ordered = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
-    if (!relay->next || !relay->out_edge || !relay->waits || !relay->given || !relay->ordered)
+    relay->own = CPL_ARENA_ARRAY(&relay->arena, int32_t, slice->n_out);
+    if (!relay->next || !relay->out_edge || !relay->waits || !relay->own)
         return false;
     relay->next += slice->n_payloads;
     find_ways(relay);
     list_own(relay);
-    memcpy(relay->ordered, relay->given, (size_t)relay->n_own * sizeof *relay->given);
-    relay->leaving = relay->given;
     return true;
 }
 
@@ -66,25 +63,4 @@ void cpl_relay_free(struct cpl_relay *relay)
     cpl_arena_free(&relay->arena);
     free(relay->words);
     *relay = (struct cpl_relay){.words = NULL};
-}
-
-void cpl_relay_list_first(const struct cpl_relay *relay, struct cpl_send_order *sends)
-{
-    sends->n = sends->n_given = relay->n_first;
-    for (int32_t k = 0; k < relay->n_first; k++) {
-        sends->given[k] = sends->to[k] = relay->slice.out_to[relay->given[k]];
-        sends->weight[k] = 1;
-    }
-}
-
-void cpl_relay_set_order(struct cpl_relay *relay, const struct cpl_send_order *sends)
-{
-    for (int32_t k = 0; k < relay->n_first; k++)
-        relay->ordered[k] = relay->given[sends->order[k]];
-    relay->has_order = true;
-}
-
-void cpl_relay_use_order(struct cpl_relay *relay, bool use)
-{
-    relay->leaving = use ? relay->ordered : relay->given;
 }

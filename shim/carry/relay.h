@@ -33,10 +33,8 @@ struct cpl_relay {
     int32_t *out_edge;      /* per out-segment */
     int32_t *waits;         /* per out-edge: how many sources it has */
     int32_t n_own, n_first; /* out-edges with own payloads; those that wait for nothing else */
-    int32_t *given;         /* n_own: the n_first ones, then the others, in the plan's order */
-    int32_t *ordered;       /* the same with the n_first ones in another order, */
-    bool has_order;         /* which has been set */
-    const int32_t *leaving; /* given or ordered */
+    int32_t *own; /* n_own: the n_first ones, then the others, in the plan's order; another
+                     order of the n_first ones does as well, receivers need not know */
 };
 
 /* Takes over a slice's words. Returns false when memory ran out or the slice is damaged, which the
@@ -44,14 +42,15 @@ struct cpl_relay {
 bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words);
 void cpl_relay_free(struct cpl_relay *relay);
 
-/* Lists the messages that wait for no other rank, in the plan's order; sends has room for all of
- * the slice's out-edges. */
-void cpl_relay_list_first(const struct cpl_relay *relay, struct cpl_send_order *sends);
-
-/* Takes over the order that was found for this list. It holds while it is in use; at first it is
- * not. Local: receivers need not know. */
-void cpl_relay_set_order(struct cpl_relay *relay, const struct cpl_send_order *sends);
-void cpl_relay_use_order(struct cpl_relay *relay, bool use);
+/* Orders the sends that wait for nothing (send_order.h), where that is better. `next`: how much
+ * this rank sends in the following exchange. Collective, the same result on all ranks. */
+static inline bool cpl_relay_order(struct cpl_relay *relay, const struct cpl_comm_state *state,
+                                   int32_t next, struct cpl_order_units *units)
+{
+    const struct cpl_rank_plan *slice = &relay->slice;
+    return cpl_send_order_find(state, next + slice->n_out - relay->n_first, relay->own,
+                               relay->n_first, slice->out_to, units);
+}
 
 /* Begins an exchange: writes to missing how many sources each of the n_out out-edges misses. */
 static inline void cpl_relay_begin(const struct cpl_relay *relay, int32_t *missing)
@@ -66,7 +65,7 @@ static inline int32_t cpl_relay_waiting(const struct cpl_relay *relay, int32_t s
 {
     const struct cpl_rank_plan *slice = &relay->slice;
     if (source == CPL_RELAY_OWN) {
-        *edges = relay->leaving;
+        *edges = relay->own;
         return relay->n_own;
     }
     *edges = slice->in_feed + slice->in_feed_first[source];

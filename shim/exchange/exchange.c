@@ -136,21 +136,6 @@ static struct figures own_figures(const struct cpl_exchange *x)
     return own;
 }
 
-/* Fills in the order of its messages. */
-static void tell_order(const struct cpl_order *o, struct cpl_record_order *r)
-{
-    if (!o->made)
-        return;
-    *r = (struct cpl_record_order){
-        .found = 1,
-        .in_use = cpl_trial_candidate(&o->trial) == 1,
-        .next_kind = o->next.kind,
-        .next_pattern = o->next.pattern,
-        .units = o->units,
-        .calls = o->n_calls,
-        .tried_us = {cpl_trial_us(&o->trial, 0), cpl_trial_us(&o->trial, 1)}};
-}
-
 /* Fills in what reductions carried. */
 static void tell_embedding(const struct cpl_embedding *e, const struct figures *figures,
                            struct cpl_record *r)
@@ -186,7 +171,11 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
     r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
     tell_embedding(&x->embedding, figures, &r);
-    tell_order(&x->order, &r.order);
+    if (x->order.units.given > 0)
+        r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
+                                            .next_pattern = x->order.next_pattern,
+                                            .units = x->order.units,
+                                            .calls = x->order.n_calls};
     tell_times(x->plans.timeline, &figures->times, &r.times);
     cpl_report_add(&r);
 }
@@ -224,7 +213,8 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
         record(exchange, state);
     free(exchange->plans.timeline);
     exchange->plans.timeline = NULL;
-    cpl_neighbor_order_forget(exchange);
+    if (cpl_context.exchanges.last == exchange)
+        cpl_context.exchanges.last = NULL;
     cpl_exchange_release(exchange);
 }
 

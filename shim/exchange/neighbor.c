@@ -106,7 +106,6 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *e
 
 void cpl_neighbor_enter(struct cpl_exchange *exchange)
 {
-    exchange->order.before = cpl_context.exchanges.last;
     cpl_quiet_settle(exchange);
     exchange->calls++;
     while (exchange->nonblocking.pending)
@@ -128,23 +127,16 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
 {
     bool planned = exchange->phase == CPL_PHASE_PLANNED;
     int32_t candidate = planned ? cpl_trial_candidate(&exchange->plans.trial) : 0;
-    bool is_ordered = cpl_neighbor_is_ordered(exchange, candidate);
-    bool is_order_tried = cpl_neighbor_order_is_tried(exchange);
-    if ((planned && cpl_trial_begins_turn(&exchange->plans.trial)) || is_order_tried)
+    if (planned && cpl_trial_begins_turn(&exchange->plans.trial))
         meet(state->private_comm, exchange);
-    if (is_order_tried)
-        cpl_neighbor_order_begin(exchange);
     exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
-    struct cpl_executor *executor = cpl_exchange_executor(exchange, candidate);
-    if (executor)
-        cpl_relay_use_order(cpl_executor_relay(executor), is_ordered);
-    return candidate > 0 || is_ordered;
+    return candidate > 0 || exchange->order.message;
 }
 
 bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
 {
     if (exchange->plans.trial.running || exchange->phase == CPL_PHASE_LEARNING ||
-        cpl_neighbor_order_waits() || cpl_report_is_wanted())
+        cpl_report_is_wanted())
         return false;
     cpl_trial_note(&exchange->plans.trial, 0);
     cpl_quiet_grant(exchange);
@@ -190,7 +182,6 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
 {
     int result = run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
-    cpl_neighbor_order_ended(exchange);
     exchange->calls_planned += exchange->plans.carries != NULL;
     exchange->order.n_calls += !exchange->plans.carries;
     note_time(exchange, seconds, exchange->plans.carries != NULL);
@@ -229,7 +220,6 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
     if (!call->watched)
         return;
     double seconds = PMPI_Wtime() - call->start;
-    cpl_neighbor_order_ended(call->watched);
     note_time(call->watched, seconds, false);
     if (call->watched->phase == CPL_PHASE_PLANNED)
         note_call(call->state, call->watched, seconds);

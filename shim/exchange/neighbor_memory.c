@@ -3,15 +3,6 @@
 
 #include <stdlib.h>
 
-void cpl_neighbor_order_free(struct cpl_order *order)
-{
-    free(order->key);
-    free(order->message);
-    order->key = NULL;
-    order->message = NULL;
-    order->made = false;
-}
-
 static void *zeroed(int n, size_t size)
 {
     return calloc((size_t)n + 1, size);
@@ -52,7 +43,8 @@ void cpl_exchange_release(struct cpl_exchange *x)
 {
     x->plans.forwarded = cpl_exchange_forwarded(x);
     end_candidates(&x->plans);
-    cpl_neighbor_order_free(&x->order);
+    free(x->order.message);
+    x->order.message = NULL;
     free(x->ends.out_straight);
     free(x->ends.in_straight);
     free(x->ends.payload);
@@ -77,9 +69,7 @@ static void hold(struct cpl_exchange *x, struct cpl_exchange *held)
     x->data = (struct cpl_neighbor_data){.n_extra = 0};
     x->learned.own = (struct cpl_adjacency){.in = {.n = 0}};
     x->learned.sent = NULL;
-    x->order.key = NULL;
     x->order.message = NULL;
-    x->order.made = false;
 }
 
 /* Moves it back. */

@@ -362,11 +362,7 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
     bool doubts = regular && doubt(state, words + BALLOT_WORDS);
     enum cpl_settled settled = decide(state, &all);
     state->serve->met_any |= settled != CPL_SETTLED;
-    if (doubts)
-        return CPL_SETTLED_MORE;
-    if (settled != CPL_SETTLED_MORE && !is_part(state) && cpl_context.busy.n_served > 0)
-        cpl_neighbor_order_served();
-    return settled;
+    return doubts ? CPL_SETTLED_MORE : settled;
 }
 
 static bool is_paced(void)

@@ -121,7 +121,6 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     count_started();
     if (x->nonblocking.n++ == 0 && cpl_neighbor_may_be_served(state))
         note_first(call, state, x);
-    cpl_neighbor_order_started(x);
     bool started = start(call, state, x, request, result);
     if (started)
         count_carried(x);
@@ -140,7 +139,6 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *requ
     x->nonblocking.n++;
     if (!x->nonblocking.settled && cpl_neighbor_may_be_served(state))
         note_latest(call, state, x);
-    cpl_neighbor_order_started(x);
     if (!start(call, state, x, request, result))
         return false;
     count_carried(x);

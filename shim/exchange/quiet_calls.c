@@ -17,7 +17,6 @@ void cpl_quiet_settle(struct cpl_exchange *x)
     int64_t n = cpl_quiet_take(&x->quiet);
     x->calls += n;
     cpl_trial_pass(&x->plans.trial, n);
-    cpl_trial_pass(&x->order.trial, n);
 }
 
 /* Until the ranks meet some calls are timed, to know what all have taken; MPI_Alltoallv's look at
@@ -25,8 +24,7 @@ void cpl_quiet_settle(struct cpl_exchange *x)
 static int64_t count_quiet_learning(const struct cpl_exchange *x)
 {
     bool looks = x->kind >= CPL_ALLTOALLV || x->direct.n < CPL_N_SAMPLES;
-    int64_t n = least(MOST_UNTIMED, cpl_date_quiet(&x->learned.date, 0, x->calls));
-    return looks ? 0 : least(n, cpl_neighbor_order_quiet(x));
+    return looks ? 0 : least(MOST_UNTIMED, cpl_date_quiet(&x->learned.date, 0, x->calls));
 }
 
 /* The number of next calls of x at which there is nothing to do but leave them to MPI. */
@@ -37,7 +35,6 @@ static int64_t count_quiet(const struct cpl_exchange *x)
     if (cpl_trial_candidate(&x->plans.trial) > 0)
         return 0;
     int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
-    n = least(n, cpl_neighbor_order_quiet(x));
     if ((x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV) || cpl_neighbor_plans_again(x))
         n = least(n, cpl_date_quiet(&x->learned.date, 0, x->calls));
     return cpl_report_has_file() ? least(n, MOST_UNTIMED) : n;
@@ -45,9 +42,6 @@ static int64_t count_quiet(const struct cpl_exchange *x)
 
 void cpl_quiet_grant(struct cpl_exchange *x)
 {
-    bool profiled = cpl_context.settings.mode == CPL_MODE_PROFILE;
-    if (profiled || (x->order.before && !cpl_neighbor_order_is_learned(x->order.before, x)))
-        return;
-    x->order.after = cpl_context.exchanges.last;
-    cpl_quiet_give(&x->quiet, count_quiet(x));
+    if (cpl_context.settings.mode != CPL_MODE_PROFILE && !cpl_context.settings.order)
+        cpl_quiet_give(&x->quiet, count_quiet(x));
 }

@@ -10,25 +10,22 @@
 static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_quiet_state(call->comm);
-    struct cpl_exchange *last = cpl_context.exchanges.last;
-    if (!state || cpl_context.busy.first_pending || cpl_context.exchanges.timed)
+    if (!state || cpl_context.busy.first_pending)
         return false;
     if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
         return true;
     if (!state->exchanges)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    bool learned = !last || last == x->order.before || last->order.next.changes > CPL_VARIED;
-    if (x->quiet.remaining == 0 || !learned)
+    if (x->quiet.remaining == 0)
         return false;
     x->quiet.remaining--;
-    cpl_context.exchanges.last = x->order.after;
     return true;
 }
 
 /* cpl_quiet_settle: brings the counters of an exchange up to date and ends its grant.
  * cpl_quiet_grant: if MPI carries the current call, lets the next calls pass until there is
- * something to do, but not while the shim still learns what the exchange follows. Local. */
+ * something to do. Where messages are ordered none pass: each says what follows what. Local. */
 void cpl_quiet_settle(struct cpl_exchange *exchange);
 void cpl_quiet_grant(struct cpl_exchange *exchange);
 

@@ -24,20 +24,6 @@ int64_t cpl_agree_ns(double seconds)
     return (int64_t)(ns > most ? most : ns > -most ? ns : 0);
 }
 
-bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op)
-{
-    int64_t mine[CPL_MAX_TIMES] = {0}, all[CPL_MAX_TIMES] = {0};
-    for (int k = 0; k < n; k++)
-        mine[k] = cpl_agree_ns(times[k] * unit_seconds);
-    if (cpl_collective_Allreduce(mine, all, n, MPI_INT64_T, op, comm) != MPI_SUCCESS)
-        return false;
-    for (int k = 0; k < n; k++)
-        times[k] = (double)all[k] * 1e-9 / unit_seconds;
-    return true;
-}
-
-_Static_assert(CPL_MAX_TRIED <= CPL_MAX_TIMES, "a trial's times fit");
-
 /* What a call by a plan has gained, or cost while it was tried: beside MPI's, once these are known.
  */
 static void settle_account(const struct cpl_trial *trial, double us)
@@ -56,12 +42,16 @@ static void settle_account(const struct cpl_trial *trial, double us)
 
 bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
 {
+    int64_t mine[CPL_MAX_TRIED], most[CPL_MAX_TRIED];
     double slowest_us[CPL_MAX_TRIED];
     settle_account(trial, us);
     if (!cpl_trial_note(trial, us))
         return false;
-    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
-    cpl_agree_times(private_comm, slowest_us, 1e-6, trial->n, MPI_MAX);
+    for (int32_t k = 0; k < trial->n; k++)
+        mine[k] = most[k] = cpl_agree_ns(trial->own_us[k] * 1e-6);
+    cpl_collective_Allreduce(mine, most, trial->n, MPI_INT64_T, MPI_MAX, private_comm);
+    for (int32_t k = 0; k < trial->n; k++)
+        slowest_us[k] = (double)most[k] * 1e-3;
     cpl_trial_judge(trial, slowest_us);
     return !trial->running;
 }

@@ -55,11 +55,6 @@ int cpl_agree_root(MPI_Comm comm, int rank);
  * order MPI adds them up. Sums of floating-point numbers need not be. Local. */
 int64_t cpl_agree_ns(double seconds);
 
-/* Puts n (at most CPL_MAX_TIMES) times of each rank together by MPI_SUM or MPI_MAX, as whole
- * nanoseconds. Returns false, with the times unchanged, when MPI fails. Collective. */
-#define CPL_MAX_TIMES 16
-bool cpl_agree_times(MPI_Comm comm, double *times, double unit_seconds, int n, MPI_Op op);
-
 /* Notes what a call took on this rank (trial.h). At the end of a round the ranks put their times
  * together over the private communicator. Returns whether a trial has ended. Collective. */
 bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);

@@ -2,101 +2,79 @@
 #include "shim/meet/send_order.h"
 #include "shim/meet/agree.h"
 
-#include "planner/order.h"
+#include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-bool cpl_send_order_make(struct cpl_send_order *o, int rank, int n_ranks, int most_sends)
+struct send {
+    int32_t key, to, message;
+};
+
+/* By descending key of the receiver, then by its rank. */
+static int compare(const void *a, const void *b)
 {
-    size_t n = (size_t)n_ranks, most = (size_t)most_sends + 1;
-    *o = (struct cpl_send_order){.rank = rank,
-                                 .n_ranks = n_ranks,
-                                 .key = calloc(n, sizeof *o->key),
-                                 .given = calloc(most, sizeof *o->given),
-                                 .to = calloc(most, sizeof *o->to),
-                                 .weight = calloc(most, sizeof *o->weight),
-                                 .order = calloc(most, sizeof *o->order),
-                                 .wide = calloc(2 * n + 1, sizeof *o->wide),
-                                 .when = calloc(2 * (2 * n + 2), sizeof *o->when)};
-    return o->key && o->given && o->to && o->weight && o->order && o->wide && o->when;
+    const struct send *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key > y->key ? -1 : 1;
+    int by_rank = (x->to > y->to) - (x->to < y->to);
+    return by_rank ? by_rank : (x->message > y->message) - (x->message < y->message);
 }
 
-void cpl_send_order_free(struct cpl_send_order *o)
+/* when[i]: when rank i has all that this rank sends it; of this rank: when it has sent all. */
+static void note_times(int rank, const struct send *sends, int32_t n, int32_t *when)
 {
-    free(o->key);
-    free(o->given);
-    free(o->to);
-    free(o->weight);
-    free(o->order);
-    free(o->wide);
-    free(o->when);
-    *o = (struct cpl_send_order){.rank = 0};
+    for (int32_t k = 0; k < n; k++)
+        when[sends[k].to] = k + 1;
+    when[rank] = n;
 }
 
-/* The lists of all ranks, of which this rank's only is filled. */
-static bool sort_list(struct cpl_send_order *o)
-{
-    int64_t *key = o->wide, *first = o->wide + o->n_ranks;
-    struct cpl_error error;
-    for (int i = 0; i < o->n_ranks; i++) {
-        key[i] = o->key[i];
-        first[i + 1] = i >= o->rank ? o->n : 0;
-    }
-    return !cpl_order_sends(o->n_ranks, first, o->to, key, o->order, &error);
-}
-
-static void note_arrival(int32_t *when, int32_t to, int32_t at)
-{
-    when[to] = at > when[to] ? at : when[to];
-}
-
-/* When the receivers have this rank's messages in the order of before, and in the new one; when[i]
- * becomes the time at which rank i has all. */
-static void time_given(const struct cpl_send_order *o, int32_t *when)
-{
-    for (int k = 0; k < o->n_given; k++)
-        note_arrival(when, o->given[k], k + 1);
-    note_arrival(when, o->rank, o->n_given);
-}
-
-static void time_ordered(const struct cpl_send_order *o, int32_t *when)
-{
-    int32_t at = 0;
-    for (int k = 0; k < o->n; k++) {
-        at += o->weight[o->order[k]];
-        note_arrival(when, o->to[o->order[k]], at);
-    }
-    note_arrival(when, o->rank, at);
-}
-
-static int32_t find_last(const struct cpl_send_order *o, const int32_t *when)
+static int32_t find_last(const int32_t *key, const int32_t *when, int n_ranks)
 {
     int32_t last = 0;
-    for (int i = 0; i < o->n_ranks; i++)
-        last = when[i] + o->key[i] > last ? when[i] + o->key[i] : last;
+    for (int i = 0; i < n_ranks; i++)
+        last = when[i] + key[i] > last ? when[i] + key[i] : last;
     return last;
 }
 
-bool cpl_send_order_find(MPI_Comm comm, struct cpl_send_order *o, struct cpl_order_units *units)
+/* Sorts the sends. mine: zeroed room for the times of this rank and of all, in both orders. */
+static bool sort(const struct cpl_comm_state *state, struct send *sends, int32_t n,
+                 const int32_t *key, int32_t *mine, struct cpl_order_units *units)
 {
-    int n = 2 * o->n_ranks + 2;
-    int32_t *mine = o->when, *all = o->when + n, most_key = 0;
-    if (!cpl_agree_all(comm, sort_list(o)))
+    int n_ranks = state->size;
+    int32_t *all = mine + 2 * (size_t)n_ranks;
+    for (int32_t k = 0; k < n; k++)
+        sends[k].key = key[sends[k].to];
+    note_times(state->rank, sends, n, mine);
+    qsort(sends, (size_t)n, sizeof *sends, compare);
+    note_times(state->rank, sends, n, mine + n_ranks);
+    if (cpl_collective_Allreduce(mine, all, 2 * n_ranks, MPI_INT32_T, MPI_MAX,
+                                 state->private_comm) != MPI_SUCCESS)
         return false;
-    for (int k = 0; k < n; k++)
-        mine[k] = 0;
-    time_given(o, mine);
-    time_ordered(o, mine + o->n_ranks);
-    mine[n - 2] = o->n_given + o->key[o->rank];
-    mine[n - 1] = o->n_given;
-    if (cpl_collective_Allreduce(mine, all, n, MPI_INT32_T, MPI_MAX, comm) != MPI_SUCCESS)
+    struct cpl_order_units both = {find_last(key, all, n_ranks),
+                                   find_last(key, all + n_ranks, n_ranks)};
+    if (both.ordered >= both.given)
         return false;
-    for (int i = 0; i < o->n_ranks; i++)
-        most_key = o->key[i] > most_key ? o->key[i] : most_key;
-    *units = (struct cpl_order_units){.given = find_last(o, all),
-                                      .ordered = find_last(o, all + o->n_ranks),
-                                      .least = all[n - 2],
-                                      .most = all[n - 1] + most_key};
-    return units->ordered < units->given;
+    *units = both;
+    return true;
+}
+
+bool cpl_send_order_find(const struct cpl_comm_state *state, int32_t next, int32_t *list, int32_t n,
+                         const int32_t *to, struct cpl_order_units *units)
+{
+    size_t n_ranks = (size_t)state->size;
+    int32_t *key = calloc(5 * n_ranks, sizeof *key);
+    struct send *sends = calloc((size_t)n + 1, sizeof *sends);
+    for (int32_t k = 0; k < n && list && sends; k++)
+        sends[k] = (struct send){.to = to[list[k]], .message = list[k]};
+    bool better = cpl_agree_all(state->private_comm, key && sends && list) &&
+                  cpl_collective_Allgather(&next, 1, MPI_INT32_T, key, 1, MPI_INT32_T,
+                                           state->private_comm) == MPI_SUCCESS &&
+                  sort(state, sends, n, key, key + n_ranks, units);
+    for (int32_t k = 0; k < n && better; k++)
+        list[k] = sends[k].message;
+    free(key);
+    free(sends);
+    return better;
 }

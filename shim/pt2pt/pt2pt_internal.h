@@ -76,10 +76,9 @@ enum cpl_pt2pt_phase {
     CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
 };
 
-/* The order in which a plan's combined messages are sent (pt2pt_order.c). */
+/* An order of a plan's combined messages that is better than the plan's (pt2pt_order.c). */
 struct cpl_pt2pt_order {
-    bool found; /* there is an order that is better than the plan's */
-    int next;   /* plan of the exchange that mostly follows */
+    int next; /* plan of the exchange that mostly follows */
     struct cpl_order_units units;
 };
 

@@ -258,12 +258,10 @@ void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
 static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
 {
     const struct cpl_pt2pt_order *o = &p->plans.order[k];
-    if (!o->found)
-        return (struct cpl_record_order){.found = 0};
+    if (o->units.given == 0)
+        return (struct cpl_record_order){.next_kind = 0};
     const struct cpl_plan_summary *next = &p->plans.summary[o->next];
-    return (struct cpl_record_order){.found = 1,
-                                     .in_use = !p->given_up,
-                                     .next_kind = CPL_KIND_PT2PT,
+    return (struct cpl_record_order){.next_kind = CPL_KIND_PT2PT,
                                      .next_tag = next->tag,
                                      .next_ordinal = next->ordinal,
                                      .next_pattern = next->pattern_fingerprint,

@@ -17,17 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The order in which the messages of an exchange are sent that is always followed by the same
- * exchange. */
+/* A better order of an exchange's messages; all is 0: none was found. */
 struct cpl_record_order {
-    int32_t found;  /* 1: a better order was found; 0: the rest is not filled */
-    int32_t in_use; /* 1: the order was in use at the end */
     int32_t next_kind;
     int32_t next_tag, next_ordinal; /* of the next exchange, if it is point-to-point */
     uint64_t next_pattern;          /* fingerprint of the next exchange; 0: not known */
     struct cpl_order_units units;
-    int64_t calls;      /* calls sent in this order that MPI would have carried */
-    double tried_us[2]; /* time of both exchanges, without and with the order; 0: not tried */
+    int64_t calls; /* calls sent in this order that MPI would have carried */
 };
 
 /* Reductions that carried messages of the exchange, or might have. */
@@ -64,7 +60,7 @@ struct cpl_record_times {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 2
+#define CPL_REPORT_SCHEMA 3
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */

@@ -175,13 +175,9 @@ static json_t *next_json(const struct cpl_record_order *r)
 
 static json_t *order_json(const struct cpl_record_order *r)
 {
-    json_t *o =
-        json_pack("{s:b s:o s:{s:i s:i s:i s:i} s:I}", "in_use", r->in_use, "before", next_json(r),
-                  "units", "given", r->units.given, "ordered", r->units.ordered, "least",
-                  r->units.least, "most", r->units.most, "calls_ordered", (json_int_t)r->calls);
-    if (r->tried_us[0] > 0)
-        json_object_set_new(o, "tried_us", json_pack("[f, f]", r->tried_us[0], r->tried_us[1]));
-    return o;
+    return json_pack("{s:o s:{s:i s:i} s:I}", "before", next_json(r), "units", "given",
+                     r->units.given, "ordered", r->units.ordered, "calls_ordered",
+                     (json_int_t)r->calls);
 }
 
 static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_picture *picture)
@@ -268,7 +264,7 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
         json_object_set_new(
             o, "left_by_reductions",
             json_string(cpl_embed_left_text((enum cpl_embed_left)r->reductions.left)));
-    if (r->order.found)
+    if (r->order.units.given > 0)
         json_object_set_new(o, "order", order_json(&r->order));
     if (s->known)
         add_summary(o, r, picture);

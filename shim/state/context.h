@@ -163,11 +163,9 @@ struct cpl_comms {
 
 /* Neighborhood collectives. */
 struct cpl_exchange_calls {
-    struct cpl_exchange *last;  /* the last exchange (neighbor_order.h) */
-    struct cpl_exchange *timed; /* an exchange whose timing ends with the next exchange */
-    int64_t n;                  /* number of exchanges that have been called */
-    int64_t n_started;          /* nonblocking calls */
-    int64_t n_carried;          /* nonblocking calls that were carried */
+    struct cpl_exchange *last; /* the last blocking one (neighbor_order.h) */
+    int64_t n_started;         /* nonblocking calls */
+    int64_t n_carried;         /* nonblocking calls that were carried */
     int32_t n_serve_ids;
 };
 

@@ -167,9 +167,9 @@ static const char *const report_seeds[] = {
     "}, \"planned\": {\"sends_max\": 2, " FIGURES "\"modelled_us\": 81.2," CELLS "}}]}",
     "{\"ranks\": 4, \"nodes\": [{\"host\": \"<a>\", \"ranks\": \"0-3\"}], \"patterns\": ["
     "{\"kind\": \"Neighbor_alltoall\", \"world\": true, \"calls\": 7, \"pattern\": \"aa\","
-    "\"order\": {\"in_use\": true, \"before\": {\"kind\": \"pt2pt\","
-    "\"tag\": 4, \"pattern\": \"cc\"}, \"units\": {\"given\": 61, \"ordered\": 47, \"least\": 43,"
-    "\"most\": 72}, \"tried_us\": [305.25, 280.75], \"calls_ordered\": 118}},"
+    "\"order\": {\"before\": {\"kind\": \"pt2pt\","
+    "\"tag\": 4, \"pattern\": \"cc\"}, \"units\": {\"given\": 61, \"ordered\": 47},"
+    "\"calls_ordered\": 118}},"
     "{\"kind\": \"<script>\\\"&\", \"ranks\": 3, \"calls\": 2, \"left_alone\": \"a & b < c\"},"
     "{\"kind\": \"Allgather\", \"data_bytes_max\": 65535, \"ranks\": 4, \"calls\": 1},"
     "{\"reorderable\": {\"before_us\": 3.5, \"after_us\": 1, \"made_ms\": 2}}]}",

@@ -14,22 +14,6 @@
 
 #include <cmocka.h>
 
-void cpl_neighbor_order_started(struct cpl_exchange *exchange)
-{
-    (void)exchange;
-}
-
-void cpl_neighbor_order_served(void)
-{
-    fibers_meet(&(struct fibers_call){.name = "order"}, NULL, NULL);
-    serve.n_ordered += fibers_rank() == 0;
-}
-
-void cpl_neighbor_order_forget(const struct cpl_exchange *exchange)
-{
-    (void)exchange;
-}
-
 void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     (void)state, (void)x;

@@ -37,8 +37,8 @@ struct serve_answers {
 struct serve_world {
     struct serve_rank rank[FIBERS_MOST];
     struct serve_answers answers;
-    int victim;               /* whose memory fails (failing_heap.h); -1: nobody's */
-    int n_planned, n_ordered; /* on the first rank */
+    int victim;    /* whose memory fails (failing_heap.h); -1: nobody's */
+    int n_planned; /* on the first rank */
 };
 
 extern struct serve_world serve;

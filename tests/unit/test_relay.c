@@ -1,6 +1,6 @@
 /* Tests of relays (shim/carry/relay.h): by slices of random plans payloads have the places that the
  * slice gives them; an out-edge leaves once, when the last of what its segments need has come and
- * not before; the order of those that leave first is the plan's or the one that was set. */
+ * not before; those that leave first do so in the plan's order, or in another one. */
 #include "shim/carry/relay.h"
 
 #include "plans.h"
@@ -168,48 +168,25 @@ static void assert_leaving(const struct cpl_relay *relay, const int32_t *expecte
     free(to);
 }
 
-/* The first sends backwards. */
+/* The first sends in the plan's order, and backwards. */
 static void check_order(struct cpl_relay *relay, uint64_t *random)
 {
-    size_t n_out = (size_t)relay->slice.n_out + 1;
-    struct cpl_send_order sends = {.given = calloc(n_out, sizeof(int32_t)),
-                                   .to = calloc(n_out, sizeof(int32_t)),
-                                   .weight = calloc(n_out, sizeof(int32_t)),
-                                   .order = calloc(n_out, sizeof(int64_t))};
-    int32_t *backwards = calloc(n_out, sizeof *backwards), n_found = 0;
-    (void)random;
-    assert_true(sends.given && sends.to && sends.weight && sends.order && backwards);
-    cpl_relay_list_first(relay, &sends);
-    assert_int_equal(sends.n, sends.n_given);
-    for (int32_t e = 0; e < relay->slice.n_out; e++) /* the plan's order */
-        if (relay->slice.out_waits[e] == 0)
-            assert_int_equal(sends.to[n_found++], relay->slice.out_to[e]);
-    assert_int_equal(sends.n, n_found);
-    for (int32_t k = 0; k < sends.n; k++) {
-        assert_int_equal(sends.given[k], sends.to[k]);
-        assert_int_equal(sends.weight[k], 1);
-        sends.order[k] = sends.n - 1 - k;
-        backwards[k] = sends.to[sends.order[k]];
-    }
-    cpl_relay_use_order(relay, true); /* there is none yet */
-    assert_leaving(relay, sends.to, sends.n);
-    assert_false(relay->has_order);
-    cpl_relay_use_order(relay, false);
-    for (int k = 0; k < 2; k++) { /* set twice it is the same: it is one of the plan's */
-        cpl_relay_set_order(relay, &sends);
-        assert_true(relay->has_order);
-    }
-    assert_leaving(relay, sends.to, sends.n);
-    cpl_relay_use_order(relay, true);
-    assert_leaving(relay, backwards, sends.n);
+    const struct cpl_rank_plan *slice = &relay->slice;
+    int32_t *to = calloc((size_t)slice->n_out + 1, sizeof *to), n = 0;
+    assert_non_null(to);
+    for (int32_t e = 0; e < slice->n_out; e++)
+        if (slice->out_waits[e] == 0)
+            to[n++] = slice->out_to[e];
+    assert_int_equal(relay->n_first, n);
+    assert_leaving(relay, to, n);
+    for (int32_t e = slice->n_out - 1, k = 0; e >= 0; e--)
+        if (slice->out_waits[e] == 0) {
+            to[k] = slice->out_to[e];
+            relay->own[k++] = e;
+        }
+    assert_leaving(relay, to, n);
     check_exchanges(relay, random);
-    cpl_relay_use_order(relay, false);
-    assert_leaving(relay, sends.to, sends.n);
-    free(sends.given);
-    free(sends.to);
-    free(sends.weight);
-    free(sends.order);
-    free(backwards);
+    free(to);
 }
 
 static void test_order(void **state)
