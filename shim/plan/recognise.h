@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#define CPL_MOST_RECURRING 16 /* the most exchanges that are found at a time */
+
 /* An exchange that recurs. */
 struct cpl_recurring {
     uint64_t hash; /* sum over its ranks and their signatures */

@@ -54,24 +54,6 @@ static int64_t send_round(struct together *t, const struct cpl_records *records,
     return t->failed ? 0 : came;
 }
 
-/* The ranks tell each other in which windows they sent and received what. Returns false on all
- * ranks when that failed on one. */
-static bool find_links(struct together *t)
-{
-    struct cpl_records told = {.n = 0}, answers = {.n = 0};
-    t->failed = t->failed || !cpl_local_tell(&t->local, &told);
-    int64_t came = send_round(t, &told, sizeof(struct cpl_told_message));
-    t->failed =
-        t->failed ||
-        !cpl_local_answer(&t->local, (struct cpl_told_message *)t->census.records, came, &answers);
-    came = send_round(t, &answers, sizeof(struct cpl_answer));
-    t->failed =
-        t->failed || !cpl_local_link(&t->local, (struct cpl_answer *)t->census.records, came);
-    cpl_records_free(&told);
-    cpl_records_free(&answers);
-    return cpl_agree_all(t->comm, !t->failed);
-}
-
 static bool list_neighbours(struct together *t)
 {
     struct neighbours *of = &t->neighbours;
@@ -91,6 +73,25 @@ static bool list_neighbours(struct together *t)
     return true;
 }
 
+/* The ranks tell each other in which windows they sent and received what. Returns false on all
+ * ranks when that failed on one. */
+static bool find_links(struct together *t)
+{
+    struct cpl_records told = {.n = 0}, answers = {.n = 0};
+    t->failed = t->failed || !cpl_local_tell(&t->local, &told);
+    int64_t came = send_round(t, &told, sizeof(struct cpl_message_end));
+    t->failed =
+        t->failed ||
+        !cpl_local_answer(&t->local, (struct cpl_message_end *)t->census.records, came, &answers);
+    came = send_round(t, &answers, sizeof(struct cpl_answer));
+    t->failed =
+        t->failed || !cpl_local_link(&t->local, (struct cpl_answer *)t->census.records, came);
+    cpl_records_free(&told);
+    cpl_records_free(&answers);
+    t->failed = t->failed || !list_neighbours(t);
+    return cpl_agree_all(t->comm, !t->failed);
+}
+
 static void free_neighbours(struct neighbours *of)
 {
     free(of->peer);
@@ -100,7 +101,8 @@ static void free_neighbours(struct neighbours *of)
     free(of->requests);
 }
 
-static void exchange_labels(struct together *t)
+/* Returns whether labels of this rank's links differ. */
+static bool exchange_labels(struct together *t)
 {
     struct neighbours *of = &t->neighbours;
     int n = 0;
@@ -121,6 +123,7 @@ static void exchange_labels(struct together *t)
                 t->failed = true;
         }
     t->failed |= cpl_progress_wait_each(n, of->requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS;
+    return cpl_local_compare(&t->local, of->theirs);
 }
 
 static void join(struct together *t)
@@ -142,49 +145,15 @@ static bool any_differ(struct together *t, bool differ)
 
 static bool find_labels(struct together *t)
 {
-    if (!cpl_agree_all(t->comm, list_neighbours(t)))
-        return false;
-    for (;;) {
-        exchange_labels(t);
-        bool differ = cpl_local_compare(&t->local, t->neighbours.theirs);
-        if (!any_differ(t, differ))
-            return !t->failed;
+    bool differ;
+    cpl_local_names(&t->local, t->neighbours.theirs);
+    cpl_local_compare(&t->local, t->neighbours.theirs);
+    do {
         join(t);
-        cpl_local_hook(&t->local);
-        join(t);
-        cpl_local_jump(&t->local);
-    }
-}
-
-#define SIGN (UINT64_C(1) << 63)
-
-static int64_t in_order(uint64_t hash)
-{
-    return (int64_t)(hash ^ SIGN);
-}
-
-/* The heaviest of what all ranks know of, found[n]. Returns whether there is one. */
-static bool find_heaviest(struct together *t, struct cpl_recurring *found, int n,
-                          int64_t least_times)
-{
-    struct cpl_heaviest mine = cpl_local_heaviest(&t->local, found, n, least_times);
-    int64_t weight = 0, figures[3] = {INT64_MIN, INT64_MIN, INT64_MIN}, all[3];
-    cpl_collective_Allreduce(&mine.weight, &weight, 1, MPI_INT64_T, MPI_MAX, t->comm);
-    if (weight <= 0)
-        return false;
-    /* As signed numbers in the same order: MPICH (4.0.2) compares MPI_UINT64_T as if it were
-     * signed. */
-    int64_t hash = mine.weight == weight ? in_order(mine.exchange.hash) : INT64_MAX;
-    int64_t lowest = INT64_MAX;
-    cpl_collective_Allreduce(&hash, &lowest, 1, MPI_INT64_T, MPI_MIN, t->comm);
-    if (mine.weight == weight && hash == lowest) {
-        figures[0] = mine.exchange.tag;
-        figures[1] = mine.exchange.times;
-        figures[2] = mine.exchange.n_messages;
-    }
-    cpl_collective_Allreduce(figures, all, 3, MPI_INT64_T, MPI_MAX, t->comm);
-    found[n] = (struct cpl_recurring){(uint64_t)lowest ^ SIGN, (int32_t)all[0], all[1], all[2]};
-    return true;
+        cpl_local_relabel(&t->local);
+        differ = exchange_labels(t);
+    } while (any_differ(t, differ));
+    return !t->failed;
 }
 
 int cpl_recognise_together(MPI_Comm comm, const struct cpl_note *notes, int64_t n, int most,
@@ -198,13 +167,10 @@ int cpl_recognise_together(MPI_Comm comm, const struct cpl_note *notes, int64_t 
     if (find_links(&t) && find_labels(&t)) {
         cpl_local_group(&t.local);
         join(&t);
-        cpl_local_count(&t.local);
+        cpl_local_count(&t.local, least_times);
         join(&t);
         if (cpl_agree_all(comm, !t.failed)) {
-            cpl_local_counted(&t.local);
-            n_found = 0;
-            while (n_found < most && find_heaviest(&t, found, n_found, least_times))
-                n_found++;
+            n_found = cpl_local_found(&t.local, most, found);
             cpl_local_label(&t.local, found, n_found, n, exchange);
         }
     }
