@@ -71,9 +71,8 @@ bool cpl_local_open(struct cpl_local_recognising *r, int32_t rank, const struct 
                     int64_t n)
 {
     *r = (struct cpl_local_recognising){.rank = rank};
-    if (!cpl_windows_init(&r->windows, n))
+    if (!cpl_windows_cut(&r->windows, notes, n))
         return false;
-    cpl_windows_cut(&r->windows, notes, n);
     size_t n_windows = (size_t)r->windows.n + 1;
     r->labels = calloc(n_windows, sizeof *r->labels);
     r->sending = calloc(n_windows, sizeof *r->sending);

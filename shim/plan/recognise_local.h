@@ -1,6 +1,10 @@
-/* One rank's own part in recognising exchanges without a rank that has all notes: the same result
- * as cpl_recognise (recognise.h) gives. Knows nothing of MPI; recognise_together.h carries what the
- * ranks tell each other, a step after another:
+/* One rank's own part in recognising exchanges (doc/point-to-point.md). Knows nothing of MPI;
+ * recognise.h carries what the ranks tell each other.
+ *
+ * A rank's notes are cut into windows, from one leave point to the next. A message links a window
+ * of its sender with a window of its receiver; linked windows belong to the same exchange, and an
+ * exchange whose windows come again recurs. So an exchange needs no name that ranks could disagree
+ * on, and ranks may skip it, or send the same messages in several exchanges. A step after another:
  *
  * 1. Every rank tells each receiver in which of its windows it sent which messages, and gets the
  *    receiver's windows in answer (cpl_answer). From then on it knows the links of its own windows
@@ -17,12 +21,21 @@
 #ifndef CARPOOL_RECOGNISE_LOCAL_H
 #define CARPOOL_RECOGNISE_LOCAL_H
 
-#include "shim/plan/recognise.h"
 #include "shim/plan/windows.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define CPL_MOST_RECURRING 16 /* the most exchanges that are found at a time */
+
+/* An exchange that recurs. */
+struct cpl_recurring {
+    uint64_t hash; /* sum over its ranks and their signatures */
+    int32_t tag;   /* tag of the first message of the first rank that sends */
+    int64_t times; /* how often it was seen complete */
+    int64_t n_messages;
+};
 
 /* To the rank that told: its window, and the one that received; -1: no note of that is left. */
 struct cpl_answer {

@@ -1,8 +1,6 @@
 /* Ranks that recognise together in one process (recognise_ranks.h). */
 #include "recognise_ranks.h"
 
-#include "shim/plan/recognise_local.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
