@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPL_KEYED_WORDS 8 /* the most words of a value */
+#define CPL_KEYED_WORDS 64 /* the most words of a value */
 
 struct cpl_keyed {
     int64_t n; /* records of this rank; keys may come several times */

@@ -1,31 +1,40 @@
-/* One rank's own part in recognising exchanges without a rank that has all notes: the same result
- * as cpl_recognise (recognise.h) gives. Knows nothing of MPI; recognise_together.h carries what the
- * ranks tell each other, a step after another:
+/* One rank's own part in recognising exchanges (doc/point-to-point.md). Knows nothing of MPI;
+ * recognise.h carries what the ranks tell each other.
  *
- * 1. Every rank tells each receiver in which of its windows it sent which messages
- * (cpl_told_message), and gets the receiver's windows in answer (cpl_answer). From then on it knows
- * the links of its own windows to those of others.
- * 2. Linked windows get the same label. Each window has one of its own at first. In every round
- *    neighbours compare labels; all windows of a label take over the lowest one among their
- *    neighbours', and once more the one that the windows of that label have taken over. Labels are
- *    random numbers, so about a third of them is left after each round (after Boruvka, and
- *    pointer jumping). What windows of one label tell each other is joined by keys (meet/keyed.h).
- * 3. By labels, then by hashes of what has a label, the exchanges are counted.
+ * A rank's notes are cut into windows, from one leave point to the next. A message links a window
+ * of its sender with a window of its receiver; linked windows belong to the same exchange, and an
+ * exchange whose windows come again recurs. So an exchange needs no name that ranks could disagree
+ * on, and ranks may skip it, or send the same messages in several exchanges. A step after another:
  *
- * A rank takes some 60 bytes a note, and 24 for each message that others told of. */
+ * 1. Every rank tells each receiver in which of its windows it sent which messages, and gets the
+ *    receiver's windows in answer (cpl_answer). From then on it knows the links of its own windows
+ *    to those of others.
+ * 2. Linked windows get the same label. Each window has one of its own at first, its name. In every
+ *    round a window takes over the lowest label among its neighbours'; then all windows of a label
+ *    take over the lowest that one of them has taken, and that of the window with that name. Labels
+ *    are random numbers, so about half of them are left after each round. What windows of
+ *    one label tell each other is joined by keys (meet/keyed.h).
+ * 3. By labels what is known of exchanges is put together. The first rank that sends in one counts
+ *    it; the heaviest of all ranks are chosen.
+ *
+ * A rank takes some 60 bytes a note, and 12 for each message that others told of. */
 #ifndef CARPOOL_RECOGNISE_LOCAL_H
 #define CARPOOL_RECOGNISE_LOCAL_H
 
-#include "shim/plan/recognise.h"
 #include "shim/plan/windows.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A message that a rank sent in one of its windows. */
-struct cpl_told_message {
-    int32_t source, tag, window;
+#define CPL_MOST_RECURRING 16 /* the most exchanges that are found at a time */
+
+/* An exchange that recurs. */
+struct cpl_recurring {
+    uint64_t hash; /* sum over its ranks and their signatures */
+    int32_t tag;   /* tag of the first message of the first rank that sends */
+    int64_t times; /* how often it was seen complete */
+    int64_t n_messages;
 };
 
 /* To the rank that told: its window, and the one that received; -1: no note of that is left. */
@@ -60,9 +69,11 @@ struct cpl_keys {
 struct cpl_local_recognising {
     int32_t rank;
     struct cpl_windows windows;
-    struct cpl_local_window *more; /* of each window; private */
+    struct cpl_labels *labels; /* of each window; private */
     int64_t n_links, room;
     struct cpl_link *link; /* by peer; both ranks have them in the same order */
+    int32_t n_sending;     /* windows that send in a complete exchange; private, from step 3 on */
+    struct cpl_sending *sending;
     struct cpl_keys keys;
 };
 
@@ -71,39 +82,29 @@ bool cpl_local_open(struct cpl_local_recognising *r, int32_t rank, const struct 
                     int64_t n);
 void cpl_local_close(struct cpl_local_recognising *r);
 
-/* Step 1. The records are the caller's to free. came: all that came, those of one rank in the order
- * in which it sent them. */
+/* Step 1. The records are the caller's to free. told are ends of messages whose peer is the sender
+ * and whose window is the sender's; came: all that came, in any order. */
 bool cpl_local_tell(struct cpl_local_recognising *r, struct cpl_records *told);
-bool cpl_local_answer(struct cpl_local_recognising *r, const struct cpl_told_message *came,
-                      int64_t n, struct cpl_records *answers);
+bool cpl_local_answer(struct cpl_local_recognising *r, struct cpl_message_end *came, int64_t n,
+                      struct cpl_records *answers);
 bool cpl_local_link(struct cpl_local_recognising *r, const struct cpl_answer *came, int64_t n);
 
-/* Step 2, a round. cpl_local_labels: the label of the own window of each link. cpl_local_compare
- * takes those of the peers' windows (those of links to the rank itself are not looked at) and says
- * whether some differ; if not on any rank, the labels are found. Else the keys are those of the
- * labels; joined, cpl_local_hook makes them those of the labels that were taken over; joined,
- * cpl_local_jump ends the round. */
+/* Step 2. cpl_local_names: the labels that the peers' windows have at first, for each link, as far
+ * as this rank knows. cpl_local_labels: those of its own windows. cpl_local_compare takes those of
+ * the peers' (of links to the rank itself they are not looked at) and says whether some differ; if
+ * not on any rank, the labels are found. Else the keys, joined, say what cpl_local_relabel takes
+ * over. */
+void cpl_local_names(const struct cpl_local_recognising *r, uint64_t *labels);
 void cpl_local_labels(const struct cpl_local_recognising *r, uint64_t *labels);
 bool cpl_local_compare(struct cpl_local_recognising *r, const uint64_t *labels);
-void cpl_local_hook(struct cpl_local_recognising *r);
-void cpl_local_jump(struct cpl_local_recognising *r);
+void cpl_local_relabel(struct cpl_local_recognising *r);
 
-/* Step 3. cpl_local_group makes the keys those of exchanges; joined, cpl_local_count makes them
- * those of equal ones; joined, cpl_local_counted ends it. */
+/* Step 3. cpl_local_group makes the keys those of exchanges; joined, cpl_local_count makes them the
+ * heaviest that this rank counts; joined, cpl_local_found tells the heaviest of all, at most `most`
+ * (CPL_MOST_RECURRING), and returns how many. */
 void cpl_local_group(struct cpl_local_recognising *r);
-void cpl_local_count(struct cpl_local_recognising *r);
-void cpl_local_counted(struct cpl_local_recognising *r);
-
-/* The heaviest exchange that this rank knows of (not every rank of an exchange does), was seen
- * least_times times and is none of the n found; its times * messages, then the lower hash. weight
- * is 0 when there is none. */
-struct cpl_heaviest {
-    int64_t weight;
-    struct cpl_recurring exchange;
-};
-struct cpl_heaviest cpl_local_heaviest(const struct cpl_local_recognising *r,
-                                       const struct cpl_recurring *found, int n,
-                                       int64_t least_times);
+void cpl_local_count(struct cpl_local_recognising *r, int64_t least_times);
+int cpl_local_found(const struct cpl_local_recognising *r, int most, struct cpl_recurring *found);
 
 /* As cpl_recognise sets exchange[k] for each of the rank's n_notes notes. */
 void cpl_local_label(const struct cpl_local_recognising *r, const struct cpl_recurring *found,

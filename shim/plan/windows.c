@@ -5,9 +5,8 @@
 
 #include <stdlib.h>
 
-bool cpl_windows_init(struct cpl_windows *windows, int64_t n_notes)
+static bool make_room(struct cpl_windows *windows, size_t n)
 {
-    size_t n = (size_t)n_notes + 1;
     *windows = (struct cpl_windows){.n = 0};
     windows->window = calloc(n, sizeof *windows->window);
     windows->sent = calloc(n, sizeof *windows->sent);
@@ -36,12 +35,12 @@ static void note_end(struct cpl_windows *windows, const struct cpl_note *note, i
     windows->sent[windows->n_sent++] = end;
 }
 
-void cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n)
+bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n)
 {
     int32_t window = -1;
     bool blocking = false;
-    windows->n = 0;
-    windows->n_sent = windows->n_received = 0;
+    if (!make_room(windows, (size_t)n + 1))
+        return false;
     for (int64_t k = 0; k < n; k++) {
         const struct cpl_note *note = &notes[k];
         if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_WINDOW_END) {
@@ -59,6 +58,7 @@ void cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, 
         }
         note_end(windows, note, window);
     }
+    return true;
 }
 
 uint64_t cpl_window_hash(int32_t rank, int32_t signature)

@@ -1,6 +1,6 @@
 /* Windows: what a rank did between two leave points, cut out of the notes that it made while
- * learning (doc/point-to-point.md). For recognising exchanges, by one rank (recognise.h) or by all
- * (recognise_local.h). Knows nothing of MPI. */
+ * learning (doc/point-to-point.md). For recognising exchanges (recognise_local.h). Knows nothing of
+ * MPI. */
 #ifndef CARPOOL_WINDOWS_H
 #define CARPOOL_WINDOWS_H
 
@@ -31,7 +31,7 @@ struct cpl_message_end {
     int32_t peer, tag, window;
 };
 
-/* A rank's windows. Each array has room for n_notes entries. */
+/* A rank's windows. */
 struct cpl_windows {
     int32_t n;
     struct cpl_window *window;
@@ -39,13 +39,11 @@ struct cpl_windows {
     struct cpl_message_end *sent, *received;
 };
 
-/* Room for n notes. Returns false when memory ran out; cpl_windows_free in any case. */
-bool cpl_windows_init(struct cpl_windows *windows, int64_t n_notes);
-void cpl_windows_free(struct cpl_windows *windows);
-
 /* Cuts n notes, in the order in which they were made, into windows. A blocking receive ends a
- * window by itself, but consecutive ones are one window. */
-void cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n);
+ * window by itself, but consecutive ones are one window. Returns false when memory ran out;
+ * cpl_windows_free in any case. */
+bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n);
+void cpl_windows_free(struct cpl_windows *windows);
 
 /* What a window adds to the hash of its exchange, which is a sum over its windows. */
 uint64_t cpl_window_hash(int32_t rank, int32_t signature);

@@ -104,7 +104,7 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
 /* Slices of the plans that pay. */
 struct slices {
     int n;
-    int plan[CPL_MOST_EXCHANGES]; /* of each exchange; CPL_NO_PLAN: none */
+    int plan[CPL_MOST_RECURRING]; /* of each exchange; CPL_NO_PLAN: none */
     int32_t *words[CPL_MAX_RIDE_PLANS];
     int32_t n_words[CPL_MAX_RIDE_PLANS];
     struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];

@@ -2,20 +2,15 @@
 #include "shim/pt2pt/pt2pt_exchanges.h"
 
 #include "shim/base/log.h"
-#include "shim/meet/agree.h"
-#include "shim/meet/desk.h"
-#include "shim/plan/recognise_together.h"
+#include "shim/plan/recognise.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
-#include "shim/wait/collective.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_NOTES 256
-#define MOST_NOTES  8192      /* the most notes that a rank keeps, the latest ones */
-#define LEAST_NOTES 256       /* a rank may always hand in this many */
-#define ALL_NOTES   (1 << 21) /* else this many for all ranks together */
+#define MOST_NOTES  8192 /* the most notes that a rank keeps, the latest ones */
 
 /* Where notes may begin: after the end of a window. */
 static bool is_boundary(const struct cpl_note *note)
@@ -68,67 +63,12 @@ void cpl_notes_free(struct cpl_notes *notes)
     *notes = (struct cpl_notes){.n = 0};
 }
 
-/* --- recognising, by the first rank or by all --------------------------------------------- */
-
-/* The first of this rank's last notes that are handed in. */
-static int first_handed_in(const struct cpl_comm_state *state)
-{
-    const struct cpl_notes *notes = &state->pt2pt->learned.notes;
-    int most = ALL_NOTES / state->size;
-    most = most > LEAST_NOTES ? most : LEAST_NOTES;
-    return notes->n > most ? next_beginning(notes, notes->n - most) : 0;
-}
-
-/* Hands in notes and gets the exchange of each. Collective. Returns the number of exchanges or -1,
- * alike on all ranks. */
-static int recognise(struct cpl_desk *desk, const struct cpl_notes *mine,
-                     struct cpl_exchanges *exchanges)
-{
-    int n = -1, n_mine;
-    void *of_note;
-    const struct cpl_handed_in handed = {
-        .able = true, .records = mine->note, .n = mine->n, .record_bytes = sizeof *mine->note};
-    if (!cpl_desk_hand_in(desk, &handed))
-        return -1;
-    int32_t *exchange = NULL;
-    if (cpl_desk_is_root(desk))
-        exchange = calloc((size_t)desk->first[desk->n_ranks] + 1, sizeof *exchange);
-    if (exchange)
-        n = cpl_recognise(desk->n_ranks, desk->first, desk->records, CPL_MOST_EXCHANGES,
-                          CPL_RECURS_TIMES, exchanges->found, exchange);
-    cpl_desk_answer(desk, &n, sizeof n);
-    if (n > 0) {
-        cpl_desk_answer(desk, exchanges->found, (size_t)n * sizeof *exchanges->found);
-        if (!cpl_desk_spread(desk, exchange, exchange, sizeof *exchange, &of_note, &n_mine))
-            n = -1;
-        exchanges->of_note = of_note;
-    }
-    free(exchange);
-    return n;
-}
-
-/* The same by all ranks, each of which looks at all notes that it has. Collective. */
-static int recognise_together(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
-{
-    const struct cpl_notes *notes = &state->pt2pt->learned.notes;
-    exchanges->first_note = 0;
-    exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
-    return cpl_recognise_together(state->private_comm, notes->note, notes->n, CPL_MOST_EXCHANGES,
-                                  CPL_RECURS_TIMES, exchanges->found, exchanges->of_note);
-}
-
-/* The notes of all ranks that one rank would get; alike on all of them. Collective. */
-static int64_t count_notes(struct cpl_comm_state *state, int64_t n_mine)
-{
-    int64_t n = 0;
-    cpl_collective_Allreduce(&n_mine, &n, 1, MPI_INT64_T, MPI_SUM, state->private_comm);
-    return n;
-}
+/* --- recognising --------------------------------------------------------------------------- */
 
 /* This rank's signature in each exchange, and which part of its batches belongs to it. */
 static void find_signatures(struct cpl_exchanges *exchanges, const struct cpl_notes *mine)
 {
-    int n_of[CPL_MAX_SIGNATURES] = {0}, n_in[CPL_MOST_EXCHANGES] = {0};
+    int n_of[CPL_MAX_SIGNATURES] = {0}, n_in[CPL_MOST_RECURRING] = {0};
     for (int k = 0; k < exchanges->n; k++)
         exchanges->signature[k] = -1;
     for (int k = 0; k < mine->n; k++) {
@@ -164,19 +104,10 @@ static void name_exchange(struct cpl_exchange_names *names, const struct cpl_rec
 bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    struct cpl_desk desk;
-    *exchanges = (struct cpl_exchanges){.first_note = first_handed_in(state)};
-    struct cpl_notes mine = {.n = p->learned.notes.n - exchanges->first_note};
-    if (mine.n > 0)
-        mine.note = p->learned.notes.note + exchanges->first_note;
-    if (cpl_recognise_is_together(count_notes(state, mine.n))) {
-        exchanges->n = recognise_together(state, exchanges);
-        mine = p->learned.notes;
-    } else {
-        cpl_desk_open(&desk, state->private_comm, 0);
-        exchanges->n = recognise(&desk, &mine, exchanges);
-        cpl_desk_close(&desk);
-    }
+    const struct cpl_notes *notes = &p->learned.notes;
+    exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
+    exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
+                                 exchanges->found, exchanges->of_note);
     if (exchanges->n < 0) {
         if (state->rank == 0)
             cpl_log(CPL_LOG_WARN, "pt2pt",
@@ -186,8 +117,7 @@ bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exch
         cpl_exchanges_free(exchanges);
         return false;
     }
-    if (exchanges->n > 0)
-        find_signatures(exchanges, &mine);
+    find_signatures(exchanges, notes);
     for (int k = 0; k < exchanges->n; k++)
         name_exchange(&p->learned.names, &exchanges->found[k], &exchanges->tag[k],
                       &exchanges->ordinal[k]);
@@ -208,9 +138,9 @@ static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exc
                       const int *plan, struct cpl_step *step)
 {
     int n = 0;
-    for (int k = exchanges->first_note; k < p->learned.notes.n; k++) {
+    for (int k = 0; k < p->learned.notes.n; k++) {
         const struct cpl_note *note = &p->learned.notes.note[k];
-        int e = exchanges->n > 0 ? exchanges->of_note[k - exchanges->first_note] : -1;
+        int e = exchanges->of_note[k];
         bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
         if (note->kind == CPL_NOTE_COLLECTIVE && n > 0 && !after_collective)
             step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};
@@ -224,8 +154,7 @@ static int list_steps(const struct cpl_pt2pt *p, const struct cpl_exchanges *exc
 bool cpl_exchanges_keep_cycle(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
                               const int *plan)
 {
-    size_t n_notes = (size_t)(p->learned.notes.n - exchanges->first_note);
-    struct cpl_step *step = calloc(n_notes + 1, sizeof *step);
+    struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
     if (!step)
         return false;
     cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, plan, step));

@@ -1,13 +1,12 @@
 /* The exchanges that recur on a communicator (doc/point-to-point.md).
  *
- * While learning a rank makes notes. At an agreement the first rank recognises exchanges in all
- * ranks' notes (recognise.h), or all ranks do it together (recognise_together.h), and each rank
- * keeps the cycle in which its own batches recur (cycle.h). */
+ * While learning a rank makes notes. At an agreement the ranks recognise exchanges in them
+ * (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
 #ifndef CARPOOL_PT2PT_EXCHANGES_H
 #define CARPOOL_PT2PT_EXCHANGES_H
 
 #include "shim/plan/cycle.h"
-#include "shim/plan/recognise.h"
+#include "shim/plan/recognise_local.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,9 +14,6 @@
 struct cpl_comm_state;
 struct cpl_pt2pt;
 
-#define CPL_MOST_EXCHANGES                                                                         \
-    16 /* the most exchanges of a communicator that are planned at a time                          \
-        */
 #define CPL_MOST_NAMES   64
 #define CPL_RECURS_TIMES 3 /* a batch or exchange that was seen this often recurs */
 
@@ -41,15 +37,13 @@ struct cpl_exchange_names {
  * all ranks. */
 struct cpl_exchanges {
     int n;
-    struct cpl_recurring found[CPL_MOST_EXCHANGES];
-    int32_t tag[CPL_MOST_EXCHANGES],
-        ordinal[CPL_MOST_EXCHANGES];   /* ordinal: number among exchanges with that tag */
-    int signature[CPL_MOST_EXCHANGES]; /* number of the signature that this rank sends; -1: it sends
+    struct cpl_recurring found[CPL_MOST_RECURRING];
+    int32_t tag[CPL_MOST_RECURRING],
+        ordinal[CPL_MOST_RECURRING];   /* ordinal: number among exchanges with that tag */
+    int signature[CPL_MOST_RECURRING]; /* number of the signature that this rank sends; -1: it sends
                                           nothing */
-    double fraction[CPL_MOST_EXCHANGES]; /* fraction of that signature's batches in this exchange */
-    int first_note;
-    int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END from first_note on: its exchange, or
-                       * -1; NULL: there are no exchanges */
+    double fraction[CPL_MOST_RECURRING]; /* fraction of that signature's batches in this exchange */
+    int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END: its exchange, or -1 */
 };
 
 /* Finds the exchanges that recur. Collective; false on all ranks when memory ran out on one. All

@@ -3,12 +3,7 @@
 
 #include "pt2pt_ranks.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct pt2pt_program plan;
 
@@ -52,30 +47,4 @@ void begin(uint64_t seed)
 {
     memset(&plan, 0, sizeof plan);
     pt2pt_ranks_begin(N, seed);
-}
-
-static int plan_at_root(void **state)
-{
-    (void)state;
-    pt2pt_planning = CPL_PLANNING_ROOT;
-    return 0;
-}
-
-static int plan_together(void **state)
-{
-    (void)state;
-    pt2pt_planning = CPL_PLANNING_TOGETHER;
-    return 0;
-}
-
-int run_both_ways(const struct CMUnitTest *tests, int n)
-{
-    enum { MOST = 64 };
-    struct CMUnitTest all[MOST];
-    assert_true(2 * n <= MOST);
-    for (int k = 0; k < 2 * n; k++) {
-        all[k] = tests[k % n];
-        all[k].setup_func = k < n ? plan_at_root : plan_together;
-    }
-    return _cmocka_run_group_tests("both ways", all, (size_t)n * 2, NULL, NULL);
 }

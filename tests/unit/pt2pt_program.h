@@ -25,8 +25,4 @@ void run(int n_collectives);
 /* After a collective of the rank: notes what it is in now. */
 void note_phase(int rank);
 
-/* Tests are run twice: planned by one rank, then by all together. */
-struct CMUnitTest;
-int run_both_ways(const struct CMUnitTest *tests, int n);
-
 #endif

@@ -25,7 +25,6 @@
 #include <cmocka.h>
 
 struct pt2pt_world pt2pt;
-enum cpl_planning pt2pt_planning;
 
 static int64_t n_live; /* blocks of memory before the ranks began */
 
@@ -409,7 +408,6 @@ static void begin_rank(int r)
     cpl_context.hooks = hooks;
     cpl_context.settings.mode = CPL_MODE_AUTO;
     cpl_context.settings.cost = 100;
-    cpl_context.settings.planning = pt2pt_planning;
     cpl_context.settings.embed = CPL_EMBED_EXACT;
     cpl_context.comms.first = &me->state;
     cpl_context.comms.away = MPI_COMM_NULL;

@@ -39,9 +39,6 @@ struct pt2pt_world {
 
 extern struct pt2pt_world pt2pt;
 
-/* Who recognises and plans, of ranks that begin from here on. */
-extern enum cpl_planning pt2pt_planning;
-
 void pt2pt_ranks_begin(int n, uint64_t seed);
 void pt2pt_ranks_end(void);
 

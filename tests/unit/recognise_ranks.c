@@ -1,8 +1,6 @@
 /* Ranks that recognise together in one process (recognise_ranks.h). */
 #include "recognise_ranks.h"
 
-#include "shim/plan/recognise_local.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -47,8 +45,8 @@ static void link_all(struct ranks *ranks)
     for (int i = 0; i < ranks->n; i++)
         assert_true(cpl_local_tell(&ranks->rank[i], &told[i]));
     for (int i = 0; i < ranks->n; i++) {
-        int64_t n = come(ranks, told, i, sizeof(struct cpl_told_message), &came);
-        assert_true(cpl_local_answer(&ranks->rank[i], (struct cpl_told_message *)(void *)came, n,
+        int64_t n = come(ranks, told, i, sizeof(struct cpl_message_end), &came);
+        assert_true(cpl_local_answer(&ranks->rank[i], (struct cpl_message_end *)(void *)came, n,
                                      &answers[i]));
         free(came);
     }
@@ -117,6 +115,17 @@ static void look_over(const struct ranks *ranks, uint64_t *const *labels, int i,
     }
 }
 
+static void compare_names(struct ranks *ranks)
+{
+    for (int i = 0; i < ranks->n; i++) {
+        uint64_t *names = calloc((size_t)ranks->rank[i].n_links + 1, sizeof *names);
+        assert_non_null(names);
+        cpl_local_names(&ranks->rank[i], names);
+        cpl_local_compare(&ranks->rank[i], names);
+        free(names);
+    }
+}
+
 static bool compare_labels(struct ranks *ranks)
 {
     uint64_t **labels = calloc((size_t)ranks->n, sizeof *labels);
@@ -140,49 +149,38 @@ static bool compare_labels(struct ranks *ranks)
     return differ;
 }
 
-static bool choose(struct ranks *ranks, struct cpl_recurring *found, int n, int64_t least_times)
-{
-    struct cpl_heaviest best = {.weight = 0};
-    for (int i = 0; i < ranks->n; i++) {
-        struct cpl_heaviest mine = cpl_local_heaviest(&ranks->rank[i], found, n, least_times);
-        if (mine.weight > best.weight ||
-            (mine.weight == best.weight && mine.exchange.hash < best.exchange.hash))
-            best = mine;
-        else if (mine.weight > 0 && mine.exchange.hash == best.exchange.hash)
-            assert_memory_equal(&mine, &best, sizeof mine);
-    }
-    found[n] = best.weight > 0 ? best.exchange : found[n];
-    return best.weight > 0;
-}
-
 int recognise_ranks(int n_ranks, const int64_t *first, const struct cpl_note *notes, int most,
                     int64_t least_times, struct cpl_recurring *found, int32_t *exchange,
                     int *n_rounds)
 {
     struct ranks ranks = {n_ranks, calloc((size_t)n_ranks, sizeof *ranks.rank)};
+    struct cpl_recurring own[CPL_MOST_RECURRING];
     int n = 0;
     assert_non_null(ranks.rank);
     for (int i = 0; i < n_ranks; i++)
         assert_true(cpl_local_open(&ranks.rank[i], i, notes + first[i], first[i + 1] - first[i]));
     link_all(&ranks);
-    for (*n_rounds = 0; compare_labels(&ranks); (*n_rounds)++) {
+    compare_names(&ranks);
+    *n_rounds = 0;
+    do {
         join(&ranks);
         for (int i = 0; i < n_ranks; i++)
-            cpl_local_hook(&ranks.rank[i]);
-        join(&ranks);
-        for (int i = 0; i < n_ranks; i++)
-            cpl_local_jump(&ranks.rank[i]);
-    }
+            cpl_local_relabel(&ranks.rank[i]);
+        (*n_rounds)++;
+    } while (compare_labels(&ranks));
     for (int i = 0; i < n_ranks; i++)
         cpl_local_group(&ranks.rank[i]);
     join(&ranks);
     for (int i = 0; i < n_ranks; i++)
-        cpl_local_count(&ranks.rank[i]);
+        cpl_local_count(&ranks.rank[i], least_times);
     join(&ranks);
-    for (int i = 0; i < n_ranks; i++)
-        cpl_local_counted(&ranks.rank[i]);
-    while (n < most && choose(&ranks, found, n, least_times))
-        n++;
+    for (int i = 0; i < n_ranks; i++) {
+        int n_own = cpl_local_found(&ranks.rank[i], most, i == 0 ? found : own);
+        assert_true(i == 0 || n_own == n);
+        n = n_own;
+        if (i > 0)
+            assert_memory_equal(own, found, (size_t)n * sizeof *own);
+    }
     for (int i = 0; i < n_ranks; i++) {
         cpl_local_label(&ranks.rank[i], found, n, first[i + 1] - first[i], exchange + first[i]);
         cpl_local_close(&ranks.rank[i]);

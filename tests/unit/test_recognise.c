@@ -1,10 +1,10 @@
-/* Tests of recognising exchanges by one rank (recognise.h), and by all ranks (recognise_local.h),
- * which must come to the same in every bit: random programs in which ranks repeat a sequence of
- * exchanges, all with one tag, on random subsets of the ranks; and notes of no sense. */
+/* Tests of recognising exchanges by all ranks (recognise_local.h), which must come to the same in
+ * every bit as one who has all notes (recognise_plainly.c): random programs in which ranks repeat a
+ * sequence of exchanges, all with one tag, on random subsets of the ranks; and notes of no sense.
+ */
 #include "planner/base/hash.h"
 #include "random_pattern.h"
 #include "recognise_ranks.h"
-#include "shim/plan/recognise.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,7 +160,7 @@ struct outcome {
     struct cpl_recurring found[MOST_EXCHANGES];
 };
 
-/* By one rank, and by all: with the same result. */
+/* By one who has all notes, and by all ranks: with the same result. */
 static int recognise_twice(int n_ranks, const int64_t *first, const struct cpl_note *notes,
                            int most, int64_t least_times, struct cpl_recurring *found,
                            int32_t *exchange)
@@ -169,7 +169,7 @@ static int recognise_twice(int n_ranks, const int64_t *first, const struct cpl_n
     int32_t *label = calloc((size_t)first[n_ranks] + 1, sizeof *label);
     int n_rounds;
     assert_non_null(label);
-    int n = cpl_recognise(n_ranks, first, notes, most, least_times, found, exchange);
+    int n = recognise_plainly(n_ranks, first, notes, most, least_times, found, exchange);
     assert_int_equal(
         recognise_ranks(n_ranks, first, notes, most, least_times, again, label, &n_rounds), n);
     for (int k = 0; k < n; k++) {
@@ -323,8 +323,7 @@ static void sign(const int64_t *first, int n_ranks, struct cpl_note *notes)
 {
     struct cpl_windows windows;
     for (int r = 0; r < n_ranks; r++) {
-        assert_true(cpl_windows_init(&windows, first[r + 1] - first[r]));
-        cpl_windows_cut(&windows, notes + first[r], first[r + 1] - first[r]);
+        assert_true(cpl_windows_cut(&windows, notes + first[r], first[r + 1] - first[r]));
         for (int32_t w = 0; w < windows.n; w++)
             if (windows.window[w].end_note >= 0 && windows.window[w].signature >= 0)
                 notes[first[r] + windows.window[w].end_note].peer = windows.window[w].n_sent;

@@ -411,5 +411,5 @@ int main(void)
         cmocka_unit_test(test_given_up_while_busy),
         cmocka_unit_test(test_review_soon),
     };
-    return run_both_ways(tests, sizeof tests / sizeof *tests);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
