@@ -78,7 +78,11 @@ if [ "$what" != unit ]; then
     run_tap noshare.log "$root/tests/mpi/run-noshare.sh" "$build/tests/mpi" "$library" "$yield"
     step "programs under Slurm"
     build_in tests/promise promise-make.log check
+    sh "$root/tests/install-deps.sh" iproute2 || echo "without iproute2 nothing runs on hosts of a cluster"
     TEST_TIMEOUT=$mpi_seconds TEST_LOGS=$build run_tap slurm.log "$root/tests/slurm/run-slurm.sh" "$build/tests" "$library" "$yield"
+    step "programs on hosts with a network between them"
+    TEST_TIMEOUT=$mpi_seconds run_tap cluster.log "$root/tests/cluster/run-cluster.sh" "$build/tests" "$library" "$yield" \
+        "$build/bench/.libs/libhosts.so"
     step "the promise: programs that attack it"
     build_in tests/promise promise-make.log check
     run_tap promise.log "$root/tests/promise/run-promise.sh" "$build/tests/promise" "$library" "$yield"
