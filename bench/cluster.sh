@@ -137,7 +137,7 @@ cat >"$tmp/enter" <<ENTER
 while :; do case \$1 in -*) shift ;; *) break ;; esac; done
 holder=\$(cat "$tmp/\$1.pid") || exit 1
 shift
-exec nsenter -t "\$holder" -n -u -i -m sh -c "\$*"
+exec nsenter -t "\$holder" -n -u -i -m sh -c "cd \"\\\$0\"; \$*" "\$PWD"
 ENTER
 chmod +x "$tmp/enter"
 
