@@ -147,6 +147,13 @@ mv left/report.json left.json
 told "the last rank without the library" "$lacks_it"
 check "the last rank without the library: the summary says so" grep -Fqx "carpool: $lacks_it" err
 
+# --- the library may have another name, as each rank's own copy may
+cp "$(readlink -f "$top_builddir/shim/.libs/libcarpool.so")" another.so
+run -n 3 -genv LD_PRELOAD "$PWD/another.so" -genv CARPOOL_REPORT other.json "$spmv" --iterations 2 m.mtx
+check "under another name: all ranks have it" grep -q '"left_out": 0' other.json
+check "under another name: nothing is left" test $code -eq 0 -a -z "$(grep left_alone other.json | grep 'without the library')"
+none "under another name: nothing on stderr" "$(cat err)"
+
 # --- planning waits until the calls have taken as long
 patiently() { # warmup, iterations
     run -n 2 -genv CARPOOL_LEARN 0 -genv CARPOOL_COST 50 "$carpool" run --report=patient.json "$spmv" --warmup "$1" --iterations "$2" m.mtx

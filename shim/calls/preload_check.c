@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,9 +22,11 @@ extern char **environ;
 
 /* What /proc says of the ranks on this host. */
 struct local {
-    int n_ranks;     /* of the job */
-    char *has;       /* by rank: 0: not seen, 1: lacks the library, 2: has it */
-    int n_looked_at; /* processes */
+    int n_ranks;      /* of the job */
+    const char *name; /* of this library's file, as it was given */
+    char *mapped;     /* its path, as /proc has it; allocated */
+    char *has;        /* by rank: 0: not seen, 1: lacks the library, 2: has it */
+    int n_looked_at;  /* processes */
 };
 
 #define MOST_PROCESSES 100000
@@ -87,7 +90,8 @@ static void look_at(struct local *local, long pid)
     const char *preload = text ? variable_in(text, length, "LD_PRELOAD") : NULL;
     long r = rank ? strtol(rank, NULL, 10) : -1;
     if (r >= 0 && r < local->n_ranks && local->has[r] < 2) {
-        if ((preload && strstr(preload, "libcarpool")) || has_mapped(pid, "/libcarpool"))
+        if ((preload && strstr(preload, local->name)) || has_mapped(pid, local->mapped) ||
+            has_mapped(pid, "/libcarpool"))
             local->has[r] = 2;
         else if (has_mapped(pid, "/libmpi")) /* no shell or wrapper of a rank */
             local->has[r] = 1;
@@ -129,11 +133,30 @@ static long find_proxy(void)
     return 0;
 }
 
+/* The name of a file without its folder. */
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What the file of this library is called. Returns false when that is not known. */
+static bool name_library(struct local *local)
+{
+    static const char anything_here;
+    Dl_info self;
+    if (!dladdr(&anything_here, &self) || !self.dli_fname)
+        return false;
+    local->name = base_of(self.dli_fname);
+    local->mapped = realpath(self.dli_fname, NULL);
+    return local->mapped;
+}
+
 /* Whether a rank on this host is seen to lack the library. */
 static bool sees_lacking(struct local *local)
 {
     bool lacking = false;
-    long proxy = local->has ? find_proxy() : 0;
+    long proxy = local->has && name_library(local) ? find_proxy() : 0;
     if (proxy)
         look_below(local, proxy);
     for (int r = 0; proxy && r < local->n_ranks; r++)
@@ -205,6 +228,7 @@ enum cpl_preload cpl_preload_check(int rank, int n_ranks)
     while (lacking && first < rank && local.has[first] != 2)
         first++;
     free(local.has);
+    free(local.mapped);
     if (lacking)
         return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
     /* always: a rank that could not look would wait for the others */

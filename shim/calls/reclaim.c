@@ -5,6 +5,11 @@
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
+#include "shim/state/graph.h"
+#include "shim/state/memory.h"
+#include "shim/wait/collective.h"
+
+#include <stdlib.h>
 
 /* Of the communicators with a private one, that with the lowest number above `above`: on all ranks
  * in the same order. */
@@ -38,6 +43,32 @@ static void give_back(struct cpl_comm_state *state)
         cpl_comm_state_release(state);
 }
 
+static struct cpl_graph *graph_numbered(int number)
+{
+    struct cpl_graph *graph = cpl_context.comms.first_graph;
+    while (graph && graph->number != number)
+        graph = graph->next;
+    return graph;
+}
+
+/* The same of inner communicators, where nothing is under way on any rank; neighborhood collectives
+ * of these graphs are MPI's from here on. Collective over the host. */
+static void give_back_inner(const struct cpl_comm_state *host)
+{
+    int n = cpl_context.comms.n_graphs;
+    unsigned char *quiet = cpl_memory_need(2 * (size_t)n + 1, "what is given back"),
+                  *all = quiet + n;
+    for (const struct cpl_graph *g = cpl_context.comms.first_graph; g; g = g->next)
+        if (g->number > 0)
+            quiet[g->number - 1] = is_quiet(cpl_comm_state_get(g->inner));
+    bool told = n > 0 && cpl_collective_Allreduce(quiet, all, n, MPI_BYTE, MPI_BAND,
+                                                  host->private_comm) == MPI_SUCCESS;
+    for (int k = 0; k < n && told; k++)
+        if (all[k])
+            cpl_comm_state_free_inner(graph_numbered(k + 1)->comm);
+    free(quiet);
+}
+
 void cpl_reclaim_made(MPI_Comm over)
 {
     struct cpl_comm_state *host = cpl_comm_state_get(over);
@@ -47,6 +78,7 @@ void cpl_reclaim_made(MPI_Comm over)
         return;
     if (cpl_agree_all(host->private_comm, cpl_context.comms.n_states < CPL_MANY_STATES))
         return;
+    give_back_inner(host);
     struct cpl_comm_state *state;
     for (int64_t at = 0; (state = next_planned(at));) {
         at = state->planned_number;

@@ -145,6 +145,7 @@ struct cpl_comms {
                                     * NULL: there is none, or `away` is not there */
     int keyval;                    /* key of the attribute that holds a communicator's state */
     int graph;                     /* key of the one that holds its inner one (graph.h) */
+    int n_graphs;                  /* ones of all ranks that ever had an inner one */
     struct cpl_graph *first_graph; /* those that have an inner one */
     MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
     MPI_Op votes;                  /* operation that puts the ranks' votes together */

@@ -58,7 +58,11 @@ void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner)
     struct cpl_graph *graph = &whole;
     if (inner != MPI_COMM_NULL) {
         graph = cpl_memory_need(sizeof *graph, "a graph");
+        int size = 0;
+        PMPI_Comm_size(comm, &size);
+        graph->comm = comm;
         graph->inner = inner;
+        graph->number = size == cpl_context.size ? ++cpl_context.comms.n_graphs : 0;
         LL_PREPEND(cpl_context.comms.first_graph, graph);
     }
     PMPI_Comm_set_attr(comm, cpl_context.comms.graph, graph);

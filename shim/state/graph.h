@@ -12,7 +12,8 @@
 
 /* What is known of a graph communicator; an attribute. */
 struct cpl_graph {
-    MPI_Comm inner; /* MPI_COMM_NULL: all ranks have neighbours */
+    MPI_Comm comm, inner; /* inner: MPI_COMM_NULL: all ranks have neighbours */
+    int number;           /* of one of all ranks, from 1, alike on them; 0: another one */
     struct cpl_graph *next;
 };
 

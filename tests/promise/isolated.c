@@ -9,6 +9,7 @@
  *   isolated coming        the ranks without neighbours come all the same, and then all ranks
  *                          reduce on the graph without blocking
  *   isolated graph         the graph is one of MPI_Graph_create
+ *   isolated many          so many graphs that MPI has few communicators left
  */
 #include "promise.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #define ROUNDS 40
+#define MANY   1900
 
 static MPI_Comm graph;
 static int degree, peer[2];
@@ -202,10 +204,34 @@ static void of_graph(void)
     MPI_Comm_free(&graph);
 }
 
+static void many(void)
+{
+    static MPI_Comm made[MANY];
+    for (int k = 0; k < MANY; k++) {
+        make_graph();
+        made[k] = graph;
+        for (int round = 0; round < 6 && k % 100 == 0; round++) {
+            put(round);
+            call(made[k], 1);
+            check(round, false);
+        }
+    }
+    for (int k = 0; k < MANY; k++) {
+        put(k);
+        call(made[k], 1);
+        check(k, false);
+        MPI_Comm_free(&made[k]);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const struct promise_case cases[] = {{"blocking", blocking},     {"coming", coming},
-                                         {"copied", copied},         {"nonblocking", nonblocking},
-                                         {"persistent", persistent}, {"graph", of_graph}};
+    const struct promise_case cases[] = {{"blocking", blocking},
+                                         {"coming", coming},
+                                         {"copied", copied},
+                                         {"nonblocking", nonblocking},
+                                         {"persistent", persistent},
+                                         {"graph", of_graph},
+                                         {"many", many}};
     return promise_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
