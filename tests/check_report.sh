@@ -33,7 +33,7 @@ awk 'BEGIN {
         few = few (k ? "," : "") (12 + k % 3)
     }
     figures = "\"sends_avg\": 62.5, \"lanes_avg\": 31.25, \"mpi_max\": 11, \"recvs_max\": 480, \"hops_max\": 3, \"volume_factor\": 2.12,"
-    printf "{\"version\": \"9.9\", \"schema\": 3, \"run\": {\"program\": \"./a&b\", \"arguments\": [\"-x\", \"<1>\"],"
+    printf "{\"version\": \"9.9\", \"schema\": 4, \"run\": {\"program\": \"./a&b\", \"arguments\": [\"-x\", \"<1>\"],"
     printf "\"started\": \"2026-11-24T23:59:01Z\", \"mpi\": \"MPICH 4.0.2\", \"job\": \"Slurm 77\", \"machine\": \"edr\","
     printf "\"machine_builtin\": \"cluster\", \"cores\": 64, \"cores_shared\": true, \"yields\": false},"
     printf "\"nodes\": [{\"host\": \"n1\", \"ranks\": \"0-3199\"}, {\"host\": \"n2\", \"ranks\": \"3200-6399\"}],"
@@ -99,7 +99,7 @@ has "has a language and an encoding" '<html lang="en">'
 has "shows what calls took over the run" "Over the run"
 has "the program" "<p><code>./a&amp;b -x &lt;1&gt;</code></p>"
 has "the run" "6400 ranks on 2 nodes (n1, n2), 64 cores, mode auto, started 2026-11-24T23:59:01Z, 812 s from MPI_Init to MPI_Finalize"
-has "the versions" "Carpool 9.9 (report schema 3), MPICH 4.0.2, job Slurm 77"
+has "the versions" "Carpool 9.9 (report schema 4), MPICH 4.0.2, job Slurm 77"
 has "more ranks than cores" "more ranks (6400) than cores (64)"
 has "what to do about that" "carpool run --yield"
 has "the machine of the model" "called edr (cluster), not of the one that ran this"

@@ -60,17 +60,3 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
     };
     return texts[reason];
 }
-
-const char *cpl_embed_left_text(enum cpl_embed_left reason)
-{
-    static const char *const texts[] = {
-        [CPL_EMBED_LEFT_NOT] = "",
-        [CPL_EMBED_LEFT_EDGES] = "some rank has several edges to one neighbour, or no memory",
-        [CPL_EMBED_LEFT_NO_GAIN] = "reductions are not modelled faster",
-        [CPL_EMBED_LEFT_FULL] = "reductions carry too many exchanges already, or memory ran out",
-        [CPL_EMBED_LEFT_MISSED] =
-            "the program waited for too many calls before the reduction came, or "
-            "the reductions stay MPI's",
-    };
-    return texts[reason];
-}

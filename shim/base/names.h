@@ -56,16 +56,4 @@ enum cpl_left_alone {
 /* The reason as a clause of a sentence. */
 const char *cpl_left_alone_text(enum cpl_left_alone reason);
 
-/* Why the messages of calls that reductions follow are not carried by them. */
-enum cpl_embed_left {
-    CPL_EMBED_LEFT_NOT,
-    CPL_EMBED_LEFT_EDGES,
-    CPL_EMBED_LEFT_NO_GAIN,
-    CPL_EMBED_LEFT_FULL,
-    CPL_EMBED_LEFT_MISSED
-};
-
-/* The reason as a clause of a sentence. */
-const char *cpl_embed_left_text(enum cpl_embed_left reason);
-
 #endif

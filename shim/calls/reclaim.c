@@ -30,7 +30,7 @@ static bool is_quiet(const struct cpl_comm_state *state)
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS && state->exchanges; k++) {
         const struct cpl_exchange *x = &state->exchanges[k];
         quiet &= !x->nonblocking.served && !x->nonblocking.waits && !x->nonblocking.pending &&
-                 !x->nonblocking.notes && !x->embedding.on;
+                 !x->nonblocking.notes;
     }
     return quiet;
 }

@@ -4,18 +4,9 @@
 #include "shim/carry/embed.h"
 #include "shim/carry/embed_memory.h"
 #include "shim/carry/line.h"
-#include "shim/exchange/neighbor_embed.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
-
-/* Tells open neighborhood collectives which reduction comes next. */
-static void note(MPI_Comm comm, int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (state && cpl_context.busy.first_open)
-        cpl_neighbor_embed_note(state, cpl_embed_judge(count, type, op, blocking));
-}
 
 /* Carries a reduction out in memory that all ranks share, if it is small. It has to poll, which MPI
  * does worse: behind a barrier that polls. */
@@ -38,7 +29,6 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
 bool cpl_reduction_carry(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, int *result)
 {
-    note(comm, count, type, op, true);
     return cpl_pt2pt_allreduce(comm, send, recv, count, type, op, result) ||
            reduce_in_memory(comm, send, recv, count, type, op, result);
 }
@@ -46,6 +36,5 @@ bool cpl_reduction_carry(MPI_Comm comm, const void *send, void *recv, int64_t co
 bool cpl_reduction_start(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
 {
-    note(comm, count, type, op, false);
     return cpl_pt2pt_iallreduce(comm, send, recv, count, type, op, request, result);
 }

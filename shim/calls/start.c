@@ -5,7 +5,6 @@
 #include "shim/carry/persistent.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
-#include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/way.h"
 #include "shim/state/device.h"
 #include "shim/state/graph.h"
@@ -38,10 +37,17 @@ extern char **environ;
 
 /* The order matters where one part's messages may wait for another's: messages in rides are sent
  * first. */
-static const struct cpl_hooks *const all_hooks[] = {
-    &cpl_node_hooks,    &cpl_line_hooks,     &cpl_hosted_hooks,   &cpl_pt2pt_hooks,
-    &cpl_parts_hooks,   &cpl_kin_hooks,      &cpl_exchange_hooks, &cpl_allgather_hooks,
-    &cpl_request_hooks, &cpl_buffered_hooks, &cpl_window_hooks,   NULL};
+static const struct cpl_hooks *const all_hooks[] = {&cpl_node_hooks,
+                                                    &cpl_line_hooks,
+                                                    &cpl_pt2pt_hooks,
+                                                    &cpl_parts_hooks,
+                                                    &cpl_kin_hooks,
+                                                    &cpl_exchange_hooks,
+                                                    &cpl_allgather_hooks,
+                                                    &cpl_request_hooks,
+                                                    &cpl_buffered_hooks,
+                                                    &cpl_window_hooks,
+                                                    NULL};
 
 static void warn_setting(void *context, const char *text)
 {

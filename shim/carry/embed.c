@@ -43,8 +43,6 @@ static int n_slots(int size)
 bool cpl_embed_init(struct cpl_comm_state *state)
 {
     struct cpl_embed *embed = &state->line->embed;
-    if (embed->slot)
-        return true;
     embed->n_slots = n_slots(state->size);
     embed->slot = calloc(2 * (size_t)embed->n_slots, sizeof *embed->slot);
     return embed->slot;
@@ -93,18 +91,6 @@ static unsigned char *load(struct cpl_embed *embed, size_t bytes)
         embed->since = PMPI_Wtime();
     embed->used += bytes;
     return embed->cargo + embed->used - bytes;
-}
-
-unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *segment)
-{
-    size_t bytes = cpl_segment_bytes(segment);
-    unsigned char *at = load(&line->embed, bytes);
-    if (!at)
-        return NULL;
-    if (segment->payload_bytes % 8) /* clear the padding, so that no old data travels in it */
-        memset(at + bytes - 8, 0, 8);
-    memcpy(at, segment, sizeof *segment);
-    return at + sizeof *segment;
 }
 
 void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
@@ -430,9 +416,9 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
         return NULL; /* MPI refuses it */
     struct cpl_embed_kind *kind =
         cpl_embed_kind_find(&state->line->embed.kinds, op, type, count, blocking);
-    bool undecided = kind && kind->verdict == CPL_EMBED_UNDECIDED;
-    state->line->embed.not_yet = undecided || (kind && kind->verdict == CPL_EMBED_NEW);
-    return kind && kind->verdict != CPL_EMBED_REFUSED && !undecided ? kind : NULL;
+    bool is_mpis =
+        !kind || kind->verdict == CPL_EMBED_REFUSED || kind->verdict == CPL_EMBED_UNDECIDED;
+    return is_mpis ? NULL : kind;
 }
 
 /* Judges a kind after MPI has carried out its first reduction. */

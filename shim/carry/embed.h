@@ -43,12 +43,10 @@ struct cpl_embed_slot {
 struct cpl_embed {
     bool on;      /* reductions are carried out here; alike on all ranks */
     bool waiting; /* a reduction is being entered that will take the batch */
-    bool not_yet; /* MPI still carries out the reduction asked about last, so it carries no messages
-                   */
     bool
         tried; /* the last reduction was the first of its kind or was compared, so it took longer */
-    bool distrusted; /* a kind turned out to stay MPI's, and the parts that use reductions have not
-                        reacted yet; alike on all ranks */
+    bool distrusted; /* a kind turned out to stay MPI's, and pt2pt has not reacted yet; alike on all
+                        ranks */
     struct cpl_embed_kinds kinds;
     int32_t *
         points; /* the points of the ranks, then the ranks at the points; NULL: rank i is point i */
@@ -68,15 +66,10 @@ struct cpl_embed {
     int64_t n_late;       /* segments that this rank sent on alone */
 };
 
-/* Allocates memory on a communicator that is becoming managed or is to carry neighborhood
- * collectives, unless it has it. The caller agrees on whether to use it. Returns false when memory
- * ran out. */
+/* Allocates memory on a communicator that is becoming managed. The caller agrees on whether to use
+ * it. Returns false when memory ran out. */
 bool cpl_embed_init(struct cpl_comm_state *state);
 void cpl_embed_free(struct cpl_embed *embed);
-
-/* Adds a segment of this rank for another rank to the cargo. Returns the place for its payload, or
- * NULL when memory ran out. */
-unsigned char *cpl_embed_place(struct cpl_line *line, const struct cpl_segment *segment);
 
 /* Takes a segment, followed by its payload, that has come or starts here: delivers it when it is
  * for this rank, else adds it to the cargo. */

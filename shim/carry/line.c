@@ -40,9 +40,7 @@ static void acknowledge(void *context, const struct cpl_segment *segment)
 static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
 {
     struct cpl_comm_state *state = context;
-    if (segment->flags & CPL_SEGMENT_NEIGHBOR)
-        cpl_match_deliver(&state->line->hosted_match, segment, payload);
-    else if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
+    if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
         cpl_sending_acknowledged(&state->line->synchronous, segment->source, segment->number);
     else
         cpl_match_deliver(&state->line->match, segment, payload);
@@ -63,16 +61,21 @@ static void drop(void *context, struct cpl_receive *receive)
 bool cpl_line_open(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    if (line->rides.receives.request)
-        return true;
     if (state->private_comm == MPI_COMM_NULL)
         return false;
     line->rides.deliver = deliver;
     line->rides.reduction = reduction;
     line->rides.context = state;
     line->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
-    return cpl_rides_init(&line->rides, state->private_comm,
-                          (double)cpl_context.settings.hold * 1e-6);
+    if (!cpl_rides_init(&line->rides, state->private_comm,
+                        (double)cpl_context.settings.hold * 1e-6) ||
+        !cpl_match_init(&line->match, state->size, state->private_comm))
+        return false;
+    line->match.acknowledge = acknowledge;
+    line->match.drop = drop;
+    line->match.context = state;
+    line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
+    return line->next_number;
 }
 
 /* Of others only their own ranks know that they are managed. */
@@ -81,13 +84,12 @@ static bool is_of_all_ranks(const struct cpl_comm_state *state)
     return state->size == cpl_context.size;
 }
 
-void cpl_line_link(struct cpl_comm_state *state)
+void cpl_line_manage(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    if (line->linked)
-        return;
-    line->linked = true;
-    line->next_linked = cpl_context.comms.first_managed;
+    line->managed = true;
+    line->kept = false;
+    line->next_managed = cpl_context.comms.first_managed;
     cpl_context.comms.first_managed = state;
     cpl_context.busy.n_managed += is_of_all_ranks(state);
     cpl_comm_state_forget_recent();
@@ -97,57 +99,28 @@ void cpl_line_link(struct cpl_comm_state *state)
 static void unlink_managed(struct cpl_comm_state *state)
 {
     struct cpl_comm_state **at = &cpl_context.comms.first_managed;
-    if (!state->line->linked)
+    if (!state->line->managed)
         return;
     while (*at != state)
-        at = &(*at)->line->next_linked;
-    *at = state->line->next_linked;
-    state->line->linked = false;
+        at = &(*at)->line->next_managed;
+    *at = state->line->next_managed;
+    state->line->managed = false;
     cpl_context.busy.n_managed -= is_of_all_ranks(state);
     cpl_progress_update();
 }
 
-void cpl_line_close(struct cpl_comm_state *state)
-{
-    struct cpl_line *line = state->line;
-    if (line->managed || (line->hosts && line->kept))
-        return;
-    if (line->hosts) { /* without plans */
-        cpl_rides_end_plans(&line->rides);
-        return;
-    }
-    unlink_managed(state);
-    if (line->kept)
-        return;
-    cpl_rides_free(&line->rides);
-    cpl_embed_free(&line->embed);
-}
-
 void cpl_line_keep(struct cpl_comm_state *state)
 {
-    state->line->managed = false;
+    unlink_managed(state);
     state->line->kept = true;
-    cpl_line_close(state);
 }
 
-void cpl_line_take_up(struct cpl_comm_state *state)
+void cpl_line_close(struct cpl_comm_state *state)
 {
-    state->line->managed = true;
+    unlink_managed(state);
     state->line->kept = false;
-    cpl_line_link(state);
-}
-
-bool cpl_line_manage(struct cpl_comm_state *state)
-{
-    struct cpl_line *line = state->line;
-    if (!cpl_line_open(state) ||
-        !cpl_match_init(&line->match, state->size, state->private_comm, CPL_STRAIGHT_TAG))
-        return false;
-    line->match.acknowledge = acknowledge;
-    line->match.drop = drop;
-    line->match.context = state;
-    line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
-    return line->next_number;
+    cpl_rides_free(&state->line->rides);
+    cpl_embed_free(&state->line->embed);
 }
 
 /* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
@@ -178,8 +151,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
         quiet = all[0] == all[1] && all[0] == before[0] && all[1] == before[1];
         memcpy(before, all, sizeof before);
     }
-    while (cpl_match_has_straight(&line->match) ||
-           cpl_match_has_straight(&line->hosted_match)) /* nobody polls for them afterwards */
+    while (cpl_match_has_straight(&line->match)) /* nobody polls for them afterwards */
         cpl_progress_poll();
 }
 
@@ -193,15 +165,13 @@ static bool poll_line(struct cpl_comm_state *state)
         cpl_embed_release(state, false);
     if (cpl_match_has_straight(&line->match))
         any |= cpl_match_poll(&line->match) > 0;
-    if (cpl_match_has_straight(&line->hosted_match))
-        any |= cpl_match_poll(&line->hosted_match) > 0;
     return any;
 }
 
 static bool poll(void)
 {
     bool any = false;
-    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked)
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed)
         any |= poll_line(s);
     return any;
 }

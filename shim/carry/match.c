@@ -10,10 +10,9 @@
 
 #define SPARE_BYTES 512 /* memory of waiting payloads up to this size is used again */
 
-bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm, int straight_tag)
+bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm)
 {
-    *match = (struct cpl_match){
-        .size = size, .private_comm = private_comm, .straight_tag = straight_tag};
+    *match = (struct cpl_match){.size = size, .private_comm = private_comm};
     match->sources = calloc((size_t)size, sizeof *match->sources);
     return match->sources;
 }
@@ -94,7 +93,7 @@ static void receive_straight(struct cpl_match *match, struct cpl_receive *receiv
     const struct cpl_span *span = &receive->span;
     expect_payload(match, receive,
                    PMPI_Irecv_c(span->address, span->count, span->type.handle, source,
-                                match->straight_tag, match->private_comm, &receive->inner));
+                                CPL_STRAIGHT_TAG, match->private_comm, &receive->inner));
 }
 
 void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
@@ -253,7 +252,7 @@ static int poll_awaited(struct cpl_match *match)
     int n = 0;
     for (; (arrival = match->awaited); n++) {
         int flag = 0;
-        if (PMPI_Improbe(arrival->segment.source, match->straight_tag, match->private_comm, &flag,
+        if (PMPI_Improbe(arrival->segment.source, CPL_STRAIGHT_TAG, match->private_comm, &flag,
                          &arrival->message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
             !flag)
             break;

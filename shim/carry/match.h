@@ -20,18 +20,15 @@ enum {
     CPL_SEGMENT_STRAIGHT = 1,    /* the payload follows as an MPI message of its own */
     CPL_SEGMENT_SYNCHRONOUS = 2, /* the sender waits for an acknowledgement that it was matched */
     CPL_SEGMENT_ACKNOWLEDGES =
-        4, /* not a message, but the acknowledgement that message `number` was matched */
-    CPL_SEGMENT_NEIGHBOR = 8 /* the segment is of a neighborhood collective (neighbor_embed.h) */
+        4 /* not a message, but the acknowledgement that message `number` was matched */
 };
 
 #define CPL_NO_SLOT INT32_MIN
 
-/* Tags of payloads that go straight, on the private communicator: of messages, and of neighborhood
- * collectives. Payloads of one source come in the order of their segments' numbers. Those whose
- * segments wait for a receive are taken out of MPI's queue in that order (MPI_Improbe), so one tag
- * is enough. */
+/* Tag of payloads that go straight, on the private communicator. Payloads of one source come in the
+ * order of their segments' numbers. Those whose segments wait for a receive are taken out of MPI's
+ * queue in that order (MPI_Improbe), so one tag is enough. */
 #define CPL_STRAIGHT_TAG 2000
-#define CPL_HOSTED_TAG   2001
 
 /* The head of a segment, that is of a message as it travels. payload_bytes bytes of payload follow,
  * padded to a multiple of 8. */
@@ -98,7 +95,6 @@ struct cpl_match_source {
 struct cpl_match {
     int size;
     MPI_Comm private_comm; /* communicator of straight payloads */
-    int straight_tag;
     struct cpl_match_source *sources;
     struct cpl_receive *posted_any; /* receives with MPI_ANY_SOURCE, in the order of posting */
     struct cpl_receive
@@ -119,7 +115,7 @@ struct cpl_match {
 };
 
 /* Returns false when memory ran out. The caller sets acknowledge, drop and context. */
-bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm, int straight_tag);
+bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm);
 
 /* Frees queues; receives that are still posted then belong to no queue. */
 void cpl_match_free(struct cpl_match *match);

@@ -92,14 +92,9 @@ static void compress(struct cpl_ride_side *side)
     side->n = n;
 }
 
-/* Rides of hosted calls may be polled for meanwhile, so they see the lanes only when all is done.
- * And lanes that such calls have from plans before stay: rides may be in them. */
-void cpl_ride_lanes_open(struct cpl_ride_lanes *opened, MPI_Comm comm, bool able,
+void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
                          const struct cpl_rank_plan *const *slices, int n)
 {
-    if (opened->out.rank)
-        return;
-    struct cpl_ride_lanes made = {.take_all = false}, *lanes = &made;
     int64_t *to_bytes = able ? list_side(&lanes->out, true, slices, n) : NULL;
     int64_t *from_bytes = able ? list_side(&lanes->in, false, slices, n) : NULL;
     bool ready = to_bytes && from_bytes;
@@ -114,7 +109,6 @@ void cpl_ride_lanes_open(struct cpl_ride_lanes *opened, MPI_Comm comm, bool able
         compress(&lanes->out);
         compress(&lanes->in);
         lanes->take_all = lanes->in.n == n_in;
-        *opened = made;
     } else {
         cpl_ride_lanes_free(lanes);
     }

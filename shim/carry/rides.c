@@ -134,12 +134,6 @@ static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment
     return result;
 }
 
-int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
-                        const struct cpl_span *span)
-{
-    return send_alone(rides, segment, NULL, span);
-}
-
 /* Lets an out-edge go with what it holds. */
 static void leave(struct cpl_rides *rides, int p, struct instance *instance, int32_t e)
 {
@@ -541,20 +535,14 @@ void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
     cpl_ride_lanes_open(&rides->lanes, comm, able, slices, rides->n_plans);
 }
 
-void cpl_rides_end_plans(struct cpl_rides *rides)
-{
-    for (int p = 0; p < rides->n_plans; p++)
-        free_plan(rides, rides->plan[p]);
-    rides->n_plans = 0;
-}
-
 void cpl_rides_free(struct cpl_rides *rides)
 {
     for (int k = 0; rides->receives.request && k < N_RECEIVES; k++) {
         PMPI_Cancel(&rides->receives.request[k]);
         PMPI_Wait(&rides->receives.request[k], MPI_STATUS_IGNORE);
     }
-    cpl_rides_end_plans(rides);
+    for (int p = 0; p < rides->n_plans; p++)
+        free_plan(rides, rides->plan[p]);
     cpl_flights_free(&rides->flights);
     cpl_ride_lanes_free(&rides->lanes);
     free(rides->receives.request);

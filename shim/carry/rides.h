@@ -68,9 +68,6 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
  * all add in the same order; CPL_NO_PLAN when memory ran out. */
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
 
-/* Frees the plans, of which no ride is under way. */
-void cpl_rides_end_plans(struct cpl_rides *rides);
-
 /* What a plan's rides wait for, and the order in which they leave. */
 struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan);
 
@@ -103,11 +100,6 @@ void cpl_rides_abandon(struct cpl_rides *rides, int plan);
  * padded to 8 bytes). */
 void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
                     uint32_t n);
-
-/* Sends one segment straight to its destination, with its payload from the program's buffer.
- * Returns MPI_SUCCESS or the error of packing it: then it is not sent. */
-int cpl_rides_send_span(struct cpl_rides *rides, const struct cpl_segment *segment,
-                        const struct cpl_span *span);
 
 /* A reduction's message (embed.h) with room for so many bytes: open it, append to it up to
  * CPL_RIDE_BYTES, send it. */

@@ -112,46 +112,22 @@ static void tell_times(const struct cpl_timeline *t, const struct times *all,
     }
 }
 
-/* The figures of all ranks together: the slowest one's medians (direct, planned) and most sends in
- * reductions, the sum of bytes.
+/* The figures of all ranks together: the slowest one's medians (direct, planned), the sum of bytes.
  */
-enum { MOST_DIRECT, MOST_PLANNED, MOST_SENDS, N_MOST };
-enum { SUM_FORWARDED, SUM_SEGMENTS, SUM_LATE, N_SUMS };
+enum { MOST_DIRECT, MOST_PLANNED, N_MOST };
 
 struct figures {
     double most[N_MOST];
-    int64_t sums[N_SUMS];
+    int64_t forwarded;
     struct times times;
 };
 
 static struct figures own_figures(const struct cpl_exchange *x)
 {
-    struct figures own = {.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
-                                   [MOST_PLANNED] = cpl_samples_median(&x->planned),
-                                   [MOST_SENDS] = (double)x->embedding.sends}};
-    own.sums[SUM_FORWARDED] = cpl_exchange_forwarded(x);
-    own.sums[SUM_SEGMENTS] = x->embedding.n_segments;
-    own.sums[SUM_LATE] = x->embedding.late;
-    own.times = own_times(x->plans.timeline);
-    return own;
-}
-
-/* Fills in what reductions carried. */
-static void tell_embedding(const struct cpl_embedding *e, const struct figures *figures,
-                           struct cpl_record *r)
-{
-    bool follow = false;
-    for (int k = 0; k < CPL_N_HOSTS; k++)
-        follow |= 2 * e->n_reduced[k] > e->n_seen;
-    r->reductions.left = follow ? (int32_t)e->left : CPL_EMBED_LEFT_NOT;
-    r->reductions.calls = e->n_carried;
-    r->reductions.n = e->reductions;
-    r->reductions.sends = (int64_t)figures->most[MOST_SENDS];
-    r->reductions.messages = figures->sums[SUM_SEGMENTS];
-    r->reductions.late = figures->sums[SUM_LATE];
-    r->reductions.mapped = e->mapped;
-    if (e->n_carried > 0)
-        r->reason = CPL_LEFT_NOT;
+    return (struct figures){.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
+                                     [MOST_PLANNED] = cpl_samples_median(&x->planned)},
+                            .forwarded = cpl_exchange_forwarded(x),
+                            .times = own_times(x->plans.timeline)};
 }
 
 static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
@@ -164,13 +140,12 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                            .n_communicators = 1,
                            .calls = x->calls + x->nonblocking.n,
                            .calls_planned = x->calls_planned + x->nonblocking.n_planned,
-                           .forwarded_bytes = figures->sums[SUM_FORWARDED]};
+                           .forwarded_bytes = figures->forwarded};
     /* Nonblocking calls are not timed: assume that they take as long as blocking ones, if there are
      * any. */
     r.direct_seconds = figures->most[MOST_DIRECT] * (double)(r.calls - r.calls_planned);
     r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
-    tell_embedding(&x->embedding, figures, &r);
     if (x->order.units.given > 0)
         r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
                                             .next_pattern = x->order.next_pattern,
@@ -194,7 +169,7 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
     if (state->private_comm != MPI_COMM_NULL) {
         cpl_collective_Reduce(own.most, all.most, N_MOST, MPI_DOUBLE, MPI_MAX, 0,
                               state->private_comm);
-        cpl_collective_Reduce(own.sums, all.sums, N_SUMS, MPI_INT64_T, MPI_SUM, 0,
+        cpl_collective_Reduce(&own.forwarded, &all.forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
                               state->private_comm);
         cpl_collective_Reduce(own.times.most, all.times.most, CPL_TIMELINE_POINTS * TIME_N_MOST,
                               MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
@@ -208,7 +183,6 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
 {
     cpl_quiet_settle(exchange);
     cpl_neighbor_drain(exchange);
-    cpl_neighbor_embed_forget(exchange);
     if (exchange->calls + exchange->nonblocking.n > 0 && cpl_report_is_wanted())
         record(exchange, state);
     free(exchange->plans.timeline);
@@ -232,6 +206,5 @@ void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *al
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
         cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled +
                                  4 * x->nonblocking.waits);
-        cpl_alike_add(alike, x->embedding.on != NULL);
     }
 }

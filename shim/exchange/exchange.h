@@ -8,7 +8,6 @@
 #include "shim/base/samples.h"
 #include "shim/base/timeline.h"
 #include "shim/carry/executor.h"
-#include "shim/exchange/neighbor_embed.h"
 #include "shim/exchange/neighbor_order.h"
 #include "shim/exchange/way.h"
 #include "shim/meet/date.h"
@@ -146,7 +145,6 @@ struct cpl_exchange {
     struct cpl_exchange_ends ends;
     struct cpl_neighbor_data data; /* data of the current blocking call */
     struct cpl_exchange_started nonblocking;
-    struct cpl_embedding embedding;
     struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
 };
 

@@ -211,12 +211,6 @@ static inline bool cpl_neighbor_may_be_served(const struct cpl_comm_state *state
     return !state->inter && state->size > 1 && state->size <= cpl_context.size;
 }
 
-/* Whether the next nonblocking call is carried. Alike on all ranks. */
-static inline bool cpl_neighbor_is_carried(const struct cpl_exchange *x)
-{
-    return x->nonblocking.served || x->embedding.on;
-}
-
 /* A nonblocking or persistent call (neighbor_pending.c). */
 struct cpl_neighbor_op {
     struct cpl_neighbor_op *next; /* next in its exchange's queue or in the list of spare ones */
@@ -224,10 +218,6 @@ struct cpl_neighbor_op {
     struct cpl_neighbor_data data;
     struct cpl_request *request; /* request that the program holds */
     bool running;                /* the operation has been started */
-    /* For calls that became segments (neighbor_embed.h): */
-    bool left;                    /* the segments have been sent */
-    int n_open;                   /* number of messages that are still to come */
-    struct cpl_receive *receives; /* receives of the in-messages; NULL until there are segments */
 };
 
 /* Makes an operation, not started, for a call that a way is to carry; keeps its datatypes. NULL

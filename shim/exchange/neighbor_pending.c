@@ -66,7 +66,6 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
         op->carrying.way->forget(&op->carrying);
     release_op_types(op);
     cpl_neighbor_data_free(&op->data);
-    free(op->receives);
     free(op);
 }
 
@@ -174,8 +173,6 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
 void cpl_neighbor_drain(struct cpl_exchange *exchange)
 {
     struct cpl_neighbor_op *op, *next;
-    if (exchange->embedding.open)
-        cpl_neighbor_embed_leave();
     while (exchange->nonblocking.pending)
         cpl_progress_poll();
     LL_FOREACH_SAFE(exchange->nonblocking.spare, op, next)

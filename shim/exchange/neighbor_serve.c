@@ -109,7 +109,6 @@ struct ballot {
     int64_t able;
     int64_t id, id_negated;
     int64_t started[CPL_N_NEIGHBOR_KINDS], started_negated[CPL_N_NEIGHBOR_KINDS];
-    struct cpl_embed_ballot embedding; /* of the communicator of the meeting */
 };
 
 #define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
@@ -129,10 +128,7 @@ static int64_t count_calls(const struct cpl_comm_state *state, int kind)
 static struct ballot fill_ballot(const struct cpl_comm_state *host,
                                  struct cpl_comm_state *candidate)
 {
-    struct ballot b = {.able = ABLE,
-                       .id = NO_CANDIDATE,
-                       .id_negated = -NO_CANDIDATE,
-                       .embedding = cpl_neighbor_embed_ballot(host)};
+    struct ballot b = {.able = ABLE, .id = NO_CANDIDATE, .id_negated = -NO_CANDIDATE};
     if (!candidate)
         return b;
     b.able = how_able(candidate);
@@ -277,9 +273,8 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool served = state->persistent.n > 0;
     cpl_neighbor_drain(x);
-    cpl_neighbor_embed_end(x, CPL_EMBED_LEFT_NOT);
     x->nonblocking.served = x->nonblocking.doubted = false;
-    x->embedding.settled = x->nonblocking.given_back = true;
+    x->nonblocking.given_back = true;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "neighbor", "nonblocking %s, %d ranks: %s",
                 cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
@@ -291,11 +286,10 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     count(state, false);
 }
 
-/* Whether calls that the ranks of `host` decide about are carried, or ride in reductions. */
+/* Whether calls that the ranks of `host` decide about are carried. */
 static bool any_carried(const struct cpl_comm_state *host)
 {
-    return is_part(host) ? host->serve->counted
-                         : cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0;
+    return is_part(host) ? host->serve->counted : cpl_context.busy.n_served > 0;
 }
 
 /* Doubts the calls that are carried, when the program has become slower by them. Returns whether it
@@ -307,7 +301,7 @@ static bool doubt(const struct cpl_comm_state *host, const int64_t *sums)
         return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; is_decided_at(host, s) && s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
-            s->exchanges[k].nonblocking.doubted = cpl_neighbor_is_carried(&s->exchanges[k]);
+            s->exchanges[k].nonblocking.doubted = s->exchanges[k].nonblocking.served;
     return true;
 }
 
@@ -334,9 +328,8 @@ static struct cpl_comm_state *find_named(int64_t id)
 /* Decides about the candidate, when all ranks have the same one. Collective, as settling is. */
 static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot *all)
 {
-    bool settled = cpl_neighbor_embed_settle(host, &all->embedding);
     if (all->id == NO_CANDIDATE)
-        return settled ? CPL_SETTLED_MORE : CPL_SETTLED;
+        return CPL_SETTLED;
     if (!unanimous(all) || all->able == NOT_YET)
         return CPL_NOT_SETTLED;
     if (all->able == UNPACED)

@@ -108,8 +108,8 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
 
 static void count_carried(struct cpl_exchange *x)
 {
-    x->nonblocking.n_planned += cpl_neighbor_is_carried(x);
-    cpl_context.exchanges.n_carried += cpl_neighbor_is_carried(x);
+    x->nonblocking.n_planned += x->nonblocking.served;
+    cpl_context.exchanges.n_carried += x->nonblocking.served;
 }
 
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
@@ -121,11 +121,10 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     count_started();
     if (x->nonblocking.n++ == 0 && cpl_neighbor_may_be_served(state))
         note_first(call, state, x);
-    bool started = start(call, state, x, request, result);
-    if (started)
-        count_carried(x);
-    cpl_neighbor_embed_started(state, x);
-    return started;
+    if (!start(call, state, x, request, result))
+        return false;
+    count_carried(x);
+    return true;
 }
 
 bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)

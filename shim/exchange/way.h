@@ -1,7 +1,6 @@
-/* Ways of carrying a call of an exchange: by a plan, straight in an order of its own, packed, as
- * segments that ride in reductions. A way is a struct of functions in a file of its own,
- * way_NAME.c, and a row in ways.def. Who decides (neighbor.c, neighbor_serve.c) gives a call its
- * way, and everybody else goes by the struct.
+/* Ways of carrying a call of an exchange: by a plan, straight in an order of its own, packed. A way
+ * is a struct of functions in a file of its own, way_NAME.c, and a row in ways.def. Who decides
+ * (neighbor.c, neighbor_serve.c) gives a call its way, and everybody else goes by the struct.
  *
  * A way carries calls in one of two cases. Either it offers candidates when an exchange is planned
  * (`offer`), which take turns with MPI in the exchange's trial; then it carries all forms of calls.

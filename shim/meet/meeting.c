@@ -93,7 +93,6 @@ static int64_t hash_of(struct cpl_comm_state *state)
     struct cpl_alike alike = {CPL_HASH_START};
     if (!cpl_context.service.shared) { /* else a thread may have freed one */
         cpl_alike_add(&alike, busy->n_managed);
-        cpl_alike_add(&alike, busy->n_hosts);
         cpl_alike_add(&alike, busy->n_served);
     }
     cpl_alike_add(&alike, state->meeting.n);
@@ -317,7 +316,7 @@ static int64_t count_quiet(struct cpl_comm_state *state)
 static bool are_looked_at(void)
 {
     return cpl_context.settings.mode == CPL_MODE_PROFILE || cpl_context.exchanges.n_started > 0 ||
-           cpl_context.busy.n_managed + cpl_context.busy.n_served + cpl_context.busy.n_hosts > 0;
+           cpl_context.busy.n_managed + cpl_context.busy.n_served > 0;
 }
 
 void cpl_meeting_grant(MPI_Comm comm)

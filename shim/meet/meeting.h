@@ -23,8 +23,8 @@
 
 struct cpl_comm_state;
 
-#define CPL_MOST_ITEMS 6   /* registered by all parts together */
-#define CPL_MOST_WORDS 115 /* of the votes of all items together */
+#define CPL_MOST_ITEMS 5  /* registered by all parts together */
+#define CPL_MOST_WORDS 60 /* of the votes of all items together */
 
 /* What became of an item at a meeting. */
 enum cpl_settled {

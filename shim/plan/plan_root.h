@@ -82,15 +82,6 @@ void cpl_plan_log(const struct cpl_plan_summary *summary, bool tried);
  * model. */
 bool cpl_plan_promises(const struct cpl_plan_summary *summary);
 
-/* Processor time that managing adds to a message (bench/README.md), in microseconds, with a safety
- * margin. The model does not know it. */
-#define CPL_MANAGED_US 0.3
-
-/* Whether managing the messages of an exchange promises enough if they take modelled_us in place of
- * direct_us. */
-bool cpl_plan_managed_promises(const struct cpl_plan_summary *summary, double modelled_us,
-                               double direct_us);
-
 /* Whether managing the messages of a point-to-point exchange promises enough if its plan carries
  * them. What it gains between nodes must pay: inside a node MPI takes no longer for a message than
  * managing it does (bench/README.md). */

@@ -20,7 +20,7 @@
 static bool serve(void)
 {
     bool any = false;
-    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_linked) {
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed) {
         if (s->pt2pt->phase != CPL_PT2PT_MANAGED ||
             (s->pt2pt->batch.n == 0 && !s->pt2pt->following.signature))
             continue;
@@ -55,8 +55,8 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_line *line = state->line;
-    const int64_t words[] = {p->n_vain,     p->phase,    p->given_up,  p->left.n,     p->plans.n,
-                             line->managed, line->hosts, line->linked, line->embed.on};
+    const int64_t words[] = {p->n_vain,  p->phase,      p->given_up,   p->left.n,
+                             p->plans.n, line->managed, line->embed.on};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         cpl_alike_add(a, words[k]);
     for (int k = 0; k < p->plans.n; k++) {
@@ -89,9 +89,8 @@ static void at_collective(struct cpl_pt2pt *p)
 /* Whether there is nothing to be learned or done about a communicator's reductions. */
 static bool is_idle(const struct cpl_comm_state *state)
 {
-    return !state || state->blank || state->inter ||
-           ((state->pt2pt->phase == CPL_PT2PT_ALONE || state->pt2pt->phase == CPL_PT2PT_RESTING) &&
-            !state->line->hosts);
+    return !state || state->blank || state->inter || state->pt2pt->phase == CPL_PT2PT_ALONE ||
+           state->pt2pt->phase == CPL_PT2PT_RESTING;
 }
 
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
@@ -125,7 +124,7 @@ void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state)
 /* Whether reductions may be carried out here; alike on all ranks. */
 static bool may_embed(const struct cpl_pt2pt *p)
 {
-    return p->line->embed.on && ((p->phase == CPL_PT2PT_MANAGED && !p->given_up) || p->line->hosts);
+    return p->line->embed.on && p->phase == CPL_PT2PT_MANAGED && !p->given_up;
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
@@ -182,7 +181,7 @@ static struct cpl_date *date(struct cpl_comm_state *state)
 static bool sees_all(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    return (p->line->embed.on && !p->line->kept) || p->line->hosts ||
+    return (p->line->embed.on && !p->line->kept) ||
            (p->started && p->phase != CPL_PT2PT_ALONE && p->phase != CPL_PT2PT_RESTING);
 }
 

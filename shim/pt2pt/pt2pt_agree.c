@@ -307,7 +307,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
 {
     struct cpl_pt2pt *p = state->pt2pt;
     bool prepared = cpl_agree_service(state->private_comm);
-    bool ready = add_plans(state, cpl_line_manage(state) && prepared, slices);
+    bool ready = add_plans(state, cpl_line_open(state) && prepared, slices);
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->learned.signature[exchanges->signature[k]].planned = true;
@@ -319,9 +319,8 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         cpl_pt2pt_learn_order(state);
         cpl_pt2pt_order_sends(state);
         p->phase = CPL_PT2PT_MANAGED;
-        p->line->managed = true;
         p->reason = CPL_LEFT_NOT;
-        cpl_line_link(state);
+        cpl_line_manage(state);
         if (cpl_context.settings.mode == CPL_MODE_AUTO)
             cpl_pt2pt_turn_begin(state);
         return;

@@ -313,7 +313,6 @@ void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
     if (cpl_report_is_wanted())
         report(state);
     p->phase = CPL_PT2PT_ALONE;
-    p->line->managed = p->line->kept = false;
     cpl_match_free(&p->line->match);
     cpl_line_close(state);
 }
@@ -362,8 +361,7 @@ bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
         return false;
     p->phase = CPL_PT2PT_MANAGED;
     p->part.ripe = false;
-    cpl_line_take_up(state);
-    cpl_comm_state_forget_recent();
+    cpl_line_manage(state);
     return true;
 }
 
@@ -436,7 +434,7 @@ void cpl_pt2pt_end(struct cpl_comm_state *state)
     if (cpl_report_is_wanted())
         report_left_alone(state);
     cpl_profile_report(state);
-    if (state->line->linked)
+    if (state->line->managed)
         cpl_line_drain(state);
     while (state->pt2pt->phase == CPL_PT2PT_MANAGED && cpl_buffered_any(state->private_comm))
         cpl_progress_poll(); /* all their receives have been posted */

@@ -76,7 +76,7 @@ static void hasten(void)
 
 enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
 {
-    if (state->line->linked)
+    if (state->line->managed)
         return CPL_PART_SERVED;
     bool learns = state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
     bool waits =

@@ -12,9 +12,8 @@
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
     return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
-           a->data_most == b->data_most && a->reductions.left == b->reductions.left &&
-           a->summary.tag == b->summary.tag && a->summary.ordinal == b->summary.ordinal &&
-           a->summary.decided == b->summary.decided &&
+           a->data_most == b->data_most && a->summary.tag == b->summary.tag &&
+           a->summary.ordinal == b->summary.ordinal && a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
            strcmp(a->way, b->way) == 0 && a->order.units.given == b->order.units.given &&
            a->order.next_kind == b->order.next_kind &&
@@ -40,7 +39,6 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.reductions.late += record->reductions.late;
         node->record.rides += record->rides;
         node->record.late_rides += record->late_rides;
-        node->record.reductions.calls += record->reductions.calls;
         node->record.order.calls += record->order.calls;
         return;
     }

@@ -26,15 +26,13 @@ struct cpl_record_order {
     int64_t calls; /* calls sent in this order that MPI would have carried */
 };
 
-/* Reductions that carried messages of the exchange, or might have. */
+/* Reductions that carried messages of a point-to-point exchange, or might have. */
 struct cpl_record_reductions {
     int64_t n;        /* number of these reductions */
     int64_t sends;    /* messages of the reductions that the busiest rank sent */
     int64_t messages; /* messages of the program that they carried */
     int64_t late;     /* messages of the program that went on alone after the hold time */
-    int64_t calls;    /* calls of a neighborhood collective that were carried, on the first rank */
     bool mapped;      /* ranks were assigned points that suit what the reductions carry */
-    int32_t left;     /* enum cpl_embed_left: why its calls are not carried (any more) */
 };
 
 /* The trials of an exchange. */
@@ -60,7 +58,7 @@ struct cpl_record_times {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 3
+#define CPL_REPORT_SCHEMA 4
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */

@@ -222,15 +222,11 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
 /* What reductions carried. */
 static json_t *reductions_json(const struct cpl_record *r)
 {
-    json_t *o =
-        json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions", (json_int_t)r->reductions.n,
-                  "sends_max_per_reduction", (double)r->reductions.sends / (double)r->reductions.n,
-                  "messages_carried", (json_int_t)r->reductions.messages, "late",
-                  (json_int_t)r->reductions.late, "mapped", r->reductions.mapped, "modelled_us",
-                  r->summary.embedded_us);
-    if (r->kind != CPL_KIND_PT2PT)
-        json_object_set_new(o, "calls", json_integer(r->reductions.calls));
-    return o;
+    return json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions", (json_int_t)r->reductions.n,
+                     "sends_max_per_reduction",
+                     (double)r->reductions.sends / (double)r->reductions.n, "messages_carried",
+                     (json_int_t)r->reductions.messages, "late", (json_int_t)r->reductions.late,
+                     "mapped", r->reductions.mapped, "modelled_us", r->summary.embedded_us);
 }
 
 static json_t *record_json(const struct cpl_record *r, const struct cpl_picture *picture)
@@ -260,10 +256,6 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
     }
     if (r->reductions.n > 0)
         json_object_set_new(o, "in_reductions", reductions_json(r));
-    if (r->reductions.left != CPL_EMBED_LEFT_NOT)
-        json_object_set_new(
-            o, "left_by_reductions",
-            json_string(cpl_embed_left_text((enum cpl_embed_left)r->reductions.left)));
     if (r->order.units.given > 0)
         json_object_set_new(o, "order", order_json(&r->order));
     if (s->known)

@@ -38,7 +38,6 @@ static void free_parts(struct cpl_comm_state *state)
     free(state->line);
     free(state->pt2pt);
     free(state->serve);
-    free(state->hosted);
 }
 
 static void free_state(struct cpl_comm_state *state)
@@ -70,7 +69,6 @@ static bool begin_parts(struct cpl_comm_state *state)
     state->line = NULL;
     state->pt2pt = NULL;
     state->serve = NULL;
-    state->hosted = NULL;
     CPL_EACH_HOOKS(hooks)
     {
         if (!hooks->begin || hooks->begin(state))

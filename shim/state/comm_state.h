@@ -91,12 +91,11 @@ struct cpl_comm_state {
     struct cpl_adjacency adjacency;
     bool inter; /* an intercommunicator: left alone, alike on all its ranks */
     struct cpl_comm_persistent persistent;
-    bool blank; /* nothing is kept: the next four are shared, and only read */
+    bool blank; /* nothing is kept: the next three are shared, and only read */
     /* What the parts keep of it (hooks.h): */
     struct cpl_line *line;
     struct cpl_pt2pt *pt2pt;
     struct cpl_serve *serve;
-    struct cpl_hosted *hosted;
     struct cpl_exchange *exchanges; /* CPL_N_NEIGHBOR_KINDS; NULL: there was no call of these */
     struct cpl_comm_allgathers allgathers;
     struct cpl_comm_state *previous, *next; /* in cpl_context */

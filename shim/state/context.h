@@ -105,17 +105,14 @@ struct cpl_appointment {
 struct cpl_busy {
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
                       while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
-                      calls (collective.h), as are the next three */
+                      calls (collective.h), as are the next two */
     bool parts;    /* all ranks poll, so that communicators of fewer ranks may be managed and served
                       (pt2pt_parts.h) */
-    int n_hosts;   /* number of communicators whose reductions carry neighborhood collectives */
     int n_served;  /* number of communicators of all ranks whose nonblocking collectives are carried
                     */
     int n_open_batches;    /* number of communicators with messages that have not been sent */
     int n_active_requests; /* managed requests that the program has not completed */
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
-    struct cpl_exchange *first_open; /* exchanges with a started call after which no call that may
-                                        wait has come; each counts as an open batch */
     struct cpl_appointment appointment;
 };
 

@@ -55,7 +55,7 @@ static bool poll_once(void)
 void cpl_progress_update(void)
 {
     const struct cpl_context *c = &cpl_context;
-    bool on = c->busy.n_managed + c->busy.n_served + c->busy.n_hosts > 0 || c->busy.first_pending ||
+    bool on = c->busy.n_managed + c->busy.n_served > 0 || c->busy.first_pending ||
               c->requests.buffered.flushes;
     if (on && !c->service.on)
         cpl_comm_state_forget_recent();

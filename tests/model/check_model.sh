@@ -1,6 +1,6 @@
 #!/bin/sh
-# The protocols of managed messages, of neighborhood collectives in reductions, of lanes and of appointments,
-# as modelled in pt2pt.pml, neighbor.pml, away.pml, lane.pml and appointment.pml: spin finds no error in them, and finds each error that is put into them.
+# The protocols of managed messages, of lanes and of appointments, as modelled in pt2pt.pml, away.pml, lane.pml and
+# appointment.pml: spin finds no error in them, and finds each error that is put into them.
 #
 #   check_model.sh      with top_srcdir in the environment; CC, default cc
 #
@@ -98,23 +98,6 @@ finds "cargo of a reduction that does not leave by the hold time" "invalid end s
 finds "one set of vectors for two reductions" "assertion violated (slot" \
     -DBUG_EMBED_ONE_SET -DEMBED -DDEVIATIONS=0
 finds "polling that is each rank's own decision" "invalid end state" -DBUG_OUTSIDER -DREDUCE -DOUTSIDER
-
-model=neighbor.pml
-holds "3 ranks, neighborhood collectives ride or no longer" -DRIDES -DCALLS=2
-holds "3 ranks, they ride once all have started the same calls" -DCALLS=2 -DLATE=0
-holds "3 ranks, two exchanges ride" -DRIDES -DCALLS=1 -DEXCHANGES=2
-holds "3 ranks, another collective" -DRIDES -DCALLS=2 -DKINDS=0
-holds "4 ranks, neighborhood collectives ride" -DRIDES -DCALLS=1 -DRANKS=4
-
-finds "calls that ride from different ones on" "assertion violated is_right" -DBUG_NO_COUNTS -DLATE=0
-finds "ranks that end riding by themselves" "invalid end state" -DBUG_OWN_REVIEW -DRIDES
-finds "a communicator that is given back before its segments have come" "invalid end state" \
-    -DBUG_CLOSES_UNDRAINED -DRIDES
-finds "calls that wait for the reduction in any case" "invalid end state" \
-    -DBUG_WAITS_FOR_REDUCTION -DRIDES
-finds "segments of calls without numbers" "assertion violated is_right" -DBUG_NO_NUMBERS -DRIDES
-finds "exchanges without tags" "assertion violated is_right" \
-    -DBUG_NO_TAGS -DRIDES -DCALLS=1 -DEXCHANGES=2
 
 model=away.pml
 holds "3 ranks, calls that wait inside MPI, and ranks outside it"

@@ -1,5 +1,5 @@
-/* A reduction that carries messages (embed.h), for the models that include this: its steps, the vectors
- * of two reductions, and the cargo.
+/* A reduction that carries messages (embed.h), for pt2pt.pml: its steps, the vectors of two reductions,
+ * and the cargo.
  *
  * The model defines before: RANKS, ride(), deliver(), WAIT, SRC, DST, NONE, MOST_CARGO, and NUMBER_HERE, of
  * the reduction that the rank is in, 0 or 1 in turn. A rank has: me, one, i, k, cargo[MOST_CARGO],

@@ -150,50 +150,47 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
     (void)rides, (void)dest, (void)segments, (void)bytes, (void)n;
 }
 
-bool cpl_line_manage(struct cpl_comm_state *state)
+bool cpl_line_open(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
     line->rides.rank = state->rank;
     if (pt2pt.answers.no_line == fibers_rank() ||
-        !cpl_match_init(&line->match, state->size, state->private_comm, CPL_STRAIGHT_TAG))
+        !cpl_match_init(&line->match, state->size, state->private_comm))
         return false;
     line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
     return line->next_number;
 }
 
-void cpl_line_link(struct cpl_comm_state *state)
+void cpl_line_manage(struct cpl_comm_state *state)
 {
-    assert_false(state->line->linked);
-    state->line->linked = true;
-    state->line->next_linked = cpl_context.comms.first_managed;
+    assert_false(state->line->managed);
+    state->line->managed = true;
+    state->line->kept = false;
+    state->line->next_managed = cpl_context.comms.first_managed;
     cpl_context.comms.first_managed = state;
     cpl_context.busy.n_managed++;
 }
 
-void cpl_line_close(struct cpl_comm_state *state)
+static void unlink_managed(struct cpl_comm_state *state)
 {
-    assert_false(state->line->managed);
-    if (state->line->linked) {
+    if (state->line->managed) {
         cpl_context.busy.n_managed--;
         cpl_context.comms.first_managed = NULL; /* there is one communicator */
     }
-    if (!state->line->kept)
-        state->line->rides.n_plans = 0;
-    state->line->linked = false;
+    state->line->managed = false;
 }
 
 void cpl_line_keep(struct cpl_comm_state *state)
 {
-    state->line->managed = false;
+    unlink_managed(state);
     state->line->kept = true;
-    cpl_line_close(state);
 }
 
-void cpl_line_take_up(struct cpl_comm_state *state)
+void cpl_line_close(struct cpl_comm_state *state)
 {
-    state->line->managed = true;
+    unlink_managed(state);
     state->line->kept = false;
-    cpl_line_link(state);
+    state->line->rides.n_plans = 0;
 }
 
 void cpl_line_drain(struct cpl_comm_state *state)
@@ -516,7 +513,7 @@ void pt2pt_collective(void)
     fibers_compare("managed communicators", cpl_context.busy.n_managed);
     fibers_compare("private communicators", (me->state.private_comm != MPI_COMM_NULL) +
                                                 2 * (cpl_context.comms.away != MPI_COMM_NULL));
-    assert_int_equal(me->state.line->linked, p->phase == CPL_PT2PT_MANAGED);
+    assert_int_equal(me->state.line->managed, p->phase == CPL_PT2PT_MANAGED);
 }
 
 bool pt2pt_all_are(enum cpl_pt2pt_phase phase)

@@ -14,35 +14,6 @@
 
 #include <cmocka.h>
 
-void cpl_neighbor_embed_started(struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    (void)state, (void)x;
-}
-
-struct cpl_embed_ballot cpl_neighbor_embed_ballot(const struct cpl_comm_state *host)
-{
-    (void)host;
-    return (struct cpl_embed_ballot){.id = INT64_MAX, .id_negated = -INT64_MAX};
-}
-
-bool cpl_neighbor_embed_settle(struct cpl_comm_state *host, const struct cpl_embed_ballot *all)
-{
-    (void)host;
-    assert_int_equal(all->id, INT64_MAX);
-    return false;
-}
-
-void cpl_neighbor_embed_end(struct cpl_exchange *x, enum cpl_embed_left reason)
-{
-    x->embedding.on = NULL;
-    x->embedding.left = reason;
-}
-
-void cpl_neighbor_embed_forget(struct cpl_exchange *x)
-{
-    x->embedding.on = NULL;
-}
-
 void cpl_quiet_settle(struct cpl_exchange *exchange)
 {
     (void)exchange;

@@ -157,13 +157,12 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int code)
 /* ---- planning ---- */
 
 static const struct cpl_way carrier = {.name = "carrier"};
-const struct cpl_way cpl_way_reduction = {.name = "reduction"};
 
 const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
                                       const struct cpl_exchange *x)
 {
-    (void)state;
-    return x->embedding.on ? &cpl_way_reduction : NULL;
+    (void)state, (void)x;
+    return NULL;
 }
 
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency,
@@ -319,9 +318,9 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
                                              struct cpl_exchange *exchange,
                                              const struct cpl_way *way, bool *refused)
 {
-    (void)call, (void)state;
+    (void)call, (void)state, (void)exchange;
     *refused = false;
-    assert_ptr_equal(way, exchange->embedding.on ? &cpl_way_reduction : &carrier);
+    assert_ptr_equal(way, &carrier);
     struct cpl_neighbor_op *op = calloc(1, sizeof *op);
     if (op)
         op->carrying.way = way;

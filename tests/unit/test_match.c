@@ -43,7 +43,7 @@ static struct engine *begin(void)
     struct engine *engine = calloc(1, sizeof *engine);
     assert_non_null(engine);
     mock_begin(N_SOURCES, 1);
-    assert_true(cpl_match_init(&engine->match, N_SOURCES, mock_comm(ME), CPL_STRAIGHT_TAG));
+    assert_true(cpl_match_init(&engine->match, N_SOURCES, mock_comm(ME)));
     engine->match.acknowledge = acknowledge;
     engine->match.drop = drop;
     engine->match.context = engine;

@@ -434,7 +434,7 @@ static void test_doubt_at_regular_dates(void **state)
     serve_ranks_end();
 }
 
-/* All that are carried are doubted, those that ride in reductions, too, and nothing else. */
+/* All that are carried are doubted, and nothing else. */
 static void test_doubt_all(void **state)
 {
     (void)state;
@@ -446,16 +446,13 @@ static void test_doubt_all(void **state)
     meet_on(0, 1);
     assert_true(serve_is_served(0, KIND) && serve_is_served(2, KIND));
     start(-1, 1, 1); /* too few to decide about */
-    for (int r = 0; r < N; r++)
-        serve_exchange(r, 1, KIND)->embedding.on = &serve.rank[r].state[0];
     change_pace(2, 2);
     for (int n = 3; n <= 4; n++) {
         start(-1, 2, 1);
         meet_on(0, 1);
     }
     assert_false(serve_is_served(0, KIND) || serve_is_served(2, KIND));
-    assert_null(serve_exchange(3, 1, KIND)->embedding.on);
-    assert_true(serve_exchange(3, 1, KIND)->embedding.settled);
+    assert_false(serve_exchange(3, 1, KIND)->nonblocking.given_back);
     assert_int_equal(fibers_context(1)->busy.n_served, 0);
     serve_ranks_end();
 }
