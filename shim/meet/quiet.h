@@ -57,11 +57,13 @@ static inline bool cpl_quiet_collective(MPI_Comm comm)
     return quiet;
 }
 
-/* The same of one that is a neighborhood collective: there is a topology. Local. */
+/* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
+ * neighbours. Others may skip the call, and it is made elsewhere (state/graph.h). Local. */
 static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_quiet_state(comm);
-    if (!state || state->meeting.quiet.remaining == 0 || !state->has_topology)
+    bool all_come = state && (state->watched || (state->has_topology && state->size == 1));
+    if (!all_come || state->meeting.quiet.remaining == 0)
         return false;
     state->meeting.quiet.remaining--;
     return true;

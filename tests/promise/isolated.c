@@ -9,6 +9,7 @@
  *   isolated coming        the ranks without neighbours come all the same, and then all ranks
  *                          reduce on the graph without blocking
  *   isolated graph         the graph is one of MPI_Graph_create
+ *   isolated between       collectives of all ranks on the graph come between
  *   isolated many          so many graphs that MPI has few communicators left
  */
 #include "promise.h"
@@ -204,6 +205,22 @@ static void of_graph(void)
     MPI_Comm_free(&graph);
 }
 
+static void between(void)
+{
+    make_graph();
+    for (int round = 0; round < 60 * ROUNDS; round++) {
+        int sum = 0;
+        MPI_Allreduce(&round, &sum, 1, MPI_INT, MPI_SUM, graph);
+        expect_int(sum, round * n_ranks, "sum on the graph");
+        for (int k = 0; k < round % 4 && degree > 0; k++) {
+            put(round);
+            call(graph, 1);
+            check(round, false);
+        }
+    }
+    MPI_Comm_free(&graph);
+}
+
 static void many(void)
 {
     static MPI_Comm made[MANY];
@@ -226,12 +243,9 @@ static void many(void)
 
 int main(int argc, char **argv)
 {
-    const struct promise_case cases[] = {{"blocking", blocking},
-                                         {"coming", coming},
-                                         {"copied", copied},
-                                         {"nonblocking", nonblocking},
-                                         {"persistent", persistent},
-                                         {"graph", of_graph},
-                                         {"many", many}};
+    const struct promise_case cases[] = {{"blocking", blocking},     {"coming", coming},
+                                         {"copied", copied},         {"nonblocking", nonblocking},
+                                         {"persistent", persistent}, {"graph", of_graph},
+                                         {"between", between},       {"many", many}};
     return promise_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
