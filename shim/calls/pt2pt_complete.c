@@ -135,7 +135,7 @@ static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *stat
 {
     int done = 0;
     for (bool looked = false;; looked = true) {
-        int result = PMPI_Test(request, &done, status);
+        int result = cpl_progress_test(request, &done, status);
         if (flag)
             *flag = done;
         if (done || result != MPI_SUCCESS || (flag && has_tested(looked)))

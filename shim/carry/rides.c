@@ -415,18 +415,18 @@ static bool poll_mpi(struct cpl_rides *rides)
     return true;
 }
 
-/* Whether MPI is to be looked at. That takes longer than a look at lanes, and may give the core
- * away: ranks look at their lanes alone as long as MPI has had nothing, and at MPI ever more
- * rarely; most rarely where only what no plan has can come by MPI. */
+/* Whether MPI is to be looked at: always where planned rides come by it. Where all come by lanes a
+ * look at MPI takes longer than all of those, and may give the core away; so ranks look at it ever
+ * more rarely while it has nothing. */
 static bool is_turn_of_mpi(struct cpl_rides *rides)
 {
-    return rides->lanes.in.n == 0 || rides->lanes.looks == 0 || --rides->lanes.looks == 0;
+    return !rides->lanes.take_all || rides->lanes.looks == 0 || --rides->lanes.looks == 0;
 }
 
 static void note_mpi(struct cpl_rides *rides, bool any)
 {
     int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
-    if (rides->lanes.take_all && !cpl_context.machine.shares_cores && rides->lanes.in.n > 0)
+    if (!cpl_context.machine.shares_cores && rides->lanes.in.n > 0)
         most += MOST_LOOKS / rides->lanes.in.n;
     int longer = 2 * rides->lanes.pause + 1;
     rides->lanes.pause = any ? 0 : longer < most ? longer : most;
@@ -446,9 +446,9 @@ bool cpl_rides_poll(struct cpl_rides *rides)
     return any;
 }
 
-void cpl_rides_hold_longer(struct cpl_rides *rides, double factor)
+void cpl_rides_hold(struct cpl_rides *rides, double seconds)
 {
-    rides->hold_seconds *= factor;
+    rides->hold_seconds = seconds;
     rides->late = rides->in_time = rides->tardy = 0;
 }
 

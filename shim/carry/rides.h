@@ -111,8 +111,8 @@ void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight
  * happened. */
 bool cpl_rides_poll(struct cpl_rides *rides);
 
-/* From now on segments are held so much longer; what is late is counted anew. */
-void cpl_rides_hold_longer(struct cpl_rides *rides, double factor);
+/* From now on segments are held so long; what is late is counted anew. */
+void cpl_rides_hold(struct cpl_rides *rides, double seconds);
 
 /* Sends everything that is held. */
 void cpl_rides_release(struct cpl_rides *rides);

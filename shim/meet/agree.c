@@ -82,11 +82,27 @@ bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
     return make(comm, key, MPI_GROUP_NULL, made);
 }
 
-/* Which ranks share a node, by the user's setting; -1: it is to be found out. */
-static int node_by_setting(void)
+static bool is_of_this_world(MPI_Comm comm)
+{
+    return !cpl_context.met_others || cpl_collective_of_this_world(comm);
+}
+
+/* Which ranks share a node: what the user has set, or was found out over all ranks; -1: nothing. */
+static int64_t known_node(MPI_Comm comm)
 {
     int64_t n = cpl_context.settings.ranks_per_node;
-    return n > 0 ? (int)(cpl_context.rank / n) : -1;
+    if (n > 0)
+        return cpl_context.rank / n;
+    return is_of_this_world(comm) ? cpl_context.machine.node - 1 : -1;
+}
+
+/* The same for later, when all ranks have found it. */
+static void remember_node(MPI_Comm comm, int number)
+{
+    int size;
+    PMPI_Comm_size(comm, &size);
+    if (size == cpl_context.size && is_of_this_world(comm))
+        cpl_context.machine.node = (int64_t)number + 1;
 }
 
 /* MPI's word, and what was found out here (planner/machine/memory_domain.h). Returns MPI's error.
@@ -112,7 +128,7 @@ static int find_node(MPI_Comm comm, int rank, int *number)
 
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
 {
-    int rank, number = node_by_setting(), result = MPI_SUCCESS;
+    int rank, number = (int)known_node(comm), result = MPI_SUCCESS;
     PMPI_Comm_rank(comm, &rank);
     if (number < 0)
         result = find_node(comm, rank, &number);
@@ -123,16 +139,18 @@ bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
             PMPI_Comm_free(node);
         return false;
     }
+    remember_node(comm, number);
     PMPI_Comm_set_errhandler(*node, MPI_ERRORS_RETURN);
     return true;
 }
 
 int64_t cpl_agree_node(MPI_Comm comm)
 {
-    int first, set = node_by_setting();
+    int first;
+    int64_t known = known_node(comm);
     MPI_Comm node;
-    if (set >= 0)
-        return set;
+    if (known >= 0)
+        return known;
     PMPI_Comm_rank(comm, &first);
     if (!cpl_agree_split_node(comm, &node))
         return first;

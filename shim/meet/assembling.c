@@ -6,6 +6,7 @@
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/assembly.h"
+#include "shim/wait/collective.h"
 
 /* On the ranks of one node. Returns whether it is open on this one. */
 static bool assemble(MPI_Comm node, struct cpl_assembly *assembly)
@@ -38,15 +39,23 @@ static void prepare(void)
     if (cpl_context.comms.assembly || !cpl_agree_all(all, can_assemble()) ||
         !cpl_agree_split_node(all, &node))
         return;
-    struct cpl_assembly *assembly = cpl_assembly_make(node);
+    MPI_Comm leaders = MPI_COMM_NULL;
+    int rank;
+    PMPI_Comm_rank(node, &rank);
+    int result =
+        cpl_collective_Comm_split(all, rank == 0 ? 0 : MPI_UNDEFINED, cpl_context.rank, &leaders);
+    struct cpl_assembly *assembly = result == MPI_SUCCESS ? cpl_assembly_make(node, leaders) : NULL;
     bool open = assemble(node, assembly);
     if (cpl_agree_all(all, open)) {
         cpl_context.comms.assembly = assembly;
         return;
     }
     cpl_assembly_free(assembly);
-    if (!assembly)
-        PMPI_Comm_free(&node);
+    if (assembly)
+        return;
+    PMPI_Comm_free(&node);
+    if (leaders != MPI_COMM_NULL)
+        PMPI_Comm_free(&leaders);
 }
 
 const struct cpl_hooks cpl_node_hooks = {.name = "node", .prepare = prepare};

@@ -301,6 +301,16 @@ static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *
     free(messages);
 }
 
+/* Rides are held for as long as MPI takes from one collective to the next, if that is longer than
+ * the setting: an exchange takes no longer, and what leaves earlier makes more messages. */
+static void set_hold(struct cpl_comm_state *state)
+{
+    struct cpl_rides *rides = &state->pt2pt->line->rides;
+    double usual = 1e-9 * (double)state->pt2pt->plans.turn.ns_mpi / state->size;
+    if (usual > rides->hold_seconds)
+        cpl_rides_hold(rides, usual < CPL_PT2PT_LONGEST_HOLD ? usual : CPL_PT2PT_LONGEST_HOLD);
+}
+
 /* From here on all ranks manage the communicator, or none. */
 static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
                    struct slices *slices)
@@ -318,6 +328,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
         cpl_pt2pt_order_sends(state);
+        set_hold(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
         cpl_line_manage(state);

@@ -226,6 +226,7 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
 /* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
 #define CPL_PT2PT_SOON                                                                             \
     16 /* collectives until a review that cannot wait for the next power of two */
+#define CPL_PT2PT_LONGEST_HOLD 0.02 /* seconds */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
 /* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
  * rank does not know. */

@@ -70,8 +70,7 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
     return all;
 }
 
-#define LONGEST_HOLD 0.02 /* seconds */
-#define LONGER       4.0
+#define LONGER 4.0
 
 /* Whether rides are late because ranks are: mostly, what they did not wait for came after all. Then
  * they wait longer from now on. The same answer on all ranks. */
@@ -79,9 +78,9 @@ static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_rides *rides = &state->pt2pt->line->rides;
     if (words[LATE] * IN_TIME_PER_LATE <= words[IN_TIME] || 2 * words[TARDY] < words[LATE] ||
-        rides->hold_seconds * LONGER > LONGEST_HOLD)
+        rides->hold_seconds * LONGER > CPL_PT2PT_LONGEST_HOLD)
         return false;
-    cpl_rides_hold_longer(rides, LONGER);
+    cpl_rides_hold(rides, rides->hold_seconds * LONGER);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: rides are late, held for %.0f us from now on",
                 state->size, rides->hold_seconds * 1e6);

@@ -59,8 +59,10 @@ void cpl_pt2pt_turn_begin(struct cpl_comm_state *state)
 static bool is_dear(const struct cpl_comm_state *state, int64_t ns_to_spend)
 {
     const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    return turn->ns_mpi > 0 &&
-           (turn->ns_rerouted - turn->ns_mpi) * (state->meeting.n - turn->began) > ns_to_spend;
+    int64_t more = turn->ns_rerouted - turn->ns_mpi, n = state->meeting.n - turn->began;
+    if (turn->ns_mpi == 0 || turn->ns_rerouted == 0)
+        return false;
+    return more > 0 && more * n > ns_to_spend;
 }
 
 static bool is_long(const struct cpl_comm_state *state, int64_t ns)
@@ -116,6 +118,11 @@ enum cpl_settled cpl_pt2pt_turn_by_plans(struct cpl_comm_state *state, int64_t n
         return CPL_SETTLED;
     set_date(state, turn->length);
     turn->n_rerouted = state->meeting.n - turn->began;
+    if (!turn->warm) { /* dear, but of the plans it tells nothing */
+        settle_account(state, turn->n_rerouted);
+        turn->n_rerouted = turn->ns_rerouted = 0;
+        turn->warm = true;
+    }
     if (!cpl_pt2pt_keep(state))
         return CPL_NOT_SETTLED;
     cpl_pt2pt_turn_window(state);

@@ -70,6 +70,8 @@ struct cpl_shim_machine {
     struct cpl_machine_file file; /* from CARPOOL_MACHINE, else the default */
     struct cpl_distances
         distances;      /* distances between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
+    int64_t node;       /* 1 more than the number of this rank's node, once all ranks have found
+                           theirs (meet/agree.h); 0: they have not */
     bool unfit_warned;  /* CARPOOL_STRATEGY has been warned about */
     bool cache_warned;  /* CARPOOL_PLAN_CACHE has been warned about */
     bool cache_closed;  /* plans cannot be kept in CARPOOL_PLAN_CACHE */

@@ -287,6 +287,22 @@ static int is_within_program(struct dl_phdr_info *object, size_t size, void *add
     return -1;
 }
 
+/* Of the C library, from its version 2.32 on. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static void expedite(void)
+{
+    cpl_context.service.expedited =
+        cpl_context.service.expedited ||
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0;
+}
+
+void cpl_service_begin(void)
+{
+    if (&__libc_single_threaded && __libc_single_threaded)
+        expedite();
+}
+
 /* Not where a program without a fixed place only refers to libc's. */
 void cpl_service_look(void)
 {
@@ -306,8 +322,7 @@ bool cpl_service_prepare(bool (*work)(void))
     if (cpl_context.service.barred)
         return false;
     helper.work = work;
-    cpl_context.service.expedited =
-        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0;
+    expedite();
     helper.process = getpid();
     helper.running = start_thread();
     if (helper.running) /* a program may exit without MPI_Finalize, and libraries then end */

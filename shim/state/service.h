@@ -52,6 +52,7 @@ struct cpl_service {
 };
 
 #ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */
+#define cpl_service_begin()       (void)0
 #define cpl_service_look()        (void)0
 #define cpl_service_prepare(work) true
 #define cpl_service_switch(yes)   (void)(cpl_context.service.on = (yes))
@@ -67,6 +68,10 @@ struct cpl_service {
 #define cpl_service_is_alone()    true
 #define cpl_service_me()          NULL
 #else
+/* Before MPI is initialised: prepares what the kernel takes 20 ms and more for in a process with
+ * several threads, of which MPI starts some. Local. */
+void cpl_service_begin(void);
+
 /* Finds out whether there must be no thread: a program that MPI was told to have one thread may
  * have a malloc of its own without locks, and MPI allocates in whatever thread calls it. Then
  * messages and nonblocking collectives are MPI's. Local; at the start. */

@@ -16,8 +16,10 @@
 
 struct cpl_assembly {
     MPI_Comm node;
-    int n, rank; /* of node */
-    int keyval;  /* key of a communicator's seats */
+    MPI_Comm leaders; /* of the first rank of each node; MPI_COMM_NULL on others, or there is one
+                         node */
+    int n, rank;      /* of node */
+    int keyval;       /* key of a communicator's seats */
     unsigned char *memory;
     int64_t bytes;
     unsigned char *scratch;
@@ -29,11 +31,13 @@ struct cpl_assembly {
 struct seats {
     int n;
     const int *seat; /* NULL: all ranks of the node, in any order */
+    bool over_nodes; /* all ranks of MPI_COMM_WORLD, on several nodes; n is 0 */
 };
 
 /* The same, kept with a communicator of fewer ranks. */
 struct kept_seats {
-    int n; /* 0: they are not all on one node */
+    int n;      /* 0: they are not all on one node */
+    bool whole; /* they are all ranks of MPI_COMM_WORLD */
     int seat[];
 };
 
@@ -84,7 +88,7 @@ static int free_seats(MPI_Comm comm, int keyval, void *seats, void *extra)
     return MPI_SUCCESS;
 }
 
-struct cpl_assembly *cpl_assembly_make(MPI_Comm node)
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders)
 {
     int n = 0;
     PMPI_Comm_size(node, &n);
@@ -100,6 +104,7 @@ struct cpl_assembly *cpl_assembly_make(MPI_Comm node)
         return NULL;
     }
     a->node = node;
+    a->leaders = leaders;
     a->n = n;
     PMPI_Comm_rank(node, &a->rank);
     return a;
@@ -119,23 +124,31 @@ void cpl_assembly_free(struct cpl_assembly *a)
         cpl_shared_free(a->memory, a->bytes);
     PMPI_Comm_free_keyval(&a->keyval);
     PMPI_Comm_free(&a->node);
+    if (a->leaders != MPI_COMM_NULL)
+        PMPI_Comm_free(&a->leaders);
     free(a->scratch);
     free(a);
 }
 
 static void find_seats(const struct cpl_assembly *a, MPI_Comm comm, struct kept_seats *kept, int n)
 {
-    MPI_Group all, node;
+    MPI_Group all, node, world;
+    int in_world;
     PMPI_Comm_group(comm, &all);
     PMPI_Comm_group(a->node, &node);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
     kept->n = n;
+    kept->whole = n == cpl_context.size;
     for (int k = 0; k < n; k++) {
         PMPI_Group_translate_ranks(all, 1, &k, node, &kept->seat[k]);
         if (kept->seat[k] == MPI_UNDEFINED)
             kept->n = 0;
+        PMPI_Group_translate_ranks(all, 1, &k, world, &in_world);
+        kept->whole &= in_world != MPI_UNDEFINED;
     }
     PMPI_Group_free(&all);
     PMPI_Group_free(&node);
+    PMPI_Group_free(&world);
 }
 
 static struct kept_seats *keep_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
@@ -174,7 +187,7 @@ static struct seats seats_of(MPI_Comm comm)
     if (n == cpl_context.size && n == a->n && !cpl_context.met_others)
         return (struct seats){.n = n};
     const struct kept_seats *kept = kept_seats(a, comm, n);
-    return (struct seats){kept->n, kept->seat};
+    return (struct seats){kept->n, kept->seat, kept->n == 0 && kept->whole};
 }
 
 /* ---- the barrier */
@@ -201,13 +214,18 @@ static int seat_at(const struct seats *seats, int k)
     return seats->seat ? seats->seat[k] : k;
 }
 
+/* Tells the rank at a seat that this one has come. */
+static void tell(struct cpl_assembly *a, int seat)
+{
+    atomic_store_explicit(number_of(a, a->rank, seat), a->n_barriers[seat], memory_order_release);
+}
+
 static void gather_in_memory(struct cpl_assembly *a, const struct seats *seats)
 {
     int n_idle = 0;
     for (int k = 0; k < seats->n; k++) {
-        int seat = seat_at(seats, k);
-        atomic_store_explicit(number_of(a, a->rank, seat), ++a->n_barriers[seat],
-                              memory_order_release);
+        a->n_barriers[seat_at(seats, k)]++;
+        tell(a, seat_at(seats, k));
     }
     for (int k = 0; k < seats->n; k++)
         while (!has_come(a, seat_at(seats, k)))
@@ -221,6 +239,26 @@ static void gather_by_mpi(MPI_Comm comm)
         cpl_progress_wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* All ranks of MPI_COMM_WORLD, of several nodes: those of a node tell the first of them, which
+ * tells them when the first ones of all nodes have come. So few messages go between nodes. */
+static void gather_over_nodes(struct cpl_assembly *a)
+{
+    int n_idle = 0, first = a->rank == 0 ? 1 : 0, end = a->rank == 0 ? a->n : 1;
+    for (int seat = first; seat < end; seat++) {
+        a->n_barriers[seat]++;
+        if (a->rank > 0)
+            tell(a, seat);
+    }
+    for (int seat = first; seat < end; seat++)
+        while (!has_come(a, seat))
+            cpl_progress_pause(++n_idle);
+    if (a->rank > 0)
+        return;
+    gather_by_mpi(a->leaders);
+    for (int seat = first; seat < end; seat++)
+        tell(a, seat);
+}
+
 /* A barrier between two groups tells only that the other group has come. The second one tells that
  * the other group has left the first, so that all of this group have come. */
 void cpl_assembly_gather(MPI_Comm comm)
@@ -229,6 +267,10 @@ void cpl_assembly_gather(MPI_Comm comm)
     int inter = 0;
     if (seats.n > 0) {
         gather_in_memory(cpl_context.comms.assembly, &seats);
+        return;
+    }
+    if (seats.over_nodes) {
+        gather_over_nodes(cpl_context.comms.assembly);
         return;
     }
     gather_by_mpi(comm);

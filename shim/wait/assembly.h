@@ -6,7 +6,8 @@
  *
  * For each two ranks of the node there is a number of barriers, of whatever communicators, to which
  * the one has come for the other. Both enter those that they have in common in the same order, so
- * communicators need no memory of their own.
+ * communicators need no memory of their own. Where all ranks are on several nodes the first one of
+ * each waits for the others of its node, then for the first ones of other nodes.
  *
  * Where all ranks are on one node they can also show each other vectors, in rounds: in each round a
  * rank shows a vector at each step, and what it shows at one step of one round can be read until
@@ -30,20 +31,21 @@ int cpl_assembly_steps(int n);
 /* Bytes that a node of n ranks needs, behind the head of the memory (shared_memory.h). */
 int64_t cpl_assembly_bytes(int n);
 
-/* What the caller needs to take part, before the memory is there. node: the ranks of the node,
- * which becomes the assembly's. NULL: there is no memory, or MPI fails; node stays the caller's.
- * Local. */
-struct cpl_assembly *cpl_assembly_make(MPI_Comm node);
+/* What the caller needs to take part, before the memory is there. node: the ranks of the node;
+ * leaders: the first ranks of all nodes, MPI_COMM_NULL on others. Both become the assembly's. NULL:
+ * there is no memory, or MPI fails; they stay the caller's. Local. */
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders);
 
 /* The memory of the node, zeros, which becomes the assembly's. Local. */
 void cpl_assembly_use(struct cpl_assembly *assembly, unsigned char *memory, int64_t bytes);
 
-/* Ends it; NULL is fine. Local but for the node's communicator, which is freed. */
+/* Ends it; NULL is fine. Local but for the communicators, which are freed. */
 void cpl_assembly_free(struct cpl_assembly *assembly);
 
 /* Polls until all ranks of a communicator of this MPI_COMM_WORLD, of both groups if it has two,
- * have come here: in memory if they are on one node whose ranks share it, else by MPI. Waits for
- * memory. */
+ * have come here: in memory if they are on one node whose ranks share it; if they are all ranks of
+ * MPI_COMM_WORLD, in the memory of each node, and the first ranks of the nodes by MPI; else by MPI.
+ * Waits for memory. */
 void cpl_assembly_gather(MPI_Comm comm);
 
 /* Whether all ranks of MPI_COMM_WORLD are on one node, and assemble. Alike on all of them. */

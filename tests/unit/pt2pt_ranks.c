@@ -110,9 +110,9 @@ void cpl_rides_align(struct cpl_rides *rides)
     rides->n_aligned++;
 }
 
-void cpl_rides_hold_longer(struct cpl_rides *rides, double factor)
+void cpl_rides_hold(struct cpl_rides *rides, double seconds)
 {
-    rides->hold_seconds *= factor;
+    rides->hold_seconds = seconds;
     rides->late = rides->in_time = rides->tardy = 0;
 }
 
