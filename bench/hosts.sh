@@ -39,6 +39,10 @@ neighbors --bytes 8
 neighbors --bytes 64
 neighbors --bytes 4096
 neighbors --neighbors 8 --bytes 64
+neighbors --form messages --bytes 64
+neighbors --form messages --neighbors 8 --bytes 64
+neighbors --form messages --neighbors 4 --bytes 64
+neighbors --form persistent --neighbors 8 --bytes 64
 halo --dims 2 --corners
 halo --corners
 cg powerlaw.mtx
@@ -99,7 +103,7 @@ row() { # program, arguments...
     launch "" "$@" $first || return
     count=$(echo "$(time_of) $warmup" | awk '{ n = int($2 * 1e6 / $1); print n < 10 ? 10 : n }')
     case $1 in
-        neighbors) options="--blocks $((count / 40 + 20))" ;; # a block is 20 calls, of both
+        neighbors) options="--learn $warmup" ;;
         cg) options="--warmup $count --solves $((count / 50 + 40))" ;;
         bfs) options="--warmup $((count / 60 + 1))" ;; # a search has some 60 levels
         halo) options="--compare --warmup $count --iterations 200" ;;

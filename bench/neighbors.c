@@ -2,18 +2,20 @@
  * neighbors: what an exchange takes with a preloaded library, beside the MPI library's own.
  *
  * An ordinary MPI program. Each rank exchanges messages of one size with its nearest ranks in a
- * ring, by MPI_Neighbor_alltoallv, which a preload may have wrapped, and by
- * MPI's own function (alone.h), in alternating blocks of calls. A block takes as long as its
- * slowest rank; the gain is the median over the pairs of blocks of the time by MPI's own function
- * divided by that by the name. Both must have received the same bytes.
+ * ring, by functions that a preload may have wrapped, and by MPI's own ones (alone.h), in
+ * alternating blocks of exchanges: by MPI_Neighbor_alltoallv, by MPI_Irecv, MPI_Isend and
+ * MPI_Waitall, or by persistent requests. A block takes as long as its slowest rank; the gain is
+ * the median over the pairs of blocks of the time by MPI's own functions divided by that by the
+ * names. Both must have received the same bytes.
  *
- *     neighbors [--neighbors N] [--bytes N] [--calls N] [--blocks N] [--first N] [--json]
+ *     neighbors [--form collective|messages|persistent] [--neighbors N] [--bytes N] [--calls N]
+ *               [--blocks N] [--learn SECONDS] [--first N] [--json]
  *
  * With --first N it tells instead how long the first N calls take, with all that the library
  * learns, plans and tries in them: what a short program has of it.
  *
- * The calls of the first two seconds, 100 at least, are not timed: the library learns, plans and
- * tries in them. Exit status: 0, 1 when bytes differ, 2 for bad arguments.
+ * The exchanges of the first two seconds (--learn), 100 at least, are not timed: the library
+ * learns, plans and tries in them. Exit status: 0, 1 when bytes differ, 2 for bad arguments.
  */
 #include "alone.h"
 #include "main.h"
@@ -26,39 +28,62 @@
 
 enum { MOST_CALLS = 1000000, MOST_BLOCKS = 100000, MOST_BYTES = 1 << 24, LEARNING = 100 };
 
-#define LEARNING_SECONDS 2.0
+enum form { COLLECTIVE, MESSAGES, PERSISTENT };
+static const char *const forms[] = {"collective", "messages", "persistent", NULL};
 
 static const char usage[] =
     "usage: neighbors [options]\n"
-    "  times MPI_Neighbor_alltoallv with the nearest ranks of a ring against MPI's own\n"
+    "  times exchanges with the nearest ranks of a ring against MPI's own\n"
+    "  --form FORM    collective (MPI_Neighbor_alltoallv, default), messages or persistent\n"
     "  --neighbors N  of each rank (default: all others)\n"
     "  --bytes N      of a message (default 64)\n"
-    "  --calls N      calls in a block (default 20)\n"
+    "  --calls N      exchanges in a block (default 20)\n"
     "  --blocks N     pairs of blocks (default 101)\n"
-    "  --first N      only time the first N calls together, by MPI's name\n"
+    "  --learn N      seconds of exchanges before them (default 2)\n"
+    "  --first N      only time the first N exchanges together, by MPI's names\n"
     "  --json         print one JSON object on one line\n"
     "  --help         print this\n";
 
-static int64_t n_neighbors, n_bytes = 64, n_calls = 20, n_blocks = 101, n_first;
+static int form;
+static int64_t n_neighbors, n_bytes = 64, n_calls = 20, n_blocks = 101, n_seconds = 2, n_first;
 
 static const struct bench_option table[] = {
+    {"form", .word = &form, .words = forms},
     {"neighbors", .number = &n_neighbors, .least = 1, .most = MOST_BLOCKS},
     {"bytes", .number = &n_bytes, .least = 1, .most = MOST_BYTES},
     {"calls", .number = &n_calls, .least = 1, .most = MOST_CALLS},
     {"blocks", .number = &n_blocks, .least = 1, .most = MOST_BLOCKS},
+    {"learn", .number = &n_seconds, .most = MOST_BLOCKS},
     {"first", .number = &n_first, .least = 1, .most = MOST_CALLS},
     {NULL},
 };
 
-typedef int alltoallv_function(const void *, const int *, const int *, MPI_Datatype, void *,
-                               const int *, const int *, MPI_Datatype, MPI_Comm);
+/* The functions of one side. */
+struct names {
+    __typeof__(&PMPI_Neighbor_alltoallv) alltoallv;
+    __typeof__(&PMPI_Irecv) irecv;
+    __typeof__(&PMPI_Isend) isend;
+    __typeof__(&PMPI_Recv_init) recv_init;
+    __typeof__(&PMPI_Send_init) send_init;
+    __typeof__(&PMPI_Startall) startall;
+    __typeof__(&PMPI_Waitall) waitall;
+    __typeof__(&PMPI_Request_free) request_free;
+};
+
+/* How one side exchanges, and where it receives. */
+struct side {
+    struct names names;
+    unsigned char *in;
+    MPI_Request *request; /* receives, then sends; persistent ones in that form */
+};
 
 /* One rank's messages. */
 struct messages {
     MPI_Comm graph;
     int n;
     int *to, *from, *count, *displ;
-    unsigned char *out, *in, *in_too;
+    unsigned char *out;
+    struct side wrapped, plain;
 };
 
 /* The rank that is `steps` to the right. */
@@ -67,9 +92,26 @@ static int rank_at(const struct bench *bench, int steps)
     return (bench->rank + steps + bench->n_ranks) % bench->n_ranks;
 }
 
+static void make_side(const struct messages *m, struct side *side)
+{
+    side->in = bench_need((size_t)m->n, (size_t)n_bytes);
+    side->request = bench_need(2 * (size_t)m->n, sizeof(MPI_Request));
+    for (int k = 0; k < m->n && form == PERSISTENT; k++) {
+        side->names.recv_init(side->in + m->displ[k], m->count[k], MPI_CHAR, m->from[k], k,
+                              m->graph, &side->request[k]);
+        side->names.send_init(m->out + m->displ[k], m->count[k], MPI_CHAR, m->to[k], k, m->graph,
+                              &side->request[m->n + k]);
+    }
+}
+
 static struct messages messages_make(const struct bench *bench)
 {
-    struct messages m = {.n = (int)n_neighbors};
+    struct messages m = {
+        .n = (int)n_neighbors,
+        .wrapped.names = {MPI_Neighbor_alltoallv, MPI_Irecv, MPI_Isend, MPI_Recv_init,
+                          MPI_Send_init, MPI_Startall, MPI_Waitall, MPI_Request_free},
+        .plain.names = {ALONE(Neighbor_alltoallv), ALONE(Irecv), ALONE(Isend), ALONE(Recv_init),
+                        ALONE(Send_init), ALONE(Startall), ALONE(Waitall), ALONE(Request_free)}};
     size_t n = (size_t)m.n, bytes = (size_t)n_bytes;
 
     m.to = bench_need(n, sizeof *m.to);
@@ -77,8 +119,6 @@ static struct messages messages_make(const struct bench *bench)
     m.count = bench_need(n, sizeof *m.count);
     m.displ = bench_need(n, sizeof *m.displ);
     m.out = bench_need(n, bytes);
-    m.in = bench_need(n, bytes);
-    m.in_too = bench_need(n, bytes);
     for (int k = 0; k < m.n; k++) {
         int steps = k % 2 ? -(k / 2 + 1) : k / 2 + 1; /* right, left, second to the right, ... */
         m.to[k] = rank_at(bench, steps);
@@ -88,19 +128,29 @@ static struct messages messages_make(const struct bench *bench)
     }
     MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, m.n, m.from, MPI_UNWEIGHTED, m.n, m.to,
                                    MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &m.graph);
+    make_side(&m, &m.wrapped);
+    make_side(&m, &m.plain);
     return m;
+}
+
+static void free_side(const struct messages *m, struct side *side)
+{
+    for (int k = 0; k < 2 * m->n && form == PERSISTENT; k++)
+        side->names.request_free(&side->request[k]);
+    free(side->in);
+    free(side->request);
 }
 
 static void messages_free(struct messages *m)
 {
+    free_side(m, &m->wrapped);
+    free_side(m, &m->plain);
     MPI_Comm_free(&m->graph);
     free(m->to);
     free(m->from);
     free(m->count);
     free(m->displ);
     free(m->out);
-    free(m->in);
-    free(m->in_too);
 }
 
 /* New bytes, so that a call that moved nothing is found out. */
@@ -110,28 +160,43 @@ static void fill(struct messages *m, const struct bench *bench, int64_t block)
         m->out[b] = (unsigned char)bench_hash((uint64_t)block, (uint64_t)bench->rank, b);
 }
 
-static double time_calls(int64_t n, const struct messages *m, alltoallv_function *call, void *in)
+static void exchange(const struct messages *m, const struct side *side)
+{
+    const struct names *names = &side->names;
+
+    if (form == COLLECTIVE) {
+        names->alltoallv(m->out, m->count, m->displ, MPI_CHAR, side->in, m->count, m->displ,
+                         MPI_CHAR, m->graph);
+        return;
+    }
+    if (form == PERSISTENT)
+        names->startall(2 * m->n, side->request);
+    for (int k = 0; k < m->n && form == MESSAGES; k++)
+        names->irecv(side->in + m->displ[k], m->count[k], MPI_CHAR, m->from[k], k, m->graph,
+                     &side->request[k]);
+    for (int k = 0; k < m->n && form == MESSAGES; k++)
+        names->isend(m->out + m->displ[k], m->count[k], MPI_CHAR, m->to[k], k, m->graph,
+                     &side->request[m->n + k]);
+    names->waitall(2 * m->n, side->request, MPI_STATUSES_IGNORE);
+}
+
+static double time_calls(int64_t n, const struct messages *m, const struct side *side)
 {
     MPI_Barrier(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
     for (int64_t i = 0; i < n; i++)
-        call(m->out, m->count, m->displ, MPI_CHAR, in, m->count, m->displ, MPI_CHAR, m->graph);
+        exchange(m, side);
     return MPI_Wtime() - begin;
 }
 
-static double time_block(const struct messages *m, alltoallv_function *call, void *in)
-{
-    return time_calls(n_calls, m, call, in);
-}
-
-/* Makes calls until the library has had time to choose. The first ones, in which MPI connects the
+/* Exchanges until the library has had time to choose. The first ones, in which MPI connects the
  * ranks, may take seconds and teach nothing. */
 static void let_it_learn(const struct messages *m)
 {
-    (void)time_block(m, MPI_Neighbor_alltoallv, m->in);
+    (void)time_calls(n_calls, m, &m->wrapped);
     double begin = MPI_Wtime(), seconds = 0;
-    for (int64_t n = 0; n < LEARNING || seconds < LEARNING_SECONDS; n += n_calls) {
-        (void)time_block(m, MPI_Neighbor_alltoallv, m->in);
+    for (int64_t n = 0; n < LEARNING || seconds < (double)n_seconds; n += n_calls) {
+        (void)time_calls(n_calls, m, &m->wrapped);
         seconds = MPI_Wtime() - begin;
         MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     }
@@ -146,6 +211,7 @@ static void print_results(const struct bench *bench, double *wrapped, double *pl
     for (size_t b = 0; b < n; b++)
         gain[b] = plain[b] / wrapped[b];
     report_integer(&report, "ranks", bench->n_ranks, "");
+    report_text(&report, "form", forms[form]);
     report_integer(&report, "neighbors", n_neighbors, "");
     report_integer(&report, "bytes", n_bytes, "");
     report_real(&report, "MPI call", 1e6 / (double)n_calls * bench_median(wrapped, n), 2, "us");
@@ -159,7 +225,7 @@ static void print_results(const struct bench *bench, double *wrapped, double *pl
 /* The first calls, together. */
 static void time_first(const struct bench *bench, const struct messages *m)
 {
-    double seconds = time_calls(n_first, m, MPI_Neighbor_alltoallv, m->in);
+    double seconds = time_calls(n_first, m, &m->wrapped);
     bench_slowest(&seconds, 1, MPI_COMM_WORLD);
     if (bench->rank > 0)
         return;
@@ -194,9 +260,9 @@ static int run(const struct bench *bench, struct bench_error *error)
         let_it_learn(&m);
     for (int64_t b = 0; b < n_blocks && n_first == 0; b++) {
         fill(&m, bench, b);
-        wrapped[b] = time_block(&m, MPI_Neighbor_alltoallv, m.in);
-        plain[b] = time_block(&m, ALONE(Neighbor_alltoallv), m.in_too);
-        differ |= memcmp(m.in, m.in_too, (size_t)m.n * (size_t)n_bytes) != 0;
+        wrapped[b] = time_calls(n_calls, &m, &m.wrapped);
+        plain[b] = time_calls(n_calls, &m, &m.plain);
+        differ |= memcmp(m.wrapped.in, m.plain.in, (size_t)m.n * (size_t)n_bytes) != 0;
     }
     MPI_Allreduce(&differ, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     bench_slowest(wrapped, n, MPI_COMM_WORLD);
