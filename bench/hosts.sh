@@ -3,12 +3,13 @@
 #
 #   bench/hosts.sh BUILDDIR [RUNS [HOSTSxRANKS...]]      default: 5 runs; 2x16 4x16 4x32 8x32
 #
-# BUILDDIR is where configure and make ran. Default settings, all runs with libyield.so. Programs that exchange in turns
+# BUILDDIR is where configure and make ran. 1xRANKS is this machine as it is, without root. Default settings; runs with more
+# ranks than processors have libyield.so. Programs that exchange in turns
 # by MPI and by the library (spmv, halo, neighbors) do so in one run, the others (cg, bfs) run in turns without the library and with it.
 # Each has WARMUP seconds (default 12) of exchanges before those that count: Carpool spends a hundredth
 # of a program's time on finding out. Writes Markdown: for each row the medians over the runs, of MPI and of Carpool, in
 # microseconds, how many times as fast it became (median and quartiles), what the model had expected, and what carried.
-# PROGRAMS, a regular expression, chooses rows. Needs root.
+# PROGRAMS, a regular expression, chooses rows. Needs root for several hosts.
 set -u
 if [ $# -lt 1 ]; then
     sed -n 's/^#   //p' "$0" >&2
@@ -20,7 +21,8 @@ runs=${2:-5}
 if [ $# -gt 2 ]; then shift 2; else set -- 2x16 4x16 4x32 8x32; fi
 warmup=${WARMUP:-12}
 library=$build/shim/.libs/libcarpool.so
-around=$build/bench/.libs/libyield.so:$build/bench/.libs/libhosts.so
+mpiexec=$(sed -n 's/^MPIEXEC = *//p' "$build/Makefile")
+n_processors=$(getconf _NPROCESSORS_ONLN)
 for name in $(env | sed -n 's/^\(CARPOOL_[A-Za-z_0-9]*\)=.*/\1/p'); do unset "$name"; done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -54,8 +56,16 @@ ROWS
 launch() { # preload, program, arguments...: its JSON line into $work/out
     preload=$1 program=$2
     shift 2
-    (cd "$work" && timeout 240 sh "$bench/cluster.sh" -H "$n_hosts" -- -n "$n_ranks" \
-        -genv LD_PRELOAD "$preload$around" -genv CARPOOL_REPORT "$work/report.json" \
+    [ "$n_ranks" -le "$n_processors" ] || preload=$preload$build/bench/.libs/libyield.so:
+    if [ "$n_hosts" -gt 1 ]; then
+        preload=$preload$build/bench/.libs/libhosts.so
+        by="sh $bench/cluster.sh -H $n_hosts --"
+    else
+        by=${mpiexec:-mpiexec.hydra}
+    fi
+    # shellcheck disable=SC2086
+    (cd "$work" && timeout 240 $by -n "$n_ranks" \
+        -genv LD_PRELOAD "${preload%:}" -genv CARPOOL_REPORT "$work/report.json" \
         "$build/bench/$program" --json "$@" >"$work/out" 2>"$work/err") ||
         { echo "$program $*: failed" >&2; sed 3q "$work/err" >&2; return 1; }
 }

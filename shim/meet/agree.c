@@ -105,58 +105,56 @@ static void remember_node(MPI_Comm comm, int number)
         cpl_context.machine.node = (int64_t)number + 1;
 }
 
-/* MPI's word, and what was found out here (planner/machine/memory_domain.h). Returns MPI's error.
- */
-static int find_node(MPI_Comm comm, int rank, int *number)
+/* The number of this rank's node: MPI's word, and what was found out here
+ * (planner/machine/memory_domain.h). False on all ranks when MPI fails on one. Collective. */
+static bool find_node(MPI_Comm comm, int *number)
 {
     MPI_Comm node;
-    int n = 0, most = 0, first = rank;
+    int n = 0, most = 0, first;
+    int64_t known = known_node(comm);
+    *number = (int)known;
+    if (known >= 0)
+        return true;
+    PMPI_Comm_rank(comm, &first);
     int result =
-        cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+        cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, first, MPI_INFO_NULL, &node);
     if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
         if (result == MPI_SUCCESS)
             PMPI_Comm_free(&node);
-        return MPI_ERR_OTHER;
+        return false;
     }
     PMPI_Comm_size(node, &n);
     cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
     PMPI_Comm_free(&node);
     result = cpl_collective_Allreduce(&n, &most, 1, MPI_INT, MPI_MAX, comm);
+    if (!cpl_agree_all(comm, result == MPI_SUCCESS))
+        return false;
     *number = (int)(cpl_memory_node(first, most > 1) & INT_MAX);
-    return result;
+    remember_node(comm, *number);
+    return true;
 }
 
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
 {
-    int rank, number = (int)known_node(comm), result = MPI_SUCCESS;
+    int rank, number;
+    if (!find_node(comm, &number))
+        return false;
     PMPI_Comm_rank(comm, &rank);
-    if (number < 0)
-        result = find_node(comm, rank, &number);
-    if (result == MPI_SUCCESS)
-        result = cpl_collective_Comm_split(comm, number, rank, node);
+    int result = cpl_collective_Comm_split(comm, number, rank, node);
     if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
         if (result == MPI_SUCCESS)
             PMPI_Comm_free(node);
         return false;
     }
-    remember_node(comm, number);
     PMPI_Comm_set_errhandler(*node, MPI_ERRORS_RETURN);
     return true;
 }
 
 int64_t cpl_agree_node(MPI_Comm comm)
 {
-    int first;
-    int64_t known = known_node(comm);
-    MPI_Comm node;
-    if (known >= 0)
-        return known;
-    PMPI_Comm_rank(comm, &first);
-    if (!cpl_agree_split_node(comm, &node))
-        return first;
-    cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
-    PMPI_Comm_free(&node);
-    return first;
+    int rank, number;
+    PMPI_Comm_rank(comm, &rank);
+    return find_node(comm, &number) ? number : rank;
 }
 
 struct cpl_seat cpl_agree_seat(MPI_Comm comm)
