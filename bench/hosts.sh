@@ -5,7 +5,7 @@
 #
 # BUILDDIR is where configure and make ran. 1xRANKS is this machine as it is, without root. Default settings; runs with more
 # ranks than processors have libyield.so. Programs that exchange in turns
-# by MPI and by the library (spmv, halo, neighbors) do so in one run, the others (cg, bfs) run in turns without the library and with it.
+# by MPI and by the library (spmv, halo, neighbors) do so in one run, the others (cg, bfs, messages) run in turns without the library and with it.
 # Each has WARMUP seconds (default 12) of exchanges before those that count: Carpool spends a hundredth
 # of a program's time on finding out. Writes Markdown: for each row the medians over the runs, of MPI and of Carpool, in
 # microseconds, how many times as fast it became (median and quartiles), what the model had expected, and what carried.
@@ -122,7 +122,7 @@ row() { # program, arguments...
     i=0
     while [ $i -lt "$runs" ]; do
         i=$((i + 1))
-        case $1 in cg|bfs)
+        case $* in cg*|bfs*|*--form\ messages*|*--form\ persistent*)
             # shellcheck disable=SC2086
             launch "" "$@" $options || return
             mpi=$(time_of) ;;
@@ -130,9 +130,10 @@ row() { # program, arguments...
         # shellcheck disable=SC2086
         launch "$library:" "$@" $options || return
         plan=$(time_of)
-        case $1 in
-            spmv|halo) mpi=$(value library_median_us) ;;
-            neighbors) mpi=$(value PMPI_call_us) ;;
+        case $* in
+            spmv*|halo*) mpi=$(value library_median_us) ;;
+            *--form\ messages*|*--form\ persistent*) ;;
+            neighbors*) mpi=$(value PMPI_call_us) ;;
         esac
         echo "$mpi" >>"$work/mpi"
         echo "$plan" >>"$work/plan"

@@ -214,6 +214,16 @@ static int seat_at(const struct seats *seats, int k)
     return seats->seat ? seats->seat[k] : k;
 }
 
+/* While nothing is managed yet, others may prepare, and ask this rank. */
+static void await(const struct cpl_assembly *a, int seat, int *n_idle)
+{
+    while (!has_come(a, seat))
+        if (cpl_progress_needed())
+            cpl_progress_pause(++*n_idle);
+        else
+            cpl_progress_poll();
+}
+
 /* Tells the rank at a seat that this one has come. */
 static void tell(struct cpl_assembly *a, int seat)
 {
@@ -228,8 +238,7 @@ static void gather_in_memory(struct cpl_assembly *a, const struct seats *seats)
         tell(a, seat_at(seats, k));
     }
     for (int k = 0; k < seats->n; k++)
-        while (!has_come(a, seat_at(seats, k)))
-            cpl_progress_pause(++n_idle);
+        await(a, seat_at(seats, k), &n_idle);
 }
 
 static void gather_by_mpi(MPI_Comm comm)
@@ -250,8 +259,7 @@ static void gather_over_nodes(struct cpl_assembly *a)
             tell(a, seat);
     }
     for (int seat = first; seat < end; seat++)
-        while (!has_come(a, seat))
-            cpl_progress_pause(++n_idle);
+        await(a, seat, &n_idle);
     if (a->rank > 0)
         return;
     gather_by_mpi(a->leaders);
