@@ -7,8 +7,9 @@
  * Every rank has a block of N cells a side. Each iteration it sends the cells at its faces, with
  * --corners those at its edges and corners, too, to the neighbours there (MPI_Irecv, MPI_Isend,
  * MPI_Waitall), and replaces each cell by the sum over itself and its neighbours modulo a small
- * prime: exact, so that the checksum depends on the whole grid only. With --compare the same halos
- * are exchanged by MPI's own functions (alone.h) on a duplicate of the communicator, too, in turns.
+ * prime: exact, so that the checksum depends on the whole grid only. With --compare, in simulations
+ * only, the same halos are exchanged by MPI's own functions (alone.h) on a duplicate of the
+ * communicator, too, in turns; while a library carries messages nobody else may call MPI past it.
  * With --loop N an iteration is N exchanges in a row, each with an MPI_Allreduce, as solvers have
  * it, and is timed as a whole. Exit status: 0, 1 when memory runs out, 2 for bad arguments.
  */
@@ -41,7 +42,7 @@ static const char usage[] =
     "  --reorder        MPI may place the ranks\n"
     "  --iterations N   timed iterations (default 50)\n"
     "  --warmup N       iterations before those (default 20)\n"
-    "  --compare        exchange twice an iteration, also by MPI's own functions\n"
+    "  --compare        exchange twice an iteration, also by MPI's own functions (in simulations)\n"
     "  --loop N         time N exchanges in a row, each with a reduction, and without barriers\n"
     "  --json           print one JSON object on one line\n"
     "  --help           print this\n";
@@ -113,6 +114,10 @@ static int check(const struct bench *bench, struct bench_error *error)
 {
     int64_t n_places = 1;
 
+#ifndef CPL_SIMULATED
+    if (given.compares)
+        return bench_fail(error, "--compare is for simulations; compare with a run without library");
+#endif
     for (int d = 0; given.grid[0] && d < given.n_dims; d++)
         n_places *= given.grid[d];
     if (given.grid[0] && n_places != bench->n_ranks)

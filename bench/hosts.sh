@@ -5,7 +5,7 @@
 #
 # BUILDDIR is where configure and make ran. 1xRANKS is this machine as it is, without root. Default settings; runs with more
 # ranks than processors have libyield.so. Programs that exchange in turns
-# by MPI and by the library (spmv, halo, neighbors) do so in one run, the others (cg, bfs, messages) run in turns without the library and with it.
+# by MPI and by the library (spmv, neighbors) do so in one run, the others (cg, bfs, what sends messages) run in turns without the library and with it.
 # Each has WARMUP seconds (default 12) of exchanges before those that count: Carpool spends a hundredth
 # of a program's time on finding out. Writes Markdown: for each row the medians over the runs, of MPI and of Carpool, in
 # microseconds, how many times as fast it became (median and quartiles), what the model had expected, and what carried.
@@ -116,13 +116,13 @@ row() { # program, arguments...
         neighbors) options="--learn $warmup" ;;
         cg) options="--warmup $count --solves $((count / 50 + 40))" ;;
         bfs) options="--warmup $((count / 60 + 1))" ;; # a search has some 60 levels
-        halo) options="--compare --warmup $count --iterations 200" ;;
+        halo) options="--warmup $count --iterations 200" ;;
         *) options="--compare --warmup $((count / 2)) --iterations 200" ;;
     esac
     i=0
     while [ $i -lt "$runs" ]; do
         i=$((i + 1))
-        case $* in cg*|bfs*|*--form\ messages*|*--form\ persistent*)
+        case $* in cg*|bfs*|halo*|*--form\ messages*|*--form\ persistent*)
             # shellcheck disable=SC2086
             launch "" "$@" $options || return
             mpi=$(time_of) ;;
@@ -131,7 +131,7 @@ row() { # program, arguments...
         launch "$library:" "$@" $options || return
         plan=$(time_of)
         case $* in
-            spmv*|halo*) mpi=$(value library_median_us) ;;
+            spmv*) mpi=$(value library_median_us) ;;
             *--form\ messages*|*--form\ persistent*) ;;
             neighbors*) mpi=$(value PMPI_call_us) ;;
         esac
