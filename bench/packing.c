@@ -109,11 +109,6 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return MPI_SUCCESS;
 }
 
-int cpl_progress_test(MPI_Request *request, int *done, MPI_Status *status)
-{
-    return PMPI_Test(request, done, status);
-}
-
 void cpl_progress_pause(int n)
 {
     (void)n;

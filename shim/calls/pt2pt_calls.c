@@ -230,6 +230,21 @@ int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_rece
     return raise_error(state, receive->error);
 }
 
+bool cpl_pt2pt_null(MPI_Comm comm, const void *buffer, MPI_Count count, MPI_Datatype type, int peer,
+                    int tag, bool receives, MPI_Request *request)
+{
+    struct cpl_span span;
+    if (peer != MPI_PROC_NULL || !cpl_pt2pt_managed_state(comm) || !request ||
+        !cpl_describe(buffer, count, type, tag, receives, &span))
+        return false;
+    struct cpl_request *made = cpl_request_make(comm, receives);
+    if (!made)
+        return false;
+    cpl_request_end_null(made);
+    *request = made->handle;
+    return true;
+}
+
 int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
                     MPI_Request *request)
 {

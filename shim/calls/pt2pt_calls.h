@@ -40,6 +40,11 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
 int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
                              MPI_Status *status);
 
+/* Starts a message to or from MPI_PROC_NULL on a managed communicator. Its request is the shim's:
+ * MPI goes on for each of its own that a call asks about. False: it is MPI's. */
+bool cpl_pt2pt_null(MPI_Comm comm, const void *buffer, MPI_Count count, MPI_Datatype type, int peer,
+                    int tag, bool receives, MPI_Request *request);
+
 int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
                     MPI_Request *request);
 

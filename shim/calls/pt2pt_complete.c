@@ -135,7 +135,7 @@ static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *stat
 {
     int done = 0;
     for (bool looked = false;; looked = true) {
-        int result = cpl_progress_test(request, &done, status);
+        int result = PMPI_Test(request, &done, status);
         if (flag)
             *flag = done;
         if (done || result != MPI_SUCCESS || (flag && has_tested(looked)))
@@ -325,8 +325,11 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
             continue;
         MPI_Comm its = request->comm;
         int error = cpl_request_settle(request, &requests[k], status_at(statuses, *n_done));
-        if (statuses != MPI_STATUSES_IGNORE)
+        if (statuses != MPI_STATUSES_IGNORE && (result != MPI_SUCCESS || error != MPI_SUCCESS))
             statuses[*n_done].MPI_ERROR = error;
+        for (int i = 0; i < *n_done && statuses != MPI_STATUSES_IGNORE; i++)
+            if (result == MPI_SUCCESS && error != MPI_SUCCESS) /* from now on they have errors */
+                statuses[i].MPI_ERROR = MPI_SUCCESS;
         indices[(*n_done)++] = k;
         if (error == MPI_SUCCESS)
             continue;

@@ -135,6 +135,8 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state && request)                                                                      \
             return isend(state, &span, dest, tag, mode, request);                                  \
+        if (cpl_pt2pt_null(comm, buf, count, type, dest, tag, false, request))                     \
+            return MPI_SUCCESS;                                                                    \
         cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
         return start_##name(buf, count, type, dest, tag, comm, request);                           \
     }                                                                                              \
@@ -209,6 +211,8 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
             cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
         if (state && request)                                                                      \
             return cpl_pt2pt_irecv(state, &span, source, tag, request);                            \
+        if (cpl_pt2pt_null(comm, buf, count, type, source, tag, true, request))                    \
+            return MPI_SUCCESS;                                                                    \
         int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
         return cpl_wrap_posted(comm, source, tag, result, request);                                \
     }                                                                                              \

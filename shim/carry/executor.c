@@ -561,7 +561,7 @@ bool cpl_executor_progress(struct cpl_executor *executor, int *result)
             return false;
     for (; run->n_sent < run->n_sends; run->n_sent++) {
         int done = 1;
-        int code = cpl_progress_test(&x->wires.send[run->n_sent], &done, MPI_STATUS_IGNORE);
+        int code = PMPI_Test(&x->wires.send[run->n_sent], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
             return false;
         note_error(run, code);

@@ -3,7 +3,6 @@
 
 #include "shim/base/log.h"
 #include "shim/state/memory.h"
-#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -396,7 +395,7 @@ int cpl_match_poll(struct cpl_match *match)
     {
         MPI_Status status;
         int flag = 0;
-        int error = cpl_progress_test(&receive->inner, &flag, &status);
+        int error = PMPI_Test(&receive->inner, &flag, &status);
         if (error == MPI_SUCCESS && !flag)
             continue;
         receive->error = error;

@@ -43,6 +43,9 @@ struct cpl_request {
  * receive or sending. */
 struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives);
 
+/* Makes an active request that of a message to or from MPI_PROC_NULL, which is over. */
+void cpl_request_end_null(struct cpl_request *request);
+
 /* The handle of a send that is complete; MPI_REQUEST_NULL when memory ran out. */
 MPI_Request cpl_request_complete_send(void);
 

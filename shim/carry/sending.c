@@ -2,7 +2,6 @@
 #include "shim/carry/sending.h"
 
 #include "shim/state/context.h"
-#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -54,7 +53,7 @@ bool cpl_sending_is_done(struct cpl_sending *sending)
 {
     int flag = 1;
     if (sending->inner != MPI_REQUEST_NULL)
-        cpl_progress_test(&sending->inner, &flag, MPI_STATUS_IGNORE);
+        PMPI_Test(&sending->inner, &flag, MPI_STATUS_IGNORE);
     return flag && (!sending->synchronous || sending->synchronous->done);
 }
 

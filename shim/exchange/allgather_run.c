@@ -8,7 +8,6 @@
 #include "planner/grid/hypercube.h"
 #include "shim/base/work.h"
 #include "shim/wait/collective.h"
-#include "shim/wait/progress.h"
 
 static void note(struct cpl_gathering *g, int code)
 {
@@ -225,7 +224,7 @@ static bool have_come(struct cpl_gathering *g)
 {
     for (int k = 0; k < 2; k++) {
         int done = 1;
-        int code = cpl_progress_test(&g->pair[k], &done, MPI_STATUS_IGNORE);
+        int code = PMPI_Test(&g->pair[k], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
             return false;
         note(g, code);

@@ -2,7 +2,6 @@
 #include "shim/exchange/carrying.h"
 
 #include "shim/wait/collective.h"
-#include "shim/wait/progress.h"
 
 void cpl_carrying_open(struct cpl_carrying *c)
 {
@@ -82,8 +81,7 @@ bool cpl_carrying_progress_to(struct cpl_carrying *c, int n)
     struct cpl_neighbor_data *data = c->data;
     while (data->n_requests > n) {
         int done = 1;
-        int code =
-            cpl_progress_test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
+        int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
             return false;
         cpl_carrying_note(c, code);

@@ -4,7 +4,6 @@
  * same loop of sends and receives. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/state/context.h"
-#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 
@@ -86,7 +85,7 @@ static bool progress(struct cpl_carrying *c)
 {
     struct packed *p = c->made;
     int done = 1;
-    c->result = cpl_progress_test(&p->request, &done, MPI_STATUS_IGNORE);
+    c->result = PMPI_Test(&p->request, &done, MPI_STATUS_IGNORE);
     if (c->result == MPI_SUCCESS && !done)
         return false;
     for (int k = 0; k < c->x->adjacency->in.n && c->result == MPI_SUCCESS; k++)

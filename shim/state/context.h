@@ -173,6 +173,8 @@ struct cpl_exchange_calls {
 struct cpl_open_requests {
     struct cpl_persistent *persistent;
     int n, n_buckets;
+    bool knows_null;
+    MPI_Status null_status;       /* of a receive from MPI_PROC_NULL, once it is known */
     int n_by_mpi;                 /* receives that MPI carries out for the shim, open */
     struct cpl_request **buckets; /* by handle (requests.h) */
     struct cpl_request *spare, *complete_send;

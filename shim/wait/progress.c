@@ -150,19 +150,13 @@ void cpl_progress_before_wait(void)
         cpl_progress_poll();
 }
 
-int cpl_progress_test(MPI_Request *request, int *done, MPI_Status *status)
-{
-    int result = PMPI_Request_get_status(*request, done, MPI_STATUS_IGNORE);
-    return result == MPI_SUCCESS && *done ? PMPI_Wait(request, status) : result;
-}
-
 int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
 {
     int flag = 0;
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
     for (;;) {
-        int result = cpl_progress_test(request, &flag, status);
+        int result = PMPI_Test(request, &flag, status);
         if (result != MPI_SUCCESS || flag)
             return result;
         poll(MPI_LOOKS);

@@ -41,10 +41,6 @@ void cpl_progress_leave(void);
  * once with what has come. Local. */
 void cpl_progress_before_wait(void);
 
-/* PMPI_Test, but for a request that is over MPI does not go on, which takes longer than a message
- * inside a node, and there gives the processor away when nothing has come. */
-int cpl_progress_test(MPI_Request *request, int *done, MPI_Status *status);
-
 /* Waits for an MPI request while polling. Returns the request's MPI error code. */
 int cpl_progress_wait(MPI_Request *request, MPI_Status *status);
 

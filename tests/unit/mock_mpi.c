@@ -382,12 +382,6 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return *flag && sends && fails(MOCK_TEST, rank) ? MOCK_ERROR : MPI_SUCCESS;
 }
 
-/* Of progress.c, where that is not part of the test. */
-__attribute__((weak)) int cpl_progress_test(MPI_Request *request, int *done, MPI_Status *status)
-{
-    return PMPI_Test(request, done, status);
-}
-
 /* Of a message that is there, as the library calls it. */
 int PMPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Status *status)

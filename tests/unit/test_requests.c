@@ -48,11 +48,6 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return mpi.error[k];
 }
 
-int cpl_progress_test(MPI_Request *request, int *done, MPI_Status *status)
-{
-    return PMPI_Test(request, done, status);
-}
-
 int PMPI_Testany(int n, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
     mpi.n_asked++;
