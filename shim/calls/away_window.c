@@ -5,8 +5,6 @@
 #include "shim/wait/progress.h"
 
 #include "shim/carry/buffered.h"
-#include "shim/plan/plan_agree.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"

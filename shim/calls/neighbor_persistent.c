@@ -8,10 +8,7 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
-#include "shim/wait/away.h"
-#include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>

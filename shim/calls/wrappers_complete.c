@@ -2,9 +2,7 @@
  * anything is managed. */
 #include "shim/calls/meets.h"
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/carry/requests.h"
 #include "shim/meet/appointment.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_profile.h"
 #include "shim/wait/progress.h"
 

@@ -1,7 +1,6 @@
 /* The intercepted probes (doc/point-to-point.md): they send the batches, and poll while anything is
  * managed. While nothing is managed, a call costs three branches. */
 #include "shim/calls/wrappers_pt2pt.h"
-#include "shim/carry/messages.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>

@@ -3,7 +3,6 @@
  * MPI then gets the call and refuses it. */
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers_pt2pt.h"
-#include "shim/carry/buffered.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 

@@ -2,7 +2,6 @@
 #include "shim/meet/appointment.h"
 
 #include "shim/meet/alike.h"
-#include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/progress.h"

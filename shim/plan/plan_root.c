@@ -10,10 +10,10 @@
 #include "planner/machine.h"
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
+#include "shim/base/names.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/report/picture.h"
-#include "shim/report/report.h"
 #include "shim/state/context.h"
 
 #include <errno.h>
