@@ -47,12 +47,13 @@ static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_com
     return n;
 }
 
-static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                           struct cpl_adjacency *adjacency)
+bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_adjacency *adjacency, int64_t *bytes)
 {
     int *out = calloc((size_t)state->size, sizeof *out);
     int *in = calloc((size_t)state->size, sizeof *in);
     bool done = false;
+    cpl_adjacency_free(adjacency);
     if (out && in) {
         int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
         done = n_out >= 0 && n_in >= 0 &&
@@ -60,18 +61,9 @@ static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cp
     }
     free(out);
     free(in);
-    return done;
-}
-
-bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_adjacency *adjacency, int64_t *bytes)
-{
-    cpl_adjacency_free(adjacency);
-    if (!make_adjacency(call, state, adjacency))
-        return false;
-    for (int m = 0; m < adjacency->out.n_messages; m++)
+    for (int m = 0; done && m < adjacency->out.n_messages; m++)
         bytes[m] = bytes_of(&call->send, adjacency->out.rank[m]);
-    return true;
+    return done;
 }
 
 enum { FLAG_NONE, FLAG_RIDES, FLAG_STRAIGHT };
@@ -207,16 +199,6 @@ static void count_messages(const struct cpl_neighbor_call *call, const struct cp
     }
 }
 
-/* Plans the messages of this call, or gives the exchange to MPI. */
-static void plan_or_release(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                            struct cpl_exchange *x)
-{
-    bool planned = plan(call, state, x);
-    x->phase = planned ? CPL_PHASE_PLANNED : cpl_neighbor_unplanned_phase(x);
-    if (!planned)
-        cpl_exchange_release(x);
-}
-
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
@@ -227,7 +209,7 @@ void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         x->learned.left = CPL_LEFT_NOT;
     x->phase = CPL_PHASE_DIRECT;
     if (x->learned.left == CPL_LEFT_NOT)
-        plan_or_release(call, state, x);
+        cpl_neighbor_set_phase(x, plan(call, state, x));
 }
 
 /* The ranks agree once more, or not any more. */
@@ -251,7 +233,7 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     if (cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
         learned->left = CPL_LEFT_SHORT;
     else
-        plan_or_release(call, state, x);
+        cpl_neighbor_set_phase(x, plan(call, state, x));
 }
 
 static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

@@ -156,11 +156,14 @@ typedef bool cpl_neighbor_planner(const struct cpl_neighbor_call *call,
 void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                          struct cpl_exchange *exchange, cpl_neighbor_planner *plan);
 
-/* The phase of an exchange that has not got plans. */
-static inline enum cpl_exchange_phase cpl_neighbor_unplanned_phase(const struct cpl_exchange *x)
+/* An exchange has got plans, or not: then it is MPI's, unless it is to be planned again. */
+static inline void cpl_neighbor_set_phase(struct cpl_exchange *x, bool planned)
 {
-    const struct cpl_exchange_search *s = &x->plans.search;
-    return s->again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+    x->phase = planned                 ? CPL_PHASE_PLANNED
+               : x->plans.search.again ? CPL_PHASE_LEARNING
+                                       : CPL_PHASE_DIRECT;
+    if (!planned)
+        cpl_exchange_release(x);
 }
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.

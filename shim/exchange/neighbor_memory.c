@@ -49,8 +49,7 @@ void cpl_exchange_release(struct cpl_exchange *x)
     cpl_adjacency_free(&x->learned.own);
     free(x->learned.sent);
     x->learned.sent = NULL;
-    x->ends.out_straight = x->ends.in_straight = NULL;
-    x->ends.payload = x->ends.in_part = x->ends.self_from = NULL;
+    x->ends = (struct cpl_exchange_ends){NULL};
 }
 
 /* Moves what an exchange holds for carrying calls to *held. */

@@ -194,10 +194,5 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         cpl_neighbor_replan(call, state, x, plan);
         return;
     }
-    if (plan(call, state, x)) {
-        x->phase = CPL_PHASE_PLANNED;
-        return;
-    }
-    x->phase = cpl_neighbor_unplanned_phase(x);
-    cpl_exchange_release(x);
+    cpl_neighbor_set_phase(x, plan(call, state, x));
 }
