@@ -5,8 +5,6 @@
 #ifndef CARPOOL_ACCOUNT_H
 #define CARPOOL_ACCOUNT_H
 
-#include <stdbool.h>
-
 enum cpl_cost {
     CPL_COST_MEETINGS, /* settling, without what follows */
     CPL_COST_PLANNING, /* agreeing on plans, and waiting for the rank that makes them */

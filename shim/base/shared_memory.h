@@ -7,7 +7,6 @@
 #define CARPOOL_SHARED_MEMORY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* What the others must know. It also lies at the beginning of the memory, in the first

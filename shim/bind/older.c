@@ -13,32 +13,31 @@ static bool fits(MPI_Count count)
     return count <= INT_MAX;
 }
 
-static int isend(const void *buf, MPI_Count count, MPI_Datatype type, int dest, int tag,
-                 MPI_Comm comm, MPI_Request *request)
-{
-    return fits(count) ? PMPI_Isend(buf, (int)count, type, dest, tag, comm, request)
-                       : MPI_ERR_COUNT;
-}
-
-static int irecv(void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                 MPI_Request *request)
-{
-    return fits(count) ? PMPI_Irecv(buf, (int)count, type, source, tag, comm, request)
-                       : MPI_ERR_COUNT;
-}
-
-static int imrecv(void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *message,
-                  MPI_Request *request)
-{
-    return fits(count) ? PMPI_Imrecv(buf, (int)count, type, message, request) : MPI_ERR_COUNT;
-}
-
-static int recv(void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                MPI_Status *status)
-{
-    return fits(count) ? PMPI_Recv(buf, (int)count, type, source, tag, comm, status)
-                       : MPI_ERR_COUNT;
-}
+/* A function with one count, by the one whose count is an int. */
+#define NARROWED(name, parameters, call)                                                           \
+    static int name parameters                                                                     \
+    {                                                                                              \
+        return fits(count) ? call : MPI_ERR_COUNT;                                                 \
+    }
+NARROWED(isend,
+         (const void *buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+          MPI_Request *request),
+         PMPI_Isend(buf, (int)count, type, dest, tag, comm, request))
+NARROWED(irecv,
+         (void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+          MPI_Request *request),
+         PMPI_Irecv(buf, (int)count, type, source, tag, comm, request))
+NARROWED(imrecv,
+         (void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *message,
+          MPI_Request *request),
+         PMPI_Imrecv(buf, (int)count, type, message, request))
+NARROWED(recv,
+         (void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+          MPI_Status *status),
+         PMPI_Recv(buf, (int)count, type, source, tag, comm, status))
+NARROWED(reduce_local,
+         (const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype type, MPI_Op op),
+         PMPI_Reduce_local(inbuf, inoutbuf, (int)count, type, op))
 
 static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
                     int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
@@ -48,12 +47,6 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
         return MPI_ERR_COUNT;
     return PMPI_Sendrecv(sendbuf, (int)sendcount, sendtype, dest, sendtag, recvbuf, (int)recvcount,
                          recvtype, source, recvtag, comm, status);
-}
-
-static int reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype type,
-                        MPI_Op op)
-{
-    return fits(count) ? PMPI_Reduce_local(inbuf, inoutbuf, (int)count, type, op) : MPI_ERR_COUNT;
 }
 
 static int pack(const void *inbuf, MPI_Count incount, MPI_Datatype type, void *outbuf,

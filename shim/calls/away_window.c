@@ -5,8 +5,6 @@
 #include "shim/wait/progress.h"
 
 #include "shim/carry/buffered.h"
-#include "shim/plan/plan_agree.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
@@ -37,6 +35,7 @@ struct cpl_window {
     struct cpl_window *prev, *next;
     int64_t id;
     MPI_Group group;
+    int n_ranks;         /* of the group */
     unsigned char *held; /* enum held, per rank */
 };
 
@@ -76,14 +75,19 @@ static struct {
     int n_granted; /* to this rank by itself */
 } windows;
 
+static void free_window(struct cpl_window *w)
+{
+    PMPI_Group_free(&w->group);
+    free(w->held);
+    free(w);
+}
+
 static int forget_window(MPI_Win win, int keyval, void *attribute, void *extra)
 {
     struct cpl_window *w = attribute;
     (void)win, (void)keyval, (void)extra;
     DL_DELETE(windows.first, w);
-    PMPI_Group_free(&w->group);
-    free(w->held);
-    free(w);
+    free_window(w);
     return MPI_SUCCESS;
 }
 
@@ -99,19 +103,16 @@ static struct cpl_window *find(MPI_Win win)
 
 static struct cpl_window *make(MPI_Win win, int64_t id)
 {
-    int n = 0;
     struct cpl_window *w = calloc(1, sizeof *w);
     if (!w || PMPI_Win_get_group(win, &w->group) != MPI_SUCCESS) {
         free(w);
         return NULL;
     }
-    PMPI_Group_size(w->group, &n);
+    PMPI_Group_size(w->group, &w->n_ranks);
     w->id = id;
-    w->held = calloc((size_t)n + 1, sizeof *w->held);
+    w->held = calloc((size_t)w->n_ranks + 1, sizeof *w->held);
     if (!w->held || PMPI_Win_set_attr(win, windows.keyval, w) != MPI_SUCCESS) {
-        PMPI_Group_free(&w->group);
-        free(w->held);
-        free(w);
+        free_window(w);
         return NULL;
     }
     DL_APPEND(windows.first, w);
@@ -136,9 +137,22 @@ static void send(int rank, int tag, struct message message)
     cpl_buffered_send(&span, rank, tag, cpl_context.comms.away, MPI_COMM_NULL);
 }
 
+/* Returns false when MPI cannot receive. */
+static bool receive(int rank, int tag, struct message *message)
+{
+    MPI_Request request;
+    if (PMPI_Irecv(message, sizeof *message, MPI_BYTE, rank, tag, cpl_context.comms.away,
+                   &request) != MPI_SUCCESS)
+        return false;
+    cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+    return true;
+}
+
 /* --- posts */
 
-void cpl_window_posted(MPI_Group group, int assert, MPI_Win win)
+/* Does something for each rank of a group that an epoch is for, unless the program knows better. */
+static void do_for_each(MPI_Group group, int assert, MPI_Win win,
+                        void (*something)(int rank, int64_t window))
 {
     const struct cpl_window *w = find(win);
     int n = 0;
@@ -148,8 +162,18 @@ void cpl_window_posted(MPI_Group group, int assert, MPI_Win win)
     for (int k = 0; k < n; k++) {
         int rank = cpl_away_world_rank(group, k);
         if (rank != MPI_UNDEFINED)
-            send(rank, POST, (struct message){w->id, 0});
+            something(rank, w->id);
     }
+}
+
+static void send_post(int rank, int64_t window)
+{
+    send(rank, POST, (struct message){window, 0});
+}
+
+void cpl_window_posted(MPI_Group group, int assert, MPI_Win win)
+{
+    do_for_each(group, assert, win, send_post);
 }
 
 static bool has_posted(int rank, int64_t window)
@@ -169,12 +193,9 @@ static bool has_posted(int rank, int64_t window)
 static void await_post(int rank, int64_t window)
 {
     while (!has_posted(rank, window)) {
-        MPI_Request request;
         struct message message;
-        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, POST, cpl_context.comms.away,
-                       &request) != MPI_SUCCESS)
+        if (!receive(rank, POST, &message))
             return;
-        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         struct post *p = message.window == window ? NULL : malloc(sizeof *p);
         if (!p) /* or no memory: MPI's own call will wait for the other post */
             return;
@@ -185,16 +206,7 @@ static void await_post(int rank, int64_t window)
 
 void cpl_window_before_start(MPI_Group group, int assert, MPI_Win win)
 {
-    const struct cpl_window *w = find(win);
-    int n = 0;
-    if (!w || assert & MPI_MODE_NOCHECK || group == MPI_GROUP_NULL || !cpl_away_gathers())
-        return;
-    PMPI_Group_size(group, &n);
-    for (int k = 0; k < n; k++) {
-        int rank = cpl_away_world_rank(group, k);
-        if (rank != MPI_UNDEFINED)
-            await_post(rank, w->id);
-    }
+    do_for_each(group, assert, win, await_post);
 }
 
 /* --- locks: the rank that is locked */
@@ -284,12 +296,9 @@ static void ask(int rank, int64_t window, enum asked asked)
 
 static void await_grant(int rank)
 {
-    MPI_Request request;
     struct message message;
     if (rank != cpl_context.rank) {
-        if (PMPI_Irecv(&message, sizeof message, MPI_BYTE, rank, GRANT, cpl_context.comms.away,
-                       &request) == MPI_SUCCESS)
-            cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+        receive(rank, GRANT, &message);
         return;
     }
     while (windows.n_granted == 0)
@@ -310,24 +319,18 @@ static void lock_one(struct cpl_window *w, bool exclusive, int k)
 void cpl_window_before_lock(bool exclusive, int rank, MPI_Win win)
 {
     struct cpl_window *w = find(win);
-    int n = 0;
     if (!w || !cpl_away_gathers())
         return;
-    PMPI_Group_size(w->group, &n);
-    if (rank >= 0 && rank < n)
+    if (rank >= 0 && rank < w->n_ranks)
         lock_one(w, exclusive, rank);
-    for (int k = 0; rank == CPL_ALL_RANKS && k < n; k++)
+    for (int k = 0; rank == CPL_ALL_RANKS && k < w->n_ranks; k++)
         lock_one(w, false, k);
 }
 
 void cpl_window_locked(bool exclusive, int rank, MPI_Win win)
 {
     struct cpl_window *w = find(win);
-    int n = 0;
-    if (!w)
-        return;
-    PMPI_Group_size(w->group, &n);
-    for (int k = 0; k < n; k++)
+    for (int k = 0; w && k < w->n_ranks; k++)
         if ((rank == CPL_ALL_RANKS || k == rank) && w->held[k] == NONE)
             w->held[k] = exclusive ? EXCLUSIVE : SHARED;
 }
@@ -335,23 +338,16 @@ void cpl_window_locked(bool exclusive, int rank, MPI_Win win)
 /* Ranks begin to ask for locks: reports those that this rank has, which are granted at once. */
 static void prepare(void)
 {
-    for (struct cpl_window *w = windows.first; w; w = w->next) {
-        int n = 0;
-        PMPI_Group_size(w->group, &n);
-        for (int k = 0; k < n; k++)
+    for (struct cpl_window *w = windows.first; w; w = w->next)
+        for (int k = 0; k < w->n_ranks; k++)
             if (w->held[k] == SHARED || w->held[k] == EXCLUSIVE)
                 lock_one(w, w->held[k] == EXCLUSIVE, k);
-    }
 }
 
 void cpl_window_unlocked(int rank, MPI_Win win)
 {
     struct cpl_window *w = find(win);
-    int n = 0;
-    if (!w)
-        return;
-    PMPI_Group_size(w->group, &n);
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; w && k < w->n_ranks; k++) {
         if (rank != CPL_ALL_RANKS && k != rank)
             continue;
         bool gated = w->held[k] == GATED;

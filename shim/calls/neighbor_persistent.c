@@ -8,26 +8,16 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
-#include "shim/wait/away.h"
-#include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
 
 #define FIRST_TAG 32768 /* above the tags of other exchanges and of point-to-point messages */
 
-static int largest_tag(void)
-{
-    int *bound, found;
-    PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found);
-    return found ? *bound : FIRST_TAG;
-}
-
 static int first_tag(const struct cpl_comm_state *state)
 {
-    int most = (largest_tag() - FIRST_TAG) / CPL_NEIGHBOR_TAGS;
+    int most = (cpl_context.tag_ub - FIRST_TAG) / CPL_NEIGHBOR_TAGS;
     return state->persistent.n < most ? FIRST_TAG + state->persistent.n * CPL_NEIGHBOR_TAGS : -1;
 }
 
@@ -52,20 +42,21 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
 }
 
 /* A request: one that is carried, or one that stays MPI's and whose starts are counted. */
-struct persistent_collective {
+struct collective {
     struct cpl_persistent persistent; /* the first member */
-    struct cpl_neighbor_op *op;
+    struct cpl_neighbor_op *op;       /* of one that is carried; NULL: it has gone */
+    struct cpl_exchange *exchange;    /* of one that is counted */
+    int rank, n_ranks;                /* of its communicator */
 };
 
-struct watched_collective {
-    struct cpl_persistent persistent; /* the first member */
-    struct cpl_exchange *exchange;
-    int rank, n_ranks; /* of its communicator */
-};
+static struct collective *collective_of(struct cpl_persistent *p)
+{
+    return (struct collective *)(void *)p;
+}
 
 static int start_carried(struct cpl_persistent *p, MPI_Request *handle)
 {
-    struct cpl_neighbor_op *op = ((struct persistent_collective *)(void *)p)->op;
+    struct cpl_neighbor_op *op = collective_of(p)->op;
     (void)handle;
     cpl_request_activate(&p->request, op->carrying.state->comm, true);
     cpl_request_open_collective(&p->request);
@@ -78,7 +69,7 @@ static int start_carried(struct cpl_persistent *p, MPI_Request *handle)
 /* Waits until it is complete. */
 static void free_carried(struct cpl_persistent *p)
 {
-    struct cpl_neighbor_op *op = ((struct persistent_collective *)(void *)p)->op;
+    struct cpl_neighbor_op *op = collective_of(p)->op;
     if (!op) {
         free(p);
         return;
@@ -95,13 +86,13 @@ static void free_carried(struct cpl_persistent *p)
 
 static int start_watched(struct cpl_persistent *p, MPI_Request *handle)
 {
-    ((struct watched_collective *)(void *)p)->exchange->nonblocking.n++;
+    collective_of(p)->exchange->nonblocking.n++;
     return PMPI_Start(handle);
 }
 
 static void free_watched(struct cpl_persistent *p)
 {
-    const struct watched_collective *w = (struct watched_collective *)(void *)p;
+    const struct collective *w = collective_of(p);
     cpl_exchange_record(w->exchange, w->rank, w->n_ranks);
     cpl_exchange_release(w->exchange);
     free(w->exchange);
@@ -112,38 +103,14 @@ static const struct cpl_persistent_kind carried = {
     .start = start_carried, .free = free_carried, .is_waited_for = true};
 static const struct cpl_persistent_kind watched = {.start = start_watched, .free = free_watched};
 
-/* Makes the operation known by its handle; false when memory ran out. */
-static bool add_carried(MPI_Request handle, struct cpl_neighbor_op *op)
+/* Makes a request known by its handle; NULL when memory ran out. */
+static struct collective *add(MPI_Request handle, const struct cpl_persistent_kind *kind)
 {
-    struct persistent_collective *p = calloc(1, sizeof *p);
-    if (!p || !cpl_persistent_add(&p->persistent, &carried, handle)) {
-        free(p);
-        return false;
-    }
-    p->op = op;
-    op->request = &p->persistent.request;
-    return true;
-}
-
-/* Gives the handle back to the caller. */
-static void forget_carried(MPI_Request handle)
-{
-    struct cpl_persistent *p = cpl_persistent_find(handle);
-    ((struct persistent_collective *)(void *)p)->op = NULL;
-    cpl_persistent_forget(p);
-}
-
-static bool add_watched(MPI_Request handle, const struct cpl_neighbor_call *call)
-{
-    struct watched_collective *w = calloc(1, sizeof *w);
-    if (!w || !cpl_persistent_add(&w->persistent, &watched, handle)) {
-        free(w);
-        return false;
-    }
-    w->exchange = call->watched;
-    w->rank = call->state->rank;
-    w->n_ranks = call->state->size;
-    return true;
+    struct collective *p = calloc(1, sizeof *p);
+    if (p && cpl_persistent_add(&p->persistent, kind, handle))
+        return p;
+    free(p);
+    return NULL;
 }
 
 /* Makes an operation and its handle; NULL on all ranks when one has no memory. The handle is that
@@ -161,13 +128,19 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
             : cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
-    bool added = made && add_carried(handle, op);
+    struct collective *added = made ? add(handle, &carried) : NULL;
+    if (added) {
+        added->op = op;
+        op->request = &added->persistent.request;
+    }
     if (cpl_agree_all(state->private_comm, added)) {
         *request = handle;
         return op;
     }
-    if (added)
-        forget_carried(handle);
+    if (added) {
+        added->op = NULL;
+        cpl_persistent_forget(&added->persistent);
+    }
     if (made)
         PMPI_Request_free(&handle);
     if (op)
@@ -272,8 +245,13 @@ void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               const MPI_Request *request)
 {
     struct cpl_exchange *x = call->watched;
-    if (!x || (result == MPI_SUCCESS && add_watched(*request, call)))
-        return;
-    cpl_exchange_release(x);
-    free(x);
+    struct collective *w = x && result == MPI_SUCCESS ? add(*request, &watched) : NULL;
+    if (w) {
+        w->exchange = x;
+        w->rank = call->state->rank;
+        w->n_ranks = call->state->size;
+    } else if (x) {
+        cpl_exchange_release(x);
+        free(x);
+    }
 }

@@ -1,7 +1,6 @@
 /* Whether all ranks of the job run with the library (preload_check.h). */
 #include "shim/calls/preload_check.h"
 
-#include "shim/base/environment.h"
 #include "shim/base/log.h"
 
 #include <mpi.h>
@@ -9,6 +8,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,6 @@
 #ifndef CARPOOL_PRELOAD_CHECK_H
 #define CARPOOL_PRELOAD_CHECK_H
 
-#include <stdbool.h>
-
 enum cpl_preload {
     CPL_PRELOAD_ALL,      /* all ranks have the library */
     CPL_PRELOAD_SOME,     /* some rank has not: the library must do nothing */

@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
 {

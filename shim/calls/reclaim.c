@@ -11,9 +11,7 @@
 
 #include <stdlib.h>
 
-/* Of the communicators with a private one, that with the lowest number above `above`: on all ranks
- * in the same order. */
-static struct cpl_comm_state *next_planned(int64_t above)
+struct cpl_comm_state *cpl_reclaim_next(int64_t above)
 {
     struct cpl_comm_state *next = NULL;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
@@ -80,7 +78,7 @@ void cpl_reclaim_made(MPI_Comm over)
         return;
     give_back_inner(host);
     struct cpl_comm_state *state;
-    for (int64_t at = 0; (state = next_planned(at));) {
+    for (int64_t at = 0; (state = cpl_reclaim_next(at));) {
         at = state->planned_number;
         if (state != host && state->comm != MPI_COMM_WORLD)
             give_back(state);

@@ -5,8 +5,15 @@
 #define CARPOOL_RECLAIM_H
 
 #include <mpi.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
 
 /* A communicator was made in a call of all ranks of `over`. Collective over that one. */
 void cpl_reclaim_made(MPI_Comm over);
+
+/* Of the communicators with a private one, that with the lowest number above `above`: on all ranks
+ * in the same order; NULL: there is none. Local. */
+struct cpl_comm_state *cpl_reclaim_next(int64_t above);
 
 #endif

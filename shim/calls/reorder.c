@@ -21,16 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct edge {
-    int32_t source, dest;
-    int64_t weight;
-};
-
 /* What one rank hands in. */
 struct edges {
     bool able; /* false: the edges are not known, or arguments are wrong; then MPI gets the call */
     int n;
-    struct edge *edge;
+    struct cpl_pattern_entry *edge;
 };
 
 /* A Cartesian grid, for whose pieces a placement may be made; no dimensions: another graph. */
@@ -46,14 +41,16 @@ static bool places(void)
            cpl_context.settings.mode != CPL_MODE_PROFILE;
 }
 
-static bool may_map(MPI_Comm comm)
+/* Fills in this rank and the size of a communicator whose ranks may be mapped. */
+static bool may_map(MPI_Comm comm, int *rank, int *size)
 {
-    int inter, size;
+    int inter;
     if ((!places() && !cpl_report_is_wanted()) || comm == MPI_COMM_NULL ||
         PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return false;
-    PMPI_Comm_size(comm, &size);
-    return size > 2 && size <= CPL_PLACE_RANKS &&
+    PMPI_Comm_rank(comm, rank);
+    PMPI_Comm_size(comm, size);
+    return *size > 2 && *size <= CPL_PLACE_RANKS &&
            (!cpl_context.met_others || cpl_collective_of_this_world(comm));
 }
 
@@ -74,23 +71,7 @@ static void add_edge(struct edges *edges, int size, int source, int dest, int we
         edges->able = false;
         return;
     }
-    edges->edge[edges->n++] = (struct edge){source, dest, weight};
-}
-
-static enum cpl_status build_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
-                                     struct cpl_error *error)
-{
-    const struct edge *edges = desk->records;
-    int64_t n = desk->first[desk->n_ranks];
-    struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
-    if (!entries)
-        return cpl_fail_memory(error, "the graph");
-    for (int64_t e = 0; e < n; e++)
-        entries[e] =
-            (struct cpl_pattern_entry){edges[e].source, edges[e].dest, edges[e].weight, -1};
-    enum cpl_status status = cpl_pattern_build(desk->n_ranks, entries, n, pattern, error);
-    free(entries);
-    return status;
+    edges->edge[edges->n++] = (struct cpl_pattern_entry){source, dest, weight, -1};
 }
 
 static enum cpl_status place_pattern(const struct cpl_pattern *pattern,
@@ -129,7 +110,8 @@ static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
     struct cpl_pattern pattern;
     struct cpl_place_gain gain = {.changed = false};
     struct cpl_error error;
-    enum cpl_status status = build_pattern(desk, &pattern, &error);
+    enum cpl_status status = cpl_pattern_build(desk->n_ranks, desk->records,
+                                               desk->first[desk->n_ranks], &pattern, &error);
     if (!status) {
         status = place_pattern(&pattern, machine, grid, place, &gain, &error);
         cpl_pattern_free(&pattern);
@@ -259,10 +241,8 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
 {
     (void)reorder;
     int rank, size;
-    if (!may_map(comm_old))
+    if (!may_map(comm_old, &rank, &size))
         return false;
-    PMPI_Comm_rank(comm_old, &rank);
-    PMPI_Comm_size(comm_old, &size);
     struct edges edges = {.able = false};
     struct grid grid = {.n_dims = ndims, .dims = dims};
     if (ndims > 0 && dims && periods && is_grid_of(ndims, dims, size))
@@ -288,10 +268,8 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
 {
     (void)reorder;
     int rank, size;
-    if (!may_map(comm_old))
+    if (!may_map(comm_old, &rank, &size))
         return false;
-    PMPI_Comm_rank(comm_old, &rank);
-    PMPI_Comm_size(comm_old, &size);
     struct edges mine = {.able = false};
     if (nnodes == size && indx && edges) {
         int first = rank > 0 ? indx[rank - 1] : 0;
@@ -338,10 +316,9 @@ bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[]
                                    MPI_Comm *comm_dist_graph, int *result)
 {
     (void)reorder;
-    int size;
-    if (!may_map(comm_old))
+    int rank, size;
+    if (!may_map(comm_old, &rank, &size))
         return false;
-    PMPI_Comm_size(comm_old, &size);
     struct edges edges = list_edges(size, n, sources, degrees, destinations, weights);
     struct placed placed;
     if (!place_ranks(comm_old, &edges, &(struct grid){.n_dims = 0}, &placed))
@@ -447,10 +424,8 @@ bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, con
 {
     (void)reorder;
     int rank, size;
-    if (!may_map(comm_old))
+    if (!may_map(comm_old, &rank, &size))
         return false;
-    PMPI_Comm_rank(comm_old, &rank);
-    PMPI_Comm_size(comm_old, &size);
     struct neighborhood mine = {.ranks = NULL}, theirs;
     struct edges edges = note_neighborhood(rank, size, indegree, sources, sourceweights, outdegree,
                                            destinations, destweights, &mine);

@@ -16,6 +16,7 @@
 #include "shim/base/log.h"
 #include "shim/calls/away_window.h"
 #include "shim/calls/preload_check.h"
+#include "shim/calls/reclaim.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/appointment.h"
@@ -240,16 +241,6 @@ void cpl_start(void)
     cpl_context.active = true;
 }
 
-/* The communicator that was first to get a private one; NULL: there is none. */
-static struct cpl_comm_state *first_planned(void)
-{
-    struct cpl_comm_state *first = NULL;
-    for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s->planned_number > 0 && (!first || s->planned_number < first->planned_number))
-            first = s;
-    return first;
-}
-
 static void log_account(void)
 {
     const struct cpl_account *a = &cpl_context.account;
@@ -281,7 +272,7 @@ void cpl_finish(void)
     cpl_service_end();
     cpl_persistent_end();
     /* Ending them is collective, so the order must not depend on what a rank used first. */
-    while ((state = first_planned()))
+    while ((state = cpl_reclaim_next(0)))
         cpl_comm_state_release(state);
     while (cpl_context.comms.first)
         cpl_comm_state_release(cpl_context.comms.first);

@@ -2,17 +2,13 @@
  * anything is managed. */
 #include "shim/calls/meets.h"
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/carry/requests.h"
+#include "shim/calls/wrappers_pt2pt.h"
 #include "shim/meet/appointment.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_profile.h"
 #include "shim/wait/progress.h"
 
-#define EXPORT   __attribute__((visibility("default")))
-#define NOINLINE __attribute__((noinline))
-
 /* Whether a completion call is MPI's without a further look. */
-static inline bool passes(void)
+static inline bool all_pass(void)
 {
     const struct cpl_busy *busy = &cpl_context.busy; /* threads look without the lock */
     return !cpl_context.active ||
@@ -46,7 +42,7 @@ static int ended(int result)
     WAITING(name, parameters, arguments, false, is_right, carried)
 /* `appointed`: whether the ranks may meet when the call has ended. */
 #define WAITING(name, parameters, arguments, appointed, is_right, carried)                         \
-    static NOINLINE int watched_##name parameters                                                  \
+    WATCHED watched_##name parameters                                                              \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         const bool meets = appointed;                                                              \
@@ -59,17 +55,9 @@ static int ended(int result)
         }                                                                                          \
         return cpl_meets_waited(meets, ended(result));                                             \
     }                                                                                              \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        return passes() ? PMPI_##name arguments : watched_##name arguments;                        \
-    }
+    PASSING(name, parameters, arguments, all_pass())
 
 /* Arguments that MPI refuses. MPI_STATUS_IGNORE is a null pointer in some implementations. */
-static bool has_status(const MPI_Status *status)
-{
-    return status || status == MPI_STATUS_IGNORE;
-}
-
 static bool has_statuses(int count, const MPI_Status *statuses)
 {
     return statuses || statuses == MPI_STATUSES_IGNORE || count == 0;

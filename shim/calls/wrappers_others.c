@@ -3,7 +3,6 @@
 #include "shim/calls/meets.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/appointment.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/tables/words.h"

@@ -1,7 +1,6 @@
 /* The intercepted probes (doc/point-to-point.md): they send the batches, and poll while anything is
  * managed. While nothing is managed, a call costs three branches. */
 #include "shim/calls/wrappers_pt2pt.h"
-#include "shim/carry/messages.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
@@ -39,12 +38,8 @@ WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     return result;
 }
 
-EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
-{
-    if (probes_pass())
-        return PMPI_Probe(source, tag, comm, status);
-    return watched_Probe(source, tag, comm, status);
-}
+PASSING(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status),
+        (source, tag, comm, status), probes_pass())
 
 WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
@@ -58,12 +53,8 @@ WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status
     return PMPI_Iprobe(source, tag, comm, flag, status);
 }
 
-EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
-{
-    if (probes_pass())
-        return PMPI_Iprobe(source, tag, comm, flag, status);
-    return watched_Iprobe(source, tag, comm, flag, status);
-}
+PASSING(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
+        (source, tag, comm, flag, status), probes_pass())
 
 EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {

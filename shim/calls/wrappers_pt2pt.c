@@ -113,13 +113,9 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE)         \
                                      : result;                                                     \
     }                                                                                              \
-    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
-                          MPI_Comm comm)                                                           \
-    {                                                                                              \
-        if (passes(comm) || rests(comm, dest, tag, 1))                                             \
-            return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
-        return watched_##name(buf, count, type, dest, tag, comm);                                  \
-    }
+    PASSING(name,                                                                                  \
+            (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
+            (buf, count, type, dest, tag, comm), passes(comm) || rests(comm, dest, tag, 1))
 #define SEND(name, nonblocking, mode)                                                              \
     SEND_FORM(name, nonblocking, mode, int)                                                        \
     SEND_FORM(name##_c, nonblocking##_c, mode, MPI_Count)
@@ -140,13 +136,11 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
         return start_##name(buf, count, type, dest, tag, comm, request);                           \
     }                                                                                              \
-    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
-                          MPI_Comm comm, MPI_Request *request)                                     \
-    {                                                                                              \
-        if (passes(comm) || rests(comm, dest, tag, 1))                                             \
-            return PMPI_##name(buf, count, type, dest, tag, comm, request);                        \
-        return watched_##name(buf, count, type, dest, tag, comm, request);                         \
-    }
+    PASSING(name,                                                                                  \
+            (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,  \
+             MPI_Request *request),                                                                \
+            (buf, count, type, dest, tag, comm, request),                                          \
+            passes(comm) || rests(comm, dest, tag, 1))
 #define ISEND(name, mode)                                                                          \
     ISEND_FORM(name, mode, int)                                                                    \
     ISEND_FORM(name##_c, mode, MPI_Count)
@@ -190,14 +184,12 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
         cpl_wrap_note_received(comm, source, tag, result, to);                                     \
         return result;                                                                             \
     }                                                                                              \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
-                          MPI_Comm comm, MPI_Status *status)                                       \
-    {                                                                                              \
-        if (cpl_context.busy.n_open_batches == 0 &&                                                \
-            (passes(comm) || rests(comm, source, tag, -1)))                                        \
-            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
-        return watched_##name(buf, count, type, source, tag, comm, status);                        \
-    }
+    PASSING(name,                                                                                  \
+            (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
+             MPI_Status *status),                                                                  \
+            (buf, count, type, source, tag, comm, status),                                         \
+            cpl_context.busy.n_open_batches == 0 &&                                                \
+                (passes(comm) || rests(comm, source, tag, -1)))
 RECV_FORM(Recv, Irecv, int)
 RECV_FORM(Recv_c, Irecv_c, MPI_Count)
 
@@ -216,13 +208,11 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
         int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
         return cpl_wrap_posted(comm, source, tag, result, request);                                \
     }                                                                                              \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
-                          MPI_Comm comm, MPI_Request *request)                                     \
-    {                                                                                              \
-        if (passes(comm) || rests(comm, source, tag, -1))                                          \
-            return PMPI_##name(buf, count, type, source, tag, comm, request);                      \
-        return watched_##name(buf, count, type, source, tag, comm, request);                       \
-    }
+    PASSING(name,                                                                                  \
+            (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
+             MPI_Request *request),                                                                \
+            (buf, count, type, source, tag, comm, request),                                        \
+            passes(comm) || rests(comm, source, tag, -1))
 IRECV_FORM(Irecv, int)
 IRECV_FORM(Irecv_c, MPI_Count)
 

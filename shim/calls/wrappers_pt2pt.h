@@ -46,6 +46,13 @@ static inline void leave(void)
         cpl_progress_leave();
 }
 
+/* A call that passes is MPI's. */
+#define PASSING(name, parameters, arguments, is_mpis)                                              \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        return (is_mpis) ? PMPI_##name arguments : watched_##name arguments;                       \
+    }
+
 /* Whether the status argument is valid; MPI refuses a null pointer other than MPI_STATUS_IGNORE. */
 static inline bool has_status(const MPI_Status *status)
 {

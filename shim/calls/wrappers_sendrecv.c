@@ -3,7 +3,6 @@
  * MPI then gets the call and refuses it. */
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers_pt2pt.h"
-#include "shim/carry/buffered.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
@@ -95,35 +94,46 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
                  : both_by_mpi(sent, received, comm, status);
 }
 
-#define SENDRECV_FORM(name, count_t)                                                               \
-    EXPORT int MPI_##name(const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest, \
-                          int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype,    \
-                          int source, int recvtag, MPI_Comm comm, MPI_Status *status)              \
+/* The data of a half: buffer, count and type; without the buffer. */
+#define DATA(...)                  __VA_ARGS__
+#define SHAPE(buffer, count, type) count, type
+
+/* A call that waits: its arguments but the status, the data of its halves, and what carries it
+ * where the library has to. */
+#define BLOCKING(name, parameters, arguments, sent_data, received_data, carried)                   \
+    EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         MPI_Status own;                                                                            \
         struct half sent, received;                                                                \
         if (!cpl_context.active)                                                                   \
-            return PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,    \
-                               recvtype, source, recvtag, comm, status);                           \
+            return PMPI_##name(DATA arguments, status);                                            \
         CPL_INSIDE;                                                                                \
         if (cpl_progress_needed() && has_status(status) &&                                         \
-            describe(&sent, comm, sendbuf, sendcount, sendtype, dest, sendtag, false) &&           \
-            describe(&received, comm, recvbuf, recvcount, recvtype, source, recvtag, true)) {      \
+            describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&                         \
+            describe(&received, comm, DATA received_data, source, recvtag, true)) {                \
             leave();                                                                               \
-            return sendrecv(&sent, &received, comm, CPL_SEND_STANDARD, status);                    \
+            return carried;                                                                        \
         }                                                                                          \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        cpl_wrap_note_send(comm, sendcount, sendtype, dest, sendtag);                              \
+        cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
         leave();                                                                                   \
         int result;                                                                                \
         {                                                                                          \
             CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,  \
-                                 recvtype, source, recvtag, comm, to);                             \
+            result = PMPI_##name(DATA arguments, to);                                              \
         }                                                                                          \
         cpl_wrap_note_received(comm, source, recvtag, result, to);                                 \
         return result;                                                                             \
     }
+#define SENDRECV_FORM(name, count_t)                                                               \
+    BLOCKING(name,                                                                                 \
+             (const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest,             \
+              int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype, int source,    \
+              int recvtag, MPI_Comm comm, MPI_Status *status),                                     \
+             (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,   \
+              recvtag, comm),                                                                      \
+             (sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype),                       \
+             sendrecv(&sent, &received, comm, CPL_SEND_STANDARD, status))
 SENDRECV_FORM(Sendrecv, int)
 SENDRECV_FORM(Sendrecv_c, MPI_Count)
 
@@ -159,31 +169,11 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
 }
 
 #define REPLACE_FORM(name, count_t)                                                                \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int dest, int sendtag,      \
-                          int source, int recvtag, MPI_Comm comm, MPI_Status *status)              \
-    {                                                                                              \
-        MPI_Status own;                                                                            \
-        struct half sent, received;                                                                \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, status);    \
-        CPL_INSIDE;                                                                                \
-        if (cpl_progress_needed() && has_status(status) &&                                         \
-            describe(&sent, comm, buf, count, type, dest, sendtag, false) &&                       \
-            describe(&received, comm, buf, count, type, source, recvtag, true)) {                  \
-            leave();                                                                               \
-            return replace(&sent, &received, comm, status);                                        \
-        }                                                                                          \
-        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        cpl_wrap_note_send(comm, count, type, dest, sendtag);                                      \
-        leave();                                                                                   \
-        int result;                                                                                \
-        {                                                                                          \
-            CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, to);      \
-        }                                                                                          \
-        cpl_wrap_note_received(comm, source, recvtag, result, to);                                 \
-        return result;                                                                             \
-    }
+    BLOCKING(name,                                                                                 \
+             (void *buf, count_t count, MPI_Datatype type, int dest, int sendtag, int source,      \
+              int recvtag, MPI_Comm comm, MPI_Status *status),                                     \
+             (buf, count, type, dest, sendtag, source, recvtag, comm), (buf, count, type),         \
+             (buf, count, type), replace(&sent, &received, comm, status))
 REPLACE_FORM(Sendrecv_replace, int)
 REPLACE_FORM(Sendrecv_replace_c, MPI_Count)
 
@@ -229,39 +219,37 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
     return result;
 }
 
-#define ISENDRECV_FORM(name, count_t)                                                              \
-    EXPORT int MPI_##name(const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest, \
-                          int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype,    \
-                          int source, int recvtag, MPI_Comm comm, MPI_Request *request)            \
+/* The same of a call that does not wait. */
+#define STARTING(name, parameters, arguments, sent_data, received_data, carried)                   \
+    EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct half sent, received;                                                                \
         struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);                              \
-        if (state && request &&                                                                    \
-            describe(&sent, comm, sendbuf, sendcount, sendtype, dest, sendtag, false) &&           \
-            describe(&received, comm, recvbuf, recvcount, recvtype, source, recvtag, true))        \
-            return start_both(state, &sent, &received, CPL_SEND_STANDARD, request);                \
-        cpl_wrap_note_send(comm, sendcount, sendtype, dest, sendtag);                              \
-        int result = PMPI_##name(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,  \
-                                 recvtype, source, recvtag, comm, request);                        \
+        if (state && request && describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&     \
+            describe(&received, comm, DATA received_data, source, recvtag, true))                  \
+            return carried;                                                                        \
+        cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
+        int result = PMPI_##name(DATA arguments, request);                                         \
         return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
     }
+#define ISENDRECV_FORM(name, count_t)                                                              \
+    STARTING(name,                                                                                 \
+             (const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest,             \
+              int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype, int source,    \
+              int recvtag, MPI_Comm comm, MPI_Request *request),                                   \
+             (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,   \
+              recvtag, comm),                                                                      \
+             (sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype),                       \
+             start_both(state, &sent, &received, CPL_SEND_STANDARD, request))
 ISENDRECV_FORM(Isendrecv, int)
 ISENDRECV_FORM(Isendrecv_c, MPI_Count)
 
 #define ISENDRECV_REPLACE_FORM(name, count_t)                                                      \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int dest, int sendtag,      \
-                          int source, int recvtag, MPI_Comm comm, MPI_Request *request)            \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        struct half sent, received;                                                                \
-        struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);                              \
-        if (state && request && describe(&sent, comm, buf, count, type, dest, sendtag, false) &&   \
-            describe(&received, comm, buf, count, type, source, recvtag, true))                    \
-            return start_replace(state, &sent, &received, request);                                \
-        cpl_wrap_note_send(comm, count, type, dest, sendtag);                                      \
-        int result = PMPI_##name(buf, count, type, dest, sendtag, source, recvtag, comm, request); \
-        return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
-    }
+    STARTING(name,                                                                                 \
+             (void *buf, count_t count, MPI_Datatype type, int dest, int sendtag, int source,      \
+              int recvtag, MPI_Comm comm, MPI_Request *request),                                   \
+             (buf, count, type, dest, sendtag, source, recvtag, comm), (buf, count, type),         \
+             (buf, count, type), start_replace(state, &sent, &received, request))
 ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
 ISENDRECV_REPLACE_FORM(Isendrecv_replace_c, MPI_Count)

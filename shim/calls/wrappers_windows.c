@@ -1,7 +1,6 @@
 /* The intercepted calls on windows that wait for other ranks' posts and locks (away_window.h). */
 #include "shim/calls/away_window.h"
 #include "shim/meet/appointment.h"
-#include "shim/pt2pt/pt2pt.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
 #include "shim/wait/progress.h"

@@ -275,6 +275,12 @@ static enum cpl_allgather_way best_way(const struct cpl_allgather *a, int32_t cl
     return list_ways(a, class_, way) > 0 ? way[0] : CPL_N_ALLGATHER_WAYS;
 }
 
+/* Whether a way gathers so many bytes. */
+static bool fits(enum cpl_allgather_way way, int64_t bytes)
+{
+    return cpl_allgather_is_in_place(way) || bytes <= MOST_ROOM;
+}
+
 enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = keep(state);
@@ -296,19 +302,16 @@ enum cpl_allgather_way cpl_allgather_way_untried(const struct cpl_comm_state *st
     enum cpl_allgather_way way = bytes > 0 && a && a->rank_at
                                      ? best_way(a, cpl_allgather_class_of(bytes))
                                      : CPL_N_ALLGATHER_WAYS;
-    bool fits = way == CPL_N_ALLGATHER_WAYS || cpl_allgather_is_in_place(way) || bytes <= MOST_ROOM;
-    return fits ? way : CPL_N_ALLGATHER_WAYS;
+    return way < CPL_N_ALLGATHER_WAYS && fits(way, bytes) ? way : CPL_N_ALLGATHER_WAYS;
 }
 
 enum cpl_allgather_way cpl_allgather_way_persistent(const struct cpl_comm_state *state,
                                                     int64_t bytes)
 {
     enum cpl_allgather_way way = cpl_allgather_way_untried(state, bytes);
-    for (int w = 0; w < CPL_N_ALLGATHER_WAYS && way == CPL_N_ALLGATHER_WAYS; w++) {
-        bool fits = cpl_allgather_is_in_place((enum cpl_allgather_way)w) || bytes <= MOST_ROOM;
-        if (allows((enum cpl_allgather_way)w) && fits)
+    for (int w = 0; w < CPL_N_ALLGATHER_WAYS && way == CPL_N_ALLGATHER_WAYS; w++)
+        if (allows((enum cpl_allgather_way)w) && fits((enum cpl_allgather_way)w, bytes))
             way = (enum cpl_allgather_way)w;
-    }
     return way;
 }
 

@@ -45,24 +45,19 @@ static const struct cpl_span *span_of(const struct cpl_gathering *g, int32_t poi
     return &g->span[rank_of(g, point)];
 }
 
-static void send_span(struct cpl_gathering *g, const struct cpl_span *span, int to,
-                      MPI_Request *request)
+/* Starts to send or receive the data of a rank, unless there is none. */
+static void start_span(struct cpl_gathering *g, bool sends, int32_t point, int peer,
+                       MPI_Request *request)
 {
+    const struct cpl_span *span = span_of(g, point);
     *request = MPI_REQUEST_NULL;
-    if (cpl_span_bytes(span) > 0)
-        note_start(g, request,
-                   PMPI_Isend_c(span->address, span->count, span->type.handle, to, g->tag, g->comm,
-                                request));
-}
-
-static void receive_span(struct cpl_gathering *g, const struct cpl_span *span, int from,
-                         MPI_Request *request)
-{
-    *request = MPI_REQUEST_NULL;
-    if (cpl_span_bytes(span) > 0)
-        note_start(g, request,
-                   PMPI_Irecv_c(span->address, span->count, span->type.handle, from, g->tag,
-                                g->comm, request));
+    if (cpl_span_bytes(span) == 0)
+        return;
+    int code = sends ? PMPI_Isend_c(span->address, span->count, span->type.handle, peer, g->tag,
+                                    g->comm, request)
+                     : PMPI_Irecv_c(span->address, span->count, span->type.handle, peer, g->tag,
+                                    g->comm, request);
+    note_start(g, request, code);
 }
 
 /* In step k the data of the point k before travels on; the receive of the step after it is posted
@@ -72,14 +67,14 @@ static bool ring(struct cpl_gathering *g, int32_t step)
     int32_t n = g->n, mine = g->point;
     int before = rank_of(g, (mine + n - 1) % n), after = rank_of(g, (mine + 1) % n);
     if (step == 0)
-        receive_span(g, span_of(g, (mine + n - 1) % n), before, &g->next);
+        start_span(g, false, (mine + n - 1) % n, before, &g->next);
     if (step + 1 >= n)
         return false;
     g->pair[0] = g->next;
     g->next = MPI_REQUEST_NULL;
     if (step + 2 < n)
-        receive_span(g, span_of(g, (mine + 2 * n - step - 2) % n), before, &g->next);
-    send_span(g, span_of(g, (mine + n - step) % n), after, &g->pair[1]);
+        start_span(g, false, (mine + 2 * n - step - 2) % n, before, &g->next);
+    start_span(g, true, (mine + n - step) % n, after, &g->pair[1]);
     return true;
 }
 

@@ -4,7 +4,7 @@
  * neighborhood collectives are (neighbor_serve.c); which of them are carried follows from their
  * bytes, so all ranks know it alike. */
 #include "shim/exchange/allgather.h"
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/state/context.h"
 #include "shim/state/memory.h"
 

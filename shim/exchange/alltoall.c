@@ -47,12 +47,13 @@ static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_com
     return n;
 }
 
-static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                           struct cpl_adjacency *adjacency)
+bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_adjacency *adjacency, int64_t *bytes)
 {
     int *out = calloc((size_t)state->size, sizeof *out);
     int *in = calloc((size_t)state->size, sizeof *in);
     bool done = false;
+    cpl_adjacency_free(adjacency);
     if (out && in) {
         int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
         done = n_out >= 0 && n_in >= 0 &&
@@ -60,18 +61,9 @@ static bool make_adjacency(const struct cpl_neighbor_call *call, const struct cp
     }
     free(out);
     free(in);
-    return done;
-}
-
-bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_adjacency *adjacency, int64_t *bytes)
-{
-    cpl_adjacency_free(adjacency);
-    if (!make_adjacency(call, state, adjacency))
-        return false;
-    for (int m = 0; m < adjacency->out.n_messages; m++)
+    for (int m = 0; done && m < adjacency->out.n_messages; m++)
         bytes[m] = bytes_of(&call->send, adjacency->out.rank[m]);
-    return true;
+    return done;
 }
 
 enum { FLAG_NONE, FLAG_RIDES, FLAG_STRAIGHT };
@@ -112,38 +104,36 @@ static bool exchange_flags(const struct cpl_comm_state *state, struct cpl_exchan
     return done;
 }
 
-/* What follows an agreement. Collective, the same result on all ranks. */
-static bool make_executors(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                           struct cpl_agree_output *agreed)
+/* Plans messages that a call had: takes over the adjacency. able: this rank knows them. Collective,
+ * the same result on all ranks. */
+static bool plan_messages(struct cpl_comm_state *state, struct cpl_exchange *x,
+                          struct cpl_adjacency *noted, const int64_t *noted_bytes, bool able)
 {
-    return cpl_neighbor_plan_candidates(state, x, agreed) &&
-           cpl_agree_all(state->private_comm, exchange_flags(state, x));
+    x->learned.own = *noted;
+    *noted = (struct cpl_adjacency){.in = {.n = 0}};
+    x->learned.n_extra_most = 2 * state->size;
+    int *dst = calloc((size_t)state->size, sizeof *dst);
+    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
+    able = able && dst && bytes && cpl_neighbor_plan_allocate(x);
+    struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
+    for (int m = 0; able && m < x->learned.own.out.n_messages; m++)
+        cpl_neighbor_list_add(&list, m, x->learned.own.out.rank[m], noted_bytes[m]);
+    bool agreed = cpl_neighbor_plan_agree(state, x, &list, able, false);
+    free(dst);
+    free(bytes);
+    return agreed && cpl_agree_all(state->private_comm, exchange_flags(state, x));
 }
 
 /* Plans the messages of this call. Collective, the same result on all ranks. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
-    struct cpl_agree_input input = {.needed = x->mpi_distrusted};
-    bool made = make_adjacency(call, state, &x->learned.own);
-    int *dst = calloc((size_t)state->size, sizeof *dst);
+    struct cpl_adjacency noted = {.in = {.n = 0}};
     int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
-    x->learned.n_extra_most = 2 * state->size;
-    if (made && dst && bytes && cpl_neighbor_plan_allocate(x) &&
-        cpl_neighbor_resolve(call, &x->learned.own, &x->data)) {
-        struct cpl_neighbor_list list = {
-            x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
-        cpl_neighbor_plan_list(&x->learned.own, &x->data, &list);
-        cpl_neighbor_hand_in(&list, &input);
-        input.able = true;
-    }
-    input.most_plans = cpl_neighbor_plan_most(x);
-    input.turn = &x->plans.search.turn;
-    struct cpl_agree_output output;
-    bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
-    free(dst);
+    bool able = bytes && cpl_alltoall_note(call, state, &noted, bytes);
+    bool planned = plan_messages(state, x, &noted, bytes, able);
     free(bytes);
-    return agreed && make_executors(state, x, &output);
+    return planned;
 }
 
 /* What is added up over the ranks before they plan. */
@@ -178,28 +168,11 @@ static enum cpl_left_alone why_not(MPI_Comm comm, int size, const int64_t *mine)
 bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_adjacency *noted, const int64_t *noted_bytes)
 {
-    x->learned.own = *noted;
-    *noted = (struct cpl_adjacency){.in = {.n = 0}};
-    x->learned.n_extra_most = 2 * state->size;
-    int *dst = calloc((size_t)state->size, sizeof *dst);
-    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
-    struct cpl_agree_input input = {.able = dst && bytes && cpl_neighbor_plan_allocate(x),
-                                    .most_plans = cpl_neighbor_plan_most(x),
-                                    .turn = &x->plans.search.turn};
-    struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
-    struct cpl_agree_output output;
     int64_t words[N_WORDS] = {0};
-    for (int m = 0; input.able && m < x->learned.own.out.n_messages; m++) {
-        cpl_neighbor_list_add(&list, m, x->learned.own.out.rank[m], noted_bytes[m]);
+    for (int m = 0; m < noted->out.n_messages; m++)
         count_message(noted_bytes[m], false, words);
-    }
-    cpl_neighbor_hand_in(&list, &input);
     x->learned.left = why_not(state->private_comm, state->size, words);
-    bool agreed =
-        x->learned.left == CPL_LEFT_NOT && cpl_plan_agree(state->private_comm, &input, &output);
-    free(dst);
-    free(bytes);
-    return agreed && make_executors(state, x, &output);
+    return x->learned.left == CPL_LEFT_NOT && plan_messages(state, x, noted, noted_bytes, true);
 }
 
 /* Notes where this call sends to. */
@@ -226,16 +199,6 @@ static void count_messages(const struct cpl_neighbor_call *call, const struct cp
     }
 }
 
-/* Plans the messages of this call, or gives the exchange to MPI. */
-static void plan_or_release(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                            struct cpl_exchange *x)
-{
-    bool planned = plan(call, state, x);
-    x->phase = planned ? CPL_PHASE_PLANNED : cpl_neighbor_unplanned_phase(x);
-    if (!planned)
-        cpl_exchange_release(x);
-}
-
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
@@ -246,7 +209,7 @@ void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         x->learned.left = CPL_LEFT_NOT;
     x->phase = CPL_PHASE_DIRECT;
     if (x->learned.left == CPL_LEFT_NOT)
-        plan_or_release(call, state, x);
+        cpl_neighbor_set_phase(x, plan(call, state, x));
 }
 
 /* The ranks agree once more, or not any more. */
@@ -270,7 +233,7 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     if (cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
         learned->left = CPL_LEFT_SHORT;
     else
-        plan_or_release(call, state, x);
+        cpl_neighbor_set_phase(x, plan(call, state, x));
 }
 
 static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -328,48 +291,6 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_comm_state *
     cpl_date_hasten(&learned->date, x->calls, 2);
 }
 
-/* Adds the messages of one side that are not in the plan; what a rank has for itself in place stays
- * there. */
-static bool add_extra(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                      const struct cpl_neighbors *planned, bool sent,
-                      struct cpl_neighbor_data *data)
-{
-    const struct cpl_neighbor_side *side = sent ? &call->send : &call->recv;
-    int m = 0;
-    for (int r = 0; r < state->size; r++) {
-        if (call->in_place && r == state->rank)
-            continue;
-        struct cpl_extra *extra = &data->extra[data->n_extra];
-        if (m < planned->n_messages && planned->rank[m] == r) {
-            m++;
-            continue;
-        }
-        if (!cpl_neighbor_resolve_rank(side, r, &extra->span))
-            return false;
-        extra->rank = r;
-        extra->sent = sent;
-        data->n_extra += cpl_span_bytes(&extra->span) > 0;
-    }
-    return true;
-}
-
-bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                          struct cpl_exchange *x, struct cpl_neighbor_data *data)
-{
-    data->n_extra = 0;
-    if (!cpl_neighbor_resolve(call, &x->learned.own, data) ||
-        !add_extra(call, state, &x->learned.own.in, false, data))
-        return false;
-    int n_received = data->n_extra;
-    if (!add_extra(call, state, &x->learned.own.out, true, data))
-        return false;
-    if (call->in_place)
-        cpl_neighbor_receive_aside(data, x->learned.own.in.n);
-    x->learned.n_extra += data->n_extra - n_received;
-    x->learned.n_messages += x->learned.own.out.n_messages + data->n_extra - n_received;
-    return true;
-}
-
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
@@ -392,17 +313,5 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
         review(call, state, x);
     if (x->phase == CPL_PHASE_LEARNING)
         learn(call, state, x);
-    cpl_neighbor_order(state, x);
-    bool carried = cpl_neighbor_take_turn(state, x);
-    if (!carried && cpl_neighbor_pass_untimed(x))
-        return false;
-    double start = PMPI_Wtime();
-    if (carried && cpl_alltoall_resolve(call, state, x, &x->data)) {
-        *result = cpl_neighbor_carry_now(call, state, x, start);
-        return true;
-    }
-    call->state = state;
-    call->watched = x;
-    call->start = start;
-    return false;
+    return cpl_neighbor_carry_entered(call, state, x, result);
 }

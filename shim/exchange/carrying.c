@@ -9,62 +9,40 @@ void cpl_carrying_open(struct cpl_carrying *c)
     c->result = MPI_SUCCESS;
 }
 
-MPI_Request *cpl_carrying_request(struct cpl_carrying *c)
+/* Starts to send or receive a message of its own. MPI does not say what is in a request that was
+ * not started. */
+static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
 {
     MPI_Request *request = &c->data->requests[c->data->n_requests++];
-    *request = MPI_REQUEST_NULL;
-    return request;
-}
-
-/* A call has returned `code` that was to start a request: MPI does not say what is in a request
- * that was not started. */
-static void note_start(struct cpl_carrying *c, int code, MPI_Request *request)
-{
+    int tag = cpl_neighbor_straight_tag(c->x);
+    int code = sends ? PMPI_Isend_c(span->address, span->count, span->type.handle, peer, tag,
+                                    c->state->private_comm, request)
+                     : PMPI_Irecv_c(span->address, span->count, span->type.handle, peer, tag,
+                                    c->state->private_comm, request);
     if (code != MPI_SUCCESS)
         *request = MPI_REQUEST_NULL;
     cpl_carrying_note(c, code);
-}
-
-static void receive_span(struct cpl_carrying *c, const struct cpl_span *span, int from)
-{
-    MPI_Request *request = cpl_carrying_request(c);
-    note_start(c,
-               PMPI_Irecv_c(span->address, span->count, span->type.handle, from,
-                            cpl_neighbor_straight_tag(c->x), c->state->private_comm, request),
-               request);
-}
-
-static void send_span(struct cpl_carrying *c, const struct cpl_span *span, int to)
-{
-    MPI_Request *request = cpl_carrying_request(c);
-    note_start(c,
-               PMPI_Isend_c(span->address, span->count, span->type.handle, to,
-                            cpl_neighbor_straight_tag(c->x), c->state->private_comm, request),
-               request);
 }
 
 void cpl_carrying_receive(struct cpl_carrying *c, int m)
 {
     const struct cpl_neighbors *in = &c->x->adjacency->in;
     for (int p = in->first_part[m]; p < in->first_part[m + 1]; p++)
-        receive_span(c, &c->data->in_span[c->x->ends.in_part[p]], in->rank[m]);
+        start_span(c, false, &c->data->in_span[c->x->ends.in_part[p]], in->rank[m]);
 }
 
 void cpl_carrying_send(struct cpl_carrying *c, int m)
 {
     const struct cpl_neighbors *out = &c->x->adjacency->out;
     for (int p = out->first_part[m]; p < out->first_part[m + 1]; p++)
-        send_span(c, &c->data->out_span[out->part[p]], out->rank[m]);
+        start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
 }
 
 void cpl_carrying_extras(struct cpl_carrying *c)
 {
     for (int k = 0; k < c->data->n_extra; k++) {
         const struct cpl_extra *extra = &c->data->extra[k];
-        if (extra->sent)
-            send_span(c, &extra->span, extra->rank);
-        else
-            receive_span(c, &extra->span, extra->rank);
+        start_span(c, extra->sent, &extra->span, extra->rank);
     }
 }
 
@@ -76,10 +54,10 @@ void cpl_carrying_selves(struct cpl_carrying *c)
                                            &c->data->in_span[a->in.self[k]]));
 }
 
-bool cpl_carrying_progress_to(struct cpl_carrying *c, int n)
+bool cpl_carrying_progress(struct cpl_carrying *c)
 {
     struct cpl_neighbor_data *data = c->data;
-    while (data->n_requests > n) {
+    while (data->n_requests > 0) {
         int done = 1;
         int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
@@ -88,11 +66,6 @@ bool cpl_carrying_progress_to(struct cpl_carrying *c, int n)
         data->n_requests--;
     }
     return true;
-}
-
-bool cpl_carrying_progress(struct cpl_carrying *c)
-{
-    return cpl_carrying_progress_to(c, 0);
 }
 
 /* The first error of requests that were waited for together. */

@@ -21,11 +21,6 @@ static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
 /* The call begins: without requests and errors. Local. */
 void cpl_carrying_open(struct cpl_carrying *c);
 
-/* A request, MPI_REQUEST_NULL, for a send or receive that the way makes itself;
- * cpl_carrying_progress and _wait complete it. There are as many as messages and extras, parallel
- * parts counted singly. */
-MPI_Request *cpl_carrying_request(struct cpl_carrying *c);
-
 /* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
 void cpl_carrying_receive(struct cpl_carrying *c, int m);
 
@@ -38,9 +33,8 @@ void cpl_carrying_extras(struct cpl_carrying *c);
 /* Copies the messages of the rank to itself. Local. */
 void cpl_carrying_selves(struct cpl_carrying *c);
 
-/* Whether all requests are complete, or all but the first n; never waits. Local. */
+/* Whether all requests are complete; never waits. Local. */
 bool cpl_carrying_progress(struct cpl_carrying *c);
-bool cpl_carrying_progress_to(struct cpl_carrying *c, int n);
 
 /* Waits for all requests; with collectives that poll, it does, too (wait/collective.h). */
 void cpl_carrying_wait(struct cpl_carrying *c);

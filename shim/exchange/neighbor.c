@@ -123,7 +123,10 @@ static void meet(MPI_Comm comm, const struct cpl_exchange *x)
         cpl_collective_Barrier(comm);
 }
 
-bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
+/* Whether a candidate carries the current blocking call, or (with `carries` NULL) its messages are
+ * sent in an order of the shim's. While a trial is running all ranks come together first: otherwise
+ * it would time a late rank, not the exchange. Collective. */
+static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
 {
     bool planned = exchange->phase == CPL_PHASE_PLANNED;
     int32_t candidate = planned ? cpl_trial_candidate(&exchange->plans.trial) : 0;
@@ -133,7 +136,9 @@ bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_excha
     return candidate > 0 || exchange->order.message;
 }
 
-bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange)
+/* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without
+ * a report. Counts it then. */
+static bool pass_untimed(struct cpl_exchange *exchange)
 {
     if (exchange->plans.trial.running || exchange->phase == CPL_PHASE_LEARNING ||
         cpl_report_is_wanted())
@@ -177,8 +182,11 @@ static void note_time(struct cpl_exchange *x, double seconds, bool planned)
         cpl_timeline_add(plans->timeline, x->calls - 1, seconds, planned, plans->trial.running);
 }
 
-int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                           struct cpl_exchange *exchange, double start)
+/* Carries a blocking call whose data is resolved, with what follows for the exchange's figures and
+ * its trial; start: when the call began, in seconds. Returns MPI's result, after the error handler
+ * when it is an error. Collective. */
+static int carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                     struct cpl_exchange *exchange, double start)
 {
     int result = run(call, state, exchange);
     double seconds = PMPI_Wtime() - start;
@@ -188,6 +196,24 @@ int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm
     if (exchange->phase == CPL_PHASE_PLANNED)
         note_call(state, exchange, seconds);
     return result;
+}
+
+bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                                struct cpl_exchange *exchange, int *result)
+{
+    cpl_neighbor_order(state, exchange);
+    bool carried = take_turn(state, exchange);
+    if (!carried && pass_untimed(exchange))
+        return false;
+    double start = PMPI_Wtime();
+    if (carried && cpl_neighbor_resolve_all(call, state, exchange, &exchange->data)) {
+        *result = carry_now(call, state, exchange, start);
+        return true;
+    }
+    call->state = state;
+    call->watched = exchange;
+    call->start = start;
+    return false;
 }
 
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
@@ -200,19 +226,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     bool plans_again = cpl_neighbor_plans_again(exchange) && !exchange->plans.trial.running;
     if ((exchange->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, exchange))
         plan(call, state, exchange);
-    cpl_neighbor_order(state, exchange);
-    bool carried = cpl_neighbor_take_turn(state, exchange);
-    if (!carried && cpl_neighbor_pass_untimed(exchange))
-        return false;
-    double start = PMPI_Wtime();
-    if (carried && cpl_neighbor_resolve(call, exchange->adjacency, &exchange->data)) {
-        *result = cpl_neighbor_carry_now(call, state, exchange, start);
-        return true;
-    }
-    call->state = state;
-    call->watched = exchange;
-    call->start = start;
-    return false;
+    return cpl_neighbor_carry_entered(call, state, exchange, result);
 }
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)

@@ -10,7 +10,6 @@
 
 #include <mpi.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 /* One side of a call: where the data of each neighbour is. Unused members are zero. */
 struct cpl_neighbor_side {

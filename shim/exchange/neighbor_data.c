@@ -153,7 +153,9 @@ static void make_room(struct cpl_neighbor_data *data, int64_t total)
     data->n_room = total;
 }
 
-void cpl_neighbor_receive_aside(struct cpl_neighbor_data *data, int n_in)
+/* The in-messages, of n_in parts, and the extras that are received come to where the data is that
+ * is sent: they are received into a room, as bytes. Waits for memory. */
+static void receive_all_aside(struct cpl_neighbor_data *data, int n_in)
 {
     int64_t total = 0;
     for (int k = 0; k < n_in; k++)
@@ -179,6 +181,53 @@ int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data)
         result = cpl_span_unpack(&data->in_place[k].to, data->room + data->in_place[k].at,
                                  cpl_span_bytes(&data->in_place[k].to));
     return result;
+}
+
+/* Adds the messages of one side that are not in the plan; what a rank has for itself in place stays
+ * there. */
+static bool add_extra(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                      const struct cpl_neighbors *planned, bool sent,
+                      struct cpl_neighbor_data *data)
+{
+    const struct cpl_neighbor_side *side = sent ? &call->send : &call->recv;
+    int m = 0;
+    for (int r = 0; r < state->size; r++) {
+        if (call->in_place && r == state->rank)
+            continue;
+        struct cpl_extra *extra = &data->extra[data->n_extra];
+        if (m < planned->n_messages && planned->rank[m] == r) {
+            m++;
+            continue;
+        }
+        if (!cpl_neighbor_resolve_rank(side, r, &extra->span))
+            return false;
+        extra->rank = r;
+        extra->sent = sent;
+        data->n_extra += cpl_span_bytes(&extra->span) > 0;
+    }
+    return true;
+}
+
+bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
+                              const struct cpl_comm_state *state, struct cpl_exchange *x,
+                              struct cpl_neighbor_data *data)
+{
+    const struct cpl_adjacency *planned = x->adjacency;
+    data->n_extra = 0;
+    if (!cpl_neighbor_resolve(call, planned, data))
+        return false;
+    if (!call->by_rank)
+        return true;
+    if (!add_extra(call, state, &planned->in, false, data))
+        return false;
+    int n_received = data->n_extra;
+    if (!add_extra(call, state, &planned->out, true, data))
+        return false;
+    if (call->in_place)
+        receive_all_aside(data, planned->in.n);
+    x->learned.n_extra += data->n_extra - n_received;
+    x->learned.n_messages += planned->out.n_messages + data->n_extra - n_received;
+    return true;
 }
 
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,

@@ -5,7 +5,15 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/state/device.h"
 
+#include <stdlib.h>
+
 struct cpl_request;
+
+/* Zeroed room for n elements, and one more. */
+static inline void *cpl_neighbor_zeroed(int n, size_t size)
+{
+    return calloc((size_t)n + 1, size);
+}
 
 /* Makes room for the data of one call and n_extra messages outside the plan. Returns false when
  * memory ran out; free it then, too. Local. */
@@ -23,11 +31,11 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
 bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
                                struct cpl_span *span);
 
-/* The in-messages, of n_in parts, and the extras that are received come to where the data is that
- * is sent: they are received into a room, as bytes. Call it after resolving. Waits for memory.
- * Local.
- */
-void cpl_neighbor_receive_aside(struct cpl_neighbor_data *data, int n_in);
+/* The same of an exchange's call, with the messages outside its plan, receives first; what is
+ * received in place comes into a room. Waits for memory. Local. */
+bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
+                              const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                              struct cpl_neighbor_data *data);
 
 /* A call is complete: what came into the room goes to its place. Returns MPI's result. Local. */
 int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
@@ -54,8 +62,11 @@ void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64
 void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
                             const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list);
 
-/* Makes the list part of an agreement's input, which points into it. */
-void cpl_neighbor_hand_in(const struct cpl_neighbor_list *list, struct cpl_agree_input *input);
+/* Agrees on plans for the messages of a list, keeps them, asks the ways for candidates and begins
+ * their trial; able: this rank can take part. Returns whether there are candidates on all ranks.
+ * Collective over the private communicator. */
+bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             const struct cpl_neighbor_list *list, bool able, bool same_payload);
 
 /* Makes room for what planning finds out about the neighbours; false when memory ran out. */
 bool cpl_neighbor_plan_allocate(struct cpl_exchange *exchange);
@@ -72,12 +83,6 @@ bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exch
 
 /* How many plans to ask for: several where the blocking calls choose by measurement. */
 int cpl_neighbor_plan_most(const struct cpl_exchange *exchange);
-
-/* Keeps the agreed plans, asks the ways for candidates and begins their trial. Returns whether
- * there are candidates on all ranks. Frees the agreement. Collective over the private
- * communicator. */
-bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                                  struct cpl_agree_output *agreed);
 
 /* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
  * order. Returns false when the tokens make no sense, because the graph's two sides do not
@@ -103,11 +108,6 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
 /* As cpl_neighbor_plan, for the messages of this call. */
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
-
-/* Finds all data of a call: of planned messages and of others, receives first. Returns false as
- * cpl_neighbor_resolve does. */
-bool cpl_alltoall_resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                          struct cpl_exchange *exchange, struct cpl_neighbor_data *data);
 
 /* For nonblocking and persistent allgathers (allgather_start.c). The state of a call's
  * communicator; NULL: the call is MPI's. Local. */
@@ -138,10 +138,10 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 /* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
 void cpl_neighbor_enter(struct cpl_exchange *exchange);
 
-/* Whether a candidate carries the current blocking call, or (with `carries` NULL) its messages are
- * sent in an order of the shim's. While a trial is running all ranks come together first: otherwise
- * it would time a late rank, not the exchange. Collective. */
-bool cpl_neighbor_take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
+/* Goes on with a blocking call that has been entered: returns what cpl_neighbor_carry does, once
+ * the exchange has been planned or not. Collective. */
+bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                                struct cpl_exchange *exchange, int *result);
 
 /* Whether it is too early to plan (cpl_plan_is_early); the exchange notes when the ranks ask again
  * or, where it is not, how long to search for. n_messages: those of this rank. Collective over the
@@ -156,11 +156,14 @@ typedef bool cpl_neighbor_planner(const struct cpl_neighbor_call *call,
 void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                          struct cpl_exchange *exchange, cpl_neighbor_planner *plan);
 
-/* The phase of an exchange that has not got plans. */
-static inline enum cpl_exchange_phase cpl_neighbor_unplanned_phase(const struct cpl_exchange *x)
+/* An exchange has got plans, or not: then it is MPI's, unless it is to be planned again. */
+static inline void cpl_neighbor_set_phase(struct cpl_exchange *x, bool planned)
 {
-    const struct cpl_exchange_search *s = &x->plans.search;
-    return s->again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+    x->phase = planned                 ? CPL_PHASE_PLANNED
+               : x->plans.search.again ? CPL_PHASE_LEARNING
+                                       : CPL_PHASE_DIRECT;
+    if (!planned)
+        cpl_exchange_release(x);
 }
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.
@@ -171,22 +174,12 @@ static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
     return x->phase == CPL_PHASE_PLANNED && s->again && x->nonblocking.n == 0;
 }
 
-/* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without
- * a report. Counts it then. */
-bool cpl_neighbor_pass_untimed(struct cpl_exchange *exchange);
-
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.
  * Local. */
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
 
 /* Bytes that this rank has forwarded for the exchange, by all plans. Local. */
 int64_t cpl_exchange_forwarded(const struct cpl_exchange *exchange);
-
-/* Carries a blocking call whose data is resolved, with what follows for the exchange's figures and
- * its trial; start: when the call began, in seconds. Returns MPI's result, after the error handler
- * when it is an error. Collective. */
-int cpl_neighbor_carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                           struct cpl_exchange *exchange, double start);
 
 /* Whether a call's data is on a device. Such calls are not planned: each copy takes longer than
  * MPI takes for a message. Local. */

@@ -3,19 +3,14 @@
 
 #include <stdlib.h>
 
-static void *zeroed(int n, size_t size)
-{
-    return calloc((size_t)n + 1, size);
-}
-
 bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
 {
     const struct cpl_adjacency *a = x->adjacency;
-    x->ends.out_straight = zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
-    x->ends.in_straight = zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
-    x->ends.payload = zeroed(a->out.n_messages, sizeof *x->ends.payload);
-    x->ends.in_part = zeroed(a->in.n, sizeof *x->ends.in_part);
-    x->ends.self_from = zeroed(a->in.n_self, sizeof *x->ends.self_from);
+    x->ends.out_straight = cpl_neighbor_zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
+    x->ends.in_straight = cpl_neighbor_zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
+    x->ends.payload = cpl_neighbor_zeroed(a->out.n_messages, sizeof *x->ends.payload);
+    x->ends.in_part = cpl_neighbor_zeroed(a->in.n, sizeof *x->ends.in_part);
+    x->ends.self_from = cpl_neighbor_zeroed(a->in.n_self, sizeof *x->ends.self_from);
     return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.out_straight &&
            x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
 }
@@ -54,8 +49,7 @@ void cpl_exchange_release(struct cpl_exchange *x)
     cpl_adjacency_free(&x->learned.own);
     free(x->learned.sent);
     x->learned.sent = NULL;
-    x->ends.out_straight = x->ends.in_straight = NULL;
-    x->ends.payload = x->ends.in_part = x->ends.self_from = NULL;
+    x->ends = (struct cpl_exchange_ends){NULL};
 }
 
 /* Moves what an exchange holds for carrying calls to *held. */

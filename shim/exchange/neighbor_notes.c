@@ -3,11 +3,6 @@
 
 #include <stdlib.h>
 
-static void *zeroed(int n, size_t size)
-{
-    return calloc((size_t)n + 1, size);
-}
-
 void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
 {
     if (!notes)
@@ -32,14 +27,14 @@ struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_adjacency *a
         return NULL;
     notes->request = MPI_REQUEST_NULL;
     notes->usable = true;
-    notes->list.straight = zeroed(n, sizeof *notes->list.straight);
-    notes->list.payload = zeroed(n, sizeof *notes->list.payload);
-    notes->list.dst = zeroed(n, sizeof *notes->list.dst);
-    notes->list.bytes = zeroed(n, sizeof *notes->list.bytes);
-    notes->token_out = zeroed(a->out.n, sizeof *notes->token_out);
-    notes->token_in = zeroed(a->in.n, sizeof *notes->token_in);
-    notes->ones = zeroed(most, sizeof *notes->ones);
-    notes->displs = zeroed(most, sizeof *notes->displs);
+    notes->list.straight = cpl_neighbor_zeroed(n, sizeof *notes->list.straight);
+    notes->list.payload = cpl_neighbor_zeroed(n, sizeof *notes->list.payload);
+    notes->list.dst = cpl_neighbor_zeroed(n, sizeof *notes->list.dst);
+    notes->list.bytes = cpl_neighbor_zeroed(n, sizeof *notes->list.bytes);
+    notes->token_out = cpl_neighbor_zeroed(a->out.n, sizeof *notes->token_out);
+    notes->token_in = cpl_neighbor_zeroed(a->in.n, sizeof *notes->token_in);
+    notes->ones = cpl_neighbor_zeroed(most, sizeof *notes->ones);
+    notes->displs = cpl_neighbor_zeroed(most, sizeof *notes->displs);
     if (notes->list.straight && notes->list.payload && notes->list.dst && notes->list.bytes &&
         notes->token_out && notes->token_in && notes->ones && notes->displs)
         return notes;

@@ -87,8 +87,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
                               .data = &op->data};
     op->request = NULL;
     op->running = false;
-    *refused = !(call->by_rank ? cpl_alltoall_resolve(call, state, exchange, &op->data)
-                               : cpl_neighbor_resolve(call, a, &op->data));
+    *refused = !cpl_neighbor_resolve_all(call, state, exchange, &op->data);
     bool kept = !*refused && keep_types(op->data.out_span, a->out.n) &&
                 keep_types(op->data.in_span, a->in.n);
     for (int k = 0; kept && k < op->data.n_extra; k++)

@@ -6,7 +6,6 @@
  * edge, by the very call that is to be replaced: the edge's number among its parallel edges. The
  * tokens also tell receivers which messages are too large for combined messages and always go
  * straight. */
-#include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
@@ -19,11 +18,6 @@
  * that do not count elsewhere, because they begin on all ranks at once, as no call does in use. */
 #define CALLS_SHARING 4
 #define CALLS_LEADING 1
-
-static void *zeroed(int n, size_t size)
-{
-    return calloc((size_t)n + 1, size);
-}
 
 void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes)
 {
@@ -46,15 +40,6 @@ void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
                               cpl_neighbor_payload_bytes(data, adjacency, m));
 }
 
-void cpl_neighbor_hand_in(const struct cpl_neighbor_list *list, struct cpl_agree_input *input)
-{
-    input->n_messages = list->n;
-    input->dst = list->dst;
-    input->bytes = list->bytes;
-    input->n_straight = list->n_straight;
-    input->straight_bytes = list->straight_bytes;
-}
-
 void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
 {
     for (int k = 0; k < a->out.n; k++) {
@@ -75,7 +60,8 @@ static bool exchange_tokens(const struct cpl_comm_state *state, const struct cpl
         return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, comm) ==
                MPI_SUCCESS;
     int n = n_in > n_out ? n_in : n_out;
-    int *ones = zeroed(n, sizeof *ones), *displs = zeroed(n, sizeof *displs);
+    int *ones = cpl_neighbor_zeroed(n, sizeof *ones),
+        *displs = cpl_neighbor_zeroed(n, sizeof *displs);
     bool ready = cpl_agree_all(state->private_comm, ones && displs), done = false;
     if (ready) {
         for (int k = 0; k < n; k++) {
@@ -118,7 +104,8 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
 bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     const struct cpl_adjacency *a = x->adjacency;
-    int *out = zeroed(a->out.n, sizeof *out), *in = zeroed(a->in.n, sizeof *in);
+    int *out = cpl_neighbor_zeroed(a->out.n, sizeof *out),
+        *in = cpl_neighbor_zeroed(a->in.n, sizeof *in);
     bool done = cpl_agree_all(state->private_comm, out && in);
     if (done) {
         cpl_neighbor_plan_tokens(a, x->ends.out_straight, out);
@@ -136,8 +123,11 @@ int cpl_neighbor_plan_most(const struct cpl_exchange *x)
     return measured ? CPL_MAX_PLANS : 1;
 }
 
-bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                                  struct cpl_agree_output *agreed)
+/* Keeps the agreed plans, asks the ways for candidates and begins their trial. Returns whether
+ * there are candidates on all ranks. Frees the agreement. Collective over the private
+ * communicator. */
+static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                        struct cpl_agree_output *agreed)
 {
     struct cpl_exchange_search *search = &x->plans.search;
     memcpy(x->plans.summary, agreed->summary, (size_t)agreed->n * sizeof *agreed->summary);
@@ -162,33 +152,39 @@ bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl
     return true;
 }
 
+bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                             const struct cpl_neighbor_list *list, bool able, bool same_payload)
+{
+    const struct cpl_agree_input input = {.able = able,
+                                          .n_messages = list->n,
+                                          .dst = list->dst,
+                                          .bytes = list->bytes,
+                                          .n_straight = list->n_straight,
+                                          .straight_bytes = list->straight_bytes,
+                                          .needed = x->mpi_distrusted,
+                                          .same_payload = same_payload,
+                                          .most_plans = cpl_neighbor_plan_most(x),
+                                          .turn = &x->plans.search.turn};
+    struct cpl_agree_output output;
+    return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
+}
+
 /* Agrees on plans and makes the executors; true when all ranks have them. Collective. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
     int n = state->adjacency.out.n_messages;
-    int *dst = zeroed(n, sizeof *dst);
-    int64_t *bytes = zeroed(n, sizeof *bytes);
-    struct cpl_agree_input input = {.needed = x->mpi_distrusted,
-                                    .same_payload = call->send.same,
-                                    .most_plans = cpl_neighbor_plan_most(x),
-                                    .turn = &x->plans.search.turn};
-    input.able = dst && bytes && cpl_neighbor_plan_allocate(x) &&
-                 cpl_neighbor_resolve(call, x->adjacency, &x->data) && !cpl_neighbor_is_far(call);
+    int *dst = cpl_neighbor_zeroed(n, sizeof *dst);
+    int64_t *bytes = cpl_neighbor_zeroed(n, sizeof *bytes);
+    bool able = dst && bytes && cpl_neighbor_plan_allocate(x) &&
+                cpl_neighbor_resolve(call, x->adjacency, &x->data) && !cpl_neighbor_is_far(call);
     struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
-    if (input.able) {
+    if (able)
         cpl_neighbor_plan_list(x->adjacency, &x->data, &list);
-        cpl_neighbor_hand_in(&list, &input);
-    }
-    struct cpl_agree_output output;
-    bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
+    bool agreed = cpl_neighbor_plan_agree(state, x, &list, able, call->send.same);
     free(dst);
     free(bytes);
-    if (!agreed)
-        return false;
-    if (!cpl_neighbor_plan_candidates(state, x, &output))
-        return false;
-    return cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x));
+    return agreed && cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x));
 }
 
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -198,10 +194,5 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         cpl_neighbor_replan(call, state, x, plan);
         return;
     }
-    if (plan(call, state, x)) {
-        x->phase = CPL_PHASE_PLANNED;
-        return;
-    }
-    x->phase = cpl_neighbor_unplanned_phase(x);
-    cpl_exchange_release(x);
+    cpl_neighbor_set_phase(x, plan(call, state, x));
 }

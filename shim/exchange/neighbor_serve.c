@@ -20,14 +20,11 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
-#include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
-#include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define LONGEST_PAUSE 64   /* between regular meetings */
@@ -167,16 +164,8 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
     memcpy(x->ends.out_straight, notes->list.straight,
            (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
     memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
-    struct cpl_agree_input input = {.able = true,
-                                    .needed = x->mpi_distrusted,
-                                    .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
-                                                    x->kind == CPL_NEIGHBOR_ALLGATHERV,
-                                    .most_plans = cpl_neighbor_plan_most(x),
-                                    .turn = &x->plans.search.turn};
-    struct cpl_agree_output output;
-    cpl_neighbor_hand_in(&notes->list, &input);
-    return cpl_plan_agree(state->private_comm, &input, &output) &&
-           cpl_neighbor_plan_candidates(state, x, &output) &&
+    bool same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER || x->kind == CPL_NEIGHBOR_ALLGATHERV;
+    return cpl_neighbor_plan_agree(state, x, &notes->list, true, same_payload) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
 }
 

@@ -10,9 +10,11 @@
 
 #include <stdlib.h>
 
-/* The number that names the communicator: given by its first rank. */
+/* The number that names the communicator, unless it has one: given by its first rank. */
 static void name_communicator(struct cpl_comm_state *state)
 {
+    if (state->serve->named)
+        return;
     state->serve->named = true;
     state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.exchanges.n_serve_ids++;
     PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
@@ -30,8 +32,7 @@ static void count_started(void)
 static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
-    if (!state->serve->named)
-        name_communicator(state);
+    name_communicator(state);
     int tries = 0; /* all ranks start an exchange of tokens, or none */
     while (!(x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency)))
         cpl_memory_wait(&tries, "the notes of a nonblocking call");
@@ -42,19 +43,17 @@ static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                         struct cpl_exchange *x)
 {
-    if (!state->serve->named)
-        name_communicator(state);
+    name_communicator(state);
     if (!x->nonblocking.notes)
         x->nonblocking.notes = calloc(1, sizeof *x->nonblocking.notes);
-    if (!x->nonblocking.notes)
+    struct cpl_neighbor_notes *notes = x->nonblocking.notes;
+    if (!notes)
         return;
-    x->nonblocking.notes->request = MPI_REQUEST_NULL;
-    if (!x->nonblocking.notes->list.bytes)
-        x->nonblocking.notes->list.bytes =
-            calloc((size_t)state->size + 1, sizeof *x->nonblocking.notes->list.bytes);
-    x->nonblocking.notes->usable = x->nonblocking.notes->list.bytes && !cpl_neighbor_is_far(call) &&
-                                   cpl_alltoall_note(call, state, &x->nonblocking.notes->adjacency,
-                                                     x->nonblocking.notes->list.bytes);
+    notes->request = MPI_REQUEST_NULL;
+    if (!notes->list.bytes)
+        notes->list.bytes = calloc((size_t)state->size + 1, sizeof *notes->list.bytes);
+    notes->usable = notes->list.bytes && !cpl_neighbor_is_far(call) &&
+                    cpl_alltoall_note(call, state, &notes->adjacency, notes->list.bytes);
 }
 
 /* A request that the program has not seen. */
@@ -68,11 +67,13 @@ static void give_back(struct cpl_request *request, int error)
     cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
 }
 
-/* Makes the request of an operation and starts it; op: NULL, there is no memory. */
-static int make_request(struct cpl_neighbor_op *op, MPI_Comm comm, MPI_Request *request)
+int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
+                            MPI_Request *request)
 {
     struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
     int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    x->nonblocking.n_planned += x->nonblocking.served;
+    cpl_context.exchanges.n_carried += x->nonblocking.served;
     if (handle && op->carrying.way->begin)
         result = op->carrying.way->begin(op);
     if (result != MPI_SUCCESS) {
@@ -102,14 +103,8 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
     if (refused)
         return false;
-    *result = make_request(op, call->comm, request);
+    *result = cpl_neighbor_start_made(op, call->comm, x, request);
     return true;
-}
-
-static void count_carried(struct cpl_exchange *x)
-{
-    x->nonblocking.n_planned += x->nonblocking.served;
-    cpl_context.exchanges.n_carried += x->nonblocking.served;
 }
 
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
@@ -121,10 +116,7 @@ bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *reque
     count_started();
     if (x->nonblocking.n++ == 0 && cpl_neighbor_may_be_served(state))
         note_first(call, state, x);
-    if (!start(call, state, x, request, result))
-        return false;
-    count_carried(x);
-    return true;
+    return start(call, state, x, request, result);
 }
 
 bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)
@@ -138,10 +130,7 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *requ
     x->nonblocking.n++;
     if (!x->nonblocking.settled && cpl_neighbor_may_be_served(state))
         note_latest(call, state, x);
-    if (!start(call, state, x, request, result))
-        return false;
-    count_carried(x);
-    return true;
+    return start(call, state, x, request, result);
 }
 
 bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *x)
@@ -150,17 +139,8 @@ bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchang
     x->nonblocking.n++;
     if (x->nonblocking.settled || !cpl_neighbor_may_be_served(state))
         return x->nonblocking.served;
-    if (!state->serve->named)
-        name_communicator(state);
+    name_communicator(state);
     if (!x->nonblocking.notes)
         x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency);
     return false;
-}
-
-int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
-                            MPI_Request *request)
-{
-    int result = make_request(op, comm, request);
-    count_carried(x);
-    return result;
 }

@@ -18,9 +18,7 @@
 
 #include "shim/plan/plan_agree.h"
 
-#include <mpi.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 struct cpl_comm_state;
 struct cpl_exchange;

@@ -2,7 +2,6 @@
 #include "shim/meet/appointment.h"
 
 #include "shim/meet/alike.h"
-#include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/progress.h"
@@ -70,19 +69,25 @@ static int count(const struct company *c, enum said said)
     return n;
 }
 
+/* Receives a message of appointments, if there is one. */
+static bool receive(int tag, struct message *message, MPI_Status *status)
+{
+    MPI_Comm comm = cpl_context.comms.away;
+    MPI_Request request;
+    int flag = 0;
+    return PMPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &flag, status) == MPI_SUCCESS && flag &&
+           status->MPI_TAG >= FIRST_TAG &&
+           PMPI_Irecv(message, sizeof *message, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG, comm,
+                      &request) == MPI_SUCCESS &&
+           cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
 /* Messages of ranks that came to an earlier appointment are not for this one. */
 static void hear(struct company *c)
 {
     MPI_Status status;
-    MPI_Request request;
     struct message message;
-    int flag = 0;
-    while (PMPI_Iprobe(MPI_ANY_SOURCE, c->tag, cpl_context.comms.away, &flag, &status) ==
-               MPI_SUCCESS &&
-           flag &&
-           PMPI_Irecv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, c->tag,
-                      cpl_context.comms.away, &request) == MPI_SUCCESS &&
-           cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+    while (receive(c->tag, &message, &status)) {
         int child = status.MPI_SOURCE - c->first_child;
         if (!is_same(&message.of, &c->of))
             continue;
@@ -284,13 +289,6 @@ void cpl_appointment_end(void)
 {
     struct message message;
     MPI_Status status;
-    MPI_Request request;
-    int flag = 0;
-    while (cpl_context.comms.away != MPI_COMM_NULL &&
-           PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, cpl_context.comms.away, &flag, &status) ==
-               MPI_SUCCESS &&
-           flag && status.MPI_TAG >= FIRST_TAG &&
-           PMPI_Irecv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
-                      cpl_context.comms.away, &request) == MPI_SUCCESS)
-        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+    while (cpl_context.comms.away != MPI_COMM_NULL && receive(MPI_ANY_TAG, &message, &status))
+        continue;
 }

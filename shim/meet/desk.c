@@ -22,10 +22,8 @@ void cpl_desk_close(struct cpl_desk *desk)
     free(desk->records);
     free(desk->counts);
     free(desk->displs);
-    desk->headers = NULL;
-    desk->first = NULL;
-    desk->records = NULL;
-    desk->counts = desk->displs = NULL;
+    *desk = (struct cpl_desk){
+        .comm = desk->comm, .rank = desk->rank, .n_ranks = desk->n_ranks, .root = desk->root};
 }
 
 bool cpl_desk_is_root(const struct cpl_desk *desk)

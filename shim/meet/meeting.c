@@ -220,13 +220,6 @@ static void meet(struct cpl_comm_state *state, struct due *due, int n)
         cpl_account_end(&cpl_context.account, expense, CPL_COST_MEETINGS, PMPI_Wtime());
 }
 
-/* Other threads are in calls: the ranks try again. */
-static void put_off(const struct cpl_comm_state *state, const struct due *due, int n)
-{
-    for (int k = 0; k < n; k++)
-        cpl_date_retry(due[k].date, state->meeting.n, MOST_RETRIES);
-}
-
 void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
 {
     struct due due[CPL_MOST_ITEMS];
@@ -236,10 +229,10 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
     if (n == 0 || cpl_agree_own(state) == MPI_COMM_NULL)
         return;
     state->meeting.denied = !cpl_floor_take(state->private_comm);
-    if (state->meeting.denied) {
-        put_off(state, due, n);
+    for (int k = 0; k < n && state->meeting.denied; k++) /* other threads are in calls: try again */
+        cpl_date_retry(due[k].date, state->meeting.n, MOST_RETRIES);
+    if (state->meeting.denied)
         return;
-    }
     meet(state, due, n);
     cpl_floor_leave();
     resume(state);

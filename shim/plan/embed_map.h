@@ -3,7 +3,6 @@
 #ifndef CARPOOL_EMBED_MAP_H
 #define CARPOOL_EMBED_MAP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct cpl_comm_state;

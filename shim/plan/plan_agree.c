@@ -7,9 +7,9 @@
 #include "planner/rank_plan.h"
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
-#include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/date.h"
 #include "shim/meet/desk.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
@@ -120,15 +120,9 @@ static enum cpl_search search_of(const struct cpl_agree_input *input)
     return input->turn ? input->turn->search : CPL_SEARCH_FULL;
 }
 
-/* What the root answers. Plain data. */
-struct answer {
-    struct cpl_plan_summary summary[CPL_MAX_PLANS];
-};
-
 static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_input *input,
-                         struct plans *plans, struct answer *answer)
+                         struct plans *plans, struct cpl_plan_summary *summaries)
 {
-    struct cpl_plan_summary *summaries = answer->summary;
     struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
                                        .headers = desk->headers,
                                        .header_bytes = sizeof(struct header),
@@ -283,12 +277,9 @@ static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input 
     cpl_desk_open(&desk, comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
-        struct answer answer;
-        memset(&answer, 0, sizeof answer);
         if (cpl_desk_is_root(&desk))
-            plan_at_root(&desk, input, &plans, &answer);
-        cpl_desk_answer(&desk, &answer, sizeof answer);
-        memcpy(output->summary, answer.summary, sizeof output->summary);
+            plan_at_root(&desk, input, &plans, output->summary);
+        cpl_desk_answer(&desk, output->summary, sizeof output->summary);
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
         done = output->n > 0;

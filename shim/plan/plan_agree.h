@@ -3,10 +3,7 @@
 #ifndef CARPOOL_PLAN_AGREE_H
 #define CARPOOL_PLAN_AGREE_H
 
-#include "planner/plan.h"
-#include "planner/strategy.h"
 #include "shim/carry/embed_kind.h"
-#include "shim/meet/date.h"
 #include "shim/report/plan_summary.h"
 
 #include <mpi.h>

@@ -10,17 +10,16 @@
 #include "planner/machine.h"
 #include "shim/base/directory.h"
 #include "shim/base/log.h"
+#include "shim/base/names.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/report/picture.h"
-#include "shim/report/report.h"
 #include "shim/state/context.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 _Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be kept");
@@ -150,13 +149,6 @@ enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *head
     return status;
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 void cpl_plan_root_start(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
@@ -208,13 +200,13 @@ static enum cpl_status make_set(const struct cpl_strategy_input *input,
                                 const struct cpl_strategy_choice *choice, int most,
                                 struct cpl_plan_set *set, struct cpl_error *error)
 {
-    double start = now_ms();
+    double start = cpl_plan_now_ms();
     *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
     enum cpl_status status = choice->strategy
                                  ? cpl_strategy_plan(input, choice, set->plan, error)
                                  : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
                                                             &set->n, &set->ranking, error);
-    set->ms = now_ms() - start;
+    set->ms = cpl_plan_now_ms() - start;
     return status;
 }
 
@@ -427,13 +419,13 @@ static enum cpl_status plan_set(const struct cpl_strategy_input *input,
     struct cpl_metrics direct, by_lanes;
     struct cpl_plan_cost cost = {.ms = 0};
     bool fits = true;
-    double start = now_ms();
+    double start = cpl_plan_now_ms();
     enum cpl_status status = make_plans(input, request->most_plans, set, &fits, &cost, error);
     if (status)
         return status;
     if (!cost.was_kept)
         cpl_work_planned(planning_ms(input->pattern->n_messages, request->search));
-    cost.ms = now_ms() - start;
+    cost.ms = cpl_plan_now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
     if (!status)

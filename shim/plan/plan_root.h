@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 /* A message as the planning rank receives it; payload_class as in planner/pattern.h. */
 struct cpl_handed_message {
@@ -74,6 +75,14 @@ enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *head
 /* Decides by the settings and the figures whether a plan that fits is used or tried: sets reason
  * and decided. */
 void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed);
+
+/* A time of which differences count, in milliseconds. */
+static inline double cpl_plan_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
 
 /* Tells of a plan at level info; tried: it will be measured first. */
 void cpl_plan_log(const struct cpl_plan_summary *summary, bool tried);

@@ -25,7 +25,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* What one rank takes for a message, roughly: collecting it, trying the first few candidates,
  * cutting slices (bench/results/planning.md). Further candidates and searches come on top. */
@@ -363,13 +362,6 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
     return n > 0;
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 /* What a record takes that this rank makes or gets. */
 #define RECORD_MS 2e-4
 
@@ -389,7 +381,7 @@ static void free_all(struct cpl_together *p)
 bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *input,
                        struct cpl_agree_output *output)
 {
-    double start = now_ms();
+    double start = cpl_plan_now_ms();
     bool fits = true;
     struct cpl_together p = {.comm = comm, .root = root, .input = input};
     PMPI_Comm_rank(comm, &p.rank);
@@ -404,7 +396,7 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
         done = done && fits && plan(&p, output);
         cpl_work_planned(RECORD_MS * (double)p.n_handled);
     }
-    double ms = now_ms() - start;
+    double ms = cpl_plan_now_ms() - start;
     cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, root, comm);
     for (int k = 0; k < output->n && done; k++) {
         output->summary[k].cost.ms = ms;

@@ -24,7 +24,6 @@
 #include "shim/plan/windows.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define CPL_MOST_RECURRING 16 /* the most exchanges that are found at a time */

@@ -14,17 +14,17 @@
 /* Of all pictures together, at rank 0. */
 #define MOST_BYTES (16 << 20)
 
-static size_t n_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
+static size_t n_counts(const struct cpl_picture *picture, int part)
 {
     size_t n = (size_t)picture->n_cells;
     return part <= CPL_PLANNED_BYTES ? n * n : (size_t)picture->n_bins;
 }
 
-int64_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part)
+int64_t *cpl_picture_counts(const struct cpl_picture *picture, int part)
 {
     int64_t *counts = (int64_t *)(uintptr_t)(picture + 1);
-    for (int k = 0; k < (int)part; k++)
-        counts += n_counts(picture, (enum cpl_picture_part)k);
+    for (int k = 0; k < part; k++)
+        counts += n_counts(picture, k);
     return counts;
 }
 
@@ -43,7 +43,7 @@ static struct cpl_picture *make(int32_t n_ranks)
     shape.bin_ranks = group_of(n_ranks, CPL_PICTURE_BINS);
     shape.n_bins = group_of(n_ranks, shape.bin_ranks);
     for (int k = 0; k < CPL_N_PARTS; k++)
-        n += n_counts(&shape, (enum cpl_picture_part)k);
+        n += n_counts(&shape, k);
     size_t bytes = sizeof shape + n * sizeof(int64_t);
     struct cpl_picture *picture = calloc(1, bytes);
     if (picture) {

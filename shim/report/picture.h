@@ -66,8 +66,8 @@ struct cpl_picture {
     struct cpl_tried tried[CPL_MOST_TRIED]; /* fastest first; direct is among them */
 };
 
-/* One of a picture's arrays: n_cells * n_cells or n_bins counts. */
-int64_t *cpl_picture_counts(const struct cpl_picture *picture, enum cpl_picture_part part);
+/* One of a picture's arrays (enum cpl_picture_part): n_cells * n_cells or n_bins counts. */
+int64_t *cpl_picture_counts(const struct cpl_picture *picture, int part);
 
 /* Makes the picture of a plan and, with CARPOOL_OUTPUT, writes its pattern; once for each pattern
  * and plan. A picture that cannot be kept (no memory, too many) is missing in the report. ranking

@@ -30,7 +30,7 @@ static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t
                      "us_per_call", per_call_us(seconds, calls));
 }
 
-static json_t *counts_json(const struct cpl_picture *picture, enum cpl_picture_part part)
+static json_t *counts_json(const struct cpl_picture *picture, int part)
 {
     const int64_t *counts = cpl_picture_counts(picture, part);
     json_t *array = json_array();
@@ -52,7 +52,7 @@ static json_t *row_json(const int64_t *cells, int32_t n)
     return json_string(text);
 }
 
-static json_t *cells_json(const struct cpl_picture *picture, enum cpl_picture_part part)
+static json_t *cells_json(const struct cpl_picture *picture, int part)
 {
     const int64_t *counts = cpl_picture_counts(picture, part);
     json_t *rows = json_array();
@@ -95,14 +95,10 @@ static void add_side(json_t *side, const struct cpl_picture *picture,
         json_object_set_new(side, where[k],
                             json_pack("{s:I s:I}", "messages", (json_int_t)traffic->messages[k],
                                       "bytes", (json_int_t)traffic->bytes[k]));
-    json_object_set_new(
-        side, "sends", counts_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_SENDS + next)));
-    json_object_set_new(
-        side, "recvs", counts_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_RECVS + next)));
-    json_object_set_new(side, "cells",
-                        cells_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_CELLS + next)));
-    json_object_set_new(side, "cell_bytes",
-                        cells_json(picture, (enum cpl_picture_part)((int)CPL_DIRECT_BYTES + next)));
+    json_object_set_new(side, "sends", counts_json(picture, CPL_DIRECT_SENDS + next));
+    json_object_set_new(side, "recvs", counts_json(picture, CPL_DIRECT_RECVS + next));
+    json_object_set_new(side, "cells", cells_json(picture, CPL_DIRECT_CELLS + next));
+    json_object_set_new(side, "cell_bytes", cells_json(picture, CPL_DIRECT_BYTES + next));
 }
 
 static json_t *borders_json(const struct cpl_picture *picture)

@@ -23,20 +23,18 @@ static int compare_hosts(const void *a, const void *b)
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
+static int compare_nodes(const struct named *x, const struct named *y)
+{
+    int64_t block = cpl_context.settings.ranks_per_node;
+    return block > 0 ? (x->rank / block > y->rank / block) - (x->rank / block < y->rank / block)
+                     : compare_hosts(x, y);
+}
+
 static int compare_named(const void *a, const void *b)
 {
     const struct named *x = a, *y = b;
-    int64_t block = cpl_context.settings.ranks_per_node;
-    int order = block > 0
-                    ? (x->rank / block > y->rank / block) - (x->rank / block < y->rank / block)
-                    : strcmp(x->name, y->name);
+    int order = compare_nodes(x, y);
     return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static bool same_node(const struct named *a, const struct named *b)
-{
-    int64_t block = cpl_context.settings.ranks_per_node;
-    return block > 0 ? a->rank / block == b->rank / block : strcmp(a->name, b->name) == 0;
 }
 
 /* The ranks of a node as text, "0-3,8,12-13". NULL: no memory. */
@@ -60,7 +58,7 @@ static json_t *list_nodes(struct named *ranks, int n)
     json_t *nodes = json_array();
     qsort(ranks, (size_t)n, sizeof *ranks, compare_named);
     for (int first = 0, last; first < n; first = last) {
-        for (last = first + 1; last < n && same_node(&ranks[first], &ranks[last]);)
+        for (last = first + 1; last < n && compare_nodes(&ranks[first], &ranks[last]) == 0;)
             last++;
         char *text = list_ranks(ranks + first, last - first);
         if (text)

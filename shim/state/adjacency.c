@@ -124,6 +124,17 @@ bool cpl_adjacency_exists(MPI_Comm comm)
     return PMPI_Topo_test(comm, &topology) == MPI_SUCCESS && topology != MPI_UNDEFINED;
 }
 
+/* The peers are known: groups them. Else, or when memory ran out, frees all and returns false. */
+static bool finish(struct cpl_adjacency *a, bool known, int rank, struct cpl_adjacency *adjacency)
+{
+    if (!known || !group(&a->in, rank) || !group(&a->out, rank)) {
+        cpl_adjacency_free(a);
+        return false;
+    }
+    *adjacency = *a;
+    return true;
+}
+
 bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency)
 {
     int topology, rank;
@@ -134,28 +145,19 @@ bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency)
     bool done = (topology == MPI_DIST_GRAPH && query_dist_graph(comm, &a)) ||
                 (topology == MPI_GRAPH && query_graph(comm, &a)) ||
                 (topology == MPI_CART && query_cart(comm, &a));
-    if (done && group(&a.in, rank) && group(&a.out, rank)) {
-        *adjacency = a;
-        return true;
-    }
-    cpl_adjacency_free(&a);
-    return false;
+    return finish(&a, done, rank, adjacency);
 }
 
 bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int *out,
                         struct cpl_adjacency *adjacency)
 {
     struct cpl_adjacency a = {{0}, {0}};
-    if (allocate_peers(&a, n_in, n_out)) {
+    bool done = allocate_peers(&a, n_in, n_out);
+    if (done) {
         memcpy(a.in.peer, in, (size_t)n_in * sizeof *in);
         memcpy(a.out.peer, out, (size_t)n_out * sizeof *out);
-        if (group(&a.in, rank) && group(&a.out, rank)) {
-            *adjacency = a;
-            return true;
-        }
     }
-    cpl_adjacency_free(&a);
-    return false;
+    return finish(&a, done, rank, adjacency);
 }
 
 static void free_neighbors(struct cpl_neighbors *n)

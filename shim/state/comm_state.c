@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 static void link_state(struct cpl_comm_state *state)
 {
@@ -129,9 +130,8 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
 
 static bool is_dying(MPI_Comm comm)
 {
-    const struct cpl_dying *d = cpl_context.comms.dying;
-    while (d && d->comm != comm)
-        d = d->outer;
+    const struct cpl_dying *d;
+    LL_SEARCH_SCALAR2(cpl_context.comms.dying, d, comm, comm, outer);
     return d;
 }
 
@@ -164,7 +164,7 @@ void cpl_comm_state_free_orphaned(void)
 {
     while (cpl_context.comms.first_orphaned) {
         struct cpl_comm_state *state = cpl_context.comms.first_orphaned;
-        cpl_context.comms.first_orphaned = state->next;
+        LL_DELETE(cpl_context.comms.first_orphaned, state);
         free_state(state);
     }
     cpl_memory_free();
@@ -186,8 +186,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     cpl_comm_state_forget_recent();
     if (state->persistent.kept) {
         state->comm = MPI_COMM_SELF; /* for errors */
-        state->next = cpl_context.comms.first_orphaned;
-        cpl_context.comms.first_orphaned = state;
+        LL_PREPEND(cpl_context.comms.first_orphaned, state);
         return MPI_SUCCESS;
     }
     free_state(state);
@@ -197,19 +196,19 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 void cpl_comm_state_set_aside(MPI_Comm comm)
 {
     struct cpl_dying *d = cpl_memory_need(sizeof *d, "a communicator");
-    *d = (struct cpl_dying){.comm = comm, .outer = cpl_context.comms.dying, .set_aside = true};
-    cpl_context.comms.dying = d;
+    *d = (struct cpl_dying){.comm = comm, .set_aside = true};
+    LL_PREPEND2(cpl_context.comms.dying, d, outer);
 }
 
 void cpl_comm_state_take_back(MPI_Comm comm)
 {
-    for (struct cpl_dying **at = &cpl_context.comms.dying, *d; (d = *at);) {
-        if (d->set_aside && d->comm == comm) {
-            *at = d->outer;
-            free(d);
-        } else {
-            at = &d->outer;
-        }
+    struct cpl_dying *d, *outer;
+    LL_FOREACH_SAFE2(cpl_context.comms.dying, d, outer, outer)
+    {
+        if (!d->set_aside || d->comm != comm)
+            continue;
+        LL_DELETE2(cpl_context.comms.dying, d, outer);
+        free(d);
     }
 }
 
@@ -219,20 +218,17 @@ void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
     void *state;
     int found = 0;
     cpl_comm_state_take_back(comm);
-    *dying = (struct cpl_dying){.comm = comm, .outer = cpl_context.comms.dying};
+    *dying = (struct cpl_dying){.comm = comm};
     bool known = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF &&
                  PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) == MPI_SUCCESS;
     if (known && found)
         cpl_comm_state_release(state);
-    cpl_context.comms.dying = dying;
+    LL_PREPEND2(cpl_context.comms.dying, dying, outer);
 }
 
 void cpl_comm_state_after_free(const struct cpl_dying *dying)
 {
-    struct cpl_dying **at = &cpl_context.comms.dying;
-    while (*at != dying) /* another thread may have begun to free one since */
-        at = &(*at)->outer;
-    *at = dying->outer;
+    LL_DELETE2(cpl_context.comms.dying, dying, outer); /* there may be a later one by now */
 }
 
 void cpl_comm_state_free_inner(MPI_Comm comm)

@@ -4,7 +4,6 @@
 #include "shim/state/context.h"
 #include "shim/state/device.h"
 
-#include <limits.h>
 #include <string.h>
 
 static bool is_dense(MPI_Datatype handle, int depth);

@@ -6,7 +6,6 @@
 #define CARPOOL_HOOKS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct cpl_alike;
 struct cpl_comm_state;

@@ -194,22 +194,11 @@ void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
     list->n = adjacency->out.n_messages;
 }
 
-void cpl_neighbor_hand_in(const struct cpl_neighbor_list *list, struct cpl_agree_input *input)
-{
-    input->n_messages = list->n;
-}
-
 void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
 {
     (void)straight;
     for (int k = 0; k < a->out.n; k++)
         token[k] = k;
-}
-
-int cpl_neighbor_plan_most(const struct cpl_exchange *x)
-{
-    (void)x;
-    return 1;
 }
 
 MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
@@ -219,13 +208,17 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
     return state->private_comm;
 }
 
-bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
-                    struct cpl_agree_output *output)
+bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                             const struct cpl_neighbor_list *list, bool able, bool same_payload)
 {
-    *output = (struct cpl_agree_output){.n = 0};
+    (void)list, (void)same_payload;
     serve.n_planned += fibers_rank() == 0;
-    output->n = 1;
-    return cpl_agree_all(comm, input->able && serve.answers.no_plan != fibers_rank());
+    if (!cpl_agree_all(state->private_comm, able && serve.answers.no_plan != fibers_rank()))
+        return false;
+    x->plans.n = 1;
+    x->plans.n_candidates = 1;
+    x->plans.candidate[0] = (struct cpl_candidate){.way = &carrier, .name = "carrier"};
+    return true;
 }
 
 bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
@@ -240,16 +233,6 @@ bool cpl_plan_promises(const struct cpl_plan_summary *summary)
 {
     (void)summary;
     return serve.answers.promises;
-}
-
-bool cpl_neighbor_plan_candidates(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                                  struct cpl_agree_output *agreed)
-{
-    (void)state;
-    x->plans.n = agreed->n;
-    x->plans.n_candidates = 1;
-    x->plans.candidate[0] = (struct cpl_candidate){.way = &carrier, .name = "carrier"};
-    return true;
 }
 
 bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
@@ -272,10 +255,7 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
 {
     (void)noted;
     assert_int_equal(noted_bytes[state->size - 1], 1);
-    struct cpl_agree_output output;
-    const struct cpl_agree_input input = {.able = true, .turn = &exchange->plans.search.turn};
-    return cpl_plan_agree(state->private_comm, &input, &output) &&
-           cpl_neighbor_plan_candidates(state, exchange, &output) &&
+    return cpl_neighbor_plan_agree(state, exchange, NULL, true, false) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(exchange, (int[]){0}));
 }
 
