@@ -116,7 +116,8 @@ static int check(const struct bench *bench, struct bench_error *error)
 
 #ifndef CPL_SIMULATED
     if (given.compares)
-        return bench_fail(error, "--compare is for simulations; compare with a run without library");
+        return bench_fail(error,
+                          "--compare is for simulations; compare with a run without library");
 #endif
     for (int d = 0; given.grid[0] && d < given.n_dims; d++)
         n_places *= given.grid[d];
