@@ -38,13 +38,13 @@ void cpl_persistent_forget(struct cpl_persistent *p)
 
 int cpl_persistent_start(MPI_Request *request)
 {
-    struct cpl_persistent *p = cpl_persistent_find(*request);
-    const struct cpl_request *active = cpl_request_active(*request);
-    if (active) { /* it is active already, or not persistent */
-        PMPI_Comm_call_errhandler(active->comm, MPI_ERR_REQUEST);
+    struct cpl_request *found = cpl_request_find(*request);
+    if (found && found->active) { /* it is active already, or not persistent */
+        PMPI_Comm_call_errhandler(found->comm, MPI_ERR_REQUEST);
         return MPI_ERR_REQUEST;
     }
-    return p ? p->kind->start(p, request) : PMPI_Start(request);
+    struct cpl_persistent *p = (struct cpl_persistent *)(void *)found;
+    return found && found->persistent ? p->kind->start(p, request) : PMPI_Start(request);
 }
 
 static void gone(struct cpl_request *request)
