@@ -85,16 +85,16 @@ quartiles() { # file of numbers
         END { printf "%.2f (%.2f..%.2f)", a[int((NR + 1) / 2)], a[int((NR + 3) / 4)], a[int((3 * NR + 3) / 4)] }'
 }
 middle() { # file of numbers
-    sort -n "$1" | awk '{ a[NR] = $1 } END { printf "%.0f", a[int((NR + 1) / 2)] }'
+    sort -n "$1" | awk '{ a[NR] = $1 } END { printf a[int((NR + 1) / 2)] < 10 ? "%.2f" : "%.0f", a[int((NR + 1) / 2)] }'
 }
 # Of the exchange that was called most: how many times as fast its plan is by the model, and what carried it.
 expected() {
     "$build/cli/carpool" report "$work/report.json" 2>/dev/null | awk '
         / calls: / { calls = $0; sub(/ calls: .*/, "", calls); sub(/.*, /, "", calls); head = $0; mpi = 0 }
         /^    by MPI/ { mpi = $NF }
-        /^    by plan/ { if (calls + 0 > most) { most = calls + 0; gain = mpi / $NF; by = head } }
+        /^    by plan/ { if (calls + 0 > most) { most = calls + 0; gain = $NF > 0 ? mpi / $NF : 0; by = head } }
         END {
-            if (!by) { print "- | MPI"; exit }
+            if (!by || gain <= 0) { print "- | MPI"; exit }
             sub(/.* calls: /, "", by)
             if (by ~ /^carried by/) { sub(/carried by /, "", by); sub(/ in .*/, "", by) } else by = "MPI"
             printf "%.1f | %s", gain, by
