@@ -13,9 +13,10 @@
 # measurement itself adds) in turns with those with it. Printed are median and quartiles over the runs.
 #
 # `programs` runs those of tests/mpi/users on 8 and 16 ranks, so many iterations that MPI alone takes each of
-# SECONDS (default: 0.3 and 3), RUNS times without the preload and in each of MODES (default: auto), in turns. Printed
-# are the median of the runs without, in seconds, and for each mode the ratios of its runs to the one without
-# beside it, of wall-clock time and of processor time. RANKS and PROGRAMS (names) replace what is run.
+# SECONDS (default: 0.3 and 3), RUNS times without the preload, again without it, and in each of MODES (default: auto),
+# in turns. Printed are the median of the runs without, in seconds, and for each mode the ratios of its runs to the
+# one without beside it, of wall-clock time and of processor time; `again` tells how much of that is chance. RANKS and
+# PROGRAMS (names) replace what is run.
 set -u
 if [ $# -lt 1 ]; then
     sed -n 's/^#   //p' "$0" >&2
@@ -99,20 +100,26 @@ whole() { # ranks, program, seconds
     done
     count=$(echo "$wall $start $seconds $count" |
         awk '{ n = $4 * $3 / ($1 - $2); print n < 1 ? 1 : int(n) }')
-    i=0
+    i=0 forth="plain $kinds" back=
+    for kind in $forth; do back="$kind $back"; done
     while [ $i -lt "$runs" ]; do
-        run "$yield" off "$n" "$program" "$count"
-        plain=$wall plain_cpu=$cpu
-        echo "$plain" >>"$work/without"
-        for mode in ${MODES:-auto}; do
-            run "$library:$yield" "$mode" "$n" "$program" "$count"
-            echo "$wall $plain" | awk '{ print $1 / $2 }' >>"$work/$mode.wall"
-            echo "$cpu $plain_cpu" | awk '{ print $1 / $2 }' >>"$work/$mode.cpu"
+        [ $((i % 2)) = 0 ] && turns=$forth || turns=$back
+        for kind in $turns; do
+            case $kind in
+                plain|again) run "$yield" off "$n" "$program" "$count" ;;
+                *) run "$library:$yield" "$kind" "$n" "$program" "$count" ;;
+            esac
+            echo "$wall $cpu" >"$work/$kind.now"
+        done
+        cut -d ' ' -f 1 "$work/plain.now" >>"$work/without"
+        for kind in $kinds; do
+            paste -d ' ' "$work/$kind.now" "$work/plain.now" |
+                awk '{ print $1 / $3 >> w; print $2 / $4 >> c }' w="$work/$kind.wall" c="$work/$kind.cpu"
         done
         i=$((i + 1))
     done
     line="| $program, $count | $n | $(quartiles "$work/without")"
-    for mode in ${MODES:-auto}; do
+    for mode in $kinds; do
         line="$line | $(quartiles "$work/$mode.wall"), $(quartiles "$work/$mode.cpu")"
     done
     echo "$line |"
@@ -141,8 +148,9 @@ work)
 programs)
     shift 3
     [ $# -gt 0 ] || set -- 0.3 3
+    kinds="again ${MODES:-auto}"
     line="| program, iterations | ranks | s without the preload"
-    for mode in ${MODES:-auto}; do line="$line | $mode: wall-clock time, processor time"; done
+    for mode in $kinds; do line="$line | $mode: wall-clock time, processor time"; done
     echo "$line |"
     echo "$line |" | sed 's/[^|]*|/---|/g; s/^---//'
     for seconds in "$@"; do

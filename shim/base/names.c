@@ -28,7 +28,6 @@ const char *cpl_left_alone_text(enum cpl_left_alone reason)
                                          "communicator",
         [CPL_LEFT_UNABLE] = "no memory, too many communicators, or processes of several "
                             "MPI_COMM_WORLDs",
-        [CPL_LEFT_VARIED] = "a rank never sends the same batch of messages again",
         [CPL_LEFT_WILDCARD] =
             "a rank posts nonblocking receives with wildcards again and again, or "
             "frees their requests",

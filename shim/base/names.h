@@ -29,7 +29,6 @@ enum cpl_left_alone {
     CPL_LEFT_NOT, /* it is not left to MPI */
     CPL_LEFT_TOO_FEW_COLLECTIVES,
     CPL_LEFT_UNABLE,
-    CPL_LEFT_VARIED,
     CPL_LEFT_WILDCARD,
     CPL_LEFT_NOTHING_RECURS,
     CPL_LEFT_UNMATCHED,

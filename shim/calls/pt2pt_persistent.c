@@ -2,16 +2,27 @@
 #include "shim/calls/pt2pt_persistent.h"
 #include "shim/base/names.h"
 #include "shim/calls/pt2pt_watch.h"
+#include "shim/calls/wrappers_pt2pt.h"
 
 #include "shim/carry/persistent.h"
 #include "shim/state/comm_state.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Requests that were started together, and what they add to the balance of their communicator. */
+struct series {
+    int n;
+    int64_t n_forgotten; /* persistent requests until then: handles are used again */
+    struct cpl_balance balance;
+    MPI_Request handle[];
+};
 
 struct persistent_message {
     struct cpl_persistent persistent; /* the first member */
     struct cpl_persistent_call call;
-    struct cpl_type type; /* the call's, kept */
+    struct cpl_type type;  /* the call's, kept */
+    struct series *series; /* that begins with this request; NULL: there is none */
 };
 
 static int start_managed(struct persistent_message *p, struct cpl_comm_state *state,
@@ -33,8 +44,8 @@ static int start_managed(struct persistent_message *p, struct cpl_comm_state *st
 static void learn(struct persistent_message *p)
 {
     const struct cpl_persistent_call *call = &p->call;
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !cpl_pt2pt_counts(state->pt2pt))
+    struct cpl_comm_state *state = cpl_wrap_learning(call->comm);
+    if (!state)
         return;
     if (call->receives &&
         cpl_watch_persistent(state, call->peer, call->tag, &p->persistent.request))
@@ -50,6 +61,8 @@ static int start(struct cpl_persistent *persistent, MPI_Request *handle)
     struct persistent_message *p = (struct persistent_message *)(void *)persistent;
     const struct cpl_persistent_call *call = &p->call;
     struct cpl_span span;
+    if (passes(call->comm) || rests(call->comm, call->peer, call->tag, call->receives ? -1 : 1))
+        return PMPI_Start(handle);
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,
                           call->receives, &span);
@@ -63,10 +76,64 @@ static void release(struct cpl_persistent *persistent)
 {
     struct persistent_message *p = (struct persistent_message *)(void *)persistent;
     cpl_type_release(&p->type);
+    free(p->series);
     free(p);
 }
 
 static const struct cpl_persistent_kind messages = {.start = start, .free = release};
+
+static struct persistent_message *find(MPI_Request handle)
+{
+    struct cpl_persistent *p = cpl_persistent_find(handle);
+    return p && p->kind == &messages ? (struct persistent_message *)(void *)p : NULL;
+}
+
+/* NULL: not all of the requests are messages of `state` without wildcards, or memory ran out. */
+static const struct series *make_series(struct persistent_message *first,
+                                        const struct cpl_comm_state *state, int n,
+                                        const MPI_Request *requests)
+{
+    const size_t bytes = (size_t)n * sizeof *requests;
+    struct series *s = realloc(first->series, sizeof *s + bytes);
+    if (!s)
+        return NULL;
+    first->series = s;
+    *s = (struct series){.n_forgotten = cpl_context.requests.n_forgotten};
+    memcpy(s->handle, requests, bytes);
+    for (int k = 0; k < n; k++) {
+        const struct persistent_message *p = find(requests[k]);
+        const struct cpl_persistent_call *call = p ? &p->call : NULL;
+        if (!call || call->comm != state->comm ||
+            !count_message(&s->balance, state, call->peer, call->tag, call->receives ? -1 : 1))
+            return NULL;
+    }
+    s->n = n;
+    return s;
+}
+
+static const struct series *find_series(struct persistent_message *first,
+                                        const struct cpl_comm_state *state, int n,
+                                        const MPI_Request *requests)
+{
+    const struct series *s = first->series;
+    if (s && s->n == n && s->n_forgotten == cpl_context.requests.n_forgotten &&
+        memcmp(s->handle, requests, (size_t)n * sizeof *requests) == 0)
+        return s;
+    return make_series(first, state, n, requests);
+}
+
+bool cpl_persistent_series_passes(int n, const MPI_Request *requests)
+{
+    struct persistent_message *first = n > 0 ? find(requests[0]) : NULL;
+    const struct cpl_recent *recent = first ? resting(first->call.comm) : NULL;
+    const struct series *s = recent ? find_series(first, recent->state, n, requests) : NULL;
+    if (!s)
+        return false;
+    recent->balance->n += s->balance.n;
+    recent->balance->hash += s->balance.hash;
+    recent->balance->hash_again += s->balance.hash_again;
+    return true;
+}
 
 void cpl_persistent_message(MPI_Request request, const struct cpl_persistent_call *call)
 {

@@ -22,4 +22,8 @@ struct cpl_persistent_call {
 /* A persistent request was made: remembers its call. */
 void cpl_persistent_message(MPI_Request request, const struct cpl_persistent_call *call);
 
+/* Whether requests that are started together are messages of one communicator that are MPI's
+ * without a further look (wrappers_pt2pt.h); counts them. Local. */
+bool cpl_persistent_series_passes(int n, const MPI_Request *requests);
+
 #endif

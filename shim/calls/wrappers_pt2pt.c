@@ -13,12 +13,11 @@
 
 #include <mpi.h>
 
-/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to do. */
-static struct cpl_comm_state *learning(MPI_Comm comm)
+struct cpl_comm_state *cpl_wrap_learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
     if (state && cpl_pt2pt_counts(state->pt2pt)) {
-        if (state->pt2pt->phase == CPL_PT2PT_RESTING)
+        if (cpl_pt2pt_counts_only(state->pt2pt))
             cpl_context_recent(comm)->balance = &state->pt2pt->learned.balance;
         return state;
     }
@@ -31,21 +30,21 @@ static struct cpl_comm_state *learning(MPI_Comm comm)
 
 void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag)
 {
-    struct cpl_comm_state *state = learning(comm);
+    struct cpl_comm_state *state = cpl_wrap_learning(comm);
     if (state)
         cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
 }
 
 void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag)
 {
-    struct cpl_comm_state *state = learning(comm);
+    struct cpl_comm_state *state = cpl_wrap_learning(comm);
     if (state)
         cpl_pt2pt_learn_receive(state, source, tag, true);
 }
 
 int cpl_wrap_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request)
 {
-    struct cpl_comm_state *state = result == MPI_SUCCESS ? learning(comm) : NULL;
+    struct cpl_comm_state *state = result == MPI_SUCCESS ? cpl_wrap_learning(comm) : NULL;
     if (state && !cpl_watch_receive(state, source, tag, request))
         cpl_pt2pt_learn_receive(state, source, tag, false);
     return result;
@@ -306,7 +305,8 @@ EXPORT int MPI_Startall(int count, MPI_Request requests[])
 {
     CPL_INSIDE;
     int result = MPI_SUCCESS;
-    if (!cpl_context.active || count < 0 || !requests)
+    if (!cpl_context.active || count < 0 || !requests ||
+        cpl_persistent_series_passes(count, requests))
         return PMPI_Startall(count, requests);
     for (int k = 0; k < count && result == MPI_SUCCESS; k++)
         result = cpl_persistent_start(&requests[k]);

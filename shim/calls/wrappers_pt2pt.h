@@ -26,17 +26,33 @@ static inline bool passes(MPI_Comm comm)
     return comm == recent->comm && recent->alone;
 }
 
-/* Whether a message to or from `peer` passes because its communicator rests, and all there is to do
- * is count it; `sign` as in base/balance.h. */
-static inline bool rests(MPI_Comm comm, int peer, int tag, int sign)
+/* What a communicator that rests looked up; NULL: it does not rest. All there is to do about its
+ * messages is to count them. */
+static inline const struct cpl_recent *resting(MPI_Comm comm)
 {
     const struct cpl_recent *recent = cpl_context_recent(comm);
-    if (comm != recent->comm || !recent->balance || cpl_context.service.on ||
-        cpl_context.service.shared || peer < 0 || peer >= recent->state->size || tag < 0)
-        return false;
-    int rank = recent->state->rank;
-    cpl_balance_count(recent->balance, sign, sign > 0 ? rank : peer, sign > 0 ? peer : rank, tag);
+    bool rests = comm == recent->comm && recent->balance && !cpl_context.service.on &&
+                 !cpl_context.service.shared;
+    return rests ? recent : NULL;
+}
+
+/* Counts a message, `sign` as in base/balance.h; there is nothing to count of one to or from
+ * MPI_PROC_NULL. Returns false if it has a wildcard, or MPI refuses it. */
+static inline bool count_message(struct cpl_balance *balance, const struct cpl_comm_state *state,
+                                 int peer, int tag, int sign)
+{
+    if (peer < 0 || peer >= state->size || tag < 0)
+        return peer == MPI_PROC_NULL;
+    int rank = state->rank;
+    cpl_balance_count(balance, sign, sign > 0 ? rank : peer, sign > 0 ? peer : rank, tag);
     return true;
+}
+
+/* Whether a message to or from `peer` passes because its communicator rests; counts it. */
+static inline bool rests(MPI_Comm comm, int peer, int tag, int sign)
+{
+    const struct cpl_recent *recent = resting(comm);
+    return recent && count_message(recent->balance, recent->state, peer, tag, sign);
 }
 
 /* Before a call that may wait: sends the batches. */
@@ -58,6 +74,9 @@ static inline bool has_status(const MPI_Status *status)
 {
     return status || status == MPI_STATUS_IGNORE;
 }
+
+/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to do. */
+struct cpl_comm_state *cpl_wrap_learning(MPI_Comm comm);
 
 /* While the shim learns about a communicator. cpl_wrap_note_send: a message is sent.
  * cpl_wrap_note_receive: a receive is over. cpl_wrap_posted: MPI's nonblocking receive has returned

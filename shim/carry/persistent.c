@@ -27,6 +27,7 @@ struct cpl_persistent *cpl_persistent_find(MPI_Request handle)
 static void take_out(struct cpl_persistent *p)
 {
     cpl_request_remove(&p->request);
+    cpl_context.requests.n_forgotten++;
     DL_DELETE(cpl_context.requests.persistent, p);
 }
 

@@ -10,12 +10,13 @@
 
 #define FIRST_BUCKETS 64 /* a power of two */
 
-/* Bucket of a handle. MPICH's handles are consecutive numbers. */
+/* Bucket of a handle. Handles are consecutive numbers, whose buckets are neighbours then, or
+ * addresses. */
 static struct cpl_request **bucket_of(MPI_Request handle)
 {
-    uint32_t hash = (uint32_t)(uintptr_t)handle * UINT32_C(2654435761);
+    uint32_t number = (uint32_t)(uintptr_t)handle;
     return &cpl_context.requests
-                .buckets[hash >> 8 & (uint32_t)(cpl_context.requests.n_buckets - 1)];
+                .buckets[(number + (number >> 6)) & (uint32_t)(cpl_context.requests.n_buckets - 1)];
 }
 
 struct cpl_request *cpl_request_find(MPI_Request handle)

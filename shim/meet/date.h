@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CPL_NEVER INT64_MAX
+#define CPL_NEVER        INT64_MAX
+#define CPL_MOST_RETRIES 3
 
 struct cpl_date {
     int64_t next;      /* number of the call at which they meet next; 0: nothing has been counted */
@@ -51,9 +52,9 @@ static inline void cpl_date_put_off(struct cpl_date *date, int64_t n, int64_t ca
 
 /* The meeting at the n-th call came to nothing, perhaps because something was under way: they try
  * again at the next one, unless they have so often since the last regular date. */
-static inline void cpl_date_retry(struct cpl_date *date, int64_t n, int32_t most)
+static inline void cpl_date_retry(struct cpl_date *date, int64_t n)
 {
-    if (date->n_retries >= most)
+    if (date->n_retries >= CPL_MOST_RETRIES)
         return;
     date->n_retries++;
     date->next = n + 1;

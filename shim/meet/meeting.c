@@ -14,10 +14,9 @@
 #include <assert.h>
 #include <string.h>
 
-#define MOST_RETRIES 3
-#define MADE_EARLY   8 /* of one communicator, whose first dates are not later */
-#define MOST_LATE    5
-#define NOT_INLINED  __attribute__((noinline))
+#define MADE_EARLY  8 /* of one communicator, whose first dates are not later */
+#define MOST_LATE   5
+#define NOT_INLINED __attribute__((noinline))
 
 /* A word of a vote, as it travels. */
 struct vote {
@@ -177,7 +176,7 @@ static int settle(struct cpl_comm_state *state, struct due *due, int n, const in
         if (settled == CPL_SETTLED_MORE)
             due[n_more++] = (struct due){item, due[k].date, false};
         else if (settled == CPL_NOT_SETTLED)
-            cpl_date_retry(due[k].date, state->meeting.n, MOST_RETRIES);
+            cpl_date_retry(due[k].date, state->meeting.n);
     }
     return n_more;
 }
@@ -230,7 +229,7 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
         return;
     state->meeting.denied = !cpl_floor_take(state->private_comm);
     for (int k = 0; k < n && state->meeting.denied; k++) /* other threads are in calls: try again */
-        cpl_date_retry(due[k].date, state->meeting.n, MOST_RETRIES);
+        cpl_date_retry(due[k].date, state->meeting.n);
     if (state->meeting.denied)
         return;
     meet(state, due, n);

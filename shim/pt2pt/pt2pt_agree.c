@@ -397,6 +397,16 @@ static bool is_early(const struct cpl_comm_state *state)
     return early;
 }
 
+/* An agreement came to nothing: until the next regular date learning would be in vain. But
+ * exchanges that wait for other ranks are remembered. Alike on all ranks. */
+static void learn_later(struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    if (p->phase == CPL_PT2PT_LEARNING && cpl_context.settings.mode == CPL_MODE_AUTO &&
+        !p->part.ripe)
+        cpl_pt2pt_look_away(state);
+}
+
 /* Tries to manage the communicator. Returns false when that failed only because messages were under
  * way. Collective. */
 static bool agree(struct cpl_comm_state *state, const int64_t *words)
@@ -412,6 +422,8 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     bool fits = cpl_pt2pt_fits(state);
     if (p->date.n_retries == 0 && ++p->n_vain >= MOST_VAIN && !fits)
         end_learning(state);
+    if (!fits && p->date.n_retries == CPL_MOST_RETRIES)
+        learn_later(state);
     if (!fits)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
@@ -421,6 +433,8 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     free(slices);
     if (n_planned == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);
+    if (n_planned == 0)
+        learn_later(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
                 state->size, n, p->phase == CPL_PT2PT_MANAGED ? n_planned : 0);

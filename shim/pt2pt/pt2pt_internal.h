@@ -92,7 +92,6 @@ struct cpl_pt2pt_learned {
     struct cpl_exchange_names names;
     struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
     bool counts_only;            /* batches do not recur here, so they are no longer examined */
-    int64_t n_counted;           /* messages sent since then */
     int64_t n_batches, n_before; /* of these, when the ranks last voted */
     int n_watched, n_wild;       /* receives with wildcards so far, and those that are open */
 };
@@ -213,6 +212,12 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state);
 static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
 {
     return (p->phase == CPL_PT2PT_LEARNING || p->phase == CPL_PT2PT_RESTING) && !p->blind;
+}
+
+/* Whether counting is all there is to do about them (base/balance.h). */
+static inline bool cpl_pt2pt_counts_only(const struct cpl_pt2pt *p)
+{
+    return p->phase == CPL_PT2PT_RESTING || p->learned.counts_only;
 }
 
 /* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage

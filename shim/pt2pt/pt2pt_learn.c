@@ -16,7 +16,6 @@
  * signatures, but none with several destinations. */
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
-#define MOST_COUNTED   (1 << 16) /* further messages, after which the rank is never able again */
 
 uint64_t cpl_pt2pt_hash(int a, int b)
 {
@@ -90,13 +89,8 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
         return;
     struct cpl_pt2pt *p = state->pt2pt;
     cpl_balance_count(&p->learned.balance, 1, state->rank, dest, tag);
-    if (p->phase == CPL_PT2PT_RESTING)
+    if (cpl_pt2pt_counts_only(p))
         return;
-    if (p->learned.counts_only) {
-        if (++p->learned.n_counted >= MOST_COUNTED)
-            p->blind = CPL_LEFT_VARIED;
-        return;
-    }
     if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
         cpl_profile_begin(p);
     note(p, CPL_NOTE_SENT, dest, tag);
@@ -112,7 +106,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
         return; /* MPI refuses it */
     struct cpl_pt2pt *p = state->pt2pt;
     cpl_balance_count(&p->learned.balance, -1, source, state->rank, tag);
-    if (p->learned.counts_only || p->phase == CPL_PT2PT_RESTING)
+    if (cpl_pt2pt_counts_only(p))
         return;
     if (!blocking)
         note(p, CPL_NOTE_POSTED, source, tag);

@@ -172,6 +172,7 @@ struct cpl_exchange_calls {
 /* Requests and messages of the program. */
 struct cpl_open_requests {
     struct cpl_persistent *persistent;
+    int64_t n_forgotten; /* persistent ones */
     int n, n_buckets;
     bool knows_null;
     MPI_Status null_status;       /* of a receive from MPI_PROC_NULL, once it is known */

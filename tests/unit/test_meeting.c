@@ -294,16 +294,16 @@ static void test_dates_between_regular_ones(void **state)
     assert_true(cpl_date_keep(&date, 5, CPL_NEVER)); /* late: the next one is 8 nevertheless */
     assert_int_equal(cpl_date_quiet(&date, 0, 5), 2);
     for (int64_t n = 5; n < 8; n++) {
-        cpl_date_retry(&date, n, 3);
+        cpl_date_retry(&date, n);
         assert_true(cpl_date_has_come(&date, 4, n + 1));
         assert_int_equal(cpl_date_keep(&date, n + 1, CPL_NEVER), n + 1 == 8);
     }
     assert_int_equal(date.n_retries, 0);
     for (int64_t n = 8; n < 11; n++) {
-        cpl_date_retry(&date, n, 3);
+        cpl_date_retry(&date, n);
         assert_false(cpl_date_keep(&date, n + 1, CPL_NEVER));
     }
-    cpl_date_retry(&date, 11, 3); /* once too often */
+    cpl_date_retry(&date, 11); /* once too often */
     assert_int_equal(date.next, 16);
     cpl_date_hasten(&date, 11, 2);
     assert_int_equal(date.next, 13);
