@@ -83,8 +83,11 @@ static void print_pattern(const json_t *p, const char *directory)
     char name[160], outcome[200], why[400], nodes[64];
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
-    printf("\n%s on %lld ranks, %lld calls: %s%s\n", name,
+    printf("\n%s on %lld ranks, %lld calls%s: %s%s\n", name,
            (long long)cpl_report_integer(p, "ranks"), (long long)cpl_report_integer(p, "calls"),
+           json_is_true(json_object_get(p, "calls_passed"))
+               ? " looked at (more passed without a look)"
+               : "",
            outcome, cpl_report_reason(p, why, sizeof why));
     if (cpl_report_number(p, "combined_late") > 0)
         printf("    %.0f of %.0f combined messages were late\n",

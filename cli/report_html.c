@@ -162,7 +162,11 @@ static void fact(FILE *out, const char *name, const char *format, double value)
 static void facts(FILE *out, const json_t *p)
 {
     fputs("<table>\n", out);
-    fact(out, "calls", "%.0f", cpl_report_number(p, "calls"));
+    fact(out,
+         json_is_true(json_object_get(p, "calls_passed"))
+             ? "calls looked at; more passed without a look"
+             : "calls",
+         "%.0f", cpl_report_number(p, "calls"));
     fact(out, "communicators that came and went with this plan", "%.0f",
          cpl_report_number(p, "communicators"));
     fact(out, "messages in one call", "%.0f", cpl_report_number(p, "messages"));

@@ -89,6 +89,13 @@ void cpl_report_name(const json_t *pattern, char *name, size_t size)
                  (long long)cpl_report_integer(pattern, "tag"));
 }
 
+const char *cpl_report_carrier(const json_t *pattern)
+{
+    const char *strategy = cpl_report_text(pattern, "strategy");
+    bool later_left = strcmp(strategy, "none") == 0 && json_object_get(pattern, "considered");
+    return later_left ? cpl_report_text(pattern, "considered") : strategy;
+}
+
 void cpl_report_outcome(const json_t *pattern, char *text, size_t size)
 {
     json_int_t calls = cpl_report_integer(pattern, "calls");
@@ -96,8 +103,8 @@ void cpl_report_outcome(const json_t *pattern, char *text, size_t size)
     if (planned == 0)
         snprintf(text, size, "left to MPI");
     else
-        snprintf(text, size, "carried by %s in %lld of %lld calls",
-                 cpl_report_text(pattern, "strategy"), (long long)planned, (long long)calls);
+        snprintf(text, size, "carried by %s in %lld of %lld calls", cpl_report_carrier(pattern),
+                 (long long)planned, (long long)calls);
 }
 
 const char *cpl_report_reason(const json_t *pattern, char *text, size_t size)

@@ -18,6 +18,9 @@ bool cpl_report_is_trial(const json_t *root);
 json_int_t cpl_report_integer(const json_t *object, const char *key);
 double cpl_report_number(const json_t *object, const char *key);
 
+/* What carried the calls that were: the plan's strategy, also where they were left to MPI later. */
+const char *cpl_report_carrier(const json_t *pattern);
+
 /* Milliseconds that an account says the library has cost. */
 double cpl_report_spent(const json_t *account);
 const char *cpl_report_text(const json_t *object, const char *key); /* "?" when there is none */

@@ -38,8 +38,8 @@ void cpl_try_add_report(json_t *run, const json_t *report)
         char text[400], name[160];
         bool is_carried = cpl_report_integer(p, "calls_planned") > 0;
         cpl_report_name(p, name, sizeof name);
-        snprintf(text, sizeof text, "%s by %s in %lld of %lld calls", name,
-                 cpl_report_text(p, "strategy"), (long long)cpl_report_integer(p, "calls_planned"),
+        snprintf(text, sizeof text, "%s by %s in %lld of %lld calls", name, cpl_report_carrier(p),
+                 (long long)cpl_report_integer(p, "calls_planned"),
                  (long long)cpl_report_integer(p, "calls"));
         json_t *o = NULL;
         if (is_carried)

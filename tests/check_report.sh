@@ -61,7 +61,7 @@ awk 'BEGIN {
     printf "\"planned\": {\"sends_max\": 14, %s \"modelled_us\": 81.2, \"us_per_call\": 133.7,", figures
     printf "\"sends\": [%s], \"recvs\": [%s], \"cells\": [%s], \"cell_bytes\": [%s],", few, few, after, after
     printf "\"inside\": {\"messages\": 75, \"bytes\": 76}, \"between\": {\"messages\": 77, \"bytes\": 78}}},\n"
-    printf "{\"kind\": \"<script>alert(1)</script>\\\"&\", \"ranks\": 3, \"calls\": 2,"
+    printf "{\"kind\": \"<script>alert(1)</script>\\\"&\", \"ranks\": 3, \"calls\": 2, \"calls_passed\": true, \"calls_planned\": 1, \"strategy\": \"none\", \"considered\": \"share\","
     printf "\"left_alone\": \"a & b < c\","
     printf "\"order\": {\"before\": {\"kind\": \"<i>\", \"tag\": 4, \"ordinal\": 0}, \"units\": {\"given\": 9}}},\n"
     printf "{\"kind\": \"Neighbor_alltoall\", \"pattern\": \"cc\", \"ranks\": 4, \"calls\": 7, \"calls_planned\": 0,"
@@ -84,6 +84,7 @@ lacks() { # description, extended regular expression
 "$carpool" report "$tmp/report.json" >"$tmp/text" 2>&1
 check "text: the exchange of many ranks" grep -Fq "pt2pt, tag 77, no. 2 on 6400 ranks, 120000 calls: carried by vpt:3+klr in 119000 of 120000 calls" \
     "$tmp/text"
+check "text: calls that passed without a look, and what carried those that were later left to MPI" grep -Fq "on 3 ranks, 2 calls looked at (more passed without a look): carried by share in 1 of 2 calls; later left to MPI: a & b < c" "$tmp/text"
 check "text: messages above the size limit" grep -Fq "12 messages of 99999 bytes" "$tmp/text"
 check "text: how often it was planned" grep -Fq "plan: vpt:3+klr, made 2 times in 512.30 ms;" "$tmp/text"
 check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc, messages leave first to ranks that send most then; both done after 47 sends instead of 61; so in 118 calls" \

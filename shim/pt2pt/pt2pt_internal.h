@@ -221,6 +221,12 @@ static inline bool cpl_pt2pt_counts_only(const struct cpl_pt2pt *p)
     return p->phase == CPL_PT2PT_RESTING || p->learned.counts_only;
 }
 
+/* Whether batches may have passed without being counted. */
+static inline bool cpl_pt2pt_has_passed(const struct cpl_pt2pt *p)
+{
+    return p->lesson > 0 || p->plans.pause > 0 || p->learned.counts_only;
+}
+
 /* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
  * give it back to MPI when not. */

@@ -299,6 +299,11 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt, was = *p;
     p->left.summary = NULL; /* kept, with what it belongs to */
+    for (int k = 0; k < was.left.n; k++) {
+        struct cpl_left_exchange *left = &was.left.exchange[k];
+        left->earlier = cpl_profile_calls(left, p->learned.signature);
+        left->signature = -1;
+    }
     cpl_pt2pt_free(state);
     p->line->next_number = NULL;
     *p = (struct cpl_pt2pt){.line = was.line,
@@ -317,7 +322,5 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
                             .learned.names = was.learned.names,
                             .plans.pause = was.plans.pause,
                             .plans.turn = was.plans.turn};
-    for (int k = 0; k < p->left.n; k++)
-        p->left.exchange[k].signature = -1;
     cpl_comm_state_forget_recent();
 }

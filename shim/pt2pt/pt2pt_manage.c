@@ -294,6 +294,7 @@ static void report(struct cpl_comm_state *state)
                                .n_communicators = 1,
                                .calls = count[k].all,
                                .calls_planned = count[k].planned,
+                               .passed = cpl_pt2pt_has_passed(p),
                                .forwarded_bytes =
                                    all[k].forwarded + (p->plans.only_embeds[k] ? rode_all[2] : 0),
                                .rides = all[k].rides,
@@ -402,6 +403,7 @@ static void report_left_alone(const struct cpl_comm_state *state)
                            .n_ranks = state->size,
                            .n_communicators = 1,
                            .calls = p->learned.n_batches,
+                           .passed = cpl_pt2pt_has_passed(p),
                            .reason = why_left_alone(state)};
     cpl_report_add(&r);
 }

@@ -26,14 +26,25 @@ static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exc
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
                      enum cpl_embed_verdict reduced)
 {
-    const struct cpl_left_exchanges *left = &state->pt2pt->left;
+    struct cpl_left_exchanges *left = &state->pt2pt->left;
     int k = find(left, exchange);
+    if (k >= 0 && left->exchange[k].signature < 0) { /* its messages were learned anew */
+        left->exchange[k].signature = exchange->signature;
+        left->exchange[k].fraction = exchange->fraction;
+    }
     if (k < 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
         return k >= 0;
     if (left->exchange[k].search == CPL_SEARCH_SHORT && exchange->search == CPL_SEARCH_FULL)
         return false;
     enum cpl_embed_verdict mine = exchange->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
     return !cpl_agree_all(state->private_comm, mine > left->exchange[k].reduced);
+}
+
+double cpl_profile_calls(const struct cpl_left_exchange *exchange,
+                         const struct cpl_signature *signatures)
+{
+    int k = exchange->signature;
+    return exchange->earlier + (k >= 0 ? exchange->fraction * (double)signatures[k].times : 0);
 }
 
 /* Adds the time that earlier planning of the exchange took. */
@@ -56,9 +67,11 @@ void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchan
         return;
     if (k >= 0)
         add_earlier(left, k, &told);
-    else
+    double earlier = k >= 0 ? left->exchange[k].earlier : 0;
+    if (k < 0)
         k = left->n++;
     left->exchange[k] = *exchange;
+    left->exchange[k].earlier = earlier;
     left->exchange[k].reduced = (enum cpl_embed_verdict)summary->reduced;
     if (state->rank == 0 && !left->summary && cpl_report_is_wanted())
         left->summary = calloc(CPL_MOST_LEFT, sizeof *left->summary);
@@ -92,7 +105,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
         const struct cpl_left_exchange *exchange = &left->exchange[k];
         const struct cpl_signature *s =
             exchange->signature >= 0 ? &p->learned.signature[exchange->signature] : NULL;
-        mine[2 * k] = s ? exchange->fraction * (double)s->times : 0;
+        mine[2 * k] = cpl_profile_calls(exchange, p->learned.signature);
         mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
     }
     cpl_collective_Reduce(mine, most, 2 * left->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
@@ -101,6 +114,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
                                .n_ranks = state->size,
                                .n_communicators = 1,
                                .calls = (int64_t)(most[2 * k] + 0.5),
+                               .passed = cpl_pt2pt_has_passed(p),
                                .direct_seconds = most[2 * k] * most[2 * k + 1],
                                .summary = left->summary[k],
                                .reason = left->summary[k].reason};

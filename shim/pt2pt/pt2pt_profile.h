@@ -31,7 +31,12 @@ struct cpl_left_exchange {
     enum cpl_search search; /* for its plan; alike on all ranks */
     int signature;          /* signature that this rank sends; -1: it sends nothing */
     double fraction;        /* fraction of that signature's batches in this exchange */
+    double earlier;         /* calls of this rank before its messages were learned anew */
 };
+
+/* Calls of this rank, with the signatures learned so far. */
+double cpl_profile_calls(const struct cpl_left_exchange *exchange,
+                         const struct cpl_signature *signatures);
 
 /* Exchanges that were planned and left to MPI. */
 struct cpl_left_exchanges {

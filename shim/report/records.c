@@ -30,6 +30,7 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.n_communicators += record->n_communicators;
         node->record.calls += record->calls;
         node->record.calls_planned += record->calls_planned;
+        node->record.passed |= record->passed;
         node->record.direct_seconds += record->direct_seconds;
         node->record.planned_seconds += record->planned_seconds;
         node->record.forwarded_bytes += record->forwarded_bytes;

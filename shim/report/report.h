@@ -68,6 +68,7 @@ struct cpl_record {
     int64_t n_communicators; /* number of communicators that this record stands for */
     int64_t calls;
     int64_t calls_planned;
+    int32_t passed;        /* whether there were more, which passed without a look */
     double direct_seconds; /* calls times the median call of the slowest rank */
     double planned_seconds;
     int64_t forwarded_bytes;   /* bytes that all ranks forwarded in all calls */

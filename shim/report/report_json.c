@@ -235,6 +235,8 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
                   s->decided ? s->strategy : "none");
     if (!o)
         return NULL;
+    if (r->passed)
+        json_object_set_new(o, "calls_passed", json_true());
     if (r->way[0])
         json_object_set_new(o, "way", json_string(r->way));
     if (r->kind == CPL_KIND_PT2PT && s->known) {
