@@ -84,6 +84,8 @@ struct cpl_pt2pt_order {
 
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
+    int64_t recurred_at; /* collectives until exchanges recurred; 0: they have not. Alike on all
+                            ranks */
     struct cpl_balance balance;
     int n_signatures;
     struct cpl_signature
