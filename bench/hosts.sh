@@ -90,12 +90,12 @@ middle() { # file of numbers
 # Of the exchange that was called most: how many times as fast its plan is by the model, and what carried it.
 expected() {
     "$build/cli/carpool" report "$work/report.json" 2>/dev/null | awk '
-        / calls: / { calls = $0; sub(/ calls: .*/, "", calls); sub(/.*, /, "", calls); head = $0; mpi = 0 }
+        / calls[^:]*: / { calls = $0; sub(/ calls[^:]*: .*/, "", calls); sub(/.*, /, "", calls); head = $0; mpi = 0 }
         /^    by MPI/ { mpi = $NF }
         /^    by plan/ { if (calls + 0 > most) { most = calls + 0; gain = $NF > 0 ? mpi / $NF : 0; by = head } }
         END {
             if (!by || gain <= 0) { print "- | MPI"; exit }
-            sub(/.* calls: /, "", by)
+            sub(/.* calls[^:]*: /, "", by)
             if (by ~ /^carried by/) { sub(/carried by /, "", by); sub(/ in .*/, "", by) } else by = "MPI"
             printf "%.1f | %s", gain, by
         }'
