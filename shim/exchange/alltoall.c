@@ -226,6 +226,8 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     int64_t words[N_WORDS] = {[UNABLE] = !learned->sent};
     count_messages(call, state, learned->sent, words);
     learned->left = why_not(state->private_comm, state->size, words);
+    if (learned->left == CPL_LEFT_EMPTY) /* says nothing of later calls */
+        return;
     if (learned->left != CPL_LEFT_NOT) {
         go_on_learning(x);
         return;

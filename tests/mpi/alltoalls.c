@@ -3,14 +3,14 @@
  *
  *   alltoalls [--calls N] [--seed S] [--period N] [--max-count C] [--large] [--form FORM|all]
  *             [--comm world|split] [--dense] [--in-place]
- *             [--types-differ]
+ *             [--types-differ] [--empty N]
  *
  * Each rank sends to a few others and perhaps to itself. For `period` calls the pattern stays
  * mostly the same, with some messages missing and some others now and then; then comes another
  * pattern. Counts change with every call. Some calls are made in place, with --in-place half of all
  * forms; nonblocking ones stay pending while the next calls are made, persistent ones are started
- * again. MPICH's (4.0.2) MPI_Ialltoallw and MPI_Alltoallw_init in place mix up the types of several
- * ranks, so these are alike, unless --types-differ is given, and
+ * again. The first N calls have no data. MPICH's (4.0.2) MPI_Ialltoallw and MPI_Alltoallw_init in
+ * place mix up the types of several ranks, so these are alike, unless --types-differ is given, and
  * large ones in place fail for MPI_DOUBLE_INT.
  */
 #include "layout.h"
@@ -41,7 +41,7 @@ static const char *const form_names[] = {"v",    "w",  "v_c", "w_c",  "iv",   "i
 struct program {
     MPI_Comm comm;
     int rank, size; /* in comm */
-    int n_calls, period, max_count, form;
+    int n_calls, n_empty, period, max_count, form;
     bool large, dense, in_place, types_differ;
     uint64_t seed;
 };
@@ -110,7 +110,7 @@ static int count_for(const struct program *p, int call, int from, int to)
     bool member = is_member(p, &pattern, from, to);
     if (test_chance(&now, member ? 10 : 15 * p->size))
         member = !member;
-    if (!member)
+    if (!member || call < p->n_empty)
         return 0;
     if (p->large && test_chance(&now, 10))
         return 2000;
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
 {
     static const char *const known[] = {"--calls",     "--seed",         "--period", "--form",
                                         "--max-count", "--large",        "--comm",   "--dense",
-                                        "--in-place",  "--types-differ", NULL};
+                                        "--in-place",  "--types-differ", "--empty",  NULL};
     struct program p = {.comm = MPI_COMM_WORLD};
     const char *name;
     struct slot slots[N_SLOTS] = {{.busy = false}};
@@ -368,6 +368,7 @@ int main(int argc, char **argv)
 
     test_start(&argc, &argv, known);
     p.n_calls = (int)test_option(argc, argv, "--calls", 40);
+    p.n_empty = (int)test_option(argc, argv, "--empty", 0);
     p.period = (int)test_option(argc, argv, "--period", 1000);
     p.max_count = (int)test_option(argc, argv, "--max-count", 20);
     p.large = test_flag(argc, argv, "--large");
