@@ -1,6 +1,6 @@
 /* Files of Carpool's that the command needs: the libraries that are preloaded. */
-#ifndef CARPOOL_BESIDE_H
-#define CARPOOL_BESIDE_H
+#ifndef CARPOOL_HOST_BESIDE_H
+#define CARPOOL_HOST_BESIDE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #include "config.h"
 #endif
 
-#include "cli/beside.h"
+#include "cli/host/beside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
