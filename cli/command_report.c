@@ -134,10 +134,10 @@ static void print_account(const json_t *root)
     const json_t *account = json_object_get(root, "account");
     double planning = cpl_report_number(account, "planning_ms");
     double trials = cpl_report_number(account, "trials_ms");
-    double spent = cpl_report_number(account, "meetings_ms") + planning + trials;
     if (account && !json_object_get(root, "all_left"))
-        printf("Carpool cost %.1f ms (planning %.1f, trials %.1f) and gained %.1f\n", spent,
-               planning, trials, cpl_report_number(account, "gained_ms"));
+        printf("Carpool cost %.1f ms (planning %.1f, trials %.1f) and gained %.1f\n",
+               cpl_report_spent(account), planning, trials,
+               cpl_report_number(account, "gained_ms"));
 }
 
 static int print_report(const json_t *root, const char *directory)

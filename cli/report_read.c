@@ -53,6 +53,12 @@ double cpl_report_number(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+double cpl_report_spent(const json_t *account)
+{
+    return cpl_report_number(account, "meetings_ms") + cpl_report_number(account, "planning_ms") +
+           cpl_report_number(account, "trials_ms");
+}
+
 const char *cpl_report_text(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));

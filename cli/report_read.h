@@ -17,6 +17,9 @@ bool cpl_report_is_trial(const json_t *root);
 
 json_int_t cpl_report_integer(const json_t *object, const char *key);
 double cpl_report_number(const json_t *object, const char *key);
+
+/* Milliseconds that an account says the library has cost. */
+double cpl_report_spent(const json_t *account);
 const char *cpl_report_text(const json_t *object, const char *key); /* "?" when there is none */
 
 /* Whether the member is a number: a time that was not measured is null. */

@@ -94,12 +94,20 @@ void cpl_output_free(struct cpl_output *output);
 bool cpl_output_compare(const struct cpl_output *plain, size_t n, const struct cpl_output *run,
                         struct cpl_difference *difference);
 
+/* --- try_judge.c: the verdict
+ *
+ * Adds to each mode's run whether it is faster or slower than the plain runs, or neither (speed:
+ * faster, slower, same), by a rank sum: a difference that chance may make is none. Adds to the
+ * program what follows, a clause for people (verdict). */
+void cpl_try_judge(json_t *program);
+
 /* --- try_tell.c: the result
  *
  * An object with version and programs, an array of objects: name, ranks, command, cores, yields,
- * repeat, lines, own_lines and runs, an array of objects: run (plain or the mode), seconds, codes,
- * median_s, least_s, most_s, speedup, output (same, differs, failed, or empty for plain),
- * differing, difference, exchanges, carried, left. */
+ * repeat, lines, own_lines, verdict and runs, an array of objects: run (plain or the mode),
+ * seconds, codes, median_s, least_s, most_s, speedup, output (same, differs, failed, nothing, or
+ * empty for plain), differing, difference, exchanges, carried, left, speed; of the last run's
+ * account spent_ms and gained_ms. */
 
 /* What a report says: adds all_left, exchanges, carried and left to the object of a run. */
 void cpl_try_add_report(json_t *run, const json_t *report);

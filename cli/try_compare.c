@@ -195,15 +195,27 @@ static void see_table(struct table *table, const char *text)
     }
 }
 
+/* Whether a character of a shape is part of a word or a number: blanks count between these only. */
+static bool is_wordy(char c)
+{
+    return c == NUMBER || c == MASK || isalnum((unsigned char)c);
+}
+
 /* Divides a text in shape and fields. Both have room for twice the text. */
 static void divide(const char *text, const struct table *table, struct cpl_output_line *line)
 {
     static const char mask[] = {MASK, '\0'};
     struct masking m = {.dated = has_clock(text)};
     int cell = 0;
+    bool apart = false; /* there is a blank between what was seen and what comes */
     char word[MOST_WORD], *shape = line->shape, *end = line->fields;
     for (size_t at = 0; text[at];) {
         size_t n = number_at(text, at);
+        bool blank = n == 0 && isspace((unsigned char)text[at]);
+        if (apart && !blank && shape > line->shape && is_wordy(shape[-1]) &&
+            (n > 0 || isalnum((unsigned char)text[at])))
+            *shape++ = ' ';
+        apart = blank;
         if (n > 0) {
             bool masked = m.dated || m.armed || (table->n_bars > 0 && table->varies[cell]);
             end = put(end, masked ? mask : text + at, masked ? 1 : n) + 1;
@@ -221,10 +233,8 @@ static void divide(const char *text, const struct table *table, struct cpl_outpu
             if (!strchr(" \t([", text[at]))
                 m.n_open = 0;
             cell += text[at] == BAR;
-            if (!isspace((unsigned char)text[at]))
+            if (!blank)
                 *shape++ = text[at];
-            else if (shape == line->shape || shape[-1] != ' ')
-                *shape++ = ' ';
             at++;
         }
     }

@@ -120,6 +120,7 @@ static void show_program(FILE *out, const json_t *program)
     const json_t *run;
     size_t r;
     put(out, "<h2>", cpl_report_text(program, "name"), "</h2>\n");
+    put(out, "<p class=\"verdict\">", cpl_report_text(program, "verdict"), "</p>\n");
     put(out, "<p><code>", cpl_report_text(program, "command"), "</code> on ");
     fprintf(out, "%lld ranks, %lld runs each, in turns.",
             (long long)cpl_report_integer(program, "ranks"),

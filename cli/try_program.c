@@ -157,6 +157,8 @@ static bool compare_outputs(json_t *program, json_t *o, const struct cpl_output 
         if (d.n > 0 && !json_object_get(o, "difference") && !json_object_get(o, "failure"))
             tell_difference(o, &d);
     }
+    if (d.n_lines == 0 && strcmp(cpl_report_text(o, "output"), "same") == 0)
+        json_object_set_new(o, "output", json_string("nothing"));
     json_object_set_new(program, "lines", json_integer((json_int_t)d.n_lines));
     json_object_set_new(program, "own_lines", json_integer((json_int_t)d.n_own));
     return true;
@@ -284,12 +286,16 @@ json_t *cpl_try_program(const struct cpl_try_options *o, const struct cpl_try_pr
     if (!done)
         cpl_try_complain(0, "the command line of %s is no UTF-8", p->name);
     for (long k = 0; k < o->repeat && done; k++)
-        for (int r = 0; r < o->n_runs && done; r++)
+        for (int i = 0; i < o->n_runs && done; i++) {
+            int r = k % 2 ? o->n_runs - 1 - i : i; /* a run's place in its turn matters */
             done = run_once(o, p, launcher, o->run[r], &found[r]);
+        }
     if (done && o->repeat == 1)
         done = run_once(o, p, launcher, o->run[PLAIN], &found[PLAIN]);
-    if (done && tell_runs(o, p, found, program))
+    if (done && tell_runs(o, p, found, program)) {
+        cpl_try_judge(program);
         return program;
+    }
     json_decref(program);
     return NULL;
 }

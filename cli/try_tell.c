@@ -60,6 +60,11 @@ void cpl_try_add_report(json_t *run, const json_t *report)
     json_object_set_new(run, "exchanges_carried", json_integer(n_carried));
     json_object_set_new(run, "carried", carried);
     json_object_set_new(run, "left", left);
+    const json_t *account = json_object_get(report, "account");
+    if (account) {
+        json_object_set_new(run, "spent_ms", json_real(cpl_report_spent(account)));
+        json_object_set_new(run, "gained_ms", json_real(cpl_report_number(account, "gained_ms")));
+    }
     if (json_object_get(report, "all_left"))
         json_object_set(run, "all_left", json_object_get(report, "all_left"));
 }
@@ -88,7 +93,9 @@ static void print_run(const json_t *program, const json_t *run)
 {
     char speedup[24] = "", carried[64] = "";
     if (cpl_report_has_number(run, "speedup"))
-        snprintf(speedup, sizeof speedup, "%.2f", cpl_report_number(run, "speedup"));
+        snprintf(speedup, sizeof speedup, "%s%.2f",
+                 strcmp(cpl_report_text(run, "speed"), "same") == 0 ? "~" : "",
+                 cpl_report_number(run, "speedup"));
     if (json_object_get(run, "exchanges") && !json_object_get(run, "all_left"))
         snprintf(carried, sizeof carried, "%lld of %lld",
                  (long long)cpl_report_integer(run, "exchanges_carried"),
@@ -109,6 +116,9 @@ static void print_run(const json_t *program, const json_t *run)
         printf("             all calls were left to MPI: %s\n", cpl_report_text(run, "all_left"));
     print_list(json_object_get(run, "carried"), "exchange", "carried:");
     print_list(json_object_get(run, "left"), "reason", "left to MPI:");
+    if (cpl_report_number(run, "spent_ms") > 0)
+        printf("             Carpool cost %.1f ms and gained %.1f\n",
+               cpl_report_number(run, "spent_ms"), cpl_report_number(run, "gained_ms"));
     (void)program;
 }
 
@@ -116,8 +126,9 @@ static void print_program(const json_t *program)
 {
     json_t *run;
     size_t k;
-    printf("%s: %s, %lld ranks, %lld runs each\n", cpl_report_text(program, "name"),
-           cpl_report_text(program, "command"), (long long)cpl_report_integer(program, "ranks"),
+    printf("%s: %s\n  %s, %lld ranks, %lld runs each\n", cpl_report_text(program, "name"),
+           cpl_report_text(program, "verdict"), cpl_report_text(program, "command"),
+           (long long)cpl_report_integer(program, "ranks"),
            (long long)cpl_report_integer(program, "repeat"));
     if (json_object_get(program, "note"))
         printf("  %s\n", cpl_report_text(program, "note"));
@@ -127,6 +138,9 @@ static void print_program(const json_t *program)
     {
         print_run(program, run);
     }
+    puts("  ~: within the scatter of the runs");
+    if (cpl_report_integer(program, "lines") == 0)
+        puts("  the program prints nothing on standard output: there was nothing to compare");
     if (cpl_report_integer(program, "own_lines") > 0)
         printf("  %lld of %lld lines vary without Carpool, too: what varies in them is not "
                "compared\n",
@@ -154,10 +168,7 @@ bool cpl_try_is_same(const json_t *result)
     {
         json_array_foreach(json_object_get(program, "runs"), r, run)
         {
-            if (strcmp(cpl_report_text(run, "output"), "same") != 0 &&
-                strcmp(cpl_report_text(run, "run"), "plain") != 0)
-                return false;
-            if (json_object_get(run, "failure"))
+            if (json_object_get(run, "difference") || json_object_get(run, "failure"))
                 return false;
         }
     }

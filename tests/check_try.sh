@@ -28,7 +28,7 @@ says() { # description, extended regular expression
     if grep -Eq -e "$2" out; then ok "$1"; else not_ok "$1"; say "$(cat out err)"; fi
 }
 row() { # run: its line of the last table
-    sed -n "s/^  $1  *[0-9.]* *[0-9.]* *[0-9.]* *//p" out
+    sed -n "s/^  $1  *[0-9.]* *[0-9.]* *[0-9.]* *~*//p" out
 }
 
 # --- a launcher without MPI; the program writes a report as the library would
@@ -138,6 +138,38 @@ each <<'SH'
 SH
 check "bytes that are no text" test $code -eq 1
 
+each <<'SH'
+[ $mode = force ] && echo "solved (0.29 overall)" || echo "solved ( 0.29  overall )"
+SH
+check "blanks do not count" test $code -eq 0
+each <<'SH'
+:
+SH
+check "nothing printed: exit status 0" test $code -eq 0
+says "nothing printed: told" '^  force .* nothing'
+says "nothing printed: nothing compared" 'there was nothing to compare'
+
+# --- the verdict
+each --repeat=3 --modes=auto <<'SH'
+[ $mode = plain ] && sleep 0.02 || sleep 0.2
+echo done
+SH
+says "slower: the first line says so" '^app: do not use Carpool for runs of 0\.[12][0-9]* s: [0-9.]*% slower; its meetings, planning and trials took 0.0 ms$'
+each --repeat=3 --modes=auto <<'SH'
+[ $mode = plain ] && sleep 0.2
+echo done
+SH
+says "faster: the first line says so" '^app: use Carpool: [0-9.]* times as fast'
+each --repeat=3 --modes=auto <<'SH'
+case $0$mode in *plain) test -e was && { rm was; sleep 0.1; } || : >was ;; *) sleep 0.05 ;; esac
+SH
+says "no difference: the first line says so" '^app: no difference: [0-9.]*% (slower|faster), but plain runs vary by [0-9.]*%$'
+says "no difference: the ratio is marked" '^  auto .* ~[0-9.]+ '
+each --modes=auto <<'SH'
+echo $mode
+SH
+says "other output: the first line says so" '^app: do not use Carpool for it: in mode auto it prints something else$'
+
 # --- runs that fail
 each <<'SH'
 [ $mode != auto ] || exit 3
@@ -162,8 +194,9 @@ SH
 printf '# programs\none 2 ./app a "b c"\n\ntwo 3 ./app\n' >table
 try --table=table --launcher="$tmp/alone" --no-yield --repeat=1 --output=kept --json=result.json
 check "a table" test $code -eq 0 -a -s result.json
-says "a table: the first" '^one: ./app a b c, 2 ranks'
-says "a table: the last" '^two: ./app, 3 ranks'
+says "a table: the first" '^one: too few runs'
+says "a table: its command" '^  ./app a b c, 2 ranks'
+says "a table: the last" '^  ./app, 3 ranks'
 echo 'three ./app' >>table
 try --table=table --launcher="$tmp/alone" --no-yield --repeat=1 --output=kept
 check "a line that is none" sh -c "test $code -eq 1 && grep -q 'table:5: a line has a name' err && grep -q '^two' out"
