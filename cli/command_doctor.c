@@ -102,8 +102,8 @@ static void tell_mpi(const struct cpl_mpi_launcher *launcher)
         advise("pip install mpich, or set LD_LIBRARY_PATH to the folder of libmpi.so.12");
         return;
     }
-    tell("MPI", "%s%s%s, %s", library.version, library.device[0] ? ", device " : "",
-         library.device, library.path);
+    tell("MPI", "%s%s%s, %s", library.version, library.device[0] ? ", device " : "", library.device,
+         library.path);
     if (library.family != CPL_MPI_MPICH) {
         hindered = true;
         advise("Carpool serves programs of MPICH 3.4 or later and Intel MPI: pip install mpich");
@@ -155,8 +155,9 @@ static void tell_lanes(long ranks)
         return;
     }
     tell("lanes", "cannot be made: %s", why);
-    advise("ranks of a node then use MPI between them. They want %.0f MB, half of /dev/shm at most:",
-           (double)bytes / 1e6);
+    advise(
+        "ranks of a node then use MPI between them. They want %.0f MB, half of /dev/shm at most:",
+        (double)bytes / 1e6);
     advise("free some of it, or start the container with more (docker run --shm-size=1g)");
 }
 

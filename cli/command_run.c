@@ -4,8 +4,8 @@
 #include "config.h"
 #endif
 
-#include "cli/host/beside.h"
 #include "cli/command.h"
+#include "cli/host/beside.h"
 #include "cli/host/program.h"
 #include "planner/base/text_distance.h"
 #include "shim/base/settings.h"

@@ -4,8 +4,8 @@
 #include "config.h"
 #endif
 
-#include "cli/host/beside.h"
 #include "cli/command.h"
+#include "cli/host/beside.h"
 #include "cli/host/program.h"
 #include "cli/report_read.h"
 #include "cli/try.h"

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER  16384 /* bytes that are read of an answer; MPICH tells its compilers' flags, too */
-#define PATIENCE 10   /* seconds */
+#define ANSWER   16384 /* bytes that are read of an answer; MPICH tells its compilers' flags, too */
+#define PATIENCE 10    /* seconds */
 
 /* By these names the loader knows the libraries that serve programs of MPICH's ABI: the common one
  * of MPICH's relatives, and Debian's. */
@@ -217,8 +217,8 @@ static void name_version(struct cpl_mpi_library *library, const char *text)
     } else {
         size_t line = strcspn(text, "\n");
         library->family = CPL_MPI_UNKNOWN;
-        snprintf(library->version, sizeof library->version, "%.*s",
-                 (int)(line < 100 ? line : 100), text);
+        snprintf(library->version, sizeof library->version, "%.*s", (int)(line < 100 ? line : 100),
+                 text);
     }
 }
 

@@ -41,12 +41,12 @@ for header in $headers; do
     mkdir -p "$(dirname "$place")" && cp -L "$header" "$place" || exit 1
 done
 
-WHEEL_PYTHON=$work/tools/bin/python
+WHEEL_ZIG=$("$work/tools/bin/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__) + "/zig")') || exit 1
 WHEEL_TARGET=$(uname -m)-linux-gnu.$glibc
 WHEEL_INCLUDE=$work/include
 WHEEL_MPI=$($mpicc -show 2>/dev/null | tr ' ' '\n' | grep -E '^-[ILl]' | sed 's/^-I/-isystem/' | tr '\n' ' ')
 [ -n "$WHEEL_MPI" ] || fail "$mpicc -show tells no flags: install Debian's libmpich-dev, or set MPICC to MPICH's mpicc"
-export WHEEL_PYTHON WHEEL_TARGET WHEEL_INCLUDE WHEEL_MPI
+export WHEEL_ZIG WHEEL_TARGET WHEEL_INCLUDE WHEEL_MPI
 mkdir -p "$work/bin" && cp "$here/cc" "$work/bin/cc" && cp "$here/cc" "$work/bin/mpicc" &&
     chmod +x "$work/bin/cc" "$work/bin/mpicc" || exit 1
 
@@ -64,14 +64,14 @@ done
 # hwloc's archive asks udev about disks: as in the library, nobody answers
 "$work/bin/cc" -D_GNU_SOURCE -O2 -c "$source/shim/base/linked_in.c" -o "$work/linked_in.o" || exit 1
 "$source/configure" --prefix=/usr/local CC="$work/bin/cc" MPICC="$work/bin/mpicc" MPIEXEC=mpiexec MPIFORT=no \
-    --without-simgrid --without-metis CFLAGS="-O2 -g0 -ffile-prefix-map=$work/source=." \
+    --without-simgrid --without-metis CFLAGS="-O2 -g0 -DCPL_CALIBRATE_UNLINKED=true -ffile-prefix-map=$work/source=." \
     HWLOC_CFLAGS=-DNDEBUG HWLOC_LIBS="$archives/libhwloc.a $work/linked_in.o" JANSSON_CFLAGS=-DNDEBUG JANSSON_LIBS="$archives/libjansson.a" \
     ZLIB_CFLAGS=-DNDEBUG ZLIB_LIBS="$archives/libz.a" \
     >"$work/log/configure" 2>&1 || fail "configure fails" "$work/log/configure"
 grep -q 'linked into a shared library... yes' "$work/log/configure" ||
     fail "hwloc, jansson and zlib cannot be linked into a shared library; see $work/build/config.log"
 build() { # folder, target...
-    make -C "$@" >>"$work/log/make" 2>&1 </dev/null || fail "make -C $* fails" "$work/log/make"
+    make -j "${JOBS:-$(getconf _NPROCESSORS_ONLN)}" -C "$@" >>"$work/log/make" 2>&1 </dev/null || fail "make -C $* fails" "$work/log/make"
 }
 : >"$work/log/make"
 build planner libplanner.la
@@ -101,7 +101,7 @@ done
 PATH=$work/tools/bin:$PATH
 for file in bin/carpool lib/libcarpool.so lib/libcarpool_abi.so lib/carpool/libyield.so libexec/carpool/carpool-calibrate; do
     strip --strip-unneeded "$stage/$file" && patchelf --remove-rpath "$stage/$file" || fail "cannot strip $file"
-    # The command finds the program's MPI when it is to run (cli/host), one binary serves all
+    # carpool calibrate gives it the MPI of the launcher, so one binary serves all
     for needed in $(patchelf --print-needed "$stage/$file"); do
         case $needed in libmpi*) patchelf --remove-needed "$needed" "$stage/$file" || fail "cannot patch $file" ;; esac
     done
