@@ -80,29 +80,13 @@ build cli carpool
 build calibrate
 build bench libyield.la
 
-# --- the files, stripped
-rm -rf "$stage"
-place() { # mode, from, to
-    mkdir -p "$stage/$(dirname "$3")" && cp "$2" "$stage/$3" && chmod "$1" "$stage/$3" || fail "cannot copy $2"
-}
-place 755 cli/carpool bin/carpool
-place 755 shim/.libs/libcarpool.so lib/libcarpool.so
-place 755 shim/.libs/libcarpool_abi.so lib/libcarpool_abi.so
-place 755 bench/.libs/libyield.so lib/carpool/libyield.so
-place 755 calibrate/carpool-calibrate libexec/carpool/carpool-calibrate
-for page in 1 7; do place 644 "$source/doc/carpool.$page" "share/man/man$page/carpool.$page"; done
-place 644 "$source/doc/carpool.bash" share/bash-completion/completions/carpool
-for file in LICENSE README.md CHANGELOG.md doc/limits.md doc/report.schema.json; do
-    place 644 "$source/$file" "share/doc/carpool/$(basename "$file")"
-done
-for package in libhwloc-dev libjansson-dev zlib1g-dev; do # of what is linked in
-    place 644 "/usr/share/doc/$package/copyright" "share/doc/carpool/licenses/$package"
-done
+# --- the files
+sh "$here/stage.sh" "$work/build" "$source" "$stage" || exit 1
 PATH=$work/tools/bin:$PATH
-for file in bin/carpool lib/libcarpool.so lib/libcarpool_abi.so lib/carpool/libyield.so libexec/carpool/carpool-calibrate; do
-    strip --strip-unneeded "$stage/$file" && patchelf --remove-rpath "$stage/$file" || fail "cannot strip $file"
-    # carpool calibrate gives it the MPI of the launcher, so one binary serves all
-    for needed in $(patchelf --print-needed "$stage/$file"); do
-        case $needed in libmpi*) patchelf --remove-needed "$needed" "$stage/$file" || fail "cannot patch $file" ;; esac
+for file in "$stage"/bin/* "$stage"/lib/*.so "$stage"/lib/carpool/*.so "$stage"/libexec/carpool/*; do
+    patchelf --remove-rpath "$file" || fail "cannot patch $file"
+    # carpool calibrate gives its program the MPI of the launcher, so one binary serves all
+    for needed in $(patchelf --print-needed "$file"); do
+        case $needed in libmpi*) patchelf --remove-needed "$needed" "$file" || fail "cannot patch $file" ;; esac
     done
 done
