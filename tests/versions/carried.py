@@ -44,11 +44,12 @@ def messages(call):
     return array("i", (number for buffer in got for number in buffer))
 
 
-checksum = 0
+checksum, most = array("q", [0]), array("q", [0])
 for call in range(N_CALLS):
-    checksum = zlib.crc32(neighbors(call).tobytes(), checksum)
-    checksum = zlib.crc32(messages(call).tobytes(), checksum)
-    checksum = world.allreduce(checksum, MPI.MAX) ^ rank
-total = world.reduce(checksum, MPI.SUM)
+    checksum[0] = zlib.crc32(neighbors(call).tobytes(), checksum[0])
+    checksum[0] = zlib.crc32(messages(call).tobytes(), checksum[0])
+    world.Allreduce([checksum, MPI.INT64_T], [most, MPI.INT64_T], MPI.MAX)
+    checksum[0] = most[0] ^ rank
+total = world.reduce(checksum[0], MPI.SUM)
 if rank == 0:
     print(f"{n_ranks} ranks, {total}")
