@@ -27,12 +27,15 @@ leave_out() { # reason
 }
 python3 -m venv "$venv" >"$tmp/venv" 2>&1 || leave_out "no venv: $(tail -n 1 "$tmp/venv")"
 install mpi4py "$@" || leave_out "pip cannot install $*: $(tail -n 1 "$tmp/pip")"
-find "$venv" ! -name __pycache__ ! -name "*.pyc" | sort >"$tmp/before"
+files() { # of the venv, but for what Python compiles
+    find "$venv" ! -type d ! -name "*.pyc" | sort
+}
+files >"$tmp/before"
 install --no-index "$wheel"
 code=$?
 check "$name: pip install" test $code -eq 0
 [ $code -eq 0 ] || say "$(cat "$tmp/pip")"
-find "$venv" -type f | sort | comm -13 "$tmp/before" - >"$tmp/files"
+files | comm -13 "$tmp/before" - >"$tmp/files"
 bytes=$(tr '\n' '\0' <"$tmp/files" | du -cb --files0-from=- | tail -n 1 | cut -f 1)
 check "$name: less than 8 MB ($bytes bytes)" test "$bytes" -lt 8000000
 
@@ -76,7 +79,7 @@ compare() { # description, program...
     rm -f report.json
     [ $code -eq 0 ] || { skip "$name: $what" "mpiexec alone: $(exit_text $code 120): $(tail -n 1 err)" && return 1; }
     quietly "$what runs with Carpool" mpiexec -n 4 carpool run --yield --mode=force --report=report.json "$@"
-    check "$name: $what prints the same" cmp -s plain out
+    check "$name: it prints the same" cmp -s plain out
     cmp -s plain out || say "$(diff plain out)"
 }
 carried() { # kind of exchange: its calls that were carried, as the report tells
@@ -116,5 +119,5 @@ check "$name: a machine file" grep -q '^socket.send_us\|^node.send_us' machine
 cd / || exit 2
 "$venv/bin/pip" uninstall -q -y --disable-pip-version-check carpool >"$tmp/pip" 2>&1 </dev/null
 check "$name: pip uninstall" test $? -eq 0
-none "$name: pip uninstall leaves nothing" "$(find "$venv" ! -name __pycache__ ! -name "*.pyc" | sort | comm -13 "$tmp/before" -)"
+none "$name: pip uninstall leaves no file" "$(files | comm -13 "$tmp/before" -)"
 done_testing

@@ -23,11 +23,12 @@ __all__ = ["command", "library", "load_report"]
 def _installed(path: str) -> Path:
     """A file of the wheel by its place below the prefix, for example the venv."""
     try:
-        found = [file for file in files("carpool") or () if str(file).endswith("/" + path)]
+        installed = files("carpool") or []
     except PackageNotFoundError:
-        found = []
-    for file in found:
-        if (place := Path(str(file.locate())).resolve()).exists():
+        installed = []
+    for file in installed:
+        place = Path(str(file.locate())).resolve()
+        if str(place).endswith("/" + path) and place.exists():
             return place
     raise FileNotFoundError(
         f"{path} of Carpool is not installed beside {__file__}: install the wheel by "
