@@ -14,9 +14,9 @@ name=$1 wheel=$2 folder=$3
 shift 3
 clean_environment
 make_scratch
-venv=$folder/venv
-rm -rf "$venv"
 mkdir -p "$folder" || exit 2
+venv=$(cd "$folder" && pwd -P)/venv
+rm -rf "$venv"
 install() { # arguments of pip install...
     "$venv/bin/pip" install -q --disable-pip-version-check --no-compile --retries 1 "$@" >"$tmp/pip" 2>&1 </dev/null
 }
@@ -62,12 +62,12 @@ says() { # description, extended regular expression, command...
 }
 python=$venv/bin/python
 library=$("$python" -c 'import carpool; print(carpool.library())') # to be compared with what the command says
-check "$name: carpool.library()" test "$library" = "$(cd "$venv" && pwd -P)/lib/libcarpool.so"
+check "$name: carpool.library()" test "$library" = "$venv/lib/libcarpool.so"
 says "python -m carpool" "^$(carpool --version)\$" "$python" -m carpool --version
 says "the man page" '^.TH CARPOOL 1' cat "$venv/share/man/man1/carpool.1"
 says "carpool doctor: the library" "^Carpool +[0-9.]+, $library\$" carpool doctor
 says "carpool doctor: the venv's launcher" "^launcher +$venv/bin/mpiexec.*, hydra of" carpool doctor
-says "carpool doctor: the venv's MPI" "^MPI +(MPICH|Intel MPI) [0-9.]+.* $(cd "$venv" && pwd -P)/lib/libmpi.so.12" carpool doctor
+says "carpool doctor: the venv's MPI" "^MPI +(MPICH|Intel MPI) [0-9.]+.* $venv/lib/libmpi.so.12" carpool doctor
 
 # A program of four ranks, without Carpool and with it: prints the same; a report in mode force.
 compare() { # description, program...
