@@ -94,13 +94,6 @@ void cpl_output_free(struct cpl_output *output);
 bool cpl_output_compare(const struct cpl_output *plain, size_t n, const struct cpl_output *run,
                         struct cpl_difference *difference);
 
-/* --- try_judge.c: the verdict
- *
- * Adds to each mode's run whether it is faster or slower than the plain runs, or neither (speed:
- * faster, slower, same), by a rank sum: a difference that chance may make is none. Adds to the
- * program what follows, a clause for people (verdict). */
-void cpl_try_judge(json_t *program);
-
 /* --- try_tell.c: the result
  *
  * An object with version and programs, an array of objects: name, ranks, command, cores, yields,
@@ -111,6 +104,11 @@ void cpl_try_judge(json_t *program);
 
 /* What a report says: adds all_left, exchanges, carried and left to the object of a run. */
 void cpl_try_add_report(json_t *run, const json_t *report);
+
+/* The verdict: adds to each mode's run whether it is faster or slower than the plain runs, or
+ * neither (speed: faster, slower, same), by a rank sum: a difference that chance may make is none.
+ * Adds to the program what follows, a clause for people (verdict). */
+void cpl_try_judge(json_t *program);
 
 /* Prints the table of all programs on standard output. */
 void cpl_try_print(const json_t *result);

@@ -17,8 +17,6 @@ strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/tables/collectives.def"
     sed -n 's/^\(BY_HAND\|COMES\)(\([A-Z][A-Za-z_]*\),.*/MPI_\2/p' "$top_srcdir/shim/tables/others.def"
-    sed -n 's/^GATHERS(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\2 MPI_\3/p' \
-        "$top_srcdir/shim/tables/collectives.def" | tr ' ' '\n'
     sed -n 's/^\(NEIGHBOR\|ALLTOALL\)(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\2 MPI_\3 MPI_\4/p' \
         "$top_srcdir/shim/tables/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \

@@ -116,8 +116,8 @@ double PMPI_Wtime(void);
 #define MOVES(name, nonblocking, parameters, arguments)                                            \
     int PMPI_##name parameters;                                                                    \
     int PMPI_##nonblocking CPL_SIM_REQUEST parameters;
-#define GATHERS(name, nonblocking, persistent, parameters, arguments, ...)                         \
-    PROTOTYPES(name, nonblocking, persistent, parameters)
+#define GATHERS(name, nonblocking, parameters, arguments, ...)                                     \
+    MOVES(name, nonblocking, parameters, arguments)
 #define ENTERS(name, comm, parameters, arguments) int PMPI_##name parameters;
 #define OPENS                                     ENTERS
 #define JOINS                                     ENTERS

@@ -11,8 +11,6 @@ const char *cpl_exchange_kind_name(int kind)
         [CPL_NEIGHBOR_ALLGATHERV] = "Neighbor_allgatherv",
         [CPL_ALLTOALLV] = "Alltoallv",
         [CPL_ALLTOALLW] = "Alltoallw",
-        [CPL_UNTRIED_ALLGATHER] = "Allgather",
-        [CPL_UNTRIED_ALLGATHERV] = "Allgatherv",
         [CPL_KIND_PT2PT] = "pt2pt",
         [CPL_KIND_ALLGATHER] = "Allgather",
         [CPL_KIND_ALLGATHERV] = "Allgatherv",

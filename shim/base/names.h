@@ -11,8 +11,6 @@ enum cpl_neighbor_kind {
     CPL_NEIGHBOR_ALLGATHERV,
     CPL_ALLTOALLV,
     CPL_ALLTOALLW,
-    CPL_UNTRIED_ALLGATHER, /* nonblocking or persistent; CPL_KIND_ALLGATHER: blocking */
-    CPL_UNTRIED_ALLGATHERV,
     CPL_N_NEIGHBOR_KINDS
 };
 

@@ -123,9 +123,7 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     bool refused;
     MPI_Request handle = MPI_REQUEST_NULL;
     struct cpl_neighbor_op *op =
-        call->kind >= CPL_UNTRIED_ALLGATHER
-            ? cpl_gathering_make(call, state, x)
-            : cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
+        cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
     struct collective *added = made ? add(handle, &carried) : NULL;
@@ -150,8 +148,6 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
 
 static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
 {
-    if (call->kind >= CPL_UNTRIED_ALLGATHER)
-        return cpl_allgather_describe(call);
     if (call->kind >= CPL_ALLTOALLV)
         return cpl_alltoall_describe(call);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
@@ -163,9 +159,7 @@ static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
 static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange **x, MPI_Request *request)
 {
-    if (call->kind >= CPL_UNTRIED_ALLGATHER)
-        cpl_gathering_plan(call, state, *x);
-    else if (call->kind >= CPL_ALLTOALLV)
+    if (call->kind >= CPL_ALLTOALLV)
         cpl_alltoall_plan(call, state, *x);
     else
         cpl_neighbor_plan(call, state, *x);

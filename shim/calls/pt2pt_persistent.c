@@ -44,7 +44,7 @@ static int start_managed(struct persistent_message *p, struct cpl_comm_state *st
 static void learn(struct persistent_message *p)
 {
     const struct cpl_persistent_call *call = &p->call;
-    struct cpl_comm_state *state = cpl_wrap_learning(call->comm);
+    struct cpl_comm_state *state = cpl_watch_learning(call->comm);
     if (!state)
         return;
     if (call->receives &&

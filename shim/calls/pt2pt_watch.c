@@ -7,6 +7,21 @@
 /* A program that has posted so many does it always. */
 #define MOST_WATCHED 4096
 
+struct cpl_comm_state *cpl_watch_learning(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
+    if (state && cpl_pt2pt_counts(state->pt2pt)) {
+        if (cpl_pt2pt_counts_only(state->pt2pt))
+            cpl_context_recent(comm)->balance = &state->pt2pt->learned.balance;
+        return state;
+    }
+    if (state && !cpl_context.service.on) {
+        cpl_context_recent(comm)->alone = true;
+        cpl_context.comms.alone = comm;
+    }
+    return NULL;
+}
+
 static bool is_wild(int source, int tag)
 {
     return source == MPI_ANY_SOURCE || (source != MPI_PROC_NULL && tag == MPI_ANY_TAG);

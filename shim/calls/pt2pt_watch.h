@@ -10,6 +10,9 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to do. */
+struct cpl_comm_state *cpl_watch_learning(MPI_Comm comm);
+
 /* MPI has started a receive on a communicator that is learning. Returns false if it has no
  * wildcard. Else watches it and puts the shim's request in the place of MPI's; when that cannot be
  * the communicator is not learned about any more. Local. */

@@ -27,8 +27,8 @@ static bool is_quiet(const struct cpl_comm_state *state)
     bool quiet = state->persistent.n == 0;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS && state->exchanges; k++) {
         const struct cpl_exchange *x = &state->exchanges[k];
-        quiet &= !x->nonblocking.served && !x->nonblocking.waits && !x->nonblocking.pending &&
-                 !x->nonblocking.notes;
+        quiet &= !cpl_exchange_is_served(x) && x->nonblocking.phase != CPL_STARTED_WAITING &&
+                 !x->nonblocking.pending && !x->nonblocking.notes;
     }
     return quiet;
 }

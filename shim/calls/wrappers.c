@@ -341,7 +341,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     }
 #define JOINS                                           ENTERS
 #define MOVES(name, nonblocking, parameters, arguments) ENTERS(name, comm, parameters, arguments)
-#define GATHERS(name, nonblocking, persistent, parameters, arguments, ...)                         \
+#define GATHERS(name, nonblocking, parameters, arguments, ...)                                     \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -359,19 +359,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_allgather_passed(&call);                                                               \
         return result;                                                                             \
-    }                                                                                              \
-    EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
-    {                                                                                              \
-        CPL_COLLECTIVE;                                                                            \
-        int result;                                                                                \
-        if (!cpl_context.active || !request ||                                                     \
-            !cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__) ||                     \
-            !cpl_allgather_start(&(struct cpl_allgather_call)__VA_ARGS__, request, &result))       \
-            result = PMPI_##nonblocking WITH arguments;                                            \
-        return cpl_meets_started(comm, result, request, false);                                    \
-    }                                                                                              \
-    PERSISTENT(GIVEN, persistent, parameters, arguments,                                           \
-               cpl_allgather_persistent(&(struct cpl_allgather_call)__VA_ARGS__))
+    }
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the
  * communicator, which is then MPI's alone. */
 #define FREES(name, parameters, arguments)                                                         \

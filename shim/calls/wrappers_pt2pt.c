@@ -13,38 +13,23 @@
 
 #include <mpi.h>
 
-struct cpl_comm_state *cpl_wrap_learning(MPI_Comm comm)
-{
-    struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
-    if (state && cpl_pt2pt_counts(state->pt2pt)) {
-        if (cpl_pt2pt_counts_only(state->pt2pt))
-            cpl_context_recent(comm)->balance = &state->pt2pt->learned.balance;
-        return state;
-    }
-    if (state && !cpl_context.service.on) {
-        cpl_context_recent(comm)->alone = true;
-        cpl_context.comms.alone = comm;
-    }
-    return NULL;
-}
-
 void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag)
 {
-    struct cpl_comm_state *state = cpl_wrap_learning(comm);
+    struct cpl_comm_state *state = cpl_watch_learning(comm);
     if (state)
         cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
 }
 
 void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag)
 {
-    struct cpl_comm_state *state = cpl_wrap_learning(comm);
+    struct cpl_comm_state *state = cpl_watch_learning(comm);
     if (state)
         cpl_pt2pt_learn_receive(state, source, tag, true);
 }
 
 int cpl_wrap_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request)
 {
-    struct cpl_comm_state *state = result == MPI_SUCCESS ? cpl_wrap_learning(comm) : NULL;
+    struct cpl_comm_state *state = result == MPI_SUCCESS ? cpl_watch_learning(comm) : NULL;
     if (state && !cpl_watch_receive(state, source, tag, request))
         cpl_pt2pt_learn_receive(state, source, tag, false);
     return result;

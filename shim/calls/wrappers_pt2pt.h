@@ -75,9 +75,6 @@ static inline bool has_status(const MPI_Status *status)
     return status || status == MPI_STATUS_IGNORE;
 }
 
-/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to do. */
-struct cpl_comm_state *cpl_wrap_learning(MPI_Comm comm);
-
 /* While the shim learns about a communicator. cpl_wrap_note_send: a message is sent.
  * cpl_wrap_note_receive: a receive is over. cpl_wrap_posted: MPI's nonblocking receive has returned
  * `result`; returns that, and may put a request of the shim in the place of MPI's. */

@@ -268,53 +268,6 @@ static void agree_alone(struct cpl_comm_state *state)
     cpl_floor_leave();
 }
 
-/* The way by which the model would carry calls of a class; CPL_N_ALLGATHER_WAYS: MPI's. */
-static enum cpl_allgather_way best_way(const struct cpl_allgather *a, int32_t class_)
-{
-    enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
-    return list_ways(a, class_, way) > 0 ? way[0] : CPL_N_ALLGATHER_WAYS;
-}
-
-/* Whether a way gathers so many bytes. */
-static bool fits(enum cpl_allgather_way way, int64_t bytes)
-{
-    return cpl_allgather_is_in_place(way) || bytes <= MOST_ROOM;
-}
-
-enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state)
-{
-    struct cpl_allgather *a = keep(state);
-    bool any = false;
-    if (!a->agreed)
-        agree(state);
-    if (a->plan.outcome == CPL_ALLGATHER_FAILED)
-        return CPL_LEFT_NO_PLAN;
-    for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES && a->rank_at; k++)
-        any |= best_way(a, k) < CPL_N_ALLGATHER_WAYS;
-    if (!any)
-        return CPL_LEFT_NO_GAIN;
-    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
-}
-
-enum cpl_allgather_way cpl_allgather_way_untried(const struct cpl_comm_state *state, int64_t bytes)
-{
-    const struct cpl_allgather *a = state->allgathers.kept;
-    enum cpl_allgather_way way = bytes > 0 && a && a->rank_at
-                                     ? best_way(a, cpl_allgather_class_of(bytes))
-                                     : CPL_N_ALLGATHER_WAYS;
-    return way < CPL_N_ALLGATHER_WAYS && fits(way, bytes) ? way : CPL_N_ALLGATHER_WAYS;
-}
-
-enum cpl_allgather_way cpl_allgather_way_persistent(const struct cpl_comm_state *state,
-                                                    int64_t bytes)
-{
-    enum cpl_allgather_way way = cpl_allgather_way_untried(state, bytes);
-    for (int w = 0; w < CPL_N_ALLGATHER_WAYS && way == CPL_N_ALLGATHER_WAYS; w++)
-        if (allows((enum cpl_allgather_way)w) && fits((enum cpl_allgather_way)w, bytes))
-            way = (enum cpl_allgather_way)w;
-    return way;
-}
-
 /* ---- a call ---- */
 
 /* Counts a call of some size. Whether the ranks are to agree now; alike on all ranks. */
@@ -398,8 +351,8 @@ bool cpl_allgather_resolve(const struct cpl_allgather_call *call,
             own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
 }
 
-void cpl_gathering_place(const struct cpl_comm_state *state, enum cpl_allgather_way way,
-                         int32_t class_, struct cpl_gathering *g)
+static void place(const struct cpl_comm_state *state, enum cpl_allgather_way way, int32_t class_,
+                  struct cpl_gathering *g)
 {
     const struct cpl_allgather *a = state->allgathers.kept;
     bool placed = a->rank_at && a->plan.model[class_].placed[way];
@@ -419,7 +372,7 @@ static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *s
                               .span = a->span,
                               .at = a->at,
                               .room = a->room};
-    cpl_gathering_place(state, way, class_, &g);
+    place(state, way, class_, &g);
     int result = cpl_gathering_run(&g);
     if (result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, result);

@@ -36,35 +36,6 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
 /* Call it after PMPI made a call that was not carried. */
 void cpl_allgather_passed(struct cpl_allgather_call *call);
 
-/* Starts an open nonblocking call if a way is to carry it (allgather_start.c). Returns true when it
- * is started, with MPI's result in *result; false when it is to be made through PMPI. Local. */
-bool cpl_allgather_start(const struct cpl_allgather_call *call, MPI_Request *request, int *result);
-
-/* The persistent form of a call as cpl_neighbor_init takes it. */
-struct cpl_neighbor_call cpl_allgather_persistent(const struct cpl_allgather_call *call);
-
-/* For allgather_start.c and persistent calls. cpl_allgather_plan_untried: plans calls that are not
- * tried, unless the ranks have agreed. Returns why all are MPI's; CPL_LEFT_NOT: some are not.
- * Collective over comm, the same result on all ranks. cpl_allgather_way_untried: then the way that
- * carries calls with so many bytes in all; CPL_N_ALLGATHER_WAYS: they are MPI's. Alike. */
-enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state);
-enum cpl_allgather_way cpl_allgather_way_untried(const struct cpl_comm_state *state, int64_t bytes);
-
-/* The way of a persistent request, also where that gains nothing (MPICH 4.0.2's own copy this
- * rank's data when they are made, not when they are started); CPL_N_ALLGATHER_WAYS: it is MPI's. */
-enum cpl_allgather_way cpl_allgather_way_persistent(const struct cpl_comm_state *state,
-                                                    int64_t bytes);
-
-/* Fills in what a gathering by this way has of the communicator's plan. Local. */
-void cpl_gathering_place(const struct cpl_comm_state *state, enum cpl_allgather_way way,
-                         int32_t class_, struct cpl_gathering *g);
-
-/* Finds the data of a call: for each rank, and what this one sends unless it is in place. False
- * when MPI would refuse an argument. Local. */
-bool cpl_allgather_resolve(const struct cpl_allgather_call *call,
-                           const struct cpl_comm_state *state, struct cpl_span *span,
-                           struct cpl_span *own);
-
 extern const struct cpl_hooks cpl_allgather_hooks;
 
 /* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. Local. */

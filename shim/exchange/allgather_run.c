@@ -197,40 +197,14 @@ static bool doubling(struct cpl_gathering *g, int32_t step)
 static bool (*const carry[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_WAYS(WAY)};
 #undef WAY
 
-void cpl_gathering_begin(struct cpl_gathering *g)
+int cpl_gathering_run(struct cpl_gathering *g)
 {
     g->step = 0;
     g->next = g->pair[0] = g->pair[1] = MPI_REQUEST_NULL;
     g->result = MPI_SUCCESS;
     if (g->own)
         note(g, cpl_span_copy(g->own, span_of(g, g->point)));
-}
-
-int cpl_gathering_run(struct cpl_gathering *g)
-{
-    cpl_gathering_begin(g);
     while (carry[g->way](g, g->step++))
         wait_both(g);
     return g->result;
-}
-
-/* Whether both requests of the step are complete. */
-static bool have_come(struct cpl_gathering *g)
-{
-    for (int k = 0; k < 2; k++) {
-        int done = 1;
-        int code = PMPI_Test(&g->pair[k], &done, MPI_STATUS_IGNORE);
-        if (code == MPI_SUCCESS && !done)
-            return false;
-        note(g, code);
-    }
-    return true;
-}
-
-bool cpl_gathering_progress(struct cpl_gathering *g)
-{
-    while (have_come(g))
-        if (!carry[g->way](g, g->step++))
-            return true;
-    return false;
 }

@@ -274,7 +274,7 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_comm_state *
 {
     struct cpl_learned *learned = &x->learned;
     int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
-    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls) || x->nonblocking.served)
+    if (!cpl_date_has_come(&learned->date, FIRST_AGREEMENT, x->calls) || cpl_exchange_is_served(x))
         return;
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
     cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm);

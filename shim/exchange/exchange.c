@@ -39,7 +39,7 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         return;
     }
     /* An allgather has its way from the first call that is carried. */
-    bool carried = trial->chosen > 0 || (x->nonblocking.served && x->plans.n_candidates > 0);
+    bool carried = trial->chosen > 0 || (cpl_exchange_is_served(x) && x->plans.n_candidates > 0);
     const struct cpl_candidate *chosen =
         carried ? &x->plans.candidate[trial->chosen > 0 ? trial->chosen - 1 : 0] : NULL;
     if (chosen) {
@@ -47,11 +47,11 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->summary = chosen->summary ? *chosen->summary : x->plans.summary[0];
         r->summary.planned.modelled_us = chosen->modelled_us;
         snprintf(r->summary.strategy, sizeof r->summary.strategy, "%s", chosen->name);
-    } else if (x->nonblocking.given_back) {
+    } else if (x->nonblocking.phase == CPL_STARTED_GIVEN_BACK) {
         r->reason = CPL_LEFT_SLOWED;
-    } else if (x->nonblocking.waits) {
+    } else if (x->nonblocking.phase == CPL_STARTED_WAITING) {
         r->reason = CPL_LEFT_NO_MEETING;
-    } else if (x->nonblocking.served) {
+    } else if (cpl_exchange_is_served(x)) {
         r->reason = CPL_LEFT_FEW_CALLS;
     } else if (x->calls == 0) { /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
@@ -204,7 +204,6 @@ void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *al
         cpl_alike_add(alike, x->phase);
         cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
-        cpl_alike_add(alike, x->nonblocking.served + 2 * x->nonblocking.settled +
-                                 4 * x->nonblocking.waits);
+        cpl_alike_add(alike, x->nonblocking.phase);
     }
 }

@@ -111,15 +111,21 @@ struct cpl_exchange_ends {
                        data comes from */
 };
 
+/* The life of nonblocking calls (neighbor_serve.c); alike on all ranks. */
+enum cpl_started_phase {
+    CPL_STARTED_OPEN,      /* MPI has them; it has not been decided whether they are carried */
+    CPL_STARTED_BY_MPI,    /* it has: they are not */
+    CPL_STARTED_WAITING,   /* they are when all ranks poll (pt2pt_parts.h) */
+    CPL_STARTED_SERVED,    /* they are carried */
+    CPL_STARTED_DOUBTED,   /* they still are, and will be given back to MPI */
+    CPL_STARTED_GIVEN_BACK /* MPI has them again */
+};
+
 /* Nonblocking calls (neighbor_serve.h). */
 struct cpl_exchange_started {
-    int64_t n;         /* calls started; alike on all ranks */
-    int64_t n_planned; /* calls that were carried */
-    bool settled;      /* whether calls are carried has been decided; alike on all ranks */
-    bool waits;        /* they are when all ranks poll (pt2pt_parts.h); alike on all ranks */
-    bool served;       /* calls are carried */
-    bool doubted;      /* calls are to be given back to MPI; alike on all ranks */
-    bool given_back;   /* calls were given back to MPI */
+    enum cpl_started_phase phase;
+    int64_t n;                        /* calls started; alike on all ranks */
+    int64_t n_planned;                /* calls that were carried */
     struct cpl_neighbor_notes *notes; /* the first call's messages, kept until it is decided */
     struct cpl_neighbor_op
         *pending; /* operations that are started and not complete, in order; the first one runs */
@@ -147,6 +153,13 @@ struct cpl_exchange {
     struct cpl_exchange_started nonblocking;
     struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
 };
+
+/* Whether nonblocking calls are carried. Alike on all ranks. */
+static inline bool cpl_exchange_is_served(const struct cpl_exchange *x)
+{
+    return x->nonblocking.phase == CPL_STARTED_SERVED ||
+           x->nonblocking.phase == CPL_STARTED_DOUBTED;
+}
 
 /* What the part keeps of a communicator besides its exchanges (hooks.h). Local. */
 void cpl_exchange_meet(struct cpl_comm_state *state);

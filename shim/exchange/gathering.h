@@ -1,9 +1,9 @@
 /* An allgather that is carried, step by step: each step sends and receives at most one message, and
  * begins when those of the step before are complete.
  *
- * Order of calls: fill the first members; then cpl_gathering_run, or cpl_gathering_begin and
- * cpl_gathering_progress until that returns true. Messages of one tag on one communicator belong to
- * one gathering at a time on each rank, in the same order on all. Thread rule: one thread. */
+ * Order of calls: fill the first members; then cpl_gathering_run. Messages of one tag on one
+ * communicator belong to one gathering at a time on each rank, in the same order on all. Thread
+ * rule: one thread. */
 #ifndef CARPOOL_GATHERING_H
 #define CARPOOL_GATHERING_H
 
@@ -33,12 +33,5 @@ struct cpl_gathering {
 
 /* Carries it. Returns MPI's result, of the first error. Collective. */
 int cpl_gathering_run(struct cpl_gathering *g);
-
-/* Puts this rank's data into its place. Local. */
-void cpl_gathering_begin(struct cpl_gathering *g);
-
-/* Goes on with what has begun; never waits. Returns true when it is complete: `result` says how.
- * Local. */
-bool cpl_gathering_progress(struct cpl_gathering *g);
 
 #endif

@@ -109,22 +109,6 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
-/* For nonblocking and persistent allgathers (allgather_start.c). The state of a call's
- * communicator; NULL: the call is MPI's. Local. */
-struct cpl_comm_state *cpl_allgather_describe(const struct cpl_neighbor_call *call);
-
-/* As cpl_neighbor_plan, and the operation of a call for which that has set the phase PLANNED; NULL
- * when memory ran out or MPI refuses an argument. */
-void cpl_gathering_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                        struct cpl_exchange *exchange);
-struct cpl_neighbor_op *cpl_gathering_make(const struct cpl_neighbor_call *call,
-                                           struct cpl_comm_state *state,
-                                           struct cpl_exchange *exchange);
-
-/* For the same (neighbor_start.c): counts a nonblocking call and notes that there are such calls.
- * Returns whether they are carried. Local. */
-bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *exchange);
-
 /* Makes the request of an operation and starts it; op: NULL, there is no memory. Returns MPI's
  * result, after the error handler when it is an error. Local. */
 int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm,

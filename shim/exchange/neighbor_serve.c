@@ -14,7 +14,6 @@
  * MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
-#include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/exchange/neighbor_notes.h"
 #include "shim/meet/agree.h"
@@ -48,13 +47,14 @@ static bool has_come(MPI_Request *request)
 static bool is_undecided(const struct cpl_exchange *x)
 {
     return x->nonblocking.n > 0 && x->nonblocking.n >= cpl_settings_learn(&cpl_context.settings) &&
-           !x->nonblocking.settled;
+           x->nonblocking.phase == CPL_STARTED_OPEN;
 }
 
 static bool is_in_question(const struct cpl_exchange *x)
 {
-    bool need_not_wait = x->nonblocking.waits && cpl_context.busy.parts;
-    return is_undecided(x) || x->nonblocking.doubted || need_not_wait;
+    enum cpl_started_phase phase = x->nonblocking.phase;
+    return is_undecided(x) || phase == CPL_STARTED_DOUBTED ||
+           (phase == CPL_STARTED_WAITING && cpl_context.busy.parts);
 }
 
 /* Whether the ranks of `host` decide about a communicator's calls: of all ranks about those of all
@@ -153,10 +153,6 @@ static bool unanimous(const struct ballot *b)
 static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes *notes = x->nonblocking.notes;
-    if (x->kind >= CPL_UNTRIED_ALLGATHER) {
-        x->learned.left = cpl_allgather_plan_untried(state);
-        return x->learned.left == CPL_LEFT_NOT;
-    }
     if (x->kind >= CPL_ALLTOALLV)
         return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
     if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
@@ -175,8 +171,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
 static bool promises(const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
     const struct cpl_plan_summary *summary = &x->plans.summary[0];
-    if (cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted ||
-        x->kind >= CPL_UNTRIED_ALLGATHER)
+    if (cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted)
         return true;
     return cpl_plan_promises(summary) && !(is_part(state) && summary->planned.mpi_max == 0);
 }
@@ -201,11 +196,13 @@ void cpl_neighbor_serve_count(struct cpl_comm_state *state)
 /* Calls of one kind are carried from the next one on. Collective over `over`. */
 static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    x->nonblocking.waits = is_part(state) && !cpl_context.busy.parts;
-    x->nonblocking.served = !x->nonblocking.waits && cpl_agree_service(over);
-    if (x->nonblocking.served)
+    bool waits = is_part(state) && !cpl_context.busy.parts;
+    x->nonblocking.phase = waits                     ? CPL_STARTED_WAITING
+                           : cpl_agree_service(over) ? CPL_STARTED_SERVED
+                                                     : CPL_STARTED_BY_MPI;
+    if (cpl_exchange_is_served(x))
         count(state, true);
-    else if (x->nonblocking.waits && cpl_context.service.shared) /* nobody else hastens it */
+    else if (waits && cpl_context.service.shared) /* nobody else hastens it */
         cpl_date_hasten(&state->serve->date, state->meeting.n, LONGEST_PAUSE);
 }
 
@@ -213,7 +210,7 @@ static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cp
  * run for long enough. Collective over the host; the same result on all ranks. */
 static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
-    if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING || x->kind >= CPL_UNTRIED_ALLGATHER)
+    if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING)
         return false;
     const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
     struct cpl_plan_turn *turn = &x->plans.search.turn;
@@ -246,7 +243,7 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
         if (!planned)
             cpl_exchange_release(x);
     }
-    x->nonblocking.settled = true;
+    x->nonblocking.phase = CPL_STARTED_BY_MPI;
     if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))
         begin_serving(over, state, x);
     if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
@@ -262,13 +259,12 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool served = state->persistent.n > 0;
     cpl_neighbor_drain(x);
-    x->nonblocking.served = x->nonblocking.doubted = false;
-    x->nonblocking.given_back = true;
+    x->nonblocking.phase = CPL_STARTED_GIVEN_BACK;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "neighbor", "nonblocking %s, %d ranks: %s",
                 cpl_exchange_kind_name(x->kind), state->size, cpl_left_alone_text(CPL_LEFT_SLOWED));
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        served |= state->exchanges[k].nonblocking.served;
+        served |= cpl_exchange_is_served(&state->exchanges[k]);
     if (served || !state->serve->counted)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
@@ -290,7 +286,8 @@ static bool doubt(const struct cpl_comm_state *host, const int64_t *sums)
         return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; is_decided_at(host, s) && s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
-            s->exchanges[k].nonblocking.doubted = s->exchanges[k].nonblocking.served;
+            if (cpl_exchange_is_served(&s->exchanges[k]))
+                s->exchanges[k].nonblocking.phase = CPL_STARTED_DOUBTED;
     return true;
 }
 
@@ -327,9 +324,9 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
     bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &candidate->exchanges[k];
-        if (x->nonblocking.doubted)
+        if (x->nonblocking.phase == CPL_STARTED_DOUBTED)
             take_back(candidate, x);
-        else if (x->nonblocking.waits)
+        else if (x->nonblocking.phase == CPL_STARTED_WAITING)
             begin_serving(host->private_comm, candidate, x);
         else if (is_undecided(x))
             all_settled &= settle_kind(host, candidate, x, all->able == ABLE);
@@ -384,7 +381,8 @@ static void forget_notes(struct cpl_comm_state *state)
             cpl_collective_waitall(1, &x->nonblocking.notes->request, MPI_STATUSES_IGNORE);
         cpl_neighbor_notes_free(x->nonblocking.notes);
         x->nonblocking.notes = NULL;
-        x->nonblocking.settled = true;
+        if (x->nonblocking.phase == CPL_STARTED_OPEN)
+            x->nonblocking.phase = CPL_STARTED_BY_MPI;
     }
 }
 
@@ -417,7 +415,7 @@ static bool waits(const struct cpl_comm_state *state)
 {
     bool any = false;
     for (int k = 0; state->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
-        any |= state->exchanges[k].nonblocking.waits;
+        any |= state->exchanges[k].nonblocking.phase == CPL_STARTED_WAITING;
     return any;
 }
 

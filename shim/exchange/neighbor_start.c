@@ -72,8 +72,8 @@ int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cp
 {
     struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
     int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    x->nonblocking.n_planned += x->nonblocking.served;
-    cpl_context.exchanges.n_carried += x->nonblocking.served;
+    x->nonblocking.n_planned += cpl_exchange_is_served(x);
+    cpl_context.exchanges.n_carried += cpl_exchange_is_served(x);
     if (handle && op->carrying.way->begin)
         result = op->carrying.way->begin(op);
     if (result != MPI_SUCCESS) {
@@ -97,7 +97,7 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
 {
     bool refused;
     const struct cpl_way *way = cpl_ways_taking(state, x);
-    if (!way && !x->nonblocking.served)
+    if (!way && !cpl_exchange_is_served(x))
         return false;
     struct cpl_neighbor_op *op =
         cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
@@ -128,19 +128,7 @@ bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *requ
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     count_started();
     x->nonblocking.n++;
-    if (!x->nonblocking.settled && cpl_neighbor_may_be_served(state))
+    if (x->nonblocking.phase == CPL_STARTED_OPEN && cpl_neighbor_may_be_served(state))
         note_latest(call, state, x);
     return start(call, state, x, request, result);
-}
-
-bool cpl_neighbor_count_untried(struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    count_started();
-    x->nonblocking.n++;
-    if (x->nonblocking.settled || !cpl_neighbor_may_be_served(state))
-        return x->nonblocking.served;
-    name_communicator(state);
-    if (!x->nonblocking.notes)
-        x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency);
-    return false;
 }

@@ -76,7 +76,7 @@ static int begin(struct cpl_neighbor_op *op)
 /* Local: the other ranks make MPI's own call, which it fits. */
 static bool takes(const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
-    return x->kind == CPL_NEIGHBOR_ALLTOALLW && !x->nonblocking.served && state->watched &&
+    return x->kind == CPL_NEIGHBOR_ALLTOALLW && !cpl_exchange_is_served(x) && state->watched &&
            x->adjacency->in.n != x->adjacency->out.n &&
            cpl_context.settings.mode != CPL_MODE_PROFILE;
 }

@@ -391,9 +391,10 @@ static bool is_early(const struct cpl_comm_state *state)
     bool early = cpl_plan_is_early(state->private_comm, &input,
                                    (PMPI_Wtime() - cpl_context.account.start) * 1e3,
                                    state->meeting.n, false);
-    p->reason = CPL_LEFT_SHORT;
-    if (early)
+    if (early) {
+        p->reason = CPL_LEFT_SHORT;
         cpl_date_put_off(&p->date, state->meeting.n, turn->pause);
+    }
     return early;
 }
 
@@ -414,6 +415,8 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     struct cpl_pt2pt *p = state->pt2pt;
     if (!all_able(state, words))
         return true;
+    if (p->lesson == 0)
+        p->lesson = state->meeting.n;
     if (is_early(state)) {
         cpl_pt2pt_look_away(state);
         return true;

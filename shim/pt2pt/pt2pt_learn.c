@@ -290,10 +290,7 @@ void cpl_pt2pt_rest(struct cpl_comm_state *state)
 
 void cpl_pt2pt_look_away(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    cpl_pt2pt_close_batch(p);
-    if (p->lesson == 0)
-        p->lesson = state->meeting.n;
+    cpl_pt2pt_close_batch(state->pt2pt);
     rest(state);
 }
 
@@ -307,6 +304,7 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
                             .phase = CPL_PT2PT_LEARNING,
                             .reason = was.reason,
                             .lesson = was.lesson,
+                            .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
                             .date = was.date,
                             .part.date = was.part.date,
                             .left = was.left,

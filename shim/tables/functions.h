@@ -21,7 +21,6 @@
 #include "shim/tables/functions.def"
 #define WITH_REQUEST(...)                               (__VA_ARGS__, MPI_Request * request)
 #define MOVES(name, nonblocking, parameters, arguments) REAL(nonblocking, WITH_REQUEST parameters)
-#define GATHERS(...)
 #include "shim/tables/collectives.def"
 #define USES  REAL
 #define CALLS REAL

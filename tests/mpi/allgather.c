@@ -2,10 +2,9 @@
  * MPI_Allgather and MPI_Allgatherv, and their large-count forms: every byte checked.
  *
  *   allgather [--calls N] [--seed S] [--most M] [--same] [--comm world|split|shuffled]
- *             [--form blocking|nonblocking|persistent|all]
+ *             [--form blocking|nonblocking|all]
  *
- * Nonblocking calls stay pending while the next ones are made, persistent ones are started again
- * (MPICH 4.0.2's own are wrong then).
+ * Nonblocking calls, which are left to MPI, stay pending while the next ones are made.
  * Ranks contribute up to M dozens of elements (all the same with --same), or none, by datatypes
  * that differ from rank to rank and between sending and receiving; some calls are in place.
  * MPI_Allgatherv has one receive datatype on all ranks: MPICH 4.0.2 cuts large data by its extent,
@@ -21,12 +20,11 @@
 #define DOZEN 12 /* elements: every unit of a datatype divides it */
 
 enum form { FORM_PLAIN, FORM_V, FORM_PLAIN_C, FORM_V_C, N_FORMS };
-enum manner { BLOCKING, NONBLOCKING, PERSISTENT, N_MANNERS };
+enum manner { BLOCKING, NONBLOCKING, N_MANNERS };
 
-static const char *const manner_names[] = {"blocking", "nonblocking", "persistent", NULL};
+static const char *const manner_names[] = {"blocking", "nonblocking", NULL};
 
 #define N_PENDING 3
-#define N_STARTS  3 /* of a persistent request */
 
 struct program {
     MPI_Comm comm;
@@ -38,7 +36,7 @@ struct program {
 };
 
 struct call {
-    int number, start;
+    int number;
     enum form form;
     enum manner manner;
     MPI_Request request;
@@ -106,7 +104,7 @@ static void put(const struct program *p, const struct call *c, int from,
                 const struct layout *layout, unsigned char *origin)
 {
     layout_put(layout, origin, count_of(p, c, layout, from),
-               test_key(test_key(p->seed, c->number + 1000003 * c->start), from));
+               test_key(test_key(p->seed, c->number), from));
 }
 
 /* What this rank sends. */
@@ -158,24 +156,6 @@ static void start_nonblocking(const struct program *p, struct call *c, const voi
                           &c->request);
 }
 
-static void start_persistent(const struct program *p, struct call *c, const void *out, void *in,
-                             int n)
-{
-    MPI_Datatype sent = c->sent.type, got = c->got.type;
-    if (c->form == FORM_PLAIN)
-        MPI_Allgather_init(out, n, sent, in, c->count[0], got, p->comm, MPI_INFO_NULL, &c->request);
-    else if (c->form == FORM_PLAIN_C)
-        MPI_Allgather_init_c(out, n, sent, in, c->count[0], got, p->comm, MPI_INFO_NULL,
-                             &c->request);
-    else if (c->form == FORM_V)
-        MPI_Allgatherv_init(out, n, sent, in, c->count, c->displ, got, p->comm, MPI_INFO_NULL,
-                            &c->request);
-    else
-        MPI_Allgatherv_init_c(out, n, sent, in, c->large_count, c->large_displ, got, p->comm,
-                              MPI_INFO_NULL, &c->request);
-    MPI_Start(&c->request);
-}
-
 static void make(const struct program *p, struct call *c)
 {
     const void *out = c->in_place ? MPI_IN_PLACE : c->out.data - c->sent.lb;
@@ -184,8 +164,6 @@ static void make(const struct program *p, struct call *c)
 
     if (c->manner == NONBLOCKING)
         start_nonblocking(p, c, out, in, n);
-    else if (c->manner == PERSISTENT)
-        start_persistent(p, c, out, in, n);
     else if (c->form == FORM_PLAIN)
         MPI_Allgather(out, n, c->sent.type, in, c->count[0], c->got.type, p->comm);
     else if (c->form == FORM_PLAIN_C)
@@ -228,13 +206,6 @@ static uint64_t complete(const struct program *p, struct call *c)
 static uint64_t end(const struct program *p, struct call *c)
 {
     uint64_t hash = complete(p, c);
-    while (c->manner == PERSISTENT && ++c->start < N_STARTS) {
-        fill(p, c);
-        MPI_Start(&c->request);
-        hash ^= complete(p, c);
-    }
-    if (c->manner == PERSISTENT)
-        MPI_Request_free(&c->request);
     test_area_free(&c->out);
     test_area_free(&c->in);
     layout_free(&c->sent);
@@ -264,14 +235,6 @@ static void refused_started(const struct program *p, int *data, const int *count
     print_class(
         "nonblocking, negative counts",
         MPI_Iallgatherv(data, 1000, MPI_INT, data + 1000, counts, counts, MPI_INT, p->comm, &q));
-    print_class("persistent, no buffer", MPI_Allgather_init(data, 1000, MPI_INT, NULL, 1000,
-                                                            MPI_INT, p->comm, MPI_INFO_NULL, &q));
-    print_class("persistent, no type",
-                MPI_Allgather_init(data, 1000, MPI_DATATYPE_NULL, data + 1000, 1000, MPI_INT,
-                                   p->comm, MPI_INFO_NULL, &q));
-    print_class("persistent, negative counts",
-                MPI_Allgatherv_init(data, 1000, MPI_INT, data + 1000, counts, counts, MPI_INT,
-                                    p->comm, MPI_INFO_NULL, &q));
 }
 
 /* On all ranks alike, so that no rank waits for another. */

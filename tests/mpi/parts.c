@@ -4,13 +4,13 @@
  * exchange that recurs and collectives of its own; the world reduces now and then.
  *
  *   parts [--iterations N] [--deviate WHAT] [--whole] [--borrow] [--copied]
- *         [--form messages|neighbor|persistent|gathers]
+ *         [--form messages|neighbor|persistent]
  *
  * With --whole each has all ranks, in different orders. With --whole or --borrow they have no
  * collectives: only the world reduces. With --copied each is a copy, or a copy of a copy, of the
  * one that is made, which is freed. The exchanges are messages, or MPI_Ineighbor_alltoallv (not
  * with wild, ssend); persistent: those of rows MPI_Neighbor_alltoallv_init, made when the
- * communicator is made; gathers: MPI_Iallgather.
+ * communicator is made.
  *
  * WHAT, in the second half: none; recreate (rows are freed and made anew), wild (receives from
  * anybody), large (messages above the size limit), ssend, silent (a rank in three skips the
@@ -26,7 +26,6 @@
 #define MOST_PEERS  3
 #define SHORT_BYTES 24
 #define MOST_BYTES  20000
-#define BLOCK_BYTES 3000
 #define TAG         5
 #define N_PARTS     4
 
@@ -34,8 +33,8 @@ enum deviation { NONE, RECREATE, WILD, LARGE, SSEND, SILENT, WINDOW, LEAVE, CROS
 static const char *const names[] = {"none",   "recreate", "wild",  "large",   "ssend",
                                     "silent", "window",   "leave", "crossed", NULL};
 
-enum form { MESSAGES, NEIGHBOR, PERSISTENT, GATHERS };
-static const char *const forms[] = {"messages", "neighbor", "persistent", "gathers", NULL};
+enum form { MESSAGES, NEIGHBOR, PERSISTENT };
+static const char *const forms[] = {"messages", "neighbor", "persistent", NULL};
 
 struct part {
     MPI_Comm comm; /* MPI_COMM_NULL: this rank is not in it */
@@ -153,24 +152,6 @@ static bool takes_part(const struct part *part, int iteration, int rank)
     return deviation != SILENT || part->number != 0 || (rank + iteration) % 3 != 0;
 }
 
-/* Starts the exchange as an allgather: a block of each rank. */
-static void start_gather(struct part *part, int iteration)
-{
-    test_stream(key_of(part, iteration, part->rank, 0), 0, BLOCK_BYTES, part->out[0]);
-    MPI_Iallgather(part->out[0], BLOCK_BYTES, MPI_BYTE, part->in[0], BLOCK_BYTES, MPI_BYTE,
-                   part->comm, &part->request[part->n_requests++]);
-}
-
-static void check_gather(const struct part *part, int iteration)
-{
-    unsigned char expected[BLOCK_BYTES];
-    for (int from = 0; from < part->size; from++) {
-        test_stream(key_of(part, iteration, from, 0), 0, BLOCK_BYTES, expected);
-        if (memcmp(expected, part->in[0] + (size_t)from * BLOCK_BYTES, BLOCK_BYTES) != 0)
-            test_fail("part %d, iteration %d: wrong block of %d", part->number, iteration, from);
-    }
-}
-
 /* Starts the exchange as a neighborhood collective. */
 static void start_collective(struct part *part, int iteration, bool deviates)
 {
@@ -196,10 +177,6 @@ static void start(struct part *part, int iteration, bool deviates)
     bool wild = deviates && deviation == WILD;
     part->bytes = deviates && deviation == LARGE ? MOST_BYTES : SHORT_BYTES;
     part->n_requests = 0;
-    if (form == GATHERS) {
-        start_gather(part, iteration);
-        return;
-    }
     if (form != MESSAGES) {
         start_collective(part, iteration, deviates);
         return;
@@ -233,10 +210,6 @@ static void complete(struct part *part, int iteration, bool deviates)
     if (part->persistent != MPI_REQUEST_NULL && part->n_requests == 0)
         MPI_Wait(&part->persistent, MPI_STATUS_IGNORE);
     MPI_Waitall(part->n_requests, part->request, MPI_STATUSES_IGNORE);
-    if (form == GATHERS) {
-        check_gather(part, iteration);
-        return;
-    }
     for (int k = 0; k < part->n_peers; k++) {
         int from = before(part, k + 1);
         if (deviates &&
@@ -287,8 +260,8 @@ static void iterate(int iteration, bool deviates, MPI_Win window)
 
 static void deviate_once(int iteration, int first)
 {
-    int number = iteration - first, lives = form == GATHERS ? 2 : 4;
-    if (deviation == RECREATE && number % lives == 0) {
+    int number = iteration - first;
+    if (deviation == RECREATE && number % 4 == 0) {
         free_part(&parts[0]);
         make_part(0);
     }

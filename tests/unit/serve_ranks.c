@@ -264,12 +264,6 @@ struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
     return cpl_comm_state_get(call->comm);
 }
 
-enum cpl_left_alone cpl_allgather_plan_untried(struct cpl_comm_state *state)
-{
-    bool all = cpl_agree_all(state->private_comm, serve.answers.no_match != fibers_rank());
-    return all ? CPL_LEFT_NOT : CPL_LEFT_NO_GAIN;
-}
-
 void cpl_adjacency_free(struct cpl_adjacency *adjacency)
 {
     (void)adjacency;
@@ -453,19 +447,6 @@ void serve_ranks_end(void)
     assert_int_equal(heap.n_live, n_live);
 }
 
-/* As allgather_start.c does. */
-static bool start_untried(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                          MPI_Request *request, int *result)
-{
-    struct cpl_exchange *x = &state->exchanges[call->kind];
-    bool refused;
-    if (!cpl_neighbor_count_untried(state, x))
-        return false;
-    *result = cpl_neighbor_start_made(cpl_neighbor_op_make(call, state, x, &carrier, &refused),
-                                      call->comm, x, request);
-    return true;
-}
-
 bool serve_start(int comm, enum cpl_neighbor_kind kind)
 {
     struct serve_rank *me = &serve.rank[fibers_rank()];
@@ -474,10 +455,8 @@ bool serve_start(int comm, enum cpl_neighbor_kind kind)
     MPI_Request request;
     int result = MPI_SUCCESS, n = me->n[comm][kind]++;
     assert_in_range(n, 0, SERVE_CALLS - 1);
-    bool carried = kind >= CPL_UNTRIED_ALLGATHER
-                       ? start_untried(&call, &me->state[comm], &request, &result)
-                   : kind >= CPL_ALLTOALLV ? cpl_alltoall_start(&call, &request, &result)
-                                           : cpl_neighbor_start(&call, &request, &result);
+    bool carried = kind >= CPL_ALLTOALLV ? cpl_alltoall_start(&call, &request, &result)
+                                         : cpl_neighbor_start(&call, &request, &result);
     me->carried[comm][kind][n] = carried;
     return carried;
 }
@@ -501,19 +480,17 @@ void serve_collective(int comm)
         for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
             const struct cpl_exchange *x = &me->state[c].exchanges[k];
             fibers_compare("the phase", x->phase);
-            fibers_compare("what is decided", x->nonblocking.settled + 2 * x->nonblocking.served +
-                                                  4 * x->nonblocking.doubted +
-                                                  8 * x->nonblocking.given_back);
+            fibers_compare("what is decided", x->nonblocking.phase);
         }
     }
 }
 
 bool serve_is_settled(int comm, enum cpl_neighbor_kind kind)
 {
-    return serve_exchange(0, comm, kind)->nonblocking.settled;
+    return serve_exchange(0, comm, kind)->nonblocking.phase != CPL_STARTED_OPEN;
 }
 
 bool serve_is_served(int comm, enum cpl_neighbor_kind kind)
 {
-    return serve_exchange(0, comm, kind)->nonblocking.served;
+    return cpl_exchange_is_served(serve_exchange(0, comm, kind));
 }

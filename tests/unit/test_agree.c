@@ -68,7 +68,7 @@ static void test_reduced_behind(void **state)
         fibers_run(reduce_behind);
         assert_int_equal(pt2pt_of(1)->learned.signature[0].n_behind, n_behind);
         bool tried = n_behind > 2 && n < 5;
-        assert_true(pt2pt_all_are(tried ? CPL_PT2PT_MANAGED : CPL_PT2PT_LEARNING));
+        assert_true(pt2pt_all_are(tried ? CPL_PT2PT_MANAGED : CPL_PT2PT_RESTING));
         pt2pt_ranks_end();
     }
 }
@@ -219,38 +219,39 @@ static void test_silent_ranks(void **state)
 
 /* ---- under way ---- */
 
-/* Messages under way are no reason to give up: three times they try again at once, then at the next
- * regular date. */
+/* Messages under way are no reason to give up: three times they try again at once, then they learn
+ * again from the next regular date on. */
 static void test_under_way(void **state)
 {
     (void)state;
     static const struct {
         int late, managed_at, n_vain;
-    } cases[] = {{1, 5, 1}, {3, 7, 1}, {4, 8, 2}, {5, 9, 2}, {7, 11, 2}, {8, 16, 3}, {12, 16, 3}};
+    } cases[] = {{1, 5, 1},   {3, 7, 1},   {4, 24, 2}, {7, 24, 2},
+                 {20, 24, 2}, {22, 26, 2}, {24, 64, 3}};
     for (int k = 0; k < 7; k++) {
         begin(10 + (uint64_t)k);
         plan.from = 4;
         plan.late = cases[k].late;
-        run(16);
+        run(64);
         assert_int_equal(plan.managed_at, cases[k].managed_at);
         assert_int_equal(pt2pt_of(0)->n_vain, cases[k].n_vain);
         pt2pt_ranks_end();
     }
 }
 
-/* After 4 and its retries, 8 and its ones, and so on: the sixth regular date is the last one. */
+/* At 4, 24, 64, 144, 304, and three times after each; from 608 on they learn once more. */
 static void test_unmatched_for_ever(void **state)
 {
     (void)state;
     begin(20);
     plan.from = 2;
     plan.late = 1000;
-    run(127);
+    run(623);
     assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
     assert_int_equal(pt2pt_of(3)->n_vain, 5);
     assert_int_equal(pt2pt_of(3)->reason, CPL_LEFT_UNMATCHED);
     run(1);
-    assert_int_equal(plan.alone_at, 128);
+    assert_int_equal(plan.alone_at, 7); /* they rest */
     assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
     assert_int_equal(pt2pt.n_planned, 0);
     run(20);
@@ -265,12 +266,14 @@ static void test_no_gain_for_ever(void **state)
         begin(21);
         pt2pt.answers.gains = dear;
         pt2pt.answers.planned_us = dear ? 30 : 10;
-        run(127);
+        run(4);
+        assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
+        run(619);
         assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
         assert_int_equal(pt2pt_of(1)->reason, CPL_LEFT_NO_GAIN);
         assert_int_equal(pt2pt.n_planned, 1);
         run(1);
-        assert_int_equal(plan.alone_at, 128);
+        assert_true(pt2pt_all_are(CPL_PT2PT_ALONE));
         pt2pt_ranks_end();
     }
 }
@@ -282,14 +285,14 @@ static void test_searched_twice(void **state)
     begin(21);
     pt2pt.answers.gains = pt2pt.answers.is_short = true;
     pt2pt.answers.planned_us = 30;
-    run(11);
+    run(23);
     assert_int_equal(pt2pt.n_planned, 1);
     pt2pt.answers.is_short = false;
-    run(8);
+    run(1);
     assert_int_equal(pt2pt.n_planned, 2);
-    run(64);
+    run(200);
     assert_int_equal(pt2pt.n_planned, 2);
-    assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
+    assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
     pt2pt_ranks_end();
 }
 
@@ -306,7 +309,7 @@ static void test_one_rank_cannot(void **state)
             pt2pt.answers.no_line = what == 2 ? who : -1;
             pt2pt.answers.no_plan = what == 3 ? who : -1;
             run(4);
-            assert_true(pt2pt_all_are(what < 3 ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING));
+            assert_true(pt2pt_all_are(what < 3 ? CPL_PT2PT_ALONE : CPL_PT2PT_RESTING));
             for (int r = 0; r < N; r++)
                 assert_false(pt2pt_of(r)->learned.signature[0].planned);
             run(10);
@@ -431,7 +434,7 @@ static void test_anything(void **state)
         pt2pt_ranks_end();
     }
     int n = (int)n_seeds;
-    assert_true(5 * n_managed > n && 10 * n_given_up > n && 5 * n_alone > n);
+    assert_true(5 * n_managed > n && 10 * n_given_up > n && 10 * n_alone > n);
 }
 
 int main(void)
