@@ -20,7 +20,7 @@ check() {
     done <<LIST
 CITATION.cff|^version: $dotted\$
 CHANGELOG.md|^## $dotted [(]
-debian/changelog|^carpool [(]$dotted[)]
+debian/changelog|^carpool [(]${dotted}[)]
 doc/carpool.1|^[.]TH .* "Carpool $dotted"
 doc/carpool.7|^[.]TH .* "Carpool $dotted"
 doc/carpool_array.3|^[.]TH .* "Carpool $dotted"
