@@ -26,8 +26,10 @@ if [ "$what" = release ]; then
     fi
 fi
 
-contents=$(tar -xOf "$archive" | sha256sum) || exit 1
-contents="$contents ${MPICC:-mpicc.mpich} $platform"
+# what is in the archive, in whatever order and of whatever date; and what else the files come of
+rm -rf "$work/look" && mkdir "$work/look" && tar -xf "$archive" -C "$work/look" || exit 1
+contents="$(cd "$work/look" && find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum) ${MPICC:-mpicc.mpich} $platform"
+rm -rf "$work/look"
 if [ "$contents" != "$(cat "$work/built" 2>/dev/null)" ]; then
     rm -f "$work/built"
     sh "$here/build.sh" "$archive" "$work" || exit
