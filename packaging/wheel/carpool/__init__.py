@@ -32,7 +32,7 @@ def _installed(path: str) -> Path:
             return place
     raise FileNotFoundError(
         f"{path} of Carpool is not installed beside {__file__}: install the wheel by "
-        "`pip install` into a venv (pip's --target leaves it out)"
+        "`pip install` into a venv (pip's --target leaves the libraries out)"
     )
 
 
