@@ -107,7 +107,7 @@ void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
     else
         send_alone(line, segment);
     if (head.source != line->rides.rank && head.dest != line->rides.rank)
-        line->rides.forwarded += head.payload_bytes;
+        line->embed.forwarded += head.payload_bytes;
 }
 
 void cpl_embed_release(struct cpl_comm_state *state, bool all)

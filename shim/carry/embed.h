@@ -62,6 +62,7 @@ struct cpl_embed {
     double since;         /* when the first segment of the cargo came, in seconds */
     int64_t n_reductions; /* reductions that were carried out here */
     int64_t n_sends;      /* messages that this rank sent for them */
+    int64_t forwarded;    /* bytes of payload that this rank passed on for others */
     int64_t n_segments;   /* segments of this rank's batches that reductions took */
     int64_t n_late;       /* segments that this rank sent on alone */
 };

@@ -37,6 +37,7 @@ struct instance {
 
 struct cpl_ride_plan {
     struct cpl_relay relay;
+    struct cpl_ride_counts count;
     uint32_t mine; /* instances that this rank has begun */
     struct instance instance[N_INSTANCES];
 };
@@ -144,6 +145,7 @@ static void leave(struct cpl_rides *rides, int p, struct instance *instance, int
     instance->held[e] = NULL;
     take_off(rides, flight, slice->out_to[e],
              (struct header){p, instance->number, slice->out_wave[e], 0});
+    rides->plan[p]->count.rides++;
     if (++instance->n_left == slice->n_out)
         instance->used = false;
 }
@@ -170,6 +172,7 @@ static void release(struct cpl_rides *rides, int p, struct instance *instance)
     for (int32_t e = 0; e < rides->plan[p]->relay.slice.n_out; e++)
         if (instance->held[e]) {
             rides->late++;
+            rides->plan[p]->count.late++;
             instance->late = true;
             leave(rides, p, instance, e);
         }
@@ -316,7 +319,8 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
         rides->deliver(rides->context, segment, payload);
         return;
     }
-    rides->forwarded += segment->payload_bytes;
+    if (in_edge >= 0)
+        rides->plan[header->plan]->count.forwarded += segment->payload_bytes;
     for (double end = rides->delay_seconds > 0 ? PMPI_Wtime() + rides->delay_seconds : 0;
          end > 0 && PMPI_Wtime() < end;)
         ;
@@ -504,6 +508,11 @@ static bool allocate_plan(struct cpl_ride_plan *plan)
         done = instance->missing && instance->held && instance->came;
     }
     return done;
+}
+
+struct cpl_ride_counts cpl_rides_counts(const struct cpl_rides *rides, int plan)
+{
+    return rides->plan[plan]->count;
 }
 
 struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan)

@@ -28,6 +28,13 @@
 
 struct cpl_ride_plan;
 
+/* What a plan has done on this rank. */
+struct cpl_ride_counts {
+    int64_t forwarded; /* bytes of payload forwarded for others */
+    int64_t rides;     /* out-edges that have left */
+    int64_t late;      /* of these, by the end of the hold time */
+};
+
 /* Posted receives of rides. */
 struct cpl_ride_receives {
     MPI_Request *request;  /* N_RECEIVES; NULL: none */
@@ -46,7 +53,6 @@ struct cpl_rides {
     struct cpl_flights flights;
     struct cpl_ride_lanes lanes;
     int64_t sent, received; /* rides, for draining */
-    int64_t forwarded;      /* bytes of payload forwarded for others */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
     int64_t
         tardy; /* rides, and batches of this rank, that came when what waited for them had left */
@@ -67,6 +73,8 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
 /* Takes over a slice's words (freed with the rides). Returns its number, the same on all ranks when
  * all add in the same order; CPL_NO_PLAN when memory ran out. */
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
+
+struct cpl_ride_counts cpl_rides_counts(const struct cpl_rides *rides, int plan);
 
 /* What a plan's rides wait for, and the order in which they leave. */
 struct cpl_relay *cpl_rides_relay(struct cpl_rides *rides, int plan);

@@ -415,8 +415,8 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     struct cpl_pt2pt *p = state->pt2pt;
     if (!all_able(state, words))
         return true;
-    if (p->lesson == 0)
-        p->lesson = state->meeting.n;
+    if (p->recurred_at == 0)
+        p->recurred_at = state->meeting.n;
     if (is_early(state)) {
         cpl_pt2pt_look_away(state);
         return true;

@@ -291,6 +291,7 @@ void cpl_pt2pt_rest(struct cpl_comm_state *state)
 void cpl_pt2pt_look_away(struct cpl_comm_state *state)
 {
     cpl_pt2pt_close_batch(state->pt2pt);
+    state->pt2pt->lesson = state->pt2pt->recurred_at;
     rest(state);
 }
 
@@ -303,6 +304,7 @@ void cpl_pt2pt_relearn(struct cpl_comm_state *state)
     *p = (struct cpl_pt2pt){.line = was.line,
                             .phase = CPL_PT2PT_LEARNING,
                             .reason = was.reason,
+                            .recurred_at = was.recurred_at,
                             .lesson = was.lesson,
                             .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
                             .date = was.date,

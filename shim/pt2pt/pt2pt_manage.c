@@ -268,19 +268,21 @@ static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
                                      .units = o->units};
 }
 
-/* Of each exchange the counts of the rank that sent most of it, as not all ranks send in each; of
- * the communicator the bytes forwarded and what reductions did. */
+/* Of each exchange the calls of the rank that sent most of it, as not all ranks send in each, and
+ * what its plan did on all ranks; of the communicator what reductions did. */
 static void report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_embed *embed = &p->line->embed;
     struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS] = {{0, 0}};
-    const struct cpl_rides *rides = &p->line->rides;
-    int64_t mine[] = {rides->forwarded, embed->n_segments, embed->n_late,
-                      rides->in_time + rides->late, rides->late};
-    int64_t all[sizeof mine / sizeof *mine] = {0}, sends = 0;
-    cpl_collective_Reduce(mine, all, sizeof mine / sizeof *mine, MPI_INT64_T, MPI_SUM, 0,
-                          state->private_comm);
+    struct cpl_ride_counts mine[CPL_MAX_RIDE_PLANS], all[CPL_MAX_RIDE_PLANS] = {{0}};
+    int64_t rode[] = {embed->n_segments, embed->n_late, embed->forwarded};
+    int64_t rode_all[] = {0, 0, 0}, sends = 0;
+    for (int k = 0; k < p->plans.n; k++)
+        mine[k] = cpl_rides_counts(&p->line->rides, k);
+    cpl_collective_Reduce(mine, all, p->plans.n * (int)(sizeof *mine / sizeof(int64_t)),
+                          MPI_INT64_T, MPI_SUM, 0, state->private_comm);
+    cpl_collective_Reduce(rode, rode_all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
     cpl_collective_Reduce(&embed->n_sends, &sends, 1, MPI_INT64_T, MPI_MAX, 0, state->private_comm);
     cpl_collective_Reduce(p->plans.count, count, 2 * p->plans.n, MPI_INT64_T, MPI_MAX, 0,
                           state->private_comm);
@@ -292,13 +294,14 @@ static void report(struct cpl_comm_state *state)
                                .n_communicators = 1,
                                .calls = count[k].all,
                                .calls_planned = count[k].planned,
-                               .forwarded_bytes = all[0],
-                               .rides = all[3],
-                               .late_rides = all[4],
+                               .forwarded_bytes =
+                                   all[k].forwarded + (p->plans.only_embeds[k] ? rode_all[2] : 0),
+                               .rides = all[k].rides,
+                               .late_rides = all[k].late,
                                .reductions.n = embed->n_reductions,
                                .reductions.sends = sends,
-                               .reductions.messages = all[1],
-                               .reductions.late = all[2],
+                               .reductions.messages = rode_all[0],
+                               .reductions.late = rode_all[1],
                                .reductions.mapped = embed->points,
                                .order = order_of(p, k),
                                .summary = p->plans.summary[k],

@@ -2,7 +2,7 @@
  * MPI_Allgather and MPI_Allgatherv, and their large-count forms: every byte checked.
  *
  *   allgather [--calls N] [--seed S] [--most M] [--same] [--comm world|split|shuffled]
- *             [--form blocking|nonblocking|all]
+ *             [--form blocking|nonblocking]
  *
  * Nonblocking calls, which are left to MPI, stay pending while the next ones are made.
  * Ranks contribute up to M dozens of elements (all the same with --same), or none, by datatypes
@@ -20,9 +20,6 @@
 #define DOZEN 12 /* elements: every unit of a datatype divides it */
 
 enum form { FORM_PLAIN, FORM_V, FORM_PLAIN_C, FORM_V_C, N_FORMS };
-enum manner { BLOCKING, NONBLOCKING, N_MANNERS };
-
-static const char *const manner_names[] = {"blocking", "nonblocking", NULL};
 
 #define N_PENDING 3
 
@@ -30,7 +27,7 @@ struct program {
     MPI_Comm comm;
     int rank, size; /* in comm */
     int most;
-    int manner; /* N_MANNERS: any */
+    bool nonblocking;
     bool same;
     uint64_t seed;
 };
@@ -38,7 +35,6 @@ struct program {
 struct call {
     int number;
     enum form form;
-    enum manner manner;
     MPI_Request request;
     bool in_place;
     struct base base;
@@ -120,18 +116,16 @@ static struct call begin(const struct program *p, int number)
     size_t n = (size_t)p->size;
     struct test_rng common = {test_key(test_key(p->seed, 99), number)};
     struct test_rng own = {test_key(common.state, p->rank)};
-    struct call c = {
-        .number = number,
-        .form = (enum form)test_below(&common, HAS_MPI4 ? N_FORMS : FORM_PLAIN_C),
-        .in_place = test_chance(&common, 4),
-        .base = base_pick(&common),
-        .manner = (enum manner)(p->manner < N_MANNERS ? p->manner : test_below(&common, N_MANNERS)),
-        .request = MPI_REQUEST_NULL,
-        .count = test_alloc(n * sizeof *c.count),
-        .displ = test_alloc(n * sizeof *c.displ),
-        .large_count = test_alloc(n * sizeof *c.large_count),
-        .large_displ = test_alloc(n * sizeof *c.large_displ),
-        .at = test_alloc(n * sizeof *c.at)};
+    struct call c = {.number = number,
+                     .form = (enum form)test_below(&common, HAS_MPI4 ? N_FORMS : FORM_PLAIN_C),
+                     .in_place = test_chance(&common, 4),
+                     .base = base_pick(&common),
+                     .request = MPI_REQUEST_NULL,
+                     .count = test_alloc(n * sizeof *c.count),
+                     .displ = test_alloc(n * sizeof *c.displ),
+                     .large_count = test_alloc(n * sizeof *c.large_count),
+                     .large_displ = test_alloc(n * sizeof *c.large_displ),
+                     .at = test_alloc(n * sizeof *c.at)};
     c.sent = random_layout(&own, c.base);
     c.got = random_layout(is_v(c.form) ? &common : &own, c.base);
     place_data(p, &c, &own);
@@ -162,7 +156,7 @@ static void make(const struct program *p, struct call *c)
     void *in = c->in.data - c->got.lb;
     int n = count_of(p, c, &c->sent, p->rank);
 
-    if (c->manner == NONBLOCKING)
+    if (p->nonblocking)
         start_nonblocking(p, c, out, in, n);
     else if (c->form == FORM_PLAIN)
         MPI_Allgather(out, n, c->sent.type, in, c->count[0], c->got.type, p->comm);
@@ -277,7 +271,7 @@ int main(int argc, char **argv)
 {
     static const char *const known[] = {"--calls", "--seed", "--most", "--same",
                                         "--comm",  "--form", NULL};
-    struct program p = {.manner = 0};
+    struct program p = {.nonblocking = false};
     struct call calls[N_PENDING];
     const char *name;
     uint64_t *mine, *hashes;
@@ -289,8 +283,7 @@ int main(int argc, char **argv)
     p.same = test_flag(argc, argv, "--same");
     p.seed = test_key((uint64_t)test_option(argc, argv, "--seed", 1), 0);
     name = test_option_text(argc, argv, "--form", "blocking");
-    while (p.manner < N_MANNERS && strcmp(manner_names[p.manner], name) != 0)
-        p.manner++;
+    p.nonblocking = strcmp(name, "nonblocking") == 0;
     p.comm = make_comm(test_option_text(argc, argv, "--comm", "world"));
     MPI_Comm_rank(p.comm, &p.rank);
     MPI_Comm_size(p.comm, &p.size);

@@ -262,6 +262,9 @@ static void sum_up(const struct machine *m, int64_t *in_time, int64_t *late, int
     for (int r = 0; r < m->pattern.n_ranks; r++) {
         *in_time += m->rank[r].rides.in_time;
         *late += m->rank[r].rides.late;
+        const struct cpl_ride_counts count = cpl_rides_counts(&m->rank[r].rides, m->rank[r].plan);
+        assert_int_equal(count.rides, m->rank[r].rides.in_time + m->rank[r].rides.late);
+        assert_int_equal(count.late, m->rank[r].rides.late);
         *n_made += m->rank[r].rides.flights.n_made;
     }
 }
