@@ -21,6 +21,7 @@ static const struct {
     {"compare", cpl_command_compare, "compare the reports of runs: does it pay?"},
     {"map", cpl_command_map, "place the ranks of the next launch by the report of a run"},
     {"calibrate", cpl_command_calibrate, "measure the machine under mpiexec, for the cost model"},
+    {"doctor", cpl_command_doctor, "tell whether all is here for a run, and what to do if not"},
     {"settings", cpl_command_settings, "list all settings with their present values"},
     {"strategies", cpl_command_strategies, "list all strategies"},
 };

@@ -17,6 +17,7 @@ int cpl_command_report(int argc, char **argv);     /* command_report.c */
 int cpl_command_compare(int argc, char **argv);    /* command_compare.c */
 int cpl_command_map(int argc, char **argv);        /* command_map.c */
 int cpl_command_calibrate(int argc, char **argv);  /* command_calibrate.c */
+int cpl_command_doctor(int argc, char **argv);     /* command_doctor.c */
 int cpl_command_settings(int argc, char **argv);   /* command_list.c */
 int cpl_command_strategies(int argc, char **argv); /* command_list.c */
 

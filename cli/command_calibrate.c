@@ -5,6 +5,8 @@
 #endif
 
 #include "cli/command.h"
+#include "cli/host/beside.h"
+#include "cli/host/mpi.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,45 +16,44 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef CPL_PKGLIBEXECDIR
-#define CPL_PKGLIBEXECDIR "/usr/local/libexec/carpool"
+#ifndef CPL_CALIBRATE_UNLINKED
+#define CPL_CALIBRATE_UNLINKED false
 #endif
 
-#define PROGRAM "carpool-calibrate"
-
-/* Beside this command, in a moved installation, in a build tree, or where it was installed. */
-static bool find_program(char path[PATH_MAX])
+/* The program of the wheel and of the tarball is linked with no MPI: it gets the one of its
+ * launcher, before whatever is preloaded. Returns false after a message. */
+static bool add_mpi(void)
 {
-    static const char *const beside[] = {PROGRAM, "../libexec/carpool/" PROGRAM,
-                                         "../calibrate/" PROGRAM, "../../calibrate/" PROGRAM};
-    char directory[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
-    char *slash = NULL;
-    if (length > 0) {
-        directory[length] = '\0';
-        slash = strrchr(directory, '/');
+    struct cpl_mpi_library library = {.path = ""};
+    char launcher[PATH_MAX], why[256], both[2 * PATH_MAX];
+    const char *before = getenv("LD_PRELOAD");
+    if (!cpl_mpi_find_launcher(launcher) || !cpl_mpi_find_library(launcher, library.path))
+        library.path[0] = '\0';
+    if (!cpl_mpi_ask_library(&library, why) || library.family != CPL_MPI_MPICH) {
+        fprintf(stderr,
+                "carpool calibrate: no MPICH or Intel MPI to measure: %s; `carpool doctor` tells "
+                "more\n",
+                library.family == CPL_MPI_MPICH || !library.version[0] ? why : library.version);
+        return false;
     }
-    for (size_t k = 0; slash && k < sizeof beside / sizeof beside[0]; k++) {
-        *slash = '\0';
-        if (snprintf(path, PATH_MAX, "%s/%s", directory, beside[k]) < PATH_MAX &&
-            access(path, X_OK) == 0)
-            return true;
-    }
-    snprintf(path, PATH_MAX, "%s/%s", CPL_PKGLIBEXECDIR, PROGRAM);
-    return access(path, X_OK) == 0;
+    bool some = before && *before;
+    snprintf(both, sizeof both, "%s%s%s", library.path, some ? ":" : "", some ? before : "");
+    return setenv("LD_PRELOAD", both, 1) == 0;
 }
 
 int cpl_command_calibrate(int argc, char **argv)
 {
     char path[PATH_MAX];
     (void)argc;
-    if (!find_program(path)) {
+    if (!cpl_beside_calibrate(path)) {
         fprintf(stderr,
                 "carpool calibrate: cannot start %s: this Carpool was built or installed without "
                 "its MPI program; build it with MPICH's compiler (configure MPICC=mpicc.mpich)\n",
                 path);
         return CPL_EXIT_FAILED;
     }
+    if (CPL_CALIBRATE_UNLINKED && !add_mpi())
+        return CPL_EXIT_FAILED;
     /* What is measured is MPI, with the library preloaded or not. */
     if (setenv("CARPOOL_MODE", "off", 1) == 0)
         execv(path, argv);

@@ -4,9 +4,9 @@
 #include "config.h"
 #endif
 
-#include "cli/beside.h"
 #include "cli/command.h"
-#include "cli/command_program.h"
+#include "cli/host/beside.h"
+#include "cli/host/program.h"
 #include "planner/base/text_distance.h"
 #include "shim/base/settings.h"
 

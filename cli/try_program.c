@@ -1,5 +1,5 @@
 /* The runs of a program that is tried, in turns, and what they have given (try.h). */
-#include "cli/beside.h"
+#include "cli/host/beside.h"
 #include "cli/report_read.h"
 #include "cli/try.h"
 

@@ -76,6 +76,8 @@ listed "every option of carpool compare is in the manual" "$(
     "$carpool" compare --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every option of carpool map is in the manual" "$(
     "$carpool" map --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
+listed "every option of carpool doctor is in the manual" "$(
+    "$carpool" doctor --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" doc/carpool.1
 listed "every function, policy and option of the array is in its manual" "$(
     grep -Eo 'int carpool_array_[a-z]+|^    CARPOOL_ARRAY_[A-Z]+' "$top_srcdir/array/carpool_array.h" |
         sed 's/.* //')" doc/carpool_array.3

@@ -32,7 +32,7 @@ plan
 exchange pt2pt
 calls
 END
-# cli/, which lies beside the planner's folder, is the room above all of its rooms.
+# cli/, which lies beside the planner's folder, is the room above all of its rooms; cli/host is below it.
 cat >"$tmp/planner.rooms" <<'END'
 base
 pattern
@@ -42,6 +42,7 @@ grid
 search
 strategies
 place keep
+host
 cli
 END
 
@@ -50,7 +51,11 @@ rooms() {
 }
 
 directory() { # room
-    [ "$1" = cli ] && echo cli || echo "$tree/$1"
+    case $1 in
+        cli) echo cli ;;
+        host) echo cli/host ;;
+        *) echo "$tree/$1" ;;
+    esac
 }
 
 # ROOM/FILE.c of all sources.
@@ -66,7 +71,7 @@ includes() {
     # shellcheck disable=SC2046
     (cd "$top_srcdir" && grep -roE "^#include \"(($tree|cli)/)?[a-z0-9_/]*\.(h|def)\"" \
         --include='*.[ch]' --include='*.def' "$tree" $(rooms | grep -x cli)) |
-        sed -e 's/:#include "/ /' -e 's/"$//' -e "s#\(^\| \)$tree/#\1#g" |
+        sed -e 's/:#include "/ /' -e 's/"$//' -e "s#\(^\| \)$tree/#\1#g" -e 's#\(^\| \)cli/host/#\1host/#g' |
         awk 'FNR == NR { file = $1; sub(/.*\//, "", file); sub(/c$/, "h", file); at[file] = $1; next }
             { for (k = 1; k <= 2; k++) if ($k !~ /\//) { $k = at[$k]; sub(/c$/, "h", $k) } }
             $1 != "" && $2 ~ "^(" rooms ")/"' "rooms=$(rooms | paste -sd '|')|cli" "$tmp/sources" -
@@ -80,6 +85,7 @@ calls() {
         file=${file%.c}
         case $name in
             cli/*) object=$top_builddir/cli/carpool-$file.o ;;
+            host/*) object=$top_builddir/cli/host/carpool-$file.o ;;
             *) object=$top_builddir/$tree/${name%/*}/.libs/$file.o ;;
         esac
         [ -e "$object" ] || { echo "MISSING $object" >&2; continue; }

@@ -37,6 +37,7 @@ if [ "$what" != mpi ] && ! command -v google-chrome >/dev/null 2>&1 &&
     sh tests/install-deps.sh chromium fonts-dejavu-core ||
         echo "without a browser carpool report --html is not looked at"
 fi
+[ "$what" = mpi ] || sh tests/install-deps.sh python3-venv || echo "without python3-venv the wheel is not tried"
 [ "$what" = mpi ] || sh tests/install-deps.sh cmake || echo "without cmake its use of the library is not tried"
 [ "$what" != whole ] || sh tests/install-deps.sh debhelper lintian ||
     echo "without debhelper the Debian package is not built"
@@ -91,7 +92,7 @@ if [ "$what" != unit ]; then
     CALLS_OPTIONS="--without buffered"
     export CALLS_OPTIONS
     run_tap calls.log "$root/tests/fuzz/run-calls.sh" "$build/tests/mpi" "$library" "$yield" "$n_seeds"
-    sh "$root/tests/install-deps.sh" mmdebstrap python3-pip ||
+    sh "$root/tests/install-deps.sh" mmdebstrap python3-pip python3-venv ||
         echo "without mmdebstrap there are no suites of Debian, without pip no wheels"
     run_versions small
 fi

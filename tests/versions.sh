@@ -14,7 +14,7 @@ case ${1:-} in small|whole) choice=$1 && shift ;; esac
 build=$(pwd)/build/test
 # shellcheck source=tests/build.sh disable=SC1091
 . tests/build.sh
-sh tests/install-deps.sh mmdebstrap python3-pip ||
+sh tests/install-deps.sh mmdebstrap python3-pip python3-venv ||
     echo "without mmdebstrap there are no suites of Debian, without pip no wheels"
 prepare
 step "make"

@@ -338,5 +338,23 @@ python_tests() { # mode, preload; what is said of them in $tmp/python
         echo "exit code $code"; } >"$tmp/python"
 }
 
+# --- Carpool's own wheel
+
+run_venv() {
+    command -v python3 >/dev/null 2>&1 && python3 -m venv --help >/dev/null 2>&1 || leave_out "no venv"
+    make -C "$build" wheel >"$here/wheel.log" 2>&1 </dev/null
+    code=$?
+    wheel=$(ls "$build"/dist/carpool-*-manylinux_*.whl 2>/dev/null | tail -n 1)
+    ! grep -q 'Error 77' "$here/wheel.log" || leave_out "the wheel cannot be built: PyPI cannot be reached"
+    check "$name: make wheel" test $code -eq 0
+    [ $code -eq 0 ] || { say "$(tail -n 5 "$here/wheel.log")" && return; }
+    set -f
+    # shellcheck disable=SC2086
+    set -- $source
+    set +f
+    sh tests/versions/wheel.sh "$name" "$wheel" "$here" "$@" >"$here/test.log" 2>"$here/test.err" </dev/null
+    relay "its own wheel" "$here/test.log"
+}
+
 "run_$kind"
 done_testing

@@ -1,6 +1,6 @@
-/* Looking at a program before it is started (command_program.h): the headers of 64-bit ELF files of
+/* Looking at a program before it is started (program.h): the headers of 64-bit ELF files of
  * this machine; a file that it does not understand counts as fitting. */
-#include "cli/command_program.h"
+#include "cli/host/program.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* Whether the library can be preloaded into a program, judged by its file. For carpool run
  * and carpool try.
  */
-#ifndef CARPOOL_COMMAND_PROGRAM_H
-#define CARPOOL_COMMAND_PROGRAM_H
+#ifndef CARPOOL_HOST_PROGRAM_H
+#define CARPOOL_HOST_PROGRAM_H
 
 #include <limits.h>
 #include <stdbool.h>

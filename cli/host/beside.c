@@ -3,7 +3,7 @@
 #include "config.h"
 #endif
 
-#include "cli/beside.h"
+#include "cli/host/beside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,10 @@
 #ifndef CPL_LIBDIR
 #define CPL_LIBDIR "/usr/local/lib"
 #endif
+#ifndef CPL_PKGLIBEXECDIR
+#define CPL_PKGLIBEXECDIR "/usr/local/libexec/carpool"
+#endif
+#define CALIBRATE "carpool-calibrate"
 
 bool cpl_beside_self(char path[PATH_MAX])
 {
@@ -53,4 +57,12 @@ bool cpl_beside_yield(char path[PATH_MAX])
                                          "../../bench/.libs/libyield.so",
                                          "../lib/carpool/libyield.so", NULL};
     return find(beside, CPL_LIBDIR "/carpool/libyield.so", path);
+}
+
+bool cpl_beside_calibrate(char path[PATH_MAX])
+{
+    static const char *const beside[] = {CALIBRATE, "../libexec/carpool/" CALIBRATE,
+                                         "../calibrate/" CALIBRATE, "../../calibrate/" CALIBRATE,
+                                         NULL};
+    return find(beside, CPL_PKGLIBEXECDIR "/" CALIBRATE, path);
 }
