@@ -152,15 +152,13 @@ struct cpl_pt2pt_part {
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
-    bool started;  /* there has been a message, so the arrays of `learned` exist */
-    bool given_up; /* the communicator is managed, but nothing is rerouted any more */
-    bool open;     /* while learning: something was sent or posted since the last leave point */
-    bool sampled;  /* a profile run only samples its messages; alike on all ranks */
-    int blind;     /* enum cpl_left_alone: why this rank is never able */
-    int reason;    /* enum cpl_left_alone: why it is not managed */
-    int64_t recurred_at;  /* collectives until exchanges recurred; 0: they have not. Alike on all
-                             ranks, as is the next */
-    int64_t lesson;       /* the same, once the ranks have looked away; else 0 */
+    bool started;   /* there has been a message, so the arrays of `learned` exist */
+    bool given_up;  /* the communicator is managed, but nothing is rerouted any more */
+    bool open;      /* while learning: something was sent or posted since the last leave point */
+    bool sampled;   /* a profile run only samples its messages; alike on all ranks */
+    int blind;      /* enum cpl_left_alone: why this rank is never able */
+    int reason;     /* enum cpl_left_alone: why it is not managed */
+    int64_t lesson; /* learned.recurred_at, once the ranks have looked away; else 0 */
     struct cpl_date date; /* when the ranks agree on the messages, or review that */
     int n_vain;           /* agreements that came to nothing; alike on all ranks */
     struct cpl_pt2pt_part part;
