@@ -37,7 +37,7 @@ export cc cflags source build
 
 # The planner and the command, but for the commands that are not looked at and the main of command.c.
 find "$source/planner" "$source/cli" "$source/tests/fuzz" "$source/shim/base/settings.c" -name '*.c' |
-    sed -e '/\/cli\/\(command\|plan_tell\)\.c$/d' -e '/\/command_\(calibrate\|list\|plan\|program\|run\|try\)\.c$/d' \
+    sed -e '/\/cli\/\(command\|plan_tell\)\.c$/d' -e '/\/command_\(calibrate\|doctor\|list\|plan\|program\|run\|try\)\.c$/d' \
         -e '/\/fuzz\/\(calls\|pattern\)_[a-z]*\.c$/d' >sources
 # shellcheck disable=SC2016
 if xargs -P 2 -I '{}' sh -c '
