@@ -359,6 +359,8 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     struct cpl_exchanges exchanges;
     bool found = cpl_exchanges_find(state, &exchanges);
     state->pt2pt->part.ripe = false;
+    if (found && exchanges.n == 0)
+        state->pt2pt->reason = CPL_LEFT_NOTHING_RECURS;
     for (int k = 0; found && k < exchanges.n; k++)
         plan_exchange(state, &exchanges, k, slices);
     if (slices->n > 0 && cpl_parts_are_served(state))
