@@ -74,6 +74,7 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
  * all add in the same order; CPL_NO_PLAN when memory ran out. */
 int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words);
 
+/* What a plan has done so far. Local. */
 struct cpl_ride_counts cpl_rides_counts(const struct cpl_rides *rides, int plan);
 
 /* What a plan's rides wait for, and the order in which they leave. */

@@ -337,9 +337,10 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_allgather_s
             cpl_trial_us(&size->trial, size->trial.chosen), cpl_trial_us(&size->trial, 0));
 }
 
-bool cpl_allgather_resolve(const struct cpl_allgather_call *call,
-                           const struct cpl_comm_state *state, struct cpl_span *span,
-                           struct cpl_span *own)
+/* Finds the data of a call: for each rank, and what this one sends unless it is in place. False
+ * when MPI would refuse an argument. */
+static bool resolve(const struct cpl_allgather_call *call, const struct cpl_comm_state *state,
+                    struct cpl_span *span, struct cpl_span *own)
 {
     if (!cpl_neighbor_resolve_ranks(&call->recv, state->size, span))
         return false;
@@ -351,28 +352,22 @@ bool cpl_allgather_resolve(const struct cpl_allgather_call *call,
             own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
 }
 
-static void place(const struct cpl_comm_state *state, enum cpl_allgather_way way, int32_t class_,
-                  struct cpl_gathering *g)
-{
-    const struct cpl_allgather *a = state->allgathers.kept;
-    bool placed = a->rank_at && a->plan.model[class_].placed[way];
-    g->comm = state->private_comm;
-    g->way = way;
-    g->n = state->size;
-    g->rank_at = placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL;
-    g->point = placed ? a->point[way] : state->rank;
-}
-
 static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
                  enum cpl_allgather_way way, const struct cpl_span *own, int32_t class_)
 {
     const struct cpl_allgather *a = state->allgathers.kept;
-    struct cpl_gathering g = {.tag = BLOCKING_TAG,
+    bool placed = a->rank_at && a->plan.model[class_].placed[way];
+    struct cpl_gathering g = {.comm = state->private_comm,
+                              .tag = BLOCKING_TAG,
+                              .way = way,
+                              .rank_at =
+                                  placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL,
+                              .n = state->size,
+                              .point = placed ? a->point[way] : state->rank,
                               .own = call->send.buffer == MPI_IN_PLACE ? NULL : own,
                               .span = a->span,
                               .at = a->at,
                               .room = a->room};
-    place(state, way, class_, &g);
     int result = cpl_gathering_run(&g);
     if (result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, result);
@@ -404,8 +399,7 @@ bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
     call->start = PMPI_Wtime();
     call->state = state;
     call->watched = size;
-    if (way == CPL_N_ALLGATHER_WAYS ||
-        !cpl_allgather_resolve(call, state, state->allgathers.kept->span, &own))
+    if (way == CPL_N_ALLGATHER_WAYS || !resolve(call, state, state->allgathers.kept->span, &own))
         return false;
     *result = carry(call, state, way, &own, class_);
     double seconds = PMPI_Wtime() - call->start;

@@ -38,8 +38,8 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->reason = why_not_planned(x);
         return;
     }
-    /* An allgather has its way from the first call that is carried. */
-    bool carried = trial->chosen > 0 || (cpl_exchange_is_served(x) && x->plans.n_candidates > 0);
+    /* The first candidate carries nonblocking calls, which are not tried. */
+    bool carried = trial->chosen > 0 || cpl_exchange_is_served(x);
     const struct cpl_candidate *chosen =
         carried ? &x->plans.candidate[trial->chosen > 0 ? trial->chosen - 1 : 0] : NULL;
     if (chosen) {
@@ -51,8 +51,6 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->reason = CPL_LEFT_SLOWED;
     } else if (x->nonblocking.phase == CPL_STARTED_WAITING) {
         r->reason = CPL_LEFT_NO_MEETING;
-    } else if (cpl_exchange_is_served(x)) {
-        r->reason = CPL_LEFT_FEW_CALLS;
     } else if (x->calls == 0) { /* nonblocking calls alone: not tried */
         r->reason = CPL_LEFT_NO_GAIN;
     } else if (!trial->running) {

@@ -109,11 +109,6 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
-/* Makes the request of an operation and starts it; op: NULL, there is no memory. Returns MPI's
- * result, after the error handler when it is an error. Local. */
-int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm,
-                            struct cpl_exchange *exchange, MPI_Request *request);
-
 /* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is
  * to be planned again. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,

@@ -67,8 +67,10 @@ static void give_back(struct cpl_request *request, int error)
     cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
 }
 
-int cpl_neighbor_start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
-                            MPI_Request *request)
+/* Makes the request of an operation and starts it; op: NULL, there is no memory. Returns MPI's
+ * result, after the error handler when it is an error. */
+static int start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
+                      MPI_Request *request)
 {
     struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
     int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -103,7 +105,7 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
         cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
     if (refused)
         return false;
-    *result = cpl_neighbor_start_made(op, call->comm, x, request);
+    *result = start_made(op, call->comm, x, request);
     return true;
 }
 
