@@ -120,9 +120,14 @@ static double elapsed(void)
     return PMPI_Wtime() - cpl_context.account.start;
 }
 
+static bool is_forced(void)
+{
+    return cpl_context.settings.mode == CPL_MODE_FORCE;
+}
+
 static double patience(void)
 {
-    double seconds = elapsed() / PART_WAITED;
+    double seconds = is_forced() ? LONGEST : elapsed() / PART_WAITED;
     seconds = seconds < SHORTEST ? SHORTEST : seconds;
     return seconds > LONGEST ? LONGEST : seconds;
 }
@@ -272,7 +277,7 @@ struct cpl_comm_state *cpl_appointment_come(int64_t *n)
     double *in_vain = &cpl_context.busy.appointment.in_vain;
     const double begin = elapsed();
     cpl_appointment_cancel();
-    if (*in_vain > begin / PART_IN_VAIN)
+    if (*in_vain > begin / PART_IN_VAIN && !is_forced())
         return NULL;
     cpl_progress_leave();
     if (!is_asked(&company) || !all_are_there(&company)) {

@@ -7,11 +7,11 @@
  * next meeting is due, each rank notes an appointment for the wait for it. Whoever
  * comes there tells the next one in a tree of all ranks, and waits for the others a short time. If
  * one does not come in time, all go on: they try again after twice as many collectives, and a rank
- * that has waited in vain for a 32nd of the program's time comes to none for a while. If all have
- * come, each is asked, in a second round, whether it is still there. Who says so stays, and waits
- * for nothing but answers: each other rank has either answered or sent before that it has gone. So
- * no rank waits for what the program of another one does. If all are there, they meet.
- * tests/model/appointment.pml is a model of it.
+ * that has waited in vain for a 32nd of the program's time comes to none for a while (not in mode
+ * force). If all have come, each is asked, in a second round, whether it is still there. Who says
+ * so stays, and waits for nothing but answers: each other rank has either answered or sent before
+ * that it has gone. So no rank waits for what the program of another one does. If all are there,
+ * they meet. tests/model/appointment.pml is a model of it.
  *
  * What they settle (whether collectives poll) must hold between the same collectives on all ranks,
  * of all communicators. So a rank that has called another collective in between, of whatever
