@@ -8,13 +8,14 @@
 #include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
 
-/* Carries a reduction out in memory that all ranks share, if it is small. It has to poll, which MPI
- * does worse: behind a barrier that polls. */
+/* Carries a reduction out in memory that all ranks share, if it is small and the communicator's
+ * ranks have settled something before. It has to poll, which MPI does worse: behind a barrier that
+ * polls. */
 static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_t count,
                              MPI_Datatype type, MPI_Op op, int *result)
 {
     struct cpl_comm_state *state = cpl_collective_polls(comm) ? cpl_comm_state_get(comm) : NULL;
-    if (!state || !cpl_embed_in_memory(state))
+    if (!state || state->private_comm == MPI_COMM_NULL || !cpl_embed_in_memory(state))
         return false;
     cpl_comm_state_own(state);
     struct cpl_embed_kind *kind =
