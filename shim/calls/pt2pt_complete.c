@@ -195,20 +195,29 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int r
     return raise_error(comm, result);
 }
 
+/* As MPICH does behind a request with an error: the others stay as they are. */
+static void leave_pending(int n, const MPI_Request *requests, MPI_Status *statuses)
+{
+    for (int k = 0; k < n && statuses != MPI_STATUSES_IGNORE; k++)
+        statuses[k].MPI_ERROR = requests[k] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_ERR_PENDING;
+}
+
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
     MPI_Comm comm = MPI_COMM_NULL;
-    for (int k = 0; k < n; k++) {
+    int k = 0;
+    for (; k < n && result == MPI_SUCCESS; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
-        if (request) {
+        if (request)
             result =
                 settle_of_all(request, &requests[k], status_at(statuses, k), true, result, &comm);
-            continue;
-        }
-        int code = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
-        result = code == MPI_SUCCESS ? result : code;
+        else
+            result = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
     }
+    if (k < n)
+        leave_pending(n - k, &requests[k],
+                      statuses == MPI_STATUSES_IGNORE ? statuses : &statuses[k]);
     return raise_error(comm, result);
 }
 

@@ -5,6 +5,8 @@
  *   communicators persistent   persistent requests started after their communicator was freed
  *   communicators pending      MPI_Comm_free with receives open, which are completed then
  *   communicators disconnect   MPI_Comm_disconnect after exchanges
+ *   communicators reduced [N]  N copies (40), each with a few sums from its first call on
+ *   communicators session      one of a session's, which is not made of MPI_COMM_WORLD
  *   communicators many [N]     N times (60) a copy, an exchange on it, and the end of it
  *   communicators all          as many as MPI has, exchanges on the first of them before and after,
  *                              and what has been sent or started on some meanwhile
@@ -201,7 +203,53 @@ static void inter(void)
     say("beside an intercommunicator\n");
 }
 
-#define N_ALL  2030 /* MPICH has 2,048, some of them its own */
+#define N_ALL 2030 /* MPICH has 2,048, some of them its own */
+/* Sums of the communicator's ranks, of which small ones may be carried out in memory. */
+static void check_sums(MPI_Comm comm, int n)
+{
+    for (int k = 0; k < n; k++) {
+        double mine = me + k, all = -1;
+        MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm);
+        if (all != n_ranks * (n_ranks - 1) / 2 + k * n_ranks)
+            wrong("a sum of copy %d", k);
+    }
+}
+
+static void reduced(void)
+{
+    long n = option(0, 40);
+    warm_up(MPI_COMM_WORLD);
+    for (long k = 0; k < n; k++) {
+        MPI_Comm copy;
+        MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+        check_sums(copy, 5);
+        warm_rounds(MPI_COMM_WORLD, 2);
+        MPI_Comm_free(&copy);
+    }
+    say("%ld copies with sums\n", n);
+}
+
+static void of_session(void)
+{
+#if MPI_VERSION >= 4
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    warm_up(MPI_COMM_WORLD);
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "carpool", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    check_sums(comm, 5);
+    warm_up(comm);
+    warm_rounds(MPI_COMM_WORLD, 5);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
+    warm_rounds(MPI_COMM_WORLD, 5);
+#endif
+    say("a session beside\n");
+}
+
 #define N_USED 40
 
 /* Every third is a ring, with neighborhood collectives. */
@@ -256,9 +304,10 @@ static void all_there_are(void)
 int main(int argc, char **argv)
 {
     static const struct promise_case cases[] = {
-        {"order", order}, {"persistent", persistent}, {"pending", pending},
-        {"many", many},   {"all", all_there_are},     {"three", three},
-        {"inter", inter}, {"disconnect", disconnect},
+        {"order", order},        {"persistent", persistent}, {"pending", pending},
+        {"many", many},          {"all", all_there_are},     {"three", three},
+        {"inter", inter},        {"disconnect", disconnect}, {"reduced", reduced},
+        {"session", of_session},
     };
     return promise_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

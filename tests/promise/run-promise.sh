@@ -6,8 +6,7 @@
 # BUILDDIR holds the programs, YIELDLIB is preloaded in all runs (waiting ranks give way). FILTER is an
 # extended regular expression for "program arguments". Each line of `cases` runs without the library
 # and then with it under one setting, which goes round from line to line, so that all combinations of mode,
-# strategy, CARPOOL_EMBED and nodes get their turn, and forced, if that was not; with FILTER or
-# TEST_WHOLE=yes under four settings.
+# strategy, CARPOOL_EMBED and nodes get their turn, and forced; with FILTER or TEST_WHOLE=yes under six settings.
 # --all: all of them with all numbers of ranks.
 # TEST_LIST replaces the table, TEST_TIMEOUT the seconds of a run, MPIEXEC the launcher; TEST_PRELOAD is
 # preloaded before all else. TEST_SETTINGS=one: only the first of the settings, with the first number of ranks.
@@ -156,6 +155,10 @@ next_combination() {
     combination $((turn * 95 % n_combinations)) # 95 and 216 have no common factor
 }
 
+by_default() { # nodes: forced, and all else as it is by default
+    under force auto exact "$1"
+}
+
 few() { # settings for this line
     if [ "${TEST_SETTINGS:-all}" = one ]; then
         number 0
@@ -165,12 +168,19 @@ few() { # settings for this line
     if [ $whole = yes ]; then
         number 0
         under force vpt:2 off 1
+        by_default 1
         number 1
         under force vpt:3 off $((turn % 2 * 2 + 1))
+        by_default 3
         next_combination
     fi
     next_combination
-    [ $whole = yes ] || [ "$mode" = force ] || under force vpt:2 off 1
+    [ $whole = no ] || return
+    case $((turn % 3)) in
+        0) under force vpt:2 off 1 ;;
+        1) by_default 1 ;;
+        2) by_default 3 ;;
+    esac
 }
 
 test_line() {
