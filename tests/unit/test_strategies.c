@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#define N_PATTERNS      1000
+#define N_PATTERNS      400
 #define N_NODES         60
 #define MOST_EXAMPLES   4  /* of a strategy */
 #define SEARCH_EVERY    20 /* patterns: searching takes long */
