@@ -11,6 +11,7 @@ set -u
 carpool=$top_builddir/cli/carpool
 [ -x "$carpool" ] || skip_all "no $carpool"
 clean_environment
+make_scratch
 
 variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
@@ -116,8 +117,27 @@ dead_links() { # [text](file) and ![text](file) in Markdown
     done
 }
 none "every file that the documents link to exists" "$(dead_links)"
-readme_words=$(wc -w <"$top_srcdir/README.md")
-check "the README takes minutes to read ($readme_words words, at most 1100)" test "$readme_words" -le 1100
+
+short() { # file, the most words that it may have
+    words=$(wc -w <"$top_srcdir/$1")
+    check "$1 takes minutes to read ($words words, at most $2)" test "$words" -le "$2"
+}
+short README.md 1100
+short doc/architecture.md 4000
+short doc/point-to-point.md 3000
+
+long_sentences() { # the most words that one may have, file...: in the tree
+    most=$1
+    shift
+    (cd "$top_srcdir" && awk -v most="$most" -f tests/long_sentences.awk "$@")
+}
+printf '%s\n' '# A heading is no sentence' '- An item that is' '  too long. A short one.' '' '    code does not count here' '' \
+    '| cell | a cell that is long |' 'A short one. And at the' 'end another.' >"$tmp/long.md"
+check "long sentences are found in items, tables and paragraphs" test "$(long_sentences 4 "$tmp/long.md" |
+    sed 's/.*:\([0-9]*\): \([0-9]*\) words:.*/\1 \2/' | paste -s -d , -)" = "2 6,7 5,8 5"
+none "no sentence has more than 35 words" "$(
+    long_sentences 35 README.md CONTRIBUTING.md bench/README.md packaging/README.md $(cd "$top_srcdir" &&
+        echo doc/*.md cli/README.md cli/*/README.md planner/*/README.md shim/README.md shim/*/README.md))"
 
 if command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1; then
     for page in carpool.1 carpool.7 carpool_array.3; do

@@ -6,7 +6,7 @@
 # BUILDDIR is the tests' folder of a build, with mpi/ and promise/; YIELDLIB is preloaded in all runs
 # (waiting ranks give way). FILTER is an extended regular expression for "program arguments". Each
 # line of `cases` runs without the library, in mode force, and in turn in mode off or auto, and must print the same.
-# `carpool run` is tried as well. TEST_TIMEOUT: the seconds of a run. TEST_LOGS: a folder that gets Slurm's logs.
+# `carpool run` and the TaskProlog of doc/install.md are tried as well. TEST_TIMEOUT: the seconds of a run. TEST_LOGS: a folder that gets Slurm's logs.
 #
 # Needs Debian's slurm-wlm and munge, or others'; without, everything is skipped. The daemons belong to
 # this script: their configuration, sockets, states and logs are in a temporary folder, and they are
@@ -87,6 +87,8 @@ trap 'exit 1' HUP INT TERM
 write_configuration() { # first of the ports
     host=$(hostname -s 2>/dev/null || hostname)
     mkdir -p "$tmp/state"
+    echo '#!/bin/sh' >"$tmp/prolog"
+    chmod 755 "$tmp/prolog"
     cat >"$tmp/slurm.conf" <<CONF
 ClusterName=carpool
 SlurmctldHost=$host(127.0.0.1)
@@ -109,6 +111,7 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=5
 MailProg=/bin/true
+TaskProlog=$tmp/prolog
 PartitionName=all Nodes=n[1-$n_nodes] Default=YES State=UP
 CONF
     node=1
@@ -266,5 +269,22 @@ $(cat "$tmp/now.err")}"
     launch now "$carpool" run --no-such-option "$build/$program"
     none "srun carpool run: an error is told once on each node" \
         "$([ "$code" -eq 2 ] && [ "$(grep -c 'no option' "$tmp/now.err")" -eq $n_nodes ] || cat "$tmp/now.err")"
+
+    # the document's TaskProlog, with this library
+    awk '/^    #!/ { text = 1 } text && !/^    / { exit } text { print substr($0, 5) }' \
+        "$(dirname "$0")/../../doc/install.md" | sed "s#^library=.*#library=$library#" >"$tmp/prolog"
+    launch now sh -c 'echo "${LD_PRELOAD:-none}"'
+    check "TaskProlog: the library is preloaded" test "$(sort -u "$tmp/now.out")" = "$library"
+    CARPOOL_MODE=off launch now sh -c 'echo "${LD_PRELOAD:-none}"'
+    check "TaskProlog: not in mode off" test "$(sort -u "$tmp/now.out")" = none
+    rm -f "$tmp/report.json"
+    export CARPOOL_MODE=force CARPOOL_REPORT="$tmp/report.json"
+    # shellcheck disable=SC2086
+    LD_PRELOAD=$yield launch now "$build/$program" $args
+    unset CARPOOL_MODE CARPOOL_REPORT
+    cmp -s "$tmp/ref.out" "$tmp/now.out" || why="${why:+$why, }output differs"
+    grep -q '"calls_planned": [1-9]' "$tmp/report.json" 2>/dev/null || why="${why:+$why, }no call was planned"
+    none "TaskProlog: a program is carried" "${why:+$why
+$(cat "$tmp/now.err")}"
 fi
 done_testing
