@@ -15,7 +15,6 @@
 #include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/calls/away_window.h"
-#include "shim/calls/preload_check.h"
 #include "shim/calls/reclaim.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
