@@ -2,7 +2,6 @@
 #include "shim/calls/start.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/line.h"
-#include "shim/carry/persistent.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/way.h"

@@ -209,7 +209,7 @@ static inline bool has_neighbors(MPI_Comm comm)
         int result;                                                                                \
         comm = inner(comm);                                                                        \
         if (!cpl_context.active ||                                                                 \
-            !cpl_##exchange##_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))     \
+            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \

@@ -7,7 +7,6 @@
 #include "shim/calls/pt2pt_watch.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
-#include "shim/carry/persistent.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 

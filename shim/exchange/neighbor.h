@@ -59,10 +59,7 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
 /* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
  * result in *result; false when it is to be made through PMPI. Local. */
-bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
-
-/* As cpl_neighbor_start, for MPI_Ialltoallv and MPI_Ialltoallw. */
-bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
 /* Makes the call's persistent request if it is carried, of a neighborhood collective or (by_rank)
  * MPI_Alltoallv or MPI_Alltoallw. Returns true when it is made, with MPI's

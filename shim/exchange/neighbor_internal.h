@@ -93,6 +93,9 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
  * call is MPI's. A call in place then has for a send side what it receives. Local. */
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
 
+/* The same for calls of any kind that are nonblocking or persistent. Local. */
+struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
+
 /* Notes the messages of a call: replaces the
  * adjacency, and fills the bytes of its out-messages (room for all ranks). Returns false on
  * failure.
