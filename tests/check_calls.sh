@@ -68,7 +68,7 @@ unbracketed() {
         }' "$shim"/calls/wrappers*.c
     # what the exported ones jump to
     awk '
-        /(WATCHED|static NOINLINE int) watched_/ { inside = 1; text = ""; at = FILENAME ":" FNR }
+        /(WATCHED|static NOINLINE int) watched_|PASSING\(/ { inside = 1; text = ""; at = FILENAME ":" FNR }
         inside { text = text $0 "\n" }
         inside && /^( {4})?} *\\?$/ {
             inside = 0

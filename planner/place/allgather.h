@@ -27,7 +27,7 @@
 
 /* The ways, WAY(NAME, name): from these rows come the enum, the names, the words of
  * CARPOOL_ALLGATHER, the model's rules (`name` in allgather.c) and what carries a call (`name` in
- * shim/exchange/allgather_run.c). */
+ * shim/exchange/way_gather.c). */
 #define CPL_ALLGATHER_WAYS(WAY)                                                                    \
     WAY(RING, ring)                                                                                \
     WAY(DOUBLING, doubling)

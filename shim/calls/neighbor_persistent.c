@@ -4,7 +4,7 @@
  * exchange of its own with tags of its own: the requests of a communicator may be started in any
  * order, by each rank in its own. It is carried even where that gains nothing: MPICH's own requests
  * (4.0.2) fail in MPI_Testall, and its alltoallw damages memory. */
-#include "shim/carry/persistent.h"
+#include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
@@ -146,14 +146,6 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
     return NULL;
 }
 
-static struct cpl_comm_state *find_state(struct cpl_neighbor_call *call)
-{
-    if (call->kind >= CPL_ALLTOALLV)
-        return cpl_alltoall_describe(call);
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    return state && state->watched ? state : NULL;
-}
-
 /* Plans the request. Returns whether it is carried; else its starts are counted, or it is forgotten
  * (*x is NULL then). Collective, the same result on all ranks. */
 static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -212,7 +204,7 @@ static bool is_early(const struct cpl_neighbor_call *call, struct cpl_comm_state
 
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
-    struct cpl_comm_state *state = find_state(call);
+    struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state || (state->size != cpl_context.size &&
                    !(cpl_context.busy.parts && cpl_neighbor_may_be_served(state))))
         return false;

@@ -1,5 +1,5 @@
-/* Whether all ranks of the job run with the library (preload_check.h). */
-#include "shim/calls/preload_check.h"
+/* Whether all ranks of the job run with the library (start.h). */
+#include "shim/calls/start.h"
 
 #include "shim/base/log.h"
 
@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

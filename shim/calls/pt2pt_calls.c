@@ -255,9 +255,9 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
     return MPI_SUCCESS;
 }
 
-/* Polls and returns a fitting message; waits for one when flag is NULL. */
+/* Polls and returns a fitting message, with its status; waits for one when flag is NULL. */
 static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source, int tag,
-                                        const int *flag)
+                                        int *flag, MPI_Status *status)
 {
     struct cpl_arrival *arrival;
     cpl_progress_leave();
@@ -265,32 +265,27 @@ static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source
         cpl_progress_poll();
         arrival = cpl_match_probe(&state->line->match, source, tag);
     } while (!arrival && !flag);
+    if (flag)
+        *flag = arrival != NULL;
+    if (arrival)
+        cpl_match_status(status, arrival->segment.source, arrival->segment.tag,
+                         arrival->segment.bytes, false);
     return arrival;
 }
 
 int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
                     MPI_Status *status)
 {
-    const struct cpl_arrival *arrival = find_message(state, source, tag, flag);
-    if (flag)
-        *flag = arrival != NULL;
-    if (arrival)
-        cpl_match_status(status, arrival->segment.source, arrival->segment.tag,
-                         arrival->segment.bytes, false);
+    find_message(state, source, tag, flag, status);
     return MPI_SUCCESS;
 }
 
 int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *flag,
                      MPI_Message *message, MPI_Status *status)
 {
-    struct cpl_arrival *arrival = find_message(state, source, tag, flag);
-    if (flag)
-        *flag = arrival != NULL;
-    if (!arrival)
-        return MPI_SUCCESS;
-    cpl_match_status(status, arrival->segment.source, arrival->segment.tag, arrival->segment.bytes,
-                     false);
-    return raise_error(state, cpl_pt2pt_take_message(state, arrival, message));
+    struct cpl_arrival *arrival = find_message(state, source, tag, flag, status);
+    return arrival ? raise_error(state, cpl_pt2pt_take_message(state, arrival, message))
+                   : MPI_SUCCESS;
 }
 
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)

@@ -4,22 +4,11 @@
 
 #include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt.h"
+#include "shim/state/memory.h"
 
 #include <stdlib.h>
 
-#define FEW 64 /* requests of MPI's that need no memory */
-
-/* The requests of an array that are MPI's. */
-struct others {
-    int n;
-    int *index; /* in the array */
-    MPI_Request *request;
-    MPI_Status *status;
-    void *memory;
-    int few_index[FEW];
-    MPI_Request few_request[FEW];
-    MPI_Status few_status[FEW];
-};
+#define FEW 64 /* requests that need no memory */
 
 static MPI_Status *status_at(MPI_Status *statuses, int k)
 {
@@ -76,56 +65,31 @@ static int count_ours(int n, const MPI_Request *requests, int *n_open, int *firs
     return n_ours;
 }
 
-static bool widen(struct others *others, int n)
+/* MPI's part of an array: a copy in which there is no request in the places of the shim's. */
+static MPI_Request *copy_others(int n, const MPI_Request *requests, MPI_Request few[FEW])
 {
-    size_t each = sizeof *others->index + sizeof *others->request + sizeof *others->status;
-    others->memory = malloc((size_t)n * each);
-    if (!others->memory)
-        return false;
-    others->status = others->memory;
-    others->request = (MPI_Request *)(void *)(others->status + n);
-    others->index = (int *)(void *)(others->request + n);
-    return true;
+    MPI_Request *others =
+        n <= FEW ? few : cpl_memory_need((size_t)n * sizeof *others, "an array of requests");
+    for (int k = 0; k < n; k++)
+        others[k] = cpl_request_active(requests[k]) ? MPI_REQUEST_NULL : requests[k];
+    return others;
 }
 
-/* Gathers MPI's requests; the caller frees *others. Returns MPI_SUCCESS or MPI_ERR_NO_MEM. */
-static int gather(struct others *others, int n, int n_ours, const MPI_Request *requests)
+static void free_others(MPI_Request *others, const MPI_Request few[FEW])
 {
-    others->n = 0;
-    others->index = others->few_index;
-    others->request = others->few_request;
-    others->status = others->few_status;
-    others->memory = NULL;
-    if (n - n_ours > FEW && !widen(others, n - n_ours))
-        return raise_error(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
-    for (int k = 0; k < n && others->n < n - n_ours; k++) {
-        if (cpl_request_active(requests[k]))
-            continue;
-        others->index[others->n] = k;
-        others->status[others->n].MPI_ERROR = MPI_SUCCESS;
-        others->request[others->n++] = requests[k];
-    }
-    return MPI_SUCCESS;
-}
-
-static void free_others(struct others *others)
-{
-    free(others->memory);
+    if (others != few)
+        free(others);
 }
 
 /* PMPI_Testall for MPI's part of an array. */
-static int test_others(struct others *others, MPI_Request *requests, int *flag,
-                       MPI_Status *statuses)
+static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    const bool wanted = statuses != MPI_STATUSES_IGNORE;
-    for (int k = 0; k < others->n && wanted; k++) /* MPI may leave it as it is */
-        others->status[k].MPI_ERROR = statuses[others->index[k]].MPI_ERROR;
-    int result = PMPI_Testall(others->n, others->request, flag, others->status);
-    for (int k = 0; k < others->n && *flag; k++) {
-        requests[others->index[k]] = others->request[k];
-        if (wanted)
-            statuses[others->index[k]] = others->status[k];
-    }
+    MPI_Request few[FEW], *others = copy_others(n, requests, few);
+    int result = PMPI_Testall(n, others, flag, statuses);
+    for (int k = 0; k < n && *flag; k++)
+        if (!cpl_request_active(requests[k]))
+            requests[k] = others[k];
+    free_others(others, few);
     return result;
 }
 
@@ -223,24 +187,15 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 
 static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    struct others others;
     for (bool looked = false;; looked = true) {
-        int n_open, first, n_ours = count_ours(n, requests, &n_open, &first), result;
+        int n_open, first, n_ours = count_ours(n, requests, &n_open, &first), result = MPI_SUCCESS;
         *flag = n_open == 0;
-        if (*flag && n_ours < n) {
-            result = gather(&others, n, n_ours, requests);
-            if (result == MPI_SUCCESS)
-                result = test_others(&others, requests, flag, statuses);
-            free_others(&others);
-            if (result != MPI_SUCCESS && !*flag)
-                return result;
-        } else {
-            result = MPI_SUCCESS;
-        }
+        if (*flag && n_ours < n)
+            result = test_others(n, requests, flag, statuses);
         if (*flag)
             return settle_ours(n, requests, statuses, result);
-        if (has_tested(looked))
-            return MPI_SUCCESS;
+        if (result != MPI_SUCCESS || has_tested(looked))
+            return result;
         cpl_progress_poll();
     }
 }
@@ -253,24 +208,17 @@ int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *status
 
 /* ---- any ---- */
 
-/* PMPI_Testany for MPI's part of an array; *index is in the array. */
+/* PMPI_Testany for MPI's part of an array. */
 static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, int *flag,
                           MPI_Status *status)
 {
-    struct others others;
-    int result = gather(&others, n, n_ours, requests), at;
-    *flag = 0;
-    if (result != MPI_SUCCESS)
-        return result;
-    result = PMPI_Testany(others.n, others.request, &at, flag, status);
-    if (*flag && at == MPI_UNDEFINED && n_ours > 0) {
+    MPI_Request few[FEW], *others = copy_others(n, requests, few);
+    int result = PMPI_Testany(n, others, index, flag, status);
+    if (*flag && *index != MPI_UNDEFINED)
+        requests[*index] = others[*index];
+    else if (n_ours > 0)
         *flag = 0; /* nothing of MPI's is active */
-    } else if (*flag) {
-        *index = at == MPI_UNDEFINED ? at : others.index[at];
-        if (at != MPI_UNDEFINED)
-            requests[*index] = others.request[at];
-    }
-    free_others(&others);
+    free_others(others, few);
     return result;
 }
 
@@ -306,20 +254,13 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
 static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_done, int *indices,
                             MPI_Status *statuses)
 {
-    struct others others;
-    int result = gather(&others, n, n_ours, requests);
-    *n_done = 0;
-    if (result != MPI_SUCCESS)
-        return result;
-    result = PMPI_Testsome(others.n, others.request, n_done, indices, statuses);
-    for (int k = 0; k < *n_done; k++) { /* MPI_UNDEFINED is negative */
-        int at = indices[k];
-        indices[k] = others.index[at];
-        requests[indices[k]] = others.request[at];
-    }
+    MPI_Request few[FEW], *others = copy_others(n, requests, few);
+    int result = PMPI_Testsome(n, others, n_done, indices, statuses);
+    for (int k = 0; k < *n_done; k++) /* MPI_UNDEFINED is negative */
+        requests[indices[k]] = others[indices[k]];
     if (*n_done == MPI_UNDEFINED && n_ours > 0)
         *n_done = 0; /* nothing of MPI's is active */
-    free_others(&others);
+    free_others(others, few);
     return result;
 }
 
@@ -382,31 +323,28 @@ int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status)
 
 int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    struct others others = {.n = 0};
     int n_open, first, result = MPI_SUCCESS;
     begin(true);
     cpl_progress_poll();
     int n_ours = count_ours(n, requests, &n_open, &first);
-    if (n_ours < n)
-        result = gather(&others, n, n_ours, requests);
-    *flag = n_open == 0 && result == MPI_SUCCESS;
-    if (*flag && others.n > 0)
-        result = PMPI_Request_get_status_all(others.n, others.request, flag, others.status);
-    for (int k = 0, at = 0; k < n && *flag && statuses != MPI_STATUSES_IGNORE; k++) {
-        struct cpl_request *managed = cpl_request_active(requests[k]);
-        if (managed)
-            cpl_request_status(managed, &statuses[k]);
-        else
-            statuses[k] = others.status[at++];
+    *flag = n_open == 0;
+    if (*flag && n_ours < n) {
+        MPI_Request few[FEW], *others = copy_others(n, requests, few);
+        result = PMPI_Request_get_status_all(n, others, flag, statuses);
+        free_others(others, few);
     }
-    free_others(&others);
+    for (int k = 0; k < n && *flag; k++) {
+        const struct cpl_request *managed = cpl_request_active(requests[k]);
+        if (managed)
+            cpl_request_status(managed, status_at(statuses, k));
+    }
     return result;
 }
 
 int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
-    struct others others = {.n = 0};
-    int n_open, first, at;
+    int n_open, first;
+    MPI_Request few[FEW];
     begin(true);
     cpl_progress_poll();
     int n_ours = count_ours(n, requests, &n_open, &first);
@@ -416,36 +354,28 @@ int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MP
         cpl_request_status(cpl_request_active(requests[first]), status);
     if (first >= 0 || (n_ours == n && n > 0))
         return MPI_SUCCESS;
-    int result = gather(&others, n, n_ours, requests);
-    if (result == MPI_SUCCESS)
-        result = PMPI_Request_get_status_any(others.n, others.request, &at, flag, status);
-    if (result == MPI_SUCCESS && *flag && at == MPI_UNDEFINED)
+    MPI_Request *others = copy_others(n, requests, few);
+    int result = PMPI_Request_get_status_any(n, others, index, flag, status);
+    if (*flag && *index == MPI_UNDEFINED)
         *flag = n_ours == 0; /* nothing of MPI's is active */
-    else if (result == MPI_SUCCESS && *flag)
-        *index = others.index[at];
-    free_others(&others);
+    free_others(others, few);
     return result;
 }
 
 int cpl_status_some(int n, const MPI_Request *requests, int *n_done, int *indices,
                     MPI_Status *statuses)
 {
-    struct others others = {.n = 0};
     int n_open, first, result = MPI_SUCCESS;
     begin(true);
     cpl_progress_poll();
     int n_ours = count_ours(n, requests, &n_open, &first);
     *n_done = 0;
     if (n_ours < n || n == 0) {
-        result = gather(&others, n, n_ours, requests);
-        if (result == MPI_SUCCESS)
-            result =
-                PMPI_Request_get_status_some(others.n, others.request, n_done, indices, statuses);
-        for (int k = 0; k < *n_done; k++) /* MPI_UNDEFINED is negative */
-            indices[k] = others.index[indices[k]];
+        MPI_Request few[FEW], *others = copy_others(n, requests, few);
+        result = PMPI_Request_get_status_some(n, others, n_done, indices, statuses);
         if (*n_done == MPI_UNDEFINED && n_ours > 0)
             *n_done = 0; /* nothing of MPI's is active */
-        free_others(&others);
+        free_others(others, few);
     }
     for (int k = 0; k < n && result == MPI_SUCCESS; k++) {
         struct cpl_request *managed = cpl_request_active(requests[k]);

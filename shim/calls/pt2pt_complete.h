@@ -2,7 +2,8 @@
  * MPI's. They poll (doc/point-to-point.md).
  *
  * Cost: arrays of the shim's requests only are completed without MPI; mixed arrays cost MPI's call
- * for its part, and memory when that part has more than a few requests. Thread rule: one thread. */
+ * for a copy with its part, and memory when there are more than a few requests. Thread rule: one
+ * thread. */
 #ifndef CARPOOL_PT2PT_COMPLETE_H
 #define CARPOOL_PT2PT_COMPLETE_H
 

@@ -4,7 +4,7 @@
 #include "shim/calls/pt2pt_watch.h"
 #include "shim/calls/wrappers_pt2pt.h"
 
-#include "shim/carry/persistent.h"
+#include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Persistent requests of messages (carry/persistent.h). When started on a managed communicator they
+/* Persistent requests of messages (carry/requests.h). When started on a managed communicator they
  * are carried; otherwise the shim learns from them and starts them in MPI. */
 #ifndef CARPOOL_PT2PT_PERSISTENT_H
 #define CARPOOL_PT2PT_PERSISTENT_H

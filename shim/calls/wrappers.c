@@ -4,9 +4,11 @@
 #include "shim/calls/away_window.h"
 #include "shim/calls/meets.h"
 #include "shim/calls/reclaim.h"
-#include "shim/calls/reductions.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
+#include "shim/carry/embed.h"
+#include "shim/carry/embed_memory.h"
+#include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
 #include "shim/exchange/quiet_calls.h"
@@ -207,7 +209,7 @@ static inline bool has_neighbors(MPI_Comm comm)
         int result;                                                                                \
         comm = inner(comm);                                                                        \
         if (!cpl_context.active ||                                                                 \
-            !cpl_##exchange##_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))     \
+            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
@@ -230,6 +232,25 @@ static inline bool has_neighbors(MPI_Comm comm)
     CARRIED(neighbor, cpl_quiet_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
 #define ALLTOALL(...) CARRIED(alltoall, cpl_quiet_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)
 #include "shim/tables/calls.def"
+
+/* Carries a reduction out in memory that all ranks share, if it is small and they have settled
+ * something on the communicator before. It has to poll, which MPI does worse: behind a barrier
+ * that polls. */
+static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_t count,
+                             MPI_Datatype type, MPI_Op op, int *result)
+{
+    struct cpl_comm_state *state = cpl_collective_polls(comm) ? cpl_comm_state_get(comm) : NULL;
+    if (!state || state->private_comm == MPI_COMM_NULL || !cpl_embed_in_memory(state))
+        return false;
+    cpl_comm_state_own(state);
+    struct cpl_embed_kind *kind =
+        state->line->embed.on ? NULL : cpl_embed_takes(state, send, recv, count, type, op, true);
+    if (!kind)
+        return false;
+    cpl_pt2pt_arrive();
+    *result = cpl_embed_allreduce(state, kind, send, recv);
+    return true;
+}
 
 /* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before
  * it counts or waits for anything. The names are those of the calls' parameters; a call that lacks
@@ -296,7 +317,8 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
-        if (cpl_reduction_carry(comm, sendbuf, recvbuf, count, datatype, op, &result)) {           \
+        if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result) ||           \
+            reduce_in_memory(comm, sendbuf, recvbuf, count, datatype, op, &result)) {              \
             cpl_meets_at_collective(comm);                                                         \
             return result;                                                                         \
         }                                                                                          \
@@ -310,7 +332,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
         if (cpl_context.active && request && !IS_REFUSED(comm) &&                                  \
-            cpl_reduction_start(comm, sendbuf, recvbuf, count, datatype, op, request, &result))    \
+            cpl_pt2pt_iallreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))   \
             return cpl_meets_started(comm, result, request, count > 0);                            \
         return cpl_meets_started(comm, PMPI_##name arguments, request, count > 0);                 \
     }
@@ -350,14 +372,14 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         if (IS_REFUSED(comm))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(comm);                                                                        \
-        if (!cpl_allgather_is_open(&(struct cpl_allgather_call)__VA_ARGS__))                       \
+        if (!cpl_allgather_is_open(&(struct cpl_neighbor_call)__VA_ARGS__))                        \
             return counted(comm, cpl_collective_##name arguments);                                 \
-        struct cpl_allgather_call call = __VA_ARGS__;                                              \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         if (cpl_allgather_carry(&call, &result))                                                   \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
-        cpl_allgather_passed(&call);                                                               \
+        cpl_neighbor_passed(&call);                                                                \
         return result;                                                                             \
     }
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the

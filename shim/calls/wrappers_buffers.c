@@ -21,57 +21,49 @@ static void flush(MPI_Comm comm)
     cpl_buffered_flush(comm);
 }
 
-#define ATTACH_FORM(name, count_t)                                                                 \
-    EXPORT int MPI_##name(void *buffer, count_t size)                                              \
+#define ATTACHES(name, parameters, arguments, attached)                                            \
+    EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
-        int result = PMPI_##name(buffer, size);                                                    \
+        int result = PMPI_##name arguments;                                                        \
         if (result == MPI_SUCCESS)                                                                 \
-            cpl_buffered_attach(buffer == MPI_BUFFER_AUTOMATIC ? INT64_MAX : size);                \
+            attached;                                                                              \
         return result;                                                                             \
     }
-ATTACH_FORM(Buffer_attach, int)
-ATTACH_FORM(Buffer_attach_c, MPI_Count)
+#define ATTACHES_C(name, count_t)                                                                  \
+    ATTACHES(name, (void *buffer, count_t size), (buffer, size),                                   \
+             cpl_buffered_attach(buffer == MPI_BUFFER_AUTOMATIC ? INT64_MAX : size))
+ATTACHES_C(Buffer_attach, int)
+ATTACHES_C(Buffer_attach_c, MPI_Count)
+ATTACHES(Comm_attach_buffer, (MPI_Comm comm, void *buffer, int size), (comm, buffer, size),
+         cpl_buffered_attach_to_comm(true))
+ATTACHES(Comm_attach_buffer_c, (MPI_Comm comm, void *buffer, MPI_Count size), (comm, buffer, size),
+         cpl_buffered_attach_to_comm(true))
 
-#define DETACH_FORM(name, count_t)                                                                 \
-    EXPORT int MPI_##name(void *buffer, count_t *size)                                             \
+/* Arguments that MPI refuses change nothing. */
+#define DETACHES(name, of, parameters, arguments, detached)                                        \
+    EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
-        if (buffer && size) {                                                                      \
-            flush(MPI_COMM_NULL);                                                                  \
-            cpl_buffered_detach();                                                                 \
+        if (buffer && size)                                                                        \
+            flush(of);                                                                             \
+        int result;                                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = PMPI_##name arguments;                                                        \
         }                                                                                          \
-        CPL_OUTSIDE;                                                                               \
-        return PMPI_##name(buffer, size);                                                          \
-    }
-DETACH_FORM(Buffer_detach, int)
-DETACH_FORM(Buffer_detach_c, MPI_Count)
-
-#define ATTACH_COMM_FORM(name, count_t)                                                            \
-    EXPORT int MPI_##name(MPI_Comm comm, void *buffer, count_t size)                               \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        int result = PMPI_##name(comm, buffer, size);                                              \
         if (result == MPI_SUCCESS)                                                                 \
-            cpl_buffered_attach_to_comm(true);                                                     \
+            detached;                                                                              \
         return result;                                                                             \
     }
-ATTACH_COMM_FORM(Comm_attach_buffer, int)
-ATTACH_COMM_FORM(Comm_attach_buffer_c, MPI_Count)
-
-#define DETACH_COMM_FORM(name, count_t)                                                            \
-    EXPORT int MPI_##name(MPI_Comm comm, void *buffer, count_t *size)                              \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        flush(comm);                                                                               \
-        CPL_OUTSIDE;                                                                               \
-        int result = PMPI_##name(comm, buffer, size);                                              \
-        if (result == MPI_SUCCESS)                                                                 \
-            cpl_buffered_attach_to_comm(false);                                                    \
-        return result;                                                                             \
-    }
-DETACH_COMM_FORM(Comm_detach_buffer, int)
-DETACH_COMM_FORM(Comm_detach_buffer_c, MPI_Count)
+DETACHES(Buffer_detach, MPI_COMM_NULL, (void *buffer, int *size), (buffer, size),
+         cpl_buffered_detach())
+DETACHES(Buffer_detach_c, MPI_COMM_NULL, (void *buffer, MPI_Count *size), (buffer, size),
+         cpl_buffered_detach())
+DETACHES(Comm_detach_buffer, comm, (MPI_Comm comm, void *buffer, int *size), (comm, buffer, size),
+         cpl_buffered_attach_to_comm(false))
+DETACHES(Comm_detach_buffer_c, comm, (MPI_Comm comm, void *buffer, MPI_Count *size),
+         (comm, buffer, size), cpl_buffered_attach_to_comm(false))
 
 /* Runs as its nonblocking form while something is managed. */
 static int wait_for(int started, MPI_Request *request)

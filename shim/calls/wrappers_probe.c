@@ -19,7 +19,8 @@ static inline bool probes_pass(void)
                                    !cpl_context.service.shared);
 }
 
-WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+PASSING(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status),
+        (source, tag, comm, status), probes_pass())
 {
     CPL_INSIDE;
     int flag = 0, result = MPI_SUCCESS;
@@ -38,10 +39,8 @@ WATCHED watched_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     return result;
 }
 
-PASSING(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status),
-        (source, tag, comm, status), probes_pass())
-
-WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+PASSING(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
+        (source, tag, comm, flag, status), probes_pass())
 {
     CPL_INSIDE;
     leave();
@@ -52,9 +51,6 @@ WATCHED watched_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status
         cpl_progress_poll();
     return PMPI_Iprobe(source, tag, comm, flag, status);
 }
-
-PASSING(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
-        (source, tag, comm, flag, status), probes_pass())
 
 EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {

@@ -7,7 +7,6 @@
 #include "shim/calls/pt2pt_watch.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
-#include "shim/carry/persistent.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
@@ -78,8 +77,9 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
 #include "shim/tables/pt2pt.def"
 
 #define SEND_FORM(name, nonblocking, mode, count_t)                                                \
-    WATCHED watched_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,   \
-                           MPI_Comm comm)                                                          \
+    PASSING(name,                                                                                  \
+            (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
+            (buf, count, type, dest, tag, comm), passes(comm) || rests(comm, dest, tag, 1))        \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -96,18 +96,18 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
         return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE)         \
                                      : result;                                                     \
-    }                                                                                              \
-    PASSING(name,                                                                                  \
-            (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
-            (buf, count, type, dest, tag, comm), passes(comm) || rests(comm, dest, tag, 1))
+    }
 #define SEND(name, nonblocking, mode)                                                              \
     SEND_FORM(name, nonblocking, mode, int)                                                        \
     SEND_FORM(name##_c, nonblocking##_c, mode, MPI_Count)
 #include "shim/tables/pt2pt.def"
 
 #define ISEND_FORM(name, mode, count_t)                                                            \
-    WATCHED watched_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,   \
-                           MPI_Comm comm, MPI_Request *request)                                    \
+    PASSING(name,                                                                                  \
+            (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,  \
+             MPI_Request *request),                                                                \
+            (buf, count, type, dest, tag, comm, request),                                          \
+            passes(comm) || rests(comm, dest, tag, 1))                                             \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -119,12 +119,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
             return MPI_SUCCESS;                                                                    \
         cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
         return start_##name(buf, count, type, dest, tag, comm, request);                           \
-    }                                                                                              \
-    PASSING(name,                                                                                  \
-            (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,  \
-             MPI_Request *request),                                                                \
-            (buf, count, type, dest, tag, comm, request),                                          \
-            passes(comm) || rests(comm, dest, tag, 1))
+    }
 #define ISEND(name, mode)                                                                          \
     ISEND_FORM(name, mode, int)                                                                    \
     ISEND_FORM(name##_c, mode, MPI_Count)
@@ -139,8 +134,12 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
 }
 
 #define RECV_FORM(name, nonblocking, count_t)                                                      \
-    WATCHED watched_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,       \
-                           MPI_Comm comm, MPI_Status *status)                                      \
+    PASSING(name,                                                                                  \
+            (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
+             MPI_Status *status),                                                                  \
+            (buf, count, type, source, tag, comm, status),                                         \
+            cpl_context.busy.n_open_batches == 0 &&                                                \
+                (passes(comm) || rests(comm, source, tag, -1)))                                    \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -167,19 +166,16 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
         }                                                                                          \
         cpl_wrap_note_received(comm, source, tag, result, to);                                     \
         return result;                                                                             \
-    }                                                                                              \
-    PASSING(name,                                                                                  \
-            (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
-             MPI_Status *status),                                                                  \
-            (buf, count, type, source, tag, comm, status),                                         \
-            cpl_context.busy.n_open_batches == 0 &&                                                \
-                (passes(comm) || rests(comm, source, tag, -1)))
+    }
 RECV_FORM(Recv, Irecv, int)
 RECV_FORM(Recv_c, Irecv_c, MPI_Count)
 
 #define IRECV_FORM(name, count_t)                                                                  \
-    WATCHED watched_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,       \
-                           MPI_Comm comm, MPI_Request *request)                                    \
+    PASSING(name,                                                                                  \
+            (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
+             MPI_Request *request),                                                                \
+            (buf, count, type, source, tag, comm, request),                                        \
+            passes(comm) || rests(comm, source, tag, -1))                                          \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -191,12 +187,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
             return MPI_SUCCESS;                                                                    \
         int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
         return cpl_wrap_posted(comm, source, tag, result, request);                                \
-    }                                                                                              \
-    PASSING(name,                                                                                  \
-            (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
-             MPI_Request *request),                                                                \
-            (buf, count, type, source, tag, comm, request),                                        \
-            passes(comm) || rests(comm, source, tag, -1))
+    }
 IRECV_FORM(Irecv, int)
 IRECV_FORM(Irecv_c, MPI_Count)
 

@@ -62,12 +62,14 @@ static inline void leave(void)
         cpl_progress_leave();
 }
 
-/* A call that passes is MPI's. */
+/* A call that passes is MPI's; what follows is the body of the function for those that do not. */
 #define PASSING(name, parameters, arguments, is_mpis)                                              \
+    WATCHED watched_##name parameters;                                                             \
     EXPORT int MPI_##name parameters                                                               \
     {                                                                                              \
         return (is_mpis) ? PMPI_##name arguments : watched_##name arguments;                       \
-    }
+    }                                                                                              \
+    WATCHED watched_##name parameters
 
 /* Whether the status argument is valid; MPI refuses a null pointer other than MPI_STATUS_IGNORE. */
 static inline bool has_status(const MPI_Status *status)

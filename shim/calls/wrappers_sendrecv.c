@@ -94,49 +94,6 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
                  : both_by_mpi(sent, received, comm, status);
 }
 
-/* The data of a half: buffer, count and type; without the buffer. */
-#define DATA(...)                  __VA_ARGS__
-#define SHAPE(buffer, count, type) count, type
-
-/* A call that waits: its arguments but the status, the data of its halves, and what carries it
- * where the library has to. */
-#define BLOCKING(name, parameters, arguments, sent_data, received_data, carried)                   \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        MPI_Status own;                                                                            \
-        struct half sent, received;                                                                \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name(DATA arguments, status);                                            \
-        CPL_INSIDE;                                                                                \
-        if (cpl_progress_needed() && has_status(status) &&                                         \
-            describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&                         \
-            describe(&received, comm, DATA received_data, source, recvtag, true)) {                \
-            leave();                                                                               \
-            return carried;                                                                        \
-        }                                                                                          \
-        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
-        leave();                                                                                   \
-        int result;                                                                                \
-        {                                                                                          \
-            CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name(DATA arguments, to);                                              \
-        }                                                                                          \
-        cpl_wrap_note_received(comm, source, recvtag, result, to);                                 \
-        return result;                                                                             \
-    }
-#define SENDRECV_FORM(name, count_t)                                                               \
-    BLOCKING(name,                                                                                 \
-             (const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest,             \
-              int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype, int source,    \
-              int recvtag, MPI_Comm comm, MPI_Status *status),                                     \
-             (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,   \
-              recvtag, comm),                                                                      \
-             (sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype),                       \
-             sendrecv(&sent, &received, comm, CPL_SEND_STANDARD, status))
-SENDRECV_FORM(Sendrecv, int)
-SENDRECV_FORM(Sendrecv_c, MPI_Count)
-
 /* A packed copy of the sent data, because the buffer is received into; the caller frees it. NULL:
  * no memory, or MPI's error in *result. */
 static unsigned char *copy_of(const struct half *received, struct half *sent, MPI_Comm comm,
@@ -167,15 +124,6 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
     free(copy);
     return result;
 }
-
-#define REPLACE_FORM(name, count_t)                                                                \
-    BLOCKING(name,                                                                                 \
-             (void *buf, count_t count, MPI_Datatype type, int dest, int sendtag, int source,      \
-              int recvtag, MPI_Comm comm, MPI_Status *status),                                     \
-             (buf, count, type, dest, sendtag, source, recvtag, comm), (buf, count, type),         \
-             (buf, count, type), replace(&sent, &received, comm, status))
-REPLACE_FORM(Sendrecv_replace, int)
-REPLACE_FORM(Sendrecv_replace_c, MPI_Count)
 
 /* Starts both halves on a managed communicator: one request, complete when both are. */
 static int start_both(struct cpl_comm_state *state, const struct half *sent,
@@ -219,6 +167,37 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
     return result;
 }
 
+/* The data of a half: buffer, count and type; without the buffer. */
+#define DATA(...)                  __VA_ARGS__
+#define SHAPE(buffer, count, type) count, type
+
+/* A call that waits: the data of its halves, and what carries it where the library has to. */
+#define BLOCKING(name, parameters, arguments, sent_data, received_data, carried)                   \
+    EXPORT int MPI_##name parameters                                                               \
+    {                                                                                              \
+        MPI_Status own;                                                                            \
+        struct half sent, received;                                                                \
+        if (!cpl_context.active)                                                                   \
+            return PMPI_##name arguments;                                                          \
+        CPL_INSIDE;                                                                                \
+        if (cpl_progress_needed() && has_status(status) &&                                         \
+            describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&                         \
+            describe(&received, comm, DATA received_data, source, recvtag, true)) {                \
+            leave();                                                                               \
+            return carried;                                                                        \
+        }                                                                                          \
+        status = status == MPI_STATUS_IGNORE ? &own : status;                                      \
+        cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
+        leave();                                                                                   \
+        int result;                                                                                \
+        {                                                                                          \
+            CPL_OUTSIDE;                                                                           \
+            result = PMPI_##name arguments;                                                        \
+        }                                                                                          \
+        cpl_wrap_note_received(comm, source, recvtag, result, status);                             \
+        return result;                                                                             \
+    }
+
 /* The same of a call that does not wait. */
 #define STARTING(name, parameters, arguments, sent_data, received_data, carried)                   \
     EXPORT int MPI_##name parameters                                                               \
@@ -230,26 +209,16 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
             describe(&received, comm, DATA received_data, source, recvtag, true))                  \
             return carried;                                                                        \
         cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
-        int result = PMPI_##name(DATA arguments, request);                                         \
+        int result = PMPI_##name arguments;                                                        \
         return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
     }
-#define ISENDRECV_FORM(name, count_t)                                                              \
-    STARTING(name,                                                                                 \
-             (const void *sendbuf, count_t sendcount, MPI_Datatype sendtype, int dest,             \
-              int sendtag, void *recvbuf, count_t recvcount, MPI_Datatype recvtype, int source,    \
-              int recvtag, MPI_Comm comm, MPI_Request *request),                                   \
-             (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,   \
-              recvtag, comm),                                                                      \
-             (sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype),                       \
-             start_both(state, &sent, &received, CPL_SEND_STANDARD, request))
-ISENDRECV_FORM(Isendrecv, int)
-ISENDRECV_FORM(Isendrecv_c, MPI_Count)
 
-#define ISENDRECV_REPLACE_FORM(name, count_t)                                                      \
-    STARTING(name,                                                                                 \
-             (void *buf, count_t count, MPI_Datatype type, int dest, int sendtag, int source,      \
-              int recvtag, MPI_Comm comm, MPI_Request *request),                                   \
-             (buf, count, type, dest, sendtag, source, recvtag, comm), (buf, count, type),         \
-             (buf, count, type), start_replace(state, &sent, &received, request))
-ISENDRECV_REPLACE_FORM(Isendrecv_replace, int)
-ISENDRECV_REPLACE_FORM(Isendrecv_replace_c, MPI_Count)
+#define COUNT            int
+#define SENDRECV_C(...)  BLOCKING(__VA_ARGS__)
+#define ISENDRECV_C(...) STARTING(__VA_ARGS__)
+#include "shim/tables/pt2pt.def"
+#undef COUNT
+#define COUNT                  MPI_Count
+#define SENDRECV_C(name, ...)  BLOCKING(name##_c, __VA_ARGS__)
+#define ISENDRECV_C(name, ...) STARTING(name##_c, __VA_ARGS__)
+#include "shim/tables/pt2pt.def"

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 const struct cpl_line cpl_line_blank;
 
@@ -98,12 +99,9 @@ void cpl_line_manage(struct cpl_comm_state *state)
 
 static void unlink_managed(struct cpl_comm_state *state)
 {
-    struct cpl_comm_state **at = &cpl_context.comms.first_managed;
     if (!state->line->managed)
         return;
-    while (*at != state)
-        at = &(*at)->line->next_managed;
-    *at = state->line->next_managed;
+    LL_DELETE2(cpl_context.comms.first_managed, state, line->next_managed);
     state->line->managed = false;
     cpl_context.busy.n_managed -= is_of_all_ranks(state);
     cpl_progress_update();

@@ -5,8 +5,8 @@
 
 #include "shim/carry/embed.h"
 #include "shim/carry/match.h"
+#include "shim/carry/requests.h"
 #include "shim/carry/rides.h"
-#include "shim/carry/sending.h"
 
 #include <stdbool.h>
 #include <stdint.h>

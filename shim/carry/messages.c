@@ -84,30 +84,29 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
     return MPI_SUCCESS;
 }
 
-bool cpl_pt2pt_has_message(MPI_Message message)
+static struct cpl_taken_message *find(MPI_Message handle)
 {
     struct cpl_taken_message *m;
     DL_FOREACH(cpl_context.requests.taken_messages, m)
-    if (m->handle == message && !m->received)
-        return true;
-    return false;
+    if (m->handle == handle && !m->received)
+        return m;
+    return NULL;
+}
+
+bool cpl_pt2pt_has_message(MPI_Message message)
+{
+    return find(message);
 }
 
 struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag,
                                                 int64_t *bytes)
 {
-    struct cpl_taken_message *m;
-    DL_FOREACH(cpl_context.requests.taken_messages, m)
-    {
-        if (m->handle != message || m->received)
-            continue;
-        *source = m->source;
-        *tag = m->tag;
-        *bytes = m->bytes;
-        m->received = true;
-        return m->state;
-    }
-    return NULL;
+    struct cpl_taken_message *m = find(message);
+    *source = m->source;
+    *tag = m->tag;
+    *bytes = m->bytes;
+    m->received = true;
+    return m->state;
 }
 
 bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)

@@ -7,8 +7,76 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <utlist.h>
 
-#define FIRST_BUCKETS 64 /* a power of two */
+#define MOST_SEGMENT_BYTES (16 << 10) /* payloads above always go straight */
+#define FIRST_BUCKETS      64         /* a power of two */
+
+/* ---- sends on managed communicators ---- */
+
+bool cpl_goes_straight(int64_t bytes)
+{
+    int64_t limit = cpl_context.settings.size_limit;
+    return bytes > (limit < MOST_SEGMENT_BYTES ? limit : MOST_SEGMENT_BYTES);
+}
+
+struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest, uint32_t number)
+{
+    struct cpl_synchronous *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->dest = dest;
+    s->number = number;
+    DL_APPEND(*list, s);
+    return s;
+}
+
+void cpl_sending_withdraw(struct cpl_synchronous **list, struct cpl_sending *sending)
+{
+    if (!sending->synchronous)
+        return;
+    DL_DELETE(*list, sending->synchronous);
+    free(sending->synchronous);
+    sending->synchronous = NULL;
+}
+
+void cpl_sending_acknowledged(struct cpl_synchronous **list, int dest, uint32_t number)
+{
+    struct cpl_synchronous *s, *next;
+    DL_FOREACH_SAFE(*list, s, next)
+    {
+        if (s->dest != dest || s->number != number)
+            continue;
+        DL_DELETE(*list, s);
+        s->done = true;
+        if (s->abandoned)
+            free(s);
+        return;
+    }
+}
+
+bool cpl_sending_is_done(struct cpl_sending *sending)
+{
+    int flag = 1;
+    if (sending->inner != MPI_REQUEST_NULL)
+        PMPI_Test(&sending->inner, &flag, MPI_STATUS_IGNORE);
+    return flag && (!sending->synchronous || sending->synchronous->done);
+}
+
+void cpl_sending_forget(struct cpl_sending *sending)
+{
+    struct cpl_synchronous *s = sending->synchronous;
+    if (sending->inner != MPI_REQUEST_NULL)
+        PMPI_Request_free(&sending->inner);
+    sending->synchronous = NULL;
+    if (!s)
+        return;
+    s->abandoned = true; /* the acknowledgement will free it */
+    if (s->done)
+        free(s);
+}
+
+/* ---- requests ---- */
 
 /* Bucket of a handle. Handles are consecutive numbers, whose buckets are neighbours then, or
  * addresses. */
@@ -391,4 +459,81 @@ void cpl_request_end(void)
     cpl_context.requests.buckets = NULL;
     cpl_context.requests.n_buckets = cpl_context.requests.n = 0;
     cpl_context.requests.spare = cpl_context.requests.complete_send = NULL;
+}
+
+/* ---- persistent requests ---- */
+
+bool cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
+                        MPI_Request handle)
+{
+    p->kind = kind;
+    p->request.handle = handle;
+    p->request.persistent = true;
+    if (!cpl_request_add(&p->request))
+        return false;
+    DL_APPEND(cpl_context.requests.persistent, p);
+    return true;
+}
+
+struct cpl_persistent *cpl_persistent_find(MPI_Request handle)
+{
+    struct cpl_request *request = cpl_request_find(handle);
+    return request && request->persistent ? (struct cpl_persistent *)(void *)request : NULL;
+}
+
+static void take_out(struct cpl_persistent *p)
+{
+    cpl_request_remove(&p->request);
+    cpl_context.requests.n_forgotten++;
+    DL_DELETE(cpl_context.requests.persistent, p);
+}
+
+void cpl_persistent_forget(struct cpl_persistent *p)
+{
+    take_out(p);
+    p->kind->free(p);
+}
+
+int cpl_persistent_start(MPI_Request *request)
+{
+    struct cpl_request *found = cpl_request_find(*request);
+    if (found && found->active) { /* it is active already, or not persistent */
+        PMPI_Comm_call_errhandler(found->comm, MPI_ERR_REQUEST);
+        return MPI_ERR_REQUEST;
+    }
+    struct cpl_persistent *p = (struct cpl_persistent *)(void *)found;
+    return found && found->persistent ? p->kind->start(p, request) : PMPI_Start(request);
+}
+
+static void gone(struct cpl_request *request)
+{
+    struct cpl_persistent *p = (struct cpl_persistent *)(void *)request;
+    p->kind->free(p);
+}
+
+void cpl_persistent_free(MPI_Request handle)
+{
+    struct cpl_persistent *p = cpl_persistent_find(handle);
+    if (!p)
+        return;
+    if (p->kind->is_waited_for) {
+        while (p->request.active && !cpl_request_is_done(&p->request))
+            cpl_progress_poll();
+        if (p->request.active)
+            cpl_request_settle(&p->request, &handle, MPI_STATUS_IGNORE);
+    }
+    if (!p->request.active) {
+        cpl_persistent_forget(p);
+        return;
+    }
+    take_out(p);
+    p->request.freed = true;
+    p->request.gone = gone;
+    cpl_request_abandon(&p->request);
+}
+
+void cpl_persistent_end(void)
+{
+    while (cpl_context.requests.persistent)
+        cpl_persistent_forget(cpl_context.requests.persistent);
 }

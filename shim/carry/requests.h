@@ -1,4 +1,5 @@
-/* The requests that the shim completes itself (doc/point-to-point.md), and their handles.
+/* The requests that the shim completes itself (doc/point-to-point.md), and their handles; what a
+ * send on a managed communicator still waits for.
  *
  * The handle of a managed receive, synchronous send or neighborhood collective is that of a
  * generalized request of MPI, which MPI never completes. The intercepted completion calls look up
@@ -12,11 +13,49 @@
 #define CARPOOL_REQUESTS_H
 
 #include "shim/carry/match.h"
-#include "shim/carry/sending.h"
 #include "shim/state/context.h"
 
 #include <mpi.h>
 #include <stdbool.h>
+
+/* A synchronous send: it is complete when its message has been matched. */
+struct cpl_synchronous {
+    struct cpl_synchronous *prev, *next;
+    int dest;
+    uint32_t number;
+    bool done;
+    bool abandoned; /* nobody waits for the send any more */
+};
+
+/* What a send still waits for: an MPI request (for a straight payload), an acknowledgement, or
+ * neither. */
+struct cpl_sending {
+    MPI_Request inner;
+    struct cpl_synchronous *synchronous;
+};
+
+/* Whether a payload is above the size limit: it travels as a message of its own, straight from the
+ * program's buffer. */
+bool cpl_goes_straight(int64_t bytes);
+
+/* Makes a send to dest wait for the acknowledgement of its message `number`. Returns NULL when
+ * memory ran out. */
+struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest,
+                                           uint32_t number);
+
+/* The message was not sent after all: removes the expectation. */
+void cpl_sending_withdraw(struct cpl_synchronous **list, struct cpl_sending *sending);
+
+/* The acknowledgement has come: the message was matched. */
+void cpl_sending_acknowledged(struct cpl_synchronous **list, int dest, uint32_t number);
+
+/* Whether a send is complete. */
+bool cpl_sending_is_done(struct cpl_sending *sending);
+
+/* Nobody waits for a send any more, complete or not. */
+void cpl_sending_forget(struct cpl_sending *sending);
+
+/* ---- requests ---- */
 
 struct cpl_request {
     MPI_Request handle;
@@ -104,6 +143,46 @@ void cpl_request_abandon(struct cpl_request *request);
 
 /* Frees an abandoned receive, which is done. */
 void cpl_request_drop(struct cpl_receive *receive);
+
+/* ---- persistent requests: one keeps the handle that MPI gave it. What the shim carries is not
+ * started in MPI; completion calls find it here. Its kind starts it and frees it. ---- */
+
+struct cpl_persistent;
+
+struct cpl_persistent_kind {
+    /* Starts a request that is not active. Returns MPI's error codes. */
+    int (*start)(struct cpl_persistent *p, MPI_Request *handle);
+    /* Frees the memory of a request that is not under way. */
+    void (*free)(struct cpl_persistent *p);
+    bool is_waited_for; /* freeing it while it is active, which MPI does not allow, waits for it */
+};
+
+/* A persistent request. Kinds embed it as the first member of their own struct. */
+struct cpl_persistent {
+    struct cpl_request request; /* must be first: what a handle leads to */
+    const struct cpl_persistent_kind *kind;
+    struct cpl_persistent *prev, *next;
+};
+
+/* Adds a persistent request that was made and takes over p, which its kind frees. Returns false
+ * when memory ran out; p then stays the caller's. */
+bool cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
+                        MPI_Request handle);
+
+/* cpl_persistent_find: the request with a handle, NULL: there is none. cpl_persistent_forget:
+ * forgets a request and frees its memory. */
+struct cpl_persistent *cpl_persistent_find(MPI_Request handle);
+void cpl_persistent_forget(struct cpl_persistent *p);
+
+/* Starts a request, of any kind or MPI's. Returns MPI's error codes. */
+int cpl_persistent_start(MPI_Request *request);
+
+/* The program frees a request, active or not: its handle is MPI's again, and an active transfer
+ * goes on. Does nothing if the request is not one that was added. */
+void cpl_persistent_free(MPI_Request request);
+
+/* Forgets all persistent requests. */
+void cpl_persistent_end(void);
 
 extern const struct cpl_hooks cpl_request_hooks;
 

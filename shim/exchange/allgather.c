@@ -1,4 +1,4 @@
-/* Deciding what becomes of an allgather (allgather.h); allgather_run.c carries it. */
+/* Deciding what becomes of an allgather (allgather.h); way_gather.c carries it. */
 #include "shim/exchange/allgather.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/desk.h"
@@ -14,11 +14,9 @@
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/state/memory.h"
-#include "shim/wait/collective.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SMALL     4096 /* bytes in all: calls of less are MPI's in any case, unless forced */
 #define ENOUGH_US 2000 /* that calls have taken when the ranks agree first, */
@@ -26,8 +24,6 @@
 #define BYTE_US   1e-4 /* and a byte */
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
 #define NOT_FAR   2.0  /* the same where pairs were measured (promises) */
-
-#define BLOCKING_TAG 999 /* on the private communicator, above those of exchanges */
 
 /* What a way that is not in place gathers in, at most: its data is copied once more. */
 #define MOST_ROOM (INT64_C(64) << 20)
@@ -43,9 +39,11 @@ static void meet(struct cpl_comm_state *state)
 /* What is kept of the communicator's allgathers, from the first call on that may be carried. */
 static struct cpl_allgather *keep(struct cpl_comm_state *state)
 {
-    if (!state->allgathers.kept)
+    if (!state->allgathers.kept) {
         state->allgathers.kept =
             cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
+        state->allgathers.kept->enough_us = ENOUGH_US;
+    }
     return state->allgathers.kept;
 }
 
@@ -55,26 +53,27 @@ static bool allocate(struct cpl_allgather *a, int size)
 {
     size_t n = (size_t)size;
     a->rank_at = calloc(CPL_N_ALLGATHER_WAYS * n, sizeof *a->rank_at);
-    a->span = calloc(n, sizeof *a->span);
-    a->at = calloc(n + 1, sizeof *a->at);
-    return a->rank_at && a->span && a->at;
+    a->data.span = calloc(n, sizeof *a->data.span);
+    a->data.at = calloc(n + 1, sizeof *a->data.at);
+    return a->rank_at && a->data.span && a->data.at;
 }
 
-static void release(struct cpl_allgather *a)
+static void release(struct cpl_comm_state *state)
 {
+    struct cpl_allgather *a = state->allgathers.kept;
     for (int kind = 0; kind < CPL_N_ALLGATHER_KINDS; kind++)
         for (int k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
+            if (a->sizes[kind][k])
+                cpl_exchange_end(a->sizes[kind][k], state);
             free(a->sizes[kind][k]);
             a->sizes[kind][k] = NULL;
         }
     free(a->rank_at);
-    free(a->span);
-    free(a->at);
-    free(a->room);
+    free(a->data.span);
+    free(a->data.at);
+    free(a->data.room);
     a->rank_at = NULL;
-    a->span = NULL;
-    a->at = NULL;
-    a->room = NULL;
+    a->data = (struct cpl_gather_data){.span = NULL};
 }
 
 /* On the rank that plans. */
@@ -86,17 +85,15 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_desk *desk)
     enum cpl_status status = cpl_plan_root_machine(desk->n_ranks, desk->headers,
                                                    sizeof(struct cpl_seat), &machine, &error);
     if (!status) {
-        bool even = cpl_place_is_even(&machine) && !machine.distance_us;
         status = cpl_allgather_plan(&machine, a->rank_at, a->plan.model, &error);
         a->plan.measured = machine.distance_us != NULL;
-        a->plan.outcome = even ? CPL_ALLGATHER_EVEN : CPL_ALLGATHER_PLACED;
+        a->plan.even = cpl_place_is_even(&machine) && !machine.distance_us;
         cpl_machine_free(&machine);
     }
     a->plan.plan_ms = (PMPI_Wtime() - start) * 1e3;
-    if (!status)
-        return;
-    a->plan.outcome = CPL_ALLGATHER_FAILED;
-    cpl_log(CPL_LOG_WARN, "allgather", "%s; allgathers are left to MPI", error.text);
+    a->plan.made = !status;
+    if (status)
+        cpl_log(CPL_LOG_WARN, "allgather", "%s; allgathers are left to MPI", error.text);
 }
 
 /* Hands in where the ranks sit, plans, spreads it. Collective; the same result on all ranks. */
@@ -116,7 +113,7 @@ static bool find_plan(struct cpl_comm_state *state)
                         CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
     }
     cpl_desk_close(&desk);
-    return ready && a->plan.outcome != CPL_ALLGATHER_FAILED;
+    return ready && a->plan.made;
 }
 
 static bool allows(enum cpl_allgather_way way)
@@ -132,23 +129,21 @@ static bool allows(enum cpl_allgather_way way)
 static bool promises(const struct cpl_allgather *a, const struct cpl_allgather_class *model,
                      int way)
 {
-    if (a->plan.outcome != CPL_ALLGATHER_PLACED)
-        return false;
+    if (cpl_context.settings.mode == CPL_MODE_FORCE)
+        return true;
     if (a->plan.measured)
         return (model->placed[way] || way != model->mpi_way) &&
                model->us[way] < NOT_FAR * model->mpi_us;
-    return model->us[way] < PROMISING * model->mpi_us;
+    return !a->plan.even && model->us[way] < PROMISING * model->mpi_us;
 }
 
-/* The ways that may carry calls of a class, best first. Returns how many. */
-static int32_t list_ways(const struct cpl_allgather *a, int32_t class_,
+/* The allowed ways, best first for the calls of a class. Returns how many. */
+static int32_t list_ways(const struct cpl_allgather_class *model,
                          enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS])
 {
-    const struct cpl_allgather_class *model = &a->plan.model[class_];
-    bool forced = cpl_context.settings.mode == CPL_MODE_FORCE;
     int32_t n = 0;
     for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
-        if (!allows((enum cpl_allgather_way)w) || !(forced || promises(a, model, w)))
+        if (!allows((enum cpl_allgather_way)w))
             continue;
         int32_t k = n++;
         for (; k > 0 && model->us[w] < model->us[way[k - 1]]; k--)
@@ -158,42 +153,30 @@ static int32_t list_ways(const struct cpl_allgather *a, int32_t class_,
     return n;
 }
 
-static struct cpl_allgather_size *make_size(struct cpl_allgather *a, int kind, int32_t class_)
+/* Prepares the ways over the ranks as they are, and as they are placed. */
+static void set_up(struct cpl_allgather *a, int rank, int size)
 {
-    if (!a->sizes[kind][class_])
-        a->sizes[kind][class_] = calloc(1, sizeof *a->sizes[kind][class_]);
-    return a->sizes[kind][class_];
-}
-
-/* Begins the trials of all classes in which a way promises something. False when memory ran out. */
-static bool begin_trials(struct cpl_allgather *a)
-{
-    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && cpl_context.settings.trial > 0;
-    for (int kind = 0; kind < CPL_N_ALLGATHER_KINDS; kind++)
-        for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
-            enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
-            int32_t n_ways = list_ways(a, k, way);
-            if (n_ways == 0)
-                continue;
-            struct cpl_allgather_size *size = make_size(a, kind, k);
-            if (!size)
-                return false;
-            size->n_ways = n_ways;
-            memcpy(size->way, way, sizeof way);
-            cpl_trial_begin(&size->trial, measured ? n_ways + 1 : 2,
-                            measured ? (int32_t)cpl_context.settings.trial : 0);
-        }
-    return true;
+    for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
+        const int32_t *rank_at = a->rank_at + (size_t)w * (size_t)size;
+        a->as_they_are[w] = (struct cpl_gathering){
+            .way = (enum cpl_allgather_way)w, .n = size, .point = rank, .data = &a->data};
+        a->placed[w] = a->as_they_are[w];
+        a->placed[w].rank_at = rank_at;
+        for (int32_t point = 0; point < size; point++)
+            if (rank_at[point] == rank)
+                a->placed[w].point = point;
+    }
 }
 
 /* The bytes below which nothing is tried; CPL_ALLGATHER_NONE: nothing is at all. */
 static int64_t least_bytes(const struct cpl_comm_state *state)
 {
     const struct cpl_allgather *a = state->allgathers.kept;
-    enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
-        if (cpl_allgather_class_most(k) >= state->allgathers.least && list_ways(a, k, way) > 0)
-            return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : state->allgathers.least;
+        for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++)
+            if (cpl_allgather_class_most(k) >= state->allgathers.least &&
+                allows((enum cpl_allgather_way)w) && promises(a, &a->plan.model[k], w))
+                return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : state->allgathers.least;
     return CPL_ALLGATHER_NONE;
 }
 
@@ -216,25 +199,17 @@ static void agree(struct cpl_comm_state *state)
     CPL_ASIDE;
     struct cpl_allgather *a = state->allgathers.kept;
     a->agreed = true;
-    bool done = cpl_agree_own(state) != MPI_COMM_NULL &&
-                cpl_agree_all(state->private_comm, allocate(a, state->size)) && find_plan(state);
-    done = done && cpl_agree_all(state->private_comm, begin_trials(a));
-    if (!done) {
-        a->plan.outcome = CPL_ALLGATHER_FAILED;
-        release(a);
-    }
-    for (int w = 0; w < CPL_N_ALLGATHER_WAYS && done; w++)
-        for (int32_t point = 0; point < state->size; point++)
-            if (a->rank_at[w * state->size + point] == state->rank)
-                a->point[w] = point;
-    int64_t least = done ? least_bytes(state) : CPL_ALLGATHER_NONE;
-    if (done && state->rank == 0)
+    a->plan.made = cpl_agree_all(state->private_comm, allocate(a, state->size)) && find_plan(state);
+    if (a->plan.made)
+        set_up(a, state->rank, state->size);
+    int64_t least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;
+    if (a->plan.made && state->rank == 0)
         log_plan(state, least);
     if (cpl_report_is_wanted()) /* all calls are to be told of */
         return;
     state->allgathers.least = least;
     if (least == CPL_ALLGATHER_NONE)
-        release(a);
+        release(state);
 }
 
 /* Whether placing the ranks would cost too much yet. Collective; the same result on all ranks. */
@@ -255,8 +230,8 @@ static void agree_alone(struct cpl_comm_state *state)
     a->enough_us = 2 * a->worth_us;
     if (cpl_agree_own(state) == MPI_COMM_NULL)
         return;
-    a->denied = !cpl_floor_take(state->private_comm);
-    if (a->denied) {
+    a->left = cpl_floor_take(state->private_comm) ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
+    if (a->left) {
         a->n_calls = 0;
         return;
     }
@@ -278,162 +253,7 @@ static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
     a->worth_us +=
         STEP_US * cpl_allgather_steps(CPL_ALLGATHER_DOUBLING, n_ranks) + BYTE_US * (double)bytes;
     return a->n_calls > cpl_settings_learn(&cpl_context.settings) &&
-           (cpl_context.settings.mode == CPL_MODE_FORCE ||
-            a->worth_us >= (a->enough_us > 0 ? a->enough_us : ENOUGH_US));
-}
-
-/* Makes room for so many bytes. Collective; the same result on all ranks. */
-static bool make_room(struct cpl_comm_state *state, int64_t bytes)
-{
-    struct cpl_allgather *a = state->allgathers.kept;
-    if (bytes <= a->n_room)
-        return true;
-    if (a->lacks_room || bytes > MOST_ROOM)
-        return false;
-    int64_t n_room = cpl_allgather_class_most(cpl_allgather_class_of(bytes)) + 1;
-    free(a->room);
-    a->room = malloc((size_t)n_room);
-    a->lacks_room = !cpl_agree_all(state->private_comm, a->room);
-    a->n_room = a->lacks_room ? 0 : n_room;
-    return !a->lacks_room;
-}
-
-/* Which way carries the call at hand, CPL_N_ALLGATHER_WAYS: MPI does. While a trial is running all
- * ranks come together first. Collective. */
-static enum cpl_allgather_way take_turn(struct cpl_comm_state *state,
-                                        const struct cpl_allgather_size *size, int64_t bytes)
-{
-    if (!size || size->n_ways == 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
-        return CPL_N_ALLGATHER_WAYS;
-    int32_t candidate = cpl_trial_candidate(&size->trial);
-    if (size->trial.running)
-        cpl_collective_Barrier(state->private_comm);
-    if (candidate == 0)
-        return CPL_N_ALLGATHER_WAYS;
-    enum cpl_allgather_way way = size->way[candidate - 1];
-    if (!cpl_allgather_is_in_place(way) && !make_room(state, bytes))
-        return CPL_N_ALLGATHER_WAYS;
-    return way;
-}
-
-static const char *candidate_name(const struct cpl_allgather_size *size, int32_t candidate)
-{
-    return candidate > 0 ? cpl_allgather_name(size->way[candidate - 1]) : "MPI";
-}
-
-static void note_call(const struct cpl_comm_state *state, struct cpl_allgather_size *size,
-                      double seconds)
-{
-    int32_t before = size->trial.chosen;
-    if (size->n_ways == 0 || cpl_context.settings.mode == CPL_MODE_PROFILE ||
-        !cpl_agree_trial(state->private_comm, &size->trial, seconds * 1e6) || state->rank != 0 ||
-        (size->trial.chosen == before && size->trial.n_trials > 1))
-        return;
-    cpl_log(CPL_LOG_INFO, "trial",
-            "allgather of some %lld bytes, %d ranks: %s from now on "
-            "(%.1f us a call, MPI %.1f)",
-            (long long)(size->bytes / size->calls), state->size,
-            candidate_name(size, size->trial.chosen),
-            cpl_trial_us(&size->trial, size->trial.chosen), cpl_trial_us(&size->trial, 0));
-}
-
-/* Finds the data of a call: for each rank, and what this one sends unless it is in place. False
- * when MPI would refuse an argument. */
-static bool resolve(const struct cpl_allgather_call *call, const struct cpl_comm_state *state,
-                    struct cpl_span *span, struct cpl_span *own)
-{
-    if (!cpl_neighbor_resolve_ranks(&call->recv, state->size, span))
-        return false;
-    if (call->send.buffer == MPI_IN_PLACE)
-        return true;
-    const struct cpl_span *to = &span[state->rank];
-    return cpl_neighbor_resolve_rank(&call->send, 0, own) &&
-           (own->address != to->address || own->count != to->count || own->count == 0 ||
-            own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
-}
-
-static int carry(const struct cpl_allgather_call *call, struct cpl_comm_state *state,
-                 enum cpl_allgather_way way, const struct cpl_span *own, int32_t class_)
-{
-    const struct cpl_allgather *a = state->allgathers.kept;
-    bool placed = a->rank_at && a->plan.model[class_].placed[way];
-    struct cpl_gathering g = {.comm = state->private_comm,
-                              .tag = BLOCKING_TAG,
-                              .way = way,
-                              .rank_at =
-                                  placed ? a->rank_at + (size_t)way * (size_t)state->size : NULL,
-                              .n = state->size,
-                              .point = placed ? a->point[way] : state->rank,
-                              .own = call->send.buffer == MPI_IN_PLACE ? NULL : own,
-                              .span = a->span,
-                              .at = a->at,
-                              .room = a->room};
-    int result = cpl_gathering_run(&g);
-    if (result != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(call->comm, result);
-    return result;
-}
-
-bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    struct cpl_allgather *a = keep(state);
-    int64_t bytes = cpl_allgather_bytes(call, state->size);
-    a->n_calls++;
-    if (is_time(a, state->size, bytes))
-        agree_alone(state);
-    bool wanted = cpl_report_is_wanted();
-    int32_t class_ = cpl_allgather_class_of(bytes);
-    struct cpl_allgather_size *size =
-        wanted ? make_size(a, call->kind, class_) : a->sizes[call->kind][class_];
-    if (!size)
-        return false;
-    size->calls++;
-    size->bytes += bytes;
-    struct cpl_span own;
-    enum cpl_allgather_way way = take_turn(state, size, bytes);
-    if (way == CPL_N_ALLGATHER_WAYS && !size->trial.running && !wanted) {
-        note_call(state, size, 0);
-        return false;
-    }
-    call->start = PMPI_Wtime();
-    call->state = state;
-    call->watched = size;
-    if (way == CPL_N_ALLGATHER_WAYS || !resolve(call, state, state->allgathers.kept->span, &own))
-        return false;
-    *result = carry(call, state, way, &own, class_);
-    double seconds = PMPI_Wtime() - call->start;
-    size->calls_carried++;
-    cpl_samples_add(&size->carried, seconds);
-    note_call(state, size, seconds);
-    return true;
-}
-
-void cpl_allgather_passed(struct cpl_allgather_call *call)
-{
-    if (!call->watched)
-        return;
-    double seconds = PMPI_Wtime() - call->start;
-    cpl_samples_add(&call->watched->direct, seconds);
-    note_call(call->state, call->watched, seconds);
-}
-
-/* ---- the end ---- */
-
-static enum cpl_left_alone why_not_carried(const struct cpl_allgather *a,
-                                           const struct cpl_allgather_size *size)
-{
-    if (!a->agreed)
-        return a->denied ? CPL_LEFT_THREADS : CPL_LEFT_FEW_CALLS;
-    if (a->plan.outcome == CPL_ALLGATHER_FAILED)
-        return CPL_LEFT_NO_PLAN;
-    if (size->n_ways == 0)
-        return CPL_LEFT_NO_GAIN;
-    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
-        return CPL_LEFT_PROFILED;
-    if (size->trial.chosen == 0 && !size->trial.running)
-        return CPL_LEFT_SLOWER;
-    return CPL_LEFT_NOT;
+           (cpl_context.settings.mode == CPL_MODE_FORCE || a->worth_us >= a->enough_us);
 }
 
 /* What the model says of a way; busiest sends are those of one rank, one after the other. */
@@ -448,92 +268,120 @@ static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks
                                 .modelled_us = us};
 }
 
-/* The way that is modelled fastest. */
-static enum cpl_allgather_way fastest(const struct cpl_allgather_class *model)
+/* Adds a way: what the report says of it and, if it is worth a trial, a candidate. */
+static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *model,
+                    enum cpl_allgather_way way, int32_t n_ranks, struct cpl_exchange_plans *plans)
 {
-    int best = 0;
-    for (int w = 1; w < CPL_N_ALLGATHER_WAYS; w++)
-        best = model->us[w] <= model->us[best] ? w : best;
-    return (enum cpl_allgather_way)best;
-}
-
-static void tell_choice(const struct cpl_allgather *a, const struct cpl_allgather_size *size,
-                        int32_t n_ranks, int32_t class_, struct cpl_record *r)
-{
-    const struct cpl_trial *trial = &size->trial;
-    const struct cpl_allgather_class *model = &a->plan.model[class_];
-    struct cpl_plan_summary *s = &r->summary;
-    r->reason = why_not_carried(a, size);
-    if (!a->agreed || a->plan.outcome == CPL_ALLGATHER_FAILED)
-        return;
-    int32_t chosen = trial->chosen > 0 ? trial->chosen - 1 : 0;
-    enum cpl_allgather_way way = size->n_ways > 0 ? size->way[chosen] : fastest(model);
+    struct cpl_plan_summary *s = &plans->summary[plans->n++];
     s->known = 1;
-    s->decided = r->reason == CPL_LEFT_NOT && trial->chosen > 0;
     snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));
-    if (s->decided)
-        snprintf(r->way, sizeof r->way, "%s", cpl_allgather_name(way));
     s->n_messages = (int64_t)n_ranks * (n_ranks - 1);
-    s->bytes = size->bytes / size->calls * (n_ranks - 1);
     s->cost.ms = a->plan.plan_ms;
     s->direct = metrics_of((enum cpl_allgather_way)model->mpi_way, n_ranks, model->mpi_us);
     s->planned = metrics_of(way, n_ranks, model->us[way]);
-    r->trials.n = trial->n_trials;
-    r->trials.calls = trial->tried;
-    r->trials.n_tried = trial->rounds > 0 ? trial->n : 0;
-    for (int32_t k = 0; k < r->trials.n_tried; k++) {
-        r->trials.us[k] = cpl_trial_us(trial, k);
-        r->trials.modelled_us[k] = k > 0 ? model->us[size->way[k - 1]] : model->mpi_us;
-        snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%s",
-                 k > 0 ? cpl_allgather_name(size->way[k - 1]) : "direct");
-    }
+    s->reason = cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : 0;
+    if (!promises(a, model, way))
+        s->reason = CPL_LEFT_NO_GAIN;
+    if (s->reason)
+        return;
+    plans->candidate[plans->n_candidates++] = (struct cpl_candidate){
+        .way = &cpl_gather_ways[way],
+        .made = model->placed[way] ? &a->placed[way] : &a->as_they_are[way],
+        .name = cpl_gather_ways[way].name,
+        .modelled_us = model->us[way],
+        .summary = s,
+    };
 }
 
-/* The medians of the slowest rank. */
-enum { DIRECT, CARRIED, N_MEDIANS };
-
-static void add_record(const struct cpl_comm_state *state, int kind, int32_t class_,
-                       const double *medians)
+/* Plans an exchange when the ranks have agreed: lists its candidates and begins their trial. Local;
+ * alike on all ranks. */
+static void plan(struct cpl_allgather *a, struct cpl_exchange *x, int32_t class_, int32_t n_ranks)
 {
-    const struct cpl_allgather *a = state->allgathers.kept;
-    const struct cpl_allgather_size *size = a->sizes[kind][class_];
-    if (!size || size->calls == 0)
-        return;
-    struct cpl_record r = {.kind = CPL_KIND_ALLGATHER + kind,
-                           .n_ranks = state->size,
-                           .n_communicators = 1,
-                           .calls = size->calls,
-                           .calls_planned = size->calls_carried,
-                           .data_most = cpl_allgather_class_most(class_)};
-    r.direct_seconds = medians[DIRECT] * (double)(r.calls - r.calls_planned);
-    r.planned_seconds = medians[CARRIED] * (double)r.calls_planned;
-    tell_choice(a, size, state->size, class_, &r);
-    cpl_report_add(&r);
+    const struct cpl_allgather_class *model = &a->plan.model[class_];
+    const struct cpl_settings *settings = &cpl_context.settings;
+    enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
+    struct cpl_exchange_plans *plans = &x->plans;
+    int32_t n = a->plan.made ? list_ways(model, way) : 0;
+    for (int32_t k = 0; k < n; k++)
+        add_way(a, model, way[k], n_ranks, plans);
+    x->phase = plans->n_candidates > 0 ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
+    if (plans->n_candidates > 0)
+        cpl_trial_begin(&plans->trial, plans->n_candidates + 1,
+                        settings->mode == CPL_MODE_AUTO ? (int32_t)settings->trial : 0);
+}
+
+/* The exchange of the calls of one kind and class. */
+static struct cpl_exchange *exchange_of(struct cpl_allgather *a, int kind, int32_t class_,
+                                        int32_t n_ranks)
+{
+    struct cpl_exchange **at = &a->sizes[kind - CPL_KIND_ALLGATHER][class_];
+    if (!*at) {
+        *at = cpl_memory_need(sizeof **at, "the allgathers of some size");
+        (*at)->kind = (enum cpl_neighbor_kind)kind;
+        (*at)->data_most = cpl_allgather_class_most(class_);
+    }
+    if (a->agreed && (*at)->phase == CPL_PHASE_LEARNING)
+        plan(a, *at, class_, n_ranks);
+    (*at)->learned.left = a->left;
+    return *at;
+}
+
+/* Makes room for so many bytes. Collective; the same result on all ranks. */
+static bool make_room(const struct cpl_comm_state *state, struct cpl_gather_data *data,
+                      int64_t bytes)
+{
+    if (bytes <= data->n_room)
+        return true;
+    if (data->n_room < 0 || bytes > MOST_ROOM)
+        return false;
+    int64_t n_room = cpl_allgather_class_most(cpl_allgather_class_of(bytes)) + 1;
+    free(data->room);
+    data->room = malloc((size_t)n_room);
+    data->n_room = cpl_agree_all(state->private_comm, data->room) ? n_room : -1;
+    return data->n_room > 0;
+}
+
+/* Finds the data of a call that a way is to carry: for each rank, and what this one sends unless it
+ * is in place. False when MPI would refuse an argument, or there is no room. Collective. */
+static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                    struct cpl_exchange *x)
+{
+    const struct cpl_gathering *g = x->plans.carries->made;
+    struct cpl_gather_data *data = g->data;
+    if ((!cpl_allgather_is_in_place(g->way) &&
+         !make_room(state, data, cpl_allgather_bytes(call, state->size))) ||
+        !cpl_neighbor_resolve_ranks(&call->recv, state->size, data->span))
+        return false;
+    data->in_place = call->send.buffer == MPI_IN_PLACE;
+    if (data->in_place)
+        return true;
+    const struct cpl_span *to = &data->span[state->rank], *own = &data->own;
+    return cpl_neighbor_resolve_rank(&call->send, 0, &data->own) &&
+           (own->address != to->address || own->count != to->count || own->count == 0 ||
+            own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
+}
+
+bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    struct cpl_allgather *a = keep(state);
+    int64_t bytes = cpl_allgather_bytes(call, state->size);
+    a->n_calls++;
+    if (is_time(a, state->size, bytes))
+        agree_alone(state);
+    if (!cpl_report_is_wanted() && (!a->agreed || state->allgathers.least == CPL_ALLGATHER_NONE))
+        return false;
+    struct cpl_exchange *x = exchange_of(a, call->kind, cpl_allgather_class_of(bytes), state->size);
+    for (int k = 0; k < x->plans.n; k++)
+        x->plans.summary[k].bytes = bytes * (state->size - 1);
+    cpl_neighbor_enter(x);
+    return cpl_neighbor_carry_entered(call, state, x, resolve, result);
 }
 
 static void end(struct cpl_comm_state *state)
 {
-    struct cpl_allgather *a = state->allgathers.kept;
-    double own[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS] = {{{0}}};
-    double all[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES][N_MEDIANS];
-    if (!a)
-        return;
-    if (a->n_calls > 0 && cpl_report_is_wanted()) {
-        for (int kind = 0; kind < CPL_N_ALLGATHER_KINDS; kind++)
-            for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
-                const struct cpl_allgather_size *size = a->sizes[kind][k];
-                own[kind][k][DIRECT] = size ? cpl_samples_median(&size->direct) : 0;
-                own[kind][k][CARRIED] = size ? cpl_samples_median(&size->carried) : 0;
-            }
-        memcpy(all, own, sizeof all);
-        if (state->private_comm != MPI_COMM_NULL)
-            cpl_collective_Reduce(own, all, (int)(sizeof own / sizeof(double)), MPI_DOUBLE, MPI_MAX,
-                                  0, state->private_comm);
-        for (int kind = 0; kind < CPL_N_ALLGATHER_KINDS && state->rank == 0; kind++)
-            for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
-                add_record(state, kind, k, all[kind][k]);
-    }
-    release(a);
+    if (state->allgathers.kept)
+        release(state);
 }
 
 const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .meet = meet, .end = end};

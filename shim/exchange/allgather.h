@@ -3,47 +3,91 @@
  *
  * All ranks know how much data there is in all, so they decide alike without messages: calls with
  * little data are MPI's. When larger calls have taken some milliseconds by a rough count, the ranks
- * agree once: one rank places all ranks and models the time of each way for each class of sizes. In
- * mode auto the ways that promise enough are then tried against MPI, class by class (trial.h).
+ * agree once: one rank places all ranks and models the time of each way for each class of sizes.
+ * The calls of a class are an exchange (exchange.h), whose candidates are the ways that promise
+ * enough; in mode auto they are tried against MPI.
  *
  * Cost of a call that is not carried: a few comparisons; MPI_Allgatherv adds up its counts. Thread
  * rule: one thread. */
 #ifndef CARPOOL_ALLGATHER_CALLS_H
 #define CARPOOL_ALLGATHER_CALLS_H
 
-#include "shim/exchange/gathering.h"
+#include "planner/place/allgather.h"
 #include "shim/exchange/neighbor.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct cpl_allgather_call {
-    enum cpl_allgather_kind kind;
-    MPI_Comm comm;
-    struct cpl_neighbor_side send, recv; /* recv has arguments for all ranks */
-    /* Set by cpl_allgather_carry for cpl_allgather_passed: */
-    struct cpl_comm_state *state;
-    struct cpl_allgather_size *watched; /* class that is watched; NULL: none */
-    double start;                       /* when the call began, in seconds */
+#define CPL_N_ALLGATHER_KINDS 2 /* MPI_Allgather, MPI_Allgatherv */
+
+#define CPL_ALLGATHER_NONE INT64_MAX /* as `least` of the state's allgathers: all are MPI's */
+
+/* Where the data of the present call is, and a buffer for what does not come to its place. */
+struct cpl_gather_data {
+    struct cpl_span *span; /* for each rank's data */
+    struct cpl_span own;   /* what this rank sends, unless it is in its place */
+    bool in_place;
+    int64_t *at; /* n + 1: where the data of each point is, of the way doubling */
+    unsigned char *room;
+    int64_t n_room; /* its bytes; -1: a rank has no memory for it; alike on all ranks */
 };
+
+/* A way over the ranks in one order: what a candidate needs (way_gather.c). */
+struct cpl_gathering {
+    enum cpl_allgather_way way;
+    const int32_t *rank_at; /* the rank of each point; NULL: rank i plays point i */
+    int32_t n, point;       /* points; this rank's */
+    struct cpl_gather_data *data;
+    /* Of a call that is under way: */
+    struct cpl_carrying *call;
+    unsigned char *gathered;   /* where doubling gathers: the room, or the program's buffer */
+    MPI_Request pair[2], next; /* of this step, and a receive of the next one */
+};
+
+/* By way. They carry blocking calls, one at a time on a communicator. */
+extern const struct cpl_way cpl_gather_ways[CPL_N_ALLGATHER_WAYS];
+
+/* What the ranks agree on. Plain data. */
+struct cpl_allgather_plan {
+    bool made;
+    bool even;     /* messages cost the same between any two ranks: there is nothing to gain */
+    bool measured; /* the machine has measured distances: more is tried */
+    double plan_ms;
+    struct cpl_allgather_class model[CPL_ALLGATHER_CLASSES];
+};
+
+/* The allgathers of one communicator. */
+struct cpl_allgather {
+    int64_t n_calls;          /* number of larger calls; alike on all ranks, as are the next four */
+    double worth_us;          /* rough time that those calls took */
+    double enough_us;         /* at which the ranks agree */
+    bool agreed;              /* the ranks agreed, or tried to */
+    enum cpl_left_alone left; /* why they have not */
+    struct cpl_allgather_plan plan;
+    int32_t *rank_at; /* for each way, the rank of every point */
+    struct cpl_gathering as_they_are[CPL_N_ALLGATHER_WAYS], placed[CPL_N_ALLGATHER_WAYS];
+    struct cpl_gather_data data;
+    struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES]; /* or NULL */
+};
+
+_Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MOST_CANDIDATES && CPL_N_ALLGATHER_WAYS <= CPL_MAX_PLANS,
+               "an exchange has room for all ways");
 
 /* Carries an open call (cpl_allgather_is_open) if a way is to carry it. Returns true when it is
  * done, with MPI's result in *result; false when it is to be made through PMPI, and
- * cpl_allgather_passed to be called after it. Collective, as the call is. */
-bool cpl_allgather_carry(struct cpl_allgather_call *call, int *result);
-
-/* Call it after PMPI made a call that was not carried. */
-void cpl_allgather_passed(struct cpl_allgather_call *call);
+ * cpl_neighbor_passed to be called after it. Collective, as the call is. */
+bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result);
 
 extern const struct cpl_hooks cpl_allgather_hooks;
 
 /* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. Local. */
-static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call, int n_ranks)
+static inline int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
 {
     const struct cpl_neighbor_side *recv = &call->recv;
     int64_t count = 0, bytes;
-    if (call->kind == CPL_ALLGATHER && __builtin_mul_overflow(recv->count, n_ranks, &count))
+    if (!recv->counts && !recv->large_counts &&
+        __builtin_mul_overflow(recv->count, n_ranks, &count))
         return -1;
     for (int r = 0; recv->counts && r < n_ranks; r++) {
         if (recv->counts[r] < 0)
@@ -58,7 +102,7 @@ static inline int64_t cpl_allgather_bytes(const struct cpl_allgather_call *call,
 }
 
 /* Whether a call is open: it may be carried, so cpl_allgather_carry looks at it. Local. */
-static inline bool cpl_allgather_is_open(const struct cpl_allgather_call *call)
+static inline bool cpl_allgather_is_open(const struct cpl_neighbor_call *call)
 {
     const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     return state && state->allgathers.least < CPL_ALLGATHER_NONE &&

@@ -13,7 +13,6 @@
  * messages are small enough to travel with others, and there are at most MOST_DENSE of them. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/floor.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
@@ -247,13 +246,7 @@ static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     if (!cpl_date_has_come(&learned->date, cpl_meeting_first(state, FIRST_AGREEMENT), x->calls))
         return;
     cpl_date_keep(&learned->date, x->calls, CPL_NEVER);
-    if (cpl_agree_own(state) == MPI_COMM_NULL)
-        return;
-    learned->left = CPL_LEFT_THREADS;
-    if (!cpl_floor_take(state->private_comm))
-        return;
-    agree(call, state, x);
-    cpl_floor_leave();
+    cpl_neighbor_settle(call, state, x, agree);
 }
 
 /* Plans again, by a full search, if that pays by now. Collective. */
@@ -262,11 +255,10 @@ static void plan_again(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     int64_t words[N_WORDS] = {0};
     count_messages(call, state, NULL, words);
-    if (!cpl_floor_take(state->private_comm))
+    if (cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
         return;
-    if (!cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
-        cpl_neighbor_replan(call, state, x, plan);
-    cpl_floor_leave();
+    cpl_exchange_release(x);
+    cpl_neighbor_set_phase(x, plan(call, state, x));
 }
 
 /* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange
@@ -283,7 +275,7 @@ static void review(const struct cpl_neighbor_call *call, struct cpl_comm_state *
     learned->n_extra = learned->n_messages = 0;
     if (4 * all[0] <= all[1]) {
         if (cpl_neighbor_plans_again(x) && !x->plans.trial.running)
-            plan_again(call, state, x);
+            cpl_neighbor_settle(call, state, x, plan_again);
         return;
     }
     cpl_exchange_release(x);
@@ -315,5 +307,5 @@ bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
         review(call, state, x);
     if (x->phase == CPL_PHASE_LEARNING)
         learn(call, state, x);
-    return cpl_neighbor_carry_entered(call, state, x, result);
+    return cpl_neighbor_carry_entered(call, state, x, cpl_neighbor_resolve_own, result);
 }

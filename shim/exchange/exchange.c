@@ -1,19 +1,102 @@
-/* The end of an exchange, and its record (exchange.h). */
+/* What is kept of a communicator's exchanges, made when it is needed; their end and record
+ * (exchange.h). */
 #include "shim/exchange/exchange.h"
 
 #include "shim/meet/alike.h"
+#include "shim/meet/meeting.h"
 
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void cpl_exchange_meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_serve blank = {.request = MPI_REQUEST_NULL};
+    state->serve = (struct cpl_serve *)&blank;
+}
+
+bool cpl_exchange_begin(struct cpl_comm_state *state)
+{
+    state->serve = calloc(1, sizeof *state->serve);
+    if (!state->serve)
+        return false;
+    state->serve->request = MPI_REQUEST_NULL;
+    if (cpl_context.settings.mode == CPL_MODE_AUTO)
+        cpl_date_put_off(&state->serve->date, 0, cpl_meeting_first(state, CPL_PACED_DATE));
+    return true;
+}
+
+void cpl_exchange_make(struct cpl_comm_state *state)
+{
+    cpl_comm_state_own(state);
+    state->exchanges = cpl_memory_need(CPL_N_NEIGHBOR_KINDS * sizeof *state->exchanges,
+                                       "the exchanges of a communicator");
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        struct cpl_exchange *x = &state->exchanges[k];
+        *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
+                                   .first_tag = k * CPL_NEIGHBOR_TAGS,
+                                   .adjacency =
+                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
+    }
+}
+
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
+{
+    const struct cpl_adjacency *a = x->adjacency;
+    x->ends.out_straight = cpl_neighbor_zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
+    x->ends.in_straight = cpl_neighbor_zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
+    x->ends.payload = cpl_neighbor_zeroed(a->out.n_messages, sizeof *x->ends.payload);
+    x->ends.in_part = cpl_neighbor_zeroed(a->in.n, sizeof *x->ends.in_part);
+    x->ends.self_from = cpl_neighbor_zeroed(a->in.n_self, sizeof *x->ends.self_from);
+    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.out_straight &&
+           x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
+}
+
+int64_t cpl_exchange_forwarded(const struct cpl_exchange *x)
+{
+    int64_t bytes = x->plans.forwarded;
+    for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
+        const struct cpl_executor *executor = cpl_exchange_executor(x, k);
+        bytes += executor ? cpl_executor_work(executor).forwarded : 0;
+    }
+    return bytes;
+}
+
+static void end_candidates(struct cpl_exchange_plans *plans)
+{
+    for (int k = 0; k < plans->n_candidates; k++)
+        if (plans->candidate[k].way->end)
+            plans->candidate[k].way->end(&plans->candidate[k]);
+    plans->n_candidates = 0;
+    plans->carries = NULL;
+}
+
+void cpl_exchange_release(struct cpl_exchange *x)
+{
+    x->plans.forwarded = cpl_exchange_forwarded(x);
+    end_candidates(&x->plans);
+    free(x->order.message);
+    x->order.message = NULL;
+    free(x->ends.out_straight);
+    free(x->ends.in_straight);
+    free(x->ends.payload);
+    free(x->ends.in_part);
+    free(x->ends.self_from);
+    cpl_neighbor_data_free(&x->data);
+    cpl_adjacency_free(&x->learned.own);
+    free(x->learned.sent);
+    x->learned.sent = NULL;
+    x->ends = (struct cpl_exchange_ends){NULL};
+}
 
 static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
 {
@@ -68,30 +151,40 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     }
 }
 
-/* The points of all ranks together: for each the largest mean of a rank, the largest of their
- * negations, their sum and number. */
-enum { TIME_MOST, TIME_NEGATED, TIME_N_MOST };
-enum { TIME_SUM, TIME_N, TIME_N_SUMS };
+/* The figures of all ranks together. */
+enum { TIME_MOST, TIME_NEGATED, N_MOST };
+enum { TIME_SUM, TIME_N, N_SUMS };
 
-struct times {
-    double most[CPL_TIMELINE_POINTS][TIME_N_MOST], sums[CPL_TIMELINE_POINTS][TIME_N_SUMS];
+struct figures {
+    struct {
+        double direct, planned; /* medians */
+        double times[CPL_TIMELINE_POINTS][N_MOST];
+    } most; /* of a rank */
+    struct {
+        double forwarded; /* bytes */
+        double times[CPL_TIMELINE_POINTS][N_SUMS];
+    } sums;
 };
 
-static struct times own_times(const struct cpl_timeline *t)
+#define N_DOUBLES(figures) ((int)(sizeof(figures) / sizeof(double)))
+
+static struct figures own_figures(const struct cpl_exchange *x)
 {
-    struct times own = {.most = {{0}}};
+    struct figures own = {.most = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)},
+                          .sums = {.forwarded = (double)cpl_exchange_forwarded(x)}};
+    const struct cpl_timeline *t = x->plans.timeline;
     for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
         const struct cpl_time_point *p = t && t->point[k].n > 0 ? &t->point[k] : NULL;
         double us = p ? p->seconds / (double)p->n * 1e6 : 0;
-        own.most[k][TIME_MOST] = us;
-        own.most[k][TIME_NEGATED] = p ? -us : -DBL_MAX;
-        own.sums[k][TIME_SUM] = us;
-        own.sums[k][TIME_N] = p != NULL;
+        own.most.times[k][TIME_MOST] = us;
+        own.most.times[k][TIME_NEGATED] = p ? -us : -DBL_MAX;
+        own.sums.times[k][TIME_SUM] = us;
+        own.sums.times[k][TIME_N] = p != NULL;
     }
     return own;
 }
 
-static void tell_times(const struct cpl_timeline *t, const struct times *all,
+static void tell_times(const struct cpl_timeline *t, const struct figures *all,
                        struct cpl_record_times *r)
 {
     if (!t)
@@ -99,33 +192,15 @@ static void tell_times(const struct cpl_timeline *t, const struct times *all,
     r->width = t->width;
     for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
         const struct cpl_time_point *p = &t->point[k];
-        if (p->n == 0)
-            continue;
-        r->point[k] = (struct cpl_record_time){
-            .least_us = (float)-all->most[k][TIME_NEGATED],
-            .mean_us = (float)(all->sums[k][TIME_SUM] / all->sums[k][TIME_N]),
-            .most_us = (float)all->most[k][TIME_MOST],
-            .planned = (float)p->n_planned / (float)p->n,
-            .tried = p->n_tried > 0};
+        const double *most = all->most.times[k], *sums = all->sums.times[k];
+        if (p->n > 0)
+            r->point[k] =
+                (struct cpl_record_time){.least_us = (float)-most[TIME_NEGATED],
+                                         .mean_us = (float)(sums[TIME_SUM] / sums[TIME_N]),
+                                         .most_us = (float)most[TIME_MOST],
+                                         .planned = (float)p->n_planned / (float)p->n,
+                                         .tried = p->n_tried > 0};
     }
-}
-
-/* The figures of all ranks together: the slowest one's medians (direct, planned), the sum of bytes.
- */
-enum { MOST_DIRECT, MOST_PLANNED, N_MOST };
-
-struct figures {
-    double most[N_MOST];
-    int64_t forwarded;
-    struct times times;
-};
-
-static struct figures own_figures(const struct cpl_exchange *x)
-{
-    return (struct figures){.most = {[MOST_DIRECT] = cpl_samples_median(&x->direct),
-                                     [MOST_PLANNED] = cpl_samples_median(&x->planned)},
-                            .forwarded = cpl_exchange_forwarded(x),
-                            .times = own_times(x->plans.timeline)};
 }
 
 static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
@@ -138,18 +213,19 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                            .n_communicators = 1,
                            .calls = x->calls + x->nonblocking.n,
                            .calls_planned = x->calls_planned + x->nonblocking.n_planned,
-                           .forwarded_bytes = figures->forwarded};
+                           .data_most = x->data_most,
+                           .forwarded_bytes = (int64_t)figures->sums.forwarded};
     /* Nonblocking calls are not timed: assume that they take as long as blocking ones, if there are
      * any. */
-    r.direct_seconds = figures->most[MOST_DIRECT] * (double)(r.calls - r.calls_planned);
-    r.planned_seconds = figures->most[MOST_PLANNED] * (double)r.calls_planned;
+    r.direct_seconds = figures->most.direct * (double)(r.calls - r.calls_planned);
+    r.planned_seconds = figures->most.planned * (double)r.calls_planned;
     tell_choice(x, &r);
     if (x->order.units.given > 0)
         r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
                                             .next_pattern = x->order.next_pattern,
                                             .units = x->order.units,
                                             .calls = x->order.n_calls};
-    tell_times(x->plans.timeline, &figures->times, &r.times);
+    tell_times(x->plans.timeline, figures, &r.times);
     cpl_report_add(&r);
 }
 
@@ -165,14 +241,10 @@ static void record(const struct cpl_exchange *x, const struct cpl_comm_state *st
 {
     struct figures own = own_figures(x), all = own;
     if (state->private_comm != MPI_COMM_NULL) {
-        cpl_collective_Reduce(own.most, all.most, N_MOST, MPI_DOUBLE, MPI_MAX, 0,
+        cpl_collective_Reduce(&own.most, &all.most, N_DOUBLES(own.most), MPI_DOUBLE, MPI_MAX, 0,
                               state->private_comm);
-        cpl_collective_Reduce(&own.forwarded, &all.forwarded, 1, MPI_INT64_T, MPI_SUM, 0,
+        cpl_collective_Reduce(&own.sums, &all.sums, N_DOUBLES(own.sums), MPI_DOUBLE, MPI_SUM, 0,
                               state->private_comm);
-        cpl_collective_Reduce(own.times.most, all.times.most, CPL_TIMELINE_POINTS * TIME_N_MOST,
-                              MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
-        cpl_collective_Reduce(own.times.sums, all.times.sums, CPL_TIMELINE_POINTS * TIME_N_SUMS,
-                              MPI_DOUBLE, MPI_SUM, 0, state->private_comm);
     }
     add_record(x, state->rank, state->size, &all);
 }

@@ -1,6 +1,6 @@
-/* An exchange: the neighborhood collectives of one kind on one communicator, from the first call to
- * the end of the communicator. It learns, is planned, and is then carried by its plan or left to
- * MPI for good. A persistent request is an exchange of its own. */
+/* An exchange: the neighborhood collectives of one kind on one communicator, or allgathers of about
+ * one size, from the first call to the end of the communicator. It learns, is planned, and is then
+ * carried by its plan or left to MPI for good. A persistent request is an exchange of its own. */
 #ifndef CARPOOL_EXCHANGE_H
 #define CARPOOL_EXCHANGE_H
 
@@ -121,7 +121,7 @@ enum cpl_started_phase {
     CPL_STARTED_GIVEN_BACK /* MPI has them again */
 };
 
-/* Nonblocking calls (neighbor_serve.h). */
+/* Nonblocking calls (neighbor.h). */
 struct cpl_exchange_started {
     enum cpl_started_phase phase;
     int64_t n;                        /* calls started; alike on all ranks */
@@ -140,8 +140,9 @@ struct cpl_exchange {
                             on all ranks */
     int64_t calls;       /* alike on all ranks */
     int64_t calls_planned;
-    int first_tag; /* first tag on the private communicator: tags of the executor, then one for
-                      straight messages */
+    int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
+    int first_tag;     /* first tag on the private communicator: tags of the executor, then one for
+                          straight messages */
     const struct cpl_adjacency *adjacency; /* the communicator's adjacency, or that of `learned` */
     struct cpl_learned learned;            /* for MPI_Alltoallv and MPI_Alltoallw only */
     struct cpl_samples direct;             /* durations of this rank's calls that MPI carried */

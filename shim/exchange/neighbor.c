@@ -62,23 +62,28 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
     return early;
 }
 
-/* Plans, unless it is early, or other threads are in calls: then the ranks try again at a later
- * call. */
+void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                         struct cpl_exchange *exchange, cpl_neighbor_settler *settle)
+{
+    if (cpl_agree_own(state) == MPI_COMM_NULL)
+        return;
+    exchange->learned.left =
+        exchange->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
+    if (!cpl_floor_take(state->private_comm))
+        return;
+    settle(call, state, exchange);
+    cpl_floor_leave();
+}
+
+/* Plans, unless it is early: then the ranks try again at a later call. */
 static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *exchange)
 {
     bool first = exchange->phase == CPL_PHASE_LEARNING;
-    if (cpl_agree_own(state) == MPI_COMM_NULL)
-        return;
-    if (!cpl_floor_take(state->private_comm)) {
-        exchange->learned.left = first ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
-        return;
-    }
     bool early = cpl_neighbor_is_early(call, state, exchange, state->adjacency.out.n_messages);
     if (!early)
         cpl_neighbor_plan(call, state, exchange);
     exchange->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
-    cpl_floor_leave();
 }
 
 /* Logs the result of a trial that has ended. */
@@ -199,14 +204,15 @@ static int carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state
 }
 
 bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *exchange, int *result)
+                                struct cpl_exchange *exchange, cpl_neighbor_resolver *resolve,
+                                int *result)
 {
     cpl_neighbor_order(state, exchange);
     bool carried = take_turn(state, exchange);
     if (!carried && pass_untimed(exchange))
         return false;
     double start = PMPI_Wtime();
-    if (carried && cpl_neighbor_resolve_all(call, state, exchange, &exchange->data)) {
+    if (carried && resolve(call, state, exchange)) {
         *result = carry_now(call, state, exchange, start);
         return true;
     }
@@ -214,6 +220,12 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
     call->watched = exchange;
     call->start = start;
     return false;
+}
+
+bool cpl_neighbor_resolve_own(const struct cpl_neighbor_call *call,
+                              const struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    return cpl_neighbor_resolve_all(call, state, x, &x->data);
 }
 
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
@@ -225,8 +237,8 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     cpl_neighbor_enter(exchange);
     bool plans_again = cpl_neighbor_plans_again(exchange) && !exchange->plans.trial.running;
     if ((exchange->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, exchange))
-        plan(call, state, exchange);
-    return cpl_neighbor_carry_entered(call, state, exchange, result);
+        cpl_neighbor_settle(call, state, exchange, plan);
+    return cpl_neighbor_carry_entered(call, state, exchange, cpl_neighbor_resolve_own, result);
 }
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)

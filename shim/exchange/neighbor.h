@@ -3,9 +3,9 @@
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
-#include "shim/exchange/allgather_state.h"
 #include "shim/exchange/exchange.h"
-#include "shim/exchange/neighbor_serve.h"
+#include "shim/meet/date.h"
+#include "shim/meet/pace.h"
 #include "shim/state/comm_state.h"
 
 #include <mpi.h>
@@ -33,7 +33,7 @@ struct cpl_neighbor_call {
     bool in_place; /* `send` is `recv` (cpl_alltoall_describe) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
-    /* Set by cpl_neighbor_carry for cpl_neighbor_passed: */
+    /* Set by the functions that carry it, for cpl_neighbor_passed: */
     struct cpl_comm_state *state;
     struct cpl_exchange *watched; /* exchange that is watched; NULL: none */
     double start;                 /* when the call began, in seconds */
@@ -59,10 +59,7 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
 /* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
  * result in *result; false when it is to be made through PMPI. Local. */
-bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
-
-/* As cpl_neighbor_start, for MPI_Ialltoallv and MPI_Ialltoallw. */
-bool cpl_alltoall_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
 /* Makes the call's persistent request if it is carried, of a neighborhood collective or (by_rank)
  * MPI_Alltoallv or MPI_Alltoallw. Returns true when it is made, with MPI's
@@ -82,6 +79,26 @@ void cpl_neighbor_note_pace(struct cpl_comm_state *state);
 
 /* Advances pending calls; never waits. Returns whether any was completed. Local. */
 bool cpl_neighbor_poll(void);
+
+/* Calls are not tried, but given back when the program has become slower: that takes so many times
+ * from collective to collective of before, so in mode auto nothing is decided before the date. */
+#define CPL_LEAST_PACES 6
+#define CPL_PACED_DATE  (CPL_LEAST_PACES + 2)
+
+/* State of these decisions (neighbor_serve.c). */
+struct cpl_serve {
+    bool named;   /* there has been a nonblocking call */
+    bool counted; /* the communicator counts in cpl_context.busy.n_served */
+    int64_t id;   /* name of the communicator on all its ranks, once `request` is complete */
+    MPI_Request request;
+    struct cpl_date date; /* when they are decided about; alike on all ranks */
+    bool met_any;         /* there was something to decide; alike on all ranks */
+    struct cpl_pace pace; /* pace of nonblocking calls on any communicator */
+    int64_t n_carried;    /* carried nonblocking calls, at the last blocking collective */
+};
+
+/* Calls on the communicator are carried from now on. On all its ranks. */
+void cpl_neighbor_serve_count(struct cpl_comm_state *state);
 
 extern const struct cpl_hooks cpl_exchange_hooks;
 

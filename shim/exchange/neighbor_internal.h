@@ -77,9 +77,9 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *exchange);
 void cpl_neighbor_plan_tokens(const struct cpl_adjacency *adjacency, const bool *straight,
                               int *token);
 
-/* Finds out how parallel edges match and which messages go straight. Collective; may fail on some
- * ranks only. */
-bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
+/* Makes room for sending the program's messages, and finds out how their parallel edges match.
+ * Collective; the same result on all ranks. */
+bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
 /* How many plans to ask for: several where the blocking calls choose by measurement. */
 int cpl_neighbor_plan_most(const struct cpl_exchange *exchange);
@@ -92,6 +92,9 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
 /* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). The state of a call's communicator; NULL: the
  * call is MPI's. A call in place then has for a send side what it receives. Local. */
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
+
+/* The same for calls of any kind that are nonblocking or persistent. Local. */
+struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
 /* Notes the messages of a call: replaces the
  * adjacency, and fills the bytes of its out-messages (room for all ranks). Returns false on
@@ -109,8 +112,8 @@ bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
-/* Plans an exchange on all ranks: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is
- * to be planned again. Collective. */
+/* Plans an exchange on all ranks, which gives up the plans that it has: its phase is PLANNED or
+ * DIRECT afterwards, or LEARNING if it is to be planned again. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
@@ -118,9 +121,14 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 void cpl_neighbor_enter(struct cpl_exchange *exchange);
 
 /* Goes on with a blocking call that has been entered: returns what cpl_neighbor_carry does, once
- * the exchange has been planned or not. Collective. */
+ * the exchange has been planned or not. `resolve` finds the data of a call that a candidate is to
+ * carry, as cpl_neighbor_resolve_own does in x->data. Collective. */
+typedef bool cpl_neighbor_resolver(const struct cpl_neighbor_call *call,
+                                   const struct cpl_comm_state *state, struct cpl_exchange *x);
+cpl_neighbor_resolver cpl_neighbor_resolve_own;
 bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *exchange, int *result);
+                                struct cpl_exchange *exchange, cpl_neighbor_resolver *resolve,
+                                int *result);
 
 /* Whether it is too early to plan (cpl_plan_is_early); the exchange notes when the ranks ask again
  * or, where it is not, how long to search for. n_messages: those of this rank. Collective over the
@@ -128,12 +136,12 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            struct cpl_exchange *x, int n_messages);
 
-/* Plans an exchange that has plans, by `plan`, which is collective and returns the same on all
- * ranks, as cpl_neighbor_plan is. Its plans stay unless there are new ones. Collective. */
-typedef bool cpl_neighbor_planner(const struct cpl_neighbor_call *call,
+/* Settles something about an exchange, which is collective over the private communicator, unless
+ * there is none, or other threads are in calls. Collective. */
+typedef void cpl_neighbor_settler(const struct cpl_neighbor_call *call,
                                   struct cpl_comm_state *state, struct cpl_exchange *exchange);
-void cpl_neighbor_replan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *exchange, cpl_neighbor_planner *plan);
+void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                         struct cpl_exchange *exchange, cpl_neighbor_settler *settle);
 
 /* An exchange has got plans, or not: then it is MPI's, unless it is to be planned again. */
 static inline void cpl_neighbor_set_phase(struct cpl_exchange *x, bool planned)

@@ -1,7 +1,11 @@
-/* What a rank notes of nonblocking calls (neighbor_notes.h). */
+/* What a rank notes of a call, and planning from that (neighbor_notes.h). */
 #include "shim/exchange/neighbor_notes.h"
 
+#include "shim/meet/agree.h"
+#include "shim/wait/collective.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
 {
@@ -54,29 +58,80 @@ static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl
     return done;
 }
 
-/* Starts the exchange of tokens: as MPI matches parallel edges in the call that is to be replaced.
- */
-static void send_tokens(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
-                        struct cpl_neighbor_notes *notes)
+/* Starts the exchange of tokens: as MPI matches parallel edges in the call that is to be replaced;
+ * by alltoallv where the order does not matter (allgather) or where MPI's call is wrong
+ * (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ). Returns whether it has. */
+static bool send_tokens(struct cpl_neighbor_notes *notes, enum cpl_neighbor_kind kind,
+                        MPI_Comm comm, const struct cpl_adjacency *a)
 {
     int n = a->in.n > a->out.n ? a->in.n : a->out.n;
     cpl_neighbor_plan_tokens(a, notes->list.straight, notes->token_out);
+    if (kind == CPL_NEIGHBOR_ALLTOALL)
+        return PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
+                                       comm, &notes->request) == MPI_SUCCESS;
     for (int k = 0; k < n; k++) {
         notes->ones[k] = 1;
         notes->displs[k] = k;
     }
-    if (call->kind == CPL_NEIGHBOR_ALLTOALL)
-        PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
-                                call->comm, &notes->request);
-    else
-        PMPI_Ineighbor_alltoallv(notes->token_out, notes->ones, notes->displs, MPI_INT,
-                                 notes->token_in, notes->ones, notes->displs, MPI_INT, call->comm,
-                                 &notes->request);
+    return PMPI_Ineighbor_alltoallv(notes->token_out, notes->ones, notes->displs, MPI_INT,
+                                    notes->token_in, notes->ones, notes->displs, MPI_INT, comm,
+                                    &notes->request) == MPI_SUCCESS;
 }
 
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_adjacency *a)
 {
     notes->usable = list_messages(call, a, notes) && !cpl_neighbor_is_far(call);
-    send_tokens(call, a, notes);
+    notes->usable &= send_tokens(notes, call->kind, call->comm, a);
+}
+
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                             const struct cpl_neighbor_notes *notes)
+{
+    if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
+        return false;
+    memcpy(x->ends.out_straight, notes->list.straight,
+           (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
+    memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
+    bool same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER || x->kind == CPL_NEIGHBOR_ALLGATHERV;
+    return cpl_neighbor_plan_agree(state, x, &notes->list, notes->usable, same_payload) &&
+           cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
+}
+
+/* Plans the messages of a call. Collective; the same result on all ranks. */
+static bool plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                 struct cpl_exchange *x)
+{
+    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(x->adjacency);
+    bool planned = cpl_agree_all(state->private_comm, notes);
+    if (planned) {
+        cpl_neighbor_notes_fill(notes, call, x->adjacency);
+        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
+        planned = cpl_neighbor_plan_noted(state, x, notes);
+    }
+    cpl_neighbor_notes_free(notes);
+    return planned;
+}
+
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
+{
+    if (x->phase == CPL_PHASE_PLANNED)
+        cpl_exchange_release(x);
+    cpl_neighbor_set_phase(x, plan(call, state, x));
+}
+
+bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(x->adjacency);
+    bool able = cpl_neighbor_plan_allocate(x) && notes;
+    bool matched = cpl_agree_all(state->private_comm, able);
+    if (matched) {
+        bool sent = send_tokens(notes, x->kind, state->comm, x->adjacency);
+        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
+        matched =
+            cpl_agree_all(state->private_comm, sent && cpl_neighbor_plan_read(x, notes->token_in));
+    }
+    cpl_neighbor_notes_free(notes);
+    return matched;
 }

@@ -1,11 +1,11 @@
-/* What a rank notes of the nonblocking calls of a kind until it is decided whether they are carried
- * (neighbor_serve.c). */
+/* What a rank notes of a call until its exchange is planned: of a nonblocking one until it is
+ * decided whether such calls are carried (neighbor_serve.c). */
 #ifndef CARPOOL_NEIGHBOR_NOTES_H
 #define CARPOOL_NEIGHBOR_NOTES_H
 
 #include "shim/exchange/neighbor_internal.h"
 
-/* What a rank wants to send, from the first call of a kind until it is decided. */
+/* What a rank wants to send. */
 struct cpl_neighbor_notes {
     bool usable;
     struct cpl_neighbor_list list;
@@ -23,5 +23,10 @@ void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there a
 /* Notes the messages of a call, and starts the exchange of tokens. Local; all ranks start it. */
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_adjacency *adjacency);
+
+/* Plans the noted messages, when the tokens are here. Collective over the private communicator; the
+ * same result on all ranks. */
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             const struct cpl_neighbor_notes *notes);
 
 #endif

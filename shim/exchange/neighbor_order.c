@@ -64,8 +64,7 @@ static bool prepare(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     if (x->ends.out_straight) /* they are known; alike on all ranks */
         return true;
-    if (cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)) &&
-        cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x)))
+    if (cpl_neighbor_match(state, x))
         return true;
     cpl_exchange_release(x);
     return false;
@@ -111,7 +110,8 @@ static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    if (!cpl_context.settings.order || cpl_context.settings.mode == CPL_MODE_PROFILE)
+    if (!cpl_context.settings.order || cpl_context.settings.mode == CPL_MODE_PROFILE ||
+        x->kind >= CPL_KIND_ALLGATHER)
         return;
     bool tried =
         x->phase == CPL_PHASE_LEARNING || (x->phase == CPL_PHASE_PLANNED && x->plans.trial.running);

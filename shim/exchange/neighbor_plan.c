@@ -1,5 +1,4 @@
-/* Planning a neighborhood exchange: what this rank hands in, and how its neighbours take part in
- * the plan.
+/* Planning an exchange: what this rank hands in, and how its neighbours take part in the plan.
  *
  * MPI does not say which of several parallel edges between two ranks matches which (MPICH matches
  * them in order in alltoallv and in reverse in alltoall). So each rank sends a token along every
@@ -9,9 +8,7 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
-#include "shim/wait/collective.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Calls in a turn of a trial: where ranks share cores, where a single one says little; and those
@@ -48,34 +45,6 @@ void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straigh
     }
 }
 
-/* Exchanges tokens by the kind's own call; by alltoallv where the order does not matter (allgather)
- * or where MPI's call is wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ).
- */
-static bool exchange_tokens(const struct cpl_comm_state *state, const struct cpl_exchange *x,
-                            const int *out, int *in)
-{
-    MPI_Comm comm = state->comm;
-    int n_in = x->adjacency->in.n, n_out = x->adjacency->out.n;
-    if (x->kind == CPL_NEIGHBOR_ALLTOALL)
-        return cpl_collective_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, comm) ==
-               MPI_SUCCESS;
-    int n = n_in > n_out ? n_in : n_out;
-    int *ones = cpl_neighbor_zeroed(n, sizeof *ones),
-        *displs = cpl_neighbor_zeroed(n, sizeof *displs);
-    bool ready = cpl_agree_all(state->private_comm, ones && displs), done = false;
-    if (ready) {
-        for (int k = 0; k < n; k++) {
-            ones[k] = 1;
-            displs[k] = k;
-        }
-        done = cpl_collective_Neighbor_alltoallv(out, ones, displs, MPI_INT, in, ones, displs,
-                                                 MPI_INT, comm) == MPI_SUCCESS;
-    }
-    free(ones);
-    free(displs);
-    return done;
-}
-
 bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
 {
     const struct cpl_adjacency *a = x->adjacency;
@@ -99,21 +68,6 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
         x->ends.self_from[k] = a->out.self[ordinal];
     }
     return true;
-}
-
-bool cpl_neighbor_plan_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    const struct cpl_adjacency *a = x->adjacency;
-    int *out = cpl_neighbor_zeroed(a->out.n, sizeof *out),
-        *in = cpl_neighbor_zeroed(a->in.n, sizeof *in);
-    bool done = cpl_agree_all(state->private_comm, out && in);
-    if (done) {
-        cpl_neighbor_plan_tokens(a, x->ends.out_straight, out);
-        done = exchange_tokens(state, x, out, in) && cpl_neighbor_plan_read(x, in);
-    }
-    free(out);
-    free(in);
-    return done;
 }
 
 int cpl_neighbor_plan_most(const struct cpl_exchange *x)
@@ -167,32 +121,4 @@ bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exch
                                           .turn = &x->plans.search.turn};
     struct cpl_agree_output output;
     return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
-}
-
-/* Agrees on plans and makes the executors; true when all ranks have them. Collective. */
-static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *x)
-{
-    int n = state->adjacency.out.n_messages;
-    int *dst = cpl_neighbor_zeroed(n, sizeof *dst);
-    int64_t *bytes = cpl_neighbor_zeroed(n, sizeof *bytes);
-    bool able = dst && bytes && cpl_neighbor_plan_allocate(x) &&
-                cpl_neighbor_resolve(call, x->adjacency, &x->data) && !cpl_neighbor_is_far(call);
-    struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
-    if (able)
-        cpl_neighbor_plan_list(x->adjacency, &x->data, &list);
-    bool agreed = cpl_neighbor_plan_agree(state, x, &list, able, call->send.same);
-    free(dst);
-    free(bytes);
-    return agreed && cpl_agree_all(state->private_comm, cpl_neighbor_plan_match(state, x));
-}
-
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange *x)
-{
-    if (x->phase == CPL_PHASE_PLANNED) {
-        cpl_neighbor_replan(call, state, x, plan);
-        return;
-    }
-    cpl_neighbor_set_phase(x, plan(call, state, x));
 }

@@ -155,14 +155,7 @@ static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
     struct cpl_neighbor_notes *notes = x->nonblocking.notes;
     if (x->kind >= CPL_ALLTOALLV)
         return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
-    if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
-        return false;
-    memcpy(x->ends.out_straight, notes->list.straight,
-           (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
-    memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
-    bool same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER || x->kind == CPL_NEIGHBOR_ALLGATHERV;
-    return cpl_neighbor_plan_agree(state, x, &notes->list, true, same_payload) &&
-           cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
+    return cpl_neighbor_plan_noted(state, x, notes);
 }
 
 /* Whether the plan carries nonblocking calls, which are not measured: one that was made to be tried

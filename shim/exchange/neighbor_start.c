@@ -109,28 +109,25 @@ static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     return true;
 }
 
-bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call)
 {
+    if (call->kind >= CPL_ALLTOALLV)
+        return cpl_alltoall_describe(call);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched)
-        return false;
-    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    count_started();
-    if (x->nonblocking.n++ == 0 && cpl_neighbor_may_be_served(state))
-        note_first(call, state, x);
-    return start(call, state, x, request, result);
+    return state && state->watched ? state : NULL;
 }
 
-bool cpl_alltoall_start(const struct cpl_neighbor_call *given, MPI_Request *request, int *result)
+bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
 {
-    struct cpl_neighbor_call own = *given, *call = &own;
-    struct cpl_comm_state *state = cpl_alltoall_describe(call);
+    struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
+    bool first = x->nonblocking.n++ == 0, may_be_served = cpl_neighbor_may_be_served(state);
     count_started();
-    x->nonblocking.n++;
-    if (x->nonblocking.phase == CPL_STARTED_OPEN && cpl_neighbor_may_be_served(state))
+    if (may_be_served && first && call->kind < CPL_ALLTOALLV)
+        note_first(call, state, x);
+    if (may_be_served && x->nonblocking.phase == CPL_STARTED_OPEN && call->kind >= CPL_ALLTOALLV)
         note_latest(call, state, x);
     return start(call, state, x, request, result);
 }

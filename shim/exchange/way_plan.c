@@ -148,7 +148,7 @@ static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                                    x->plans.summary[k].planned.modelled_us, &x->plans.summary[k]};
         agreed->words[k] = NULL;
         cpl_executor_open_lanes(candidate[n].made, state->private_comm);
-        *made = *made && candidate[n++].made;
+        *made &= candidate[n++].made != NULL;
     }
     return n;
 }

@@ -10,30 +10,6 @@
 #include <string.h>
 #include <utlist.h>
 
-static void link_state(struct cpl_comm_state *state)
-{
-    state->previous = cpl_context.comms.last;
-    if (state->previous)
-        state->previous->next = state;
-    else
-        cpl_context.comms.first = state;
-    cpl_context.comms.last = state;
-    cpl_context.comms.n_states++;
-}
-
-static void unlink_state(struct cpl_comm_state *state)
-{
-    if (state->previous)
-        state->previous->next = state->next;
-    else
-        cpl_context.comms.first = state->next;
-    if (state->next)
-        state->next->previous = state->previous;
-    else
-        cpl_context.comms.last = state->previous;
-    cpl_context.comms.n_states--;
-}
-
 static void free_parts(struct cpl_comm_state *state)
 {
     free(state->line);
@@ -112,7 +88,8 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
         free_state(state);
         return NULL;
     }
-    link_state(state);
+    DL_APPEND2(cpl_context.comms.first, state, previous, next);
+    cpl_context.comms.n_states++;
     return state;
 }
 
@@ -179,7 +156,8 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
         if (hooks->end)
             hooks->end(state);
     }
-    unlink_state(state);
+    DL_DELETE2(cpl_context.comms.first, state, previous, next);
+    cpl_context.comms.n_states--;
     for (int k = 0; k < CPL_MOST_JOINED && state->meeting.kin.joined; k++)
         if (cpl_context.comms.kin.state[k] == state)
             cpl_context.comms.kin.state[k] = NULL;

@@ -149,7 +149,7 @@ struct cpl_comms {
     MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
     MPI_Op votes;                  /* operation that puts the ranks' votes together */
     /* Communicators with state, in the order in which they got it. */
-    struct cpl_comm_state *first, *last;
+    struct cpl_comm_state *first;
     struct cpl_comm_state *first_managed;
     struct cpl_comm_state *first_orphaned; /* communicators that the program freed while persistent
                                           requests on them still existed */

@@ -70,57 +70,44 @@ static int finish(int started, MPI_Request *request)
 }
 
 #define WITH_REQUEST(...) (__VA_ARGS__, &request)
+/* `polling`: what makes the call where it has to poll. */
+#define CALLS(name, parameters, arguments, polling)                                                \
+    int cpl_collective_##name parameters                                                           \
+    {                                                                                              \
+        if (!cpl_collective_polls(comm)) {                                                         \
+            CPL_OUTSIDE;                                                                           \
+            return PMPI_##name arguments;                                                          \
+        }                                                                                          \
+        polling;                                                                                   \
+    }
 #define MOVES(name, nonblocking, parameters, arguments)                                            \
-    int cpl_collective_##name parameters                                                           \
-    {                                                                                              \
-        if (!cpl_collective_polls(comm)) {                                                         \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name arguments;                                                          \
-        }                                                                                          \
-        MPI_Request request;                                                                       \
-        int started = PMPI_##nonblocking WITH_REQUEST arguments;                                   \
-        return finish(started, &request);                                                          \
-    }
+    CALLS(name, parameters, arguments, MPI_Request request;                                        \
+          int started = PMPI_##nonblocking WITH_REQUEST arguments;                                 \
+          return finish(started, &request))
 #define MEETS(name, nonblocking, parameters, arguments)                                            \
+    CALLS(name, parameters, arguments, cpl_assembly_gather(comm); return MPI_SUCCESS)
+/* `first` comes in any case, `gather` where the call has to poll. */
+#define AFTER(name, over, parameters, arguments, first, gather)                                    \
     int cpl_collective_##name parameters                                                           \
     {                                                                                              \
-        if (!cpl_collective_polls(comm)) {                                                         \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name arguments;                                                          \
+        first;                                                                                     \
+        if (cpl_collective_polls(over)) {                                                          \
+            gather;                                                                                \
         }                                                                                          \
-        cpl_assembly_gather(comm);                                                                 \
-        return MPI_SUCCESS;                                                                        \
-    }
-#define ENTERS(name, over, parameters, arguments)                                                  \
-    int cpl_collective_##name parameters                                                           \
-    {                                                                                              \
-        if (cpl_collective_polls(over))                                                            \
-            cpl_assembly_gather(over);                                                             \
         CPL_OUTSIDE;                                                                               \
         return PMPI_##name arguments;                                                              \
     }
+#define ENTERS(name, over, parameters, arguments)                                                  \
+    AFTER(name, over, parameters, arguments, , cpl_assembly_gather(over))
 /* Two groups find each other by their leaders: once these have met, all ranks of both groups have
  * come. */
 #define PAIRS(name, over, parameters, arguments)                                                   \
-    int cpl_collective_##name parameters                                                           \
-    {                                                                                              \
-        if (cpl_collective_polls(over)) {                                                          \
-            cpl_assembly_gather(over);                                                             \
-            cpl_away_leaders(over, local_leader, peer_comm, remote_leader);                        \
-            cpl_assembly_gather(over);                                                             \
-        }                                                                                          \
-        CPL_OUTSIDE;                                                                               \
-        return PMPI_##name arguments;                                                              \
-    }
+    AFTER(name, over, parameters, arguments, , cpl_assembly_gather(over);                          \
+          cpl_away_leaders(over, local_leader, peer_comm, remote_leader);                          \
+          cpl_assembly_gather(over))
 #define JOINS(name, over, parameters, arguments)                                                   \
-    int cpl_collective_##name parameters                                                           \
-    {                                                                                              \
-        cpl_context.met_others = true;                                                             \
-        if (cpl_collective_polls(over))                                                            \
-            cpl_assembly_gather(over);                                                             \
-        CPL_OUTSIDE;                                                                               \
-        return PMPI_##name arguments;                                                              \
-    }
+    AFTER(name, over, parameters, arguments, cpl_context.met_others = true,                        \
+          cpl_assembly_gather(over))
 #define NEIGHBOR(name, nonblocking, persistent, parameters, arguments, ...)                        \
     MOVES(name, nonblocking, parameters, arguments)
 #define ALLTOALL(name, nonblocking, persistent, parameters, arguments, ...)                        \

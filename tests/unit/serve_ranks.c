@@ -450,13 +450,12 @@ void serve_ranks_end(void)
 bool serve_start(int comm, enum cpl_neighbor_kind kind)
 {
     struct serve_rank *me = &serve.rank[fibers_rank()];
-    const struct cpl_neighbor_call call = {
+    struct cpl_neighbor_call call = {
         .kind = kind, .by_rank = kind >= CPL_ALLTOALLV, .comm = me->state[comm].comm};
     MPI_Request request;
     int result = MPI_SUCCESS, n = me->n[comm][kind]++;
     assert_in_range(n, 0, SERVE_CALLS - 1);
-    bool carried = kind >= CPL_ALLTOALLV ? cpl_alltoall_start(&call, &request, &result)
-                                         : cpl_neighbor_start(&call, &request, &result);
+    bool carried = cpl_neighbor_start(&call, &request, &result);
     me->carried[comm][kind][n] = carried;
     return carried;
 }

@@ -1,18 +1,21 @@
-/* Carrying an allgather in steps (gathering.h). The ring sends from and receives into the program's
- * buffer, by its datatypes; doubling gathers in the order of the points, since one message holds
- * the data of many: in the program's buffer, if it lies there so on this rank, else in a buffer of
- * its own, from which it is copied to its places at the end. Messages of no bytes are not sent by
- * the ring: both ends know. */
-#include "shim/exchange/gathering.h"
+/* The ways of an allgather, in steps (allgather.h): each step sends and receives at most one
+ * message, and begins when those of the step before are complete. The ring sends from and receives
+ * into the program's buffer, by its datatypes; doubling gathers in the order of the points, since
+ * one message holds the data of many: in the program's buffer, if it lies there so on this rank,
+ * else in a buffer of its own, from which it is copied to its places at the end. Messages of no
+ * bytes are not sent by the ring: both ends know. */
+#include "shim/exchange/allgather.h"
 
 #include "planner/grid/hypercube.h"
 #include "shim/base/work.h"
+#include "shim/exchange/carrying.h"
 #include "shim/wait/collective.h"
+
+#define TAG 999 /* on the private communicator, above those of exchanges */
 
 static void note(struct cpl_gathering *g, int code)
 {
-    if (g->result == MPI_SUCCESS)
-        g->result = code;
+    cpl_carrying_note(g->call, code);
 }
 
 /* A call has returned `code` that was to start a request. */
@@ -21,6 +24,11 @@ static void note_start(struct cpl_gathering *g, MPI_Request *request, int code)
     if (code != MPI_SUCCESS)
         *request = MPI_REQUEST_NULL;
     note(g, code);
+}
+
+static MPI_Comm comm_of(const struct cpl_gathering *g)
+{
+    return g->call->state->private_comm;
 }
 
 static int rank_of(const struct cpl_gathering *g, int32_t point)
@@ -42,7 +50,7 @@ static void wait_both(struct cpl_gathering *g)
 
 static const struct cpl_span *span_of(const struct cpl_gathering *g, int32_t point)
 {
-    return &g->span[rank_of(g, point)];
+    return &g->data->span[rank_of(g, point)];
 }
 
 /* Starts to send or receive the data of a rank, unless there is none. */
@@ -53,10 +61,10 @@ static void start_span(struct cpl_gathering *g, bool sends, int32_t point, int p
     *request = MPI_REQUEST_NULL;
     if (cpl_span_bytes(span) == 0)
         return;
-    int code = sends ? PMPI_Isend_c(span->address, span->count, span->type.handle, peer, g->tag,
-                                    g->comm, request)
-                     : PMPI_Irecv_c(span->address, span->count, span->type.handle, peer, g->tag,
-                                    g->comm, request);
+    int code = sends ? PMPI_Isend_c(span->address, span->count, span->type.handle, peer, TAG,
+                                    comm_of(g), request)
+                     : PMPI_Irecv_c(span->address, span->count, span->type.handle, peer, TAG,
+                                    comm_of(g), request);
     note_start(g, request, code);
 }
 
@@ -90,7 +98,7 @@ static unsigned char *find_in_order(const struct cpl_gathering *g)
         if (cpl_span_bytes(span) == 0)
             continue;
         first = first ? first : span->address;
-        if (!span->type.dense || span->address != first + g->at[point])
+        if (!span->type.dense || span->address != first + g->data->at[point])
             return NULL;
     }
     return (unsigned char *)first;
@@ -99,14 +107,14 @@ static unsigned char *find_in_order(const struct cpl_gathering *g)
 /* Lays the points' data out, and packs this rank's unless it is there. */
 static void lay_out(struct cpl_gathering *g)
 {
-    g->at[0] = 0;
+    g->data->at[0] = 0;
     for (int32_t point = 0; point < g->n; point++)
-        g->at[point + 1] = g->at[point] + cpl_span_bytes(span_of(g, point));
+        g->data->at[point + 1] = g->data->at[point] + cpl_span_bytes(span_of(g, point));
     g->gathered = find_in_order(g);
     if (g->gathered)
         return;
-    g->gathered = g->room;
-    note(g, cpl_span_pack(span_of(g, g->point), g->gathered + g->at[g->point]));
+    g->gathered = g->data->room;
+    note(g, cpl_span_pack(span_of(g, g->point), g->gathered + g->data->at[g->point]));
 }
 
 /* Exchanges with a point: sends the data of points from first to end, and receives that of others;
@@ -114,16 +122,16 @@ static void lay_out(struct cpl_gathering *g)
 static void exchange(struct cpl_gathering *g, int32_t with, const int32_t sent[2],
                      const int32_t received[2])
 {
-    const int64_t *at = g->at;
+    const int64_t *at = g->data->at;
     int rank = rank_of(g, with);
     if (received[1] > received[0])
         note_start(g, &g->pair[0],
                    PMPI_Irecv_c(g->gathered + at[received[0]], at[received[1]] - at[received[0]],
-                                MPI_BYTE, rank, g->tag, g->comm, &g->pair[0]));
+                                MPI_BYTE, rank, TAG, comm_of(g), &g->pair[0]));
     if (sent[1] > sent[0])
         note_start(g, &g->pair[1],
                    PMPI_Isend_c(g->gathered + at[sent[0]], at[sent[1]] - at[sent[0]], MPI_BYTE,
-                                rank, g->tag, g->comm, &g->pair[1]));
+                                rank, TAG, comm_of(g), &g->pair[1]));
 }
 
 /* The first point of a corner; that of the corner behind the last one is the number of points. */
@@ -143,13 +151,13 @@ static void climb(struct cpl_gathering *g, const struct cpl_hypercube *cube, int
 
 static void unpack(struct cpl_gathering *g)
 {
-    if (g->gathered != g->room)
+    if (g->gathered != g->data->room)
         return;
     for (int32_t point = 0; point < g->n; point++)
         if (point != g->point)
-            note(g, cpl_span_unpack(span_of(g, point), g->gathered + g->at[point],
-                                    g->at[point + 1] - g->at[point]));
-    cpl_work_combined(g->n, g->at[g->n]);
+            note(g, cpl_span_unpack(span_of(g, point), g->gathered + g->data->at[point],
+                                    g->data->at[point + 1] - g->data->at[point]));
+    cpl_work_combined(g->n, g->data->at[g->n]);
 }
 
 /* The steps of a point that shares a corner with the next one: that one climbs for both. */
@@ -194,17 +202,25 @@ static bool doubling(struct cpl_gathering *g, int32_t step)
 /* ---- the table ---- */
 
 #define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = name,
-static bool (*const carry[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_WAYS(WAY)};
+static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_WAYS(WAY)};
 #undef WAY
 
-int cpl_gathering_run(struct cpl_gathering *g)
+static void start(struct cpl_carrying *c)
 {
-    g->step = 0;
+    struct cpl_gathering *g = c->made;
+    g->call = c;
     g->next = g->pair[0] = g->pair[1] = MPI_REQUEST_NULL;
-    g->result = MPI_SUCCESS;
-    if (g->own)
-        note(g, cpl_span_copy(g->own, span_of(g, g->point)));
-    while (carry[g->way](g, g->step++))
-        wait_both(g);
-    return g->result;
+    if (!g->data->in_place)
+        note(g, cpl_span_copy(&g->data->own, span_of(g, g->point)));
 }
+
+static void run(struct cpl_carrying *c)
+{
+    struct cpl_gathering *g = c->made;
+    for (int32_t step = 0; steps[g->way](g, step); step++)
+        wait_both(g);
+}
+
+#define WAY(NAME, own) [CPL_ALLGATHER_##NAME] = {.name = #own, .start = start, .wait = run},
+const struct cpl_way cpl_gather_ways[] = {CPL_ALLGATHER_WAYS(WAY)};
+#undef WAY
