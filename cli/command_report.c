@@ -69,8 +69,8 @@ static void print_plan(const json_t *p)
            times, cpl_report_number(p, "plan_ms"));
     if (was_kept)
         printf(" (making it took %.2f ms)", cpl_report_number(p, "made_ms"));
-    printf("; %lld bytes forwarded in all calls\n",
-           (long long)cpl_report_integer(p, "forwarded_bytes"));
+    printf("; %lld bytes forwarded in all calls%s\n",
+           (long long)cpl_report_integer(p, "forwarded_bytes"), cpl_report_forwarders(p));
     if (cpl_report_integer(p, "straight_messages") > 0)
         printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "
                "go straight\n",

@@ -189,6 +189,9 @@ static void fact(FILE *out, const char *name, const char *format, double value)
 
 static void facts(FILE *out, const json_t *p)
 {
+    char forwarded[120];
+    snprintf(forwarded, sizeof forwarded, "bytes forwarded by intermediate ranks, all calls%s",
+             cpl_report_forwarders(p));
     fputs("<table>\n", out);
     fact(out,
          json_is_true(json_object_get(p, "calls_passed"))
@@ -208,8 +211,7 @@ static void facts(FILE *out, const json_t *p)
              cpl_report_number(p, "straight_messages"));
         fact(out, "their bytes", "%.0f", cpl_report_number(p, "straight_bytes"));
     }
-    fact(out, "bytes forwarded by intermediate ranks, all calls", "%.0f",
-         cpl_report_number(p, "forwarded_bytes"));
+    fact(out, forwarded, "%.0f", cpl_report_number(p, "forwarded_bytes"));
     fact(out, "bytes carried, planned over direct", "%.2f",
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
     fact(out, "combined messages by lanes, through shared memory, of a rank on average", "%.1f",

@@ -61,6 +61,10 @@ void cpl_report_measured(const json_t *pattern, struct cpl_measured *measured);
  * Returns text. */
 const char *cpl_report_sum(const json_t *pattern, char *text, size_t size);
 
+/* By which plans bytes were forwarded, where it is not by the one that is told of alone: a clause
+ * with a comma before it, or "". */
+const char *cpl_report_forwarders(const json_t *pattern);
+
 /* What strategies, ways and names of exchanges are called, and what that means: those words that
  * the exchanges use. Returns how many. */
 #define CPL_MOST_WORDS 32

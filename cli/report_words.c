@@ -107,6 +107,14 @@ const char *cpl_report_sum(const json_t *pattern, char *text, size_t size)
     return text;
 }
 
+const char *cpl_report_forwarders(const json_t *pattern)
+{
+    json_int_t hops = cpl_report_integer(json_object_get(pattern, "planned"), "hops_max");
+    if (cpl_report_integer(pattern, "forwarded_bytes") == 0 || !json_object_get(pattern, "tried"))
+        return "";
+    return hops > 1 ? ", by all plans that were tried" : ", by other plans that were tried";
+}
+
 /* --- words */
 
 /* Whether a name begins with a word, or for a word that begins with a sign has it anywhere. */

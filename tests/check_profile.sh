@@ -99,6 +99,13 @@ check "messages: why they were left to MPI" grep -q '"left_alone": "' p2p/report
 check "messages: what decided" sh -c "grep -q '\"matching_us\": 1\.2' p2p/report.json &&
     '$carpool' report p2p/report.json | grep -q 'By the model the plan takes .* and matching its messages 1.20: .*below'"
 
+run -n 6 "$carpool" run --mode=force --strategy=direct --report=lanes.json "$messages" --peers 4 --iterations 5 --blocks 60
+check "messages: what goes by lanes alone forwards nothing" test "$(member considered lanes.json)" = "direct by lanes" -a \
+    "$(member calls_planned lanes.json)" -gt 0 -a "$(member forwarded_bytes lanes.json)" -eq 0
+run -n 6 "$carpool" run --cost=100 --report=windows.json "$messages" --peers 4 --iterations 5 --blocks 400
+check "messages: a window by MPI was measured" grep -Eq '"mpi_us": [1-9][0-9]*\.[0-9]*,?$' windows.json
+holds_schema "messages: the report of windows" windows.json
+
 # --- the other collectives: planned, counted, left to MPI
 counted() { # description, kind, program...
     what=$1 kind=$2

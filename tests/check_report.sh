@@ -77,9 +77,9 @@ awk 'BEGIN {
     printf "\"windows\": {\"pairs\": 3, \"mpi_us\": 31.5, \"plan_us\": 33.25},"
     printf "\"direct\": {\"modelled_us\": 3.75, \"us_per_call\": null}, \"planned\": {\"modelled_us\": 0.625, \"us_per_call\": null}},\n"
     printf "{\"kind\": \"Alltoallv\", \"ranks\": 4, \"calls\": 3201, \"calls_planned\": 2132, \"strategy\": \"none\","
-    printf "\"considered\": \"balance\", \"left_alone\": \"not faster\", \"messages\": 8, \"bytes\": 64, \"tried\": ["
+    printf "\"considered\": \"balance\", \"left_alone\": \"not faster\", \"forwarded_bytes\": 4096, \"messages\": 8, \"bytes\": 64, \"tried\": ["
     printf "{\"strategy\": \"direct\", \"measured_us\": 20.5}, {\"strategy\": \"vpt:2\", \"measured_us\": 21}, {\"strategy\": \"balance\", \"measured_us\": 24.25}],"
-    printf "\"direct\": {\"modelled_us\": 3, \"us_per_call\": 39.36}, \"planned\": {\"modelled_us\": 2, \"us_per_call\": 29.69}}]}\n"
+    printf "\"direct\": {\"modelled_us\": 3, \"us_per_call\": 39.36}, \"planned\": {\"modelled_us\": 2, \"hops_max\": 1, \"us_per_call\": 29.69}}]}\n"
 }' >"$tmp/report.json"
 
 has() { # description, fixed text
@@ -110,6 +110,7 @@ says "what was measured of messages, by the plan" '^ +by plan +33\.25 '
 says "of what" 'measured from one collective to the next, all exchanges of the communicator together; means of 3 windows each'
 says "the last trial decides, by MPI" '^ +by MPI +20\.50 '
 says "the last trial decides, by the plan" '^ +by plan +24\.25 '
+says "a plan without hops forwards nothing" '4096 bytes forwarded in all calls, by other plans that were tried$'
 says "and all calls" 'last trial, which decides; over all calls by MPI 39\.36, by plan 29\.69$'
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
@@ -158,6 +159,7 @@ has "an order without a plan, escaped" 'What follows is &lt;i&gt;, tag 4: messag
 has "what decided about messages" "matching its messages 2.50: 3.12 together."
 has "what was measured of messages" "<td>31.5 &rarr; 33.2</td>"
 has "of what" "; measured from one collective to the next, all exchanges"
+has "a plan without hops forwards nothing" "all calls, by other plans that were tried</td><td>4096<"
 has "the figures that decided" "<td>20.5 &rarr; 24.2</td>"
 has "what a strategy is" "<li><b>vpt</b>: store-and-forward on a virtual process topology"
 has "what balance is" "<li><b>balance</b>: searches within the budget"
