@@ -34,7 +34,8 @@ static const char style[] =
     "border-bottom:1px solid var(--other)}tr:has(+.why) "
     "td{border-bottom:0}.verdict{background:var(--soft);border-left:4px solid var(--plan);"
     "padding:8px 12px;margin:8px 0}.verdict.mpi{border-color:var(--other)}"
-    ".row{display:flex;flex-wrap:wrap;gap:16px}code{background:var(--soft);padding:1px 4px}"
+    ".row{display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start}code{background:var(--soft);"
+    "padding:1px 4px}"
     ".legend .s{margin-left:8px;display:inline-block}.legend i{display:inline-block;width:14px;"
     "height:14px;margin-right:4px;vertical-align:-2px;border:1px solid var(--other)}"
     ".bad{color:var(--mpi);font-weight:600}.wide{overflow-x:auto}svg{max-width:100%;height:auto}"
@@ -49,7 +50,8 @@ static const char style[] =
     ".h1{fill:var(--h1);background:var(--h1)}.h2{fill:var(--h2);background:var(--h2)}"
     ".h3{fill:var(--h3);background:var(--h3)}.h4{fill:var(--h4);background:var(--h4)}"
     ".h5{fill:var(--h5);background:var(--h5)}"
-    "@media(max-width:820px){.o{display:none}th,td{padding:4px 5px}}"
+    "@media(max-width:820px){.o{display:none}th,td{padding:4px 5px}td.n{min-width:5em}.wide "
+    "td.n{min-width:0;overflow-wrap:break-word}}"
     "@media print{h2{break-before:page}}";
 
 void cpl_html_begin(FILE *out, const char *title)
@@ -97,10 +99,10 @@ static void measured_cell(FILE *out, const struct cpl_measured *measured)
 }
 
 /* "12.1 &rarr; 5.3": by MPI, then by the plan. */
-static void pair_cell(FILE *out, const json_t *p, const char *key, int digits)
+static void pair_cell(FILE *out, const json_t *p, const char *key, int digits, const char *class)
 {
     static const char *const sides[] = {"direct", "planned"};
-    fputs("<td>", out);
+    fprintf(out, "<td class=\"%s\">", class);
     for (int k = 0; k < 2; k++) {
         const json_t *side = json_object_get(p, sides[k]);
         fputs(k ? " &rarr; " : "", out);
@@ -127,8 +129,8 @@ static void table_row(FILE *out, const json_t *p, size_t number, bool has_sectio
     cell(out, p, "calls", "");
     cpl_report_measured(p, &measured);
     measured_cell(out, &measured);
-    pair_cell(out, p, "sends_max", 0);
-    pair_cell(out, p, "modelled_us", 1);
+    pair_cell(out, p, "sends_max", 0, "o");
+    pair_cell(out, p, "modelled_us", 1, "");
     cell(out, p, "messages", "o");
     cell(out, p, "bytes", "o");
     put(out, "</tr>\n<tr class=\"why\"><td></td><td class=\"n\" colspan=\"8\">", outcome, "");
@@ -162,14 +164,16 @@ static void overview(FILE *out, const json_t *report)
               out);
         return;
     }
-    fputs("<h2>All exchanges</h2>\n<table>\n<tr><th>no.</th><th class=\"n\">exchange</th>"
+    fputs("<h2>All exchanges</h2>\n<div class=\"wide\"><table>\n<tr><th>no.</th><th "
+          "class=\"n\">exchange</th>"
           "<th class=\"o\">ranks</th><th>calls</th><th>measured &micro;s</th>"
-          "<th>most sent by a rank</th><th>modelled &micro;s</th><th class=\"o\">messages of a "
+          "<th class=\"o\">most sent by a rank</th><th>modelled &micro;s</th><th "
+          "class=\"o\">messages of a "
           "call</th><th class=\"o\">its bytes</th></tr>\n",
           out);
     for (size_t k = 0; k < n; k++)
         table_row(out, json_array_get(patterns, k), k + 1, k < MOST_SECTIONS);
-    fputs("</table>\n"
+    fputs("</table></div>\n"
           "<p class=\"sub\">Before the arrow: every message alone, by MPI. Behind it: by the plan, "
           "combined messages through other ranks. <b>Measured</b>: a call in this run, the median "
           "of the slowest rank, where nothing else is said; more ranks than cores, or a late rank, "

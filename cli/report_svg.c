@@ -278,7 +278,7 @@ void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls 
 #define MOST_LETTERS 32 /* of a bar's label */
 #define LETTER       7.8
 #define NARROWEST    70.0  /* room for labels */
-#define WIDTH        480.0 /* of that and the bars */
+#define WIDTH        430.0 /* of that and the bars */
 
 static void abbreviate(const char *label, char *text, size_t size)
 {
@@ -303,7 +303,7 @@ void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct c
     if (!(largest > 0))
         largest = 1;
     double step = nice_step(largest, 4);
-    open_picture(out, 560, (int)(top + n * row + 48), title);
+    open_picture(out, 500, (int)(top + n * row + 48), title);
     for (double x = 0; x <= largest * 1.0001; x += step) {
         double at = left + width * x / largest;
         short_number(x, label);

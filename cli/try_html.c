@@ -14,12 +14,13 @@ static void put(FILE *out, const char *before, const char *text, const char *aft
     fputs(after, out);
 }
 
-static void number_cell(FILE *out, const json_t *o, const char *key, int digits)
+/* Class o is left out on narrow pages. */
+static void number_cell(FILE *out, const json_t *o, const char *key, int digits, const char *class)
 {
     if (cpl_report_has_number(o, key))
-        fprintf(out, "<td>%.*f</td>", digits, cpl_report_number(o, key));
+        fprintf(out, "<td class=\"%s\">%.*f</td>", class, digits, cpl_report_number(o, key));
     else
-        fputs("<td>&ndash;</td>", out);
+        fprintf(out, "<td class=\"%s\">&ndash;</td>", class);
 }
 
 /* "0.75, slower"; "~0.98" is within the scatter of the runs. */
@@ -48,14 +49,14 @@ static void table_row(FILE *out, const json_t *program, const json_t *run, bool 
     if (json_is_string(page))
         put(out, "<a href=\"", json_string_value(page), "\">");
     put(out, "", cpl_report_text(run, "run"), json_is_string(page) ? "</a></td>" : "</td>");
-    number_cell(out, run, "median_s", 3);
-    number_cell(out, run, "least_s", 3);
-    number_cell(out, run, "most_s", 3);
+    number_cell(out, run, "median_s", 3, "");
+    number_cell(out, run, "least_s", 3, "o");
+    number_cell(out, run, "most_s", 3, "o");
     speed_cell(out, run);
     put(out, is_wrong(run) ? "<td class=\"n bad\">" : "<td class=\"n\">",
         cpl_report_text(run, "output"), "</td>");
-    number_cell(out, run, "exchanges_carried", 0);
-    number_cell(out, run, "exchanges", 0);
+    number_cell(out, run, "exchanges_carried", 0, "o");
+    number_cell(out, run, "exchanges", 0, "o");
     fputs("</tr>\n", out);
 }
 
@@ -64,8 +65,10 @@ static void overview(FILE *out, const json_t *programs)
     const json_t *program, *run;
     size_t k, r;
     fputs("<h2>All runs</h2>\n<div class=\"wide\"><table>\n<tr><th class=\"n\">program</th>"
-          "<th class=\"n\">run</th><th>median s</th><th>min s</th><th>max s</th><th>speed-up</th>"
-          "<th class=\"n\">output</th><th>exchanges carried</th><th>of</th></tr>\n",
+          "<th class=\"n\">run</th><th>median s</th><th class=\"o\">min s</th><th class=\"o\">max "
+          "s</th><th>speed-up</th>"
+          "<th class=\"n\">output</th><th class=\"o\">exchanges carried</th><th "
+          "class=\"o\">of</th></tr>\n",
           out);
     json_array_foreach(programs, k, program)
     {

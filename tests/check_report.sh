@@ -136,7 +136,7 @@ has "the pattern after" "After: messages, by vpt:3+klr"
 has "bytes" "After: bytes, by vpt:3+klr"
 has "the borders of nodes" "Broken lines are the borders of nodes."
 has "messages inside nodes and between them" "<td class=\"n\">by plan</td><td>75</td><td>77</td><td>76</td><td>78</td>"
-has "measured before modelled" "<th>measured &micro;s</th><th>most sent by a rank</th><th>modelled &micro;s</th>"
+has "measured before modelled" "<th>measured &micro;s</th><th class=\"o\">most sent by a rank</th><th>modelled &micro;s</th>"
 has "dark colours" "prefers-color-scheme:dark"
 has "what a cell is" "A cell is 50 sending by 50 receiving ranks"
 has "axes of ranks" "receiving rank"
@@ -250,7 +250,7 @@ if (document.documentElement.scrollWidth > window.innerWidth)
 document.title = 'wrong:' + wrong.join('; ') + ':' + document.querySelectorAll('svg text').length;
 </script>
 JS
-    for width in 1100 600; do
+    for width in 1100 600 500; do
         browse --window-size=$width,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
         title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
         case $title in
