@@ -10,6 +10,7 @@
 #include "shim/base/settings.h"
 #include "shim/base/shared_memory.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -180,8 +181,10 @@ static void tell_cores(long ranks, bool launched)
         tell("cores", "%ld; for more ranks than that on this node use carpool run --yield", cores);
         return;
     }
-    tell("cores", "%ld, for %ld ranks on this node", cores, ranks);
-    if (ranks <= cores)
+    bool yields = dlsym(RTLD_DEFAULT, "cpl_yield_no_wait"); /* bench/yield.c, however named */
+    tell("cores", "%ld, for %ld ranks on this node%s", cores, ranks,
+         yields ? ", which give up the processor when they wait" : "");
+    if (ranks <= cores || yields)
         return;
     advise("ranks outnumber cores, and wait by spinning: use carpool run --yield");
     if (!cpl_beside_yield(path))

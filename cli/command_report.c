@@ -21,11 +21,11 @@ static void usage(FILE *out)
 }
 
 /* Measured first: modelled times may be of another machine. */
-static void print_side(const char *name, const json_t *side)
+static void print_side(const char *name, const json_t *side, double us)
 {
     char measured[32] = "-";
-    if (cpl_report_has_number(side, "us_per_call"))
-        snprintf(measured, sizeof measured, "%.2f", cpl_report_number(side, "us_per_call"));
+    if (us >= 0)
+        snprintf(measured, sizeof measured, "%.2f", us);
     printf("    %-10s %11s %9lld %9.2f %9lld %9.2f %7lld %5lld %11.2f\n", name, measured,
            (long long)cpl_report_integer(side, "sends_max"), cpl_report_number(side, "sends_avg"),
            (long long)cpl_report_integer(side, "recvs_max"), cpl_report_number(side, "lanes_avg"),
@@ -69,8 +69,8 @@ static void print_plan(const json_t *p)
            times, cpl_report_number(p, "plan_ms"));
     if (was_kept)
         printf(" (making it took %.2f ms)", cpl_report_number(p, "made_ms"));
-    printf("; %lld bytes forwarded in all calls\n",
-           (long long)cpl_report_integer(p, "forwarded_bytes"));
+    printf("; %lld bytes forwarded in all calls%s\n",
+           (long long)cpl_report_integer(p, "forwarded_bytes"), cpl_report_forwarders(p));
     if (cpl_report_integer(p, "straight_messages") > 0)
         printf("    besides, %lld messages of %lld bytes in all are above CARPOOL_SIZE_LIMIT and "
                "go straight\n",
@@ -80,7 +80,8 @@ static void print_plan(const json_t *p)
 
 static void print_pattern(const json_t *p, const char *directory)
 {
-    char name[160], outcome[200], why[400], nodes[64];
+    char name[160], outcome[200], why[400], nodes[64], sum[400];
+    struct cpl_measured measured;
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
     printf("\n%s on %lld ranks, %lld calls%s: %s%s\n", name,
@@ -103,8 +104,13 @@ static void print_pattern(const json_t *p, const char *directory)
     print_plan(p);
     printf("    %-10s %11s %9s %9s %9s %9s %7s %5s %11s\n", "", "measured us", "sends max",
            "sends avg", "recvs max", "lanes avg", "MPI max", "hops", "modelled us");
-    print_side("by MPI", json_object_get(p, "direct"));
-    print_side("by plan", json_object_get(p, "planned"));
+    cpl_report_measured(p, &measured);
+    print_side("by MPI", json_object_get(p, "direct"), measured.us[0]);
+    print_side("by plan", json_object_get(p, "planned"), measured.us[1]);
+    if (measured.how[0])
+        printf("    %s\n", measured.how);
+    if (cpl_report_sum(p, sum, sizeof sum)[0])
+        printf("    %s\n", sum);
     if (json_object_get(p, "file"))
         printf("    plan it again: carpool plan --unit 1%s %s%s\n",
                cpl_report_nodes_option(p, nodes, sizeof nodes), directory,

@@ -34,10 +34,11 @@ static const char style[] =
     "border-bottom:1px solid var(--other)}tr:has(+.why) "
     "td{border-bottom:0}.verdict{background:var(--soft);border-left:4px solid var(--plan);"
     "padding:8px 12px;margin:8px 0}.verdict.mpi{border-color:var(--other)}"
-    ".row{display:flex;flex-wrap:wrap;gap:16px}code{background:var(--soft);padding:1px 4px}"
+    ".row{display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start}code{background:var(--soft);"
+    "padding:1px 4px}"
     ".legend .s{margin-left:8px;display:inline-block}.legend i{display:inline-block;width:14px;"
     "height:14px;margin-right:4px;vertical-align:-2px;border:1px solid var(--other)}"
-    ".wide{overflow-x:auto}svg{max-width:100%;height:auto}"
+    ".bad{color:var(--mpi);font-weight:600}.wide{overflow-x:auto}svg{max-width:100%;height:auto}"
     "svg text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:var(--fg)}svg .t{font-size:14px;"
     "font-weight:600}.m{text-anchor:middle}.e{text-anchor:end}.c{font-weight:600}"
     ".f{fill:var(--bg);stroke:var(--other)}.k{stroke:var(--axis);fill:none}"
@@ -49,7 +50,8 @@ static const char style[] =
     ".h1{fill:var(--h1);background:var(--h1)}.h2{fill:var(--h2);background:var(--h2)}"
     ".h3{fill:var(--h3);background:var(--h3)}.h4{fill:var(--h4);background:var(--h4)}"
     ".h5{fill:var(--h5);background:var(--h5)}"
-    "@media(max-width:820px){.o{display:none}th,td{padding:4px 5px}}"
+    "@media(max-width:820px){.o{display:none}th,td{padding:4px 5px}td.n{min-width:5em}.wide "
+    "td.n{min-width:0;overflow-wrap:break-word}}"
     "@media print{h2{break-before:page}}";
 
 void cpl_html_begin(FILE *out, const char *title)
@@ -83,11 +85,24 @@ static void cell(FILE *out, const json_t *object, const char *key, const char *c
         fprintf(out, "<td class=\"%s\">&ndash;</td>", class);
 }
 
+static void measured_cell(FILE *out, const struct cpl_measured *measured)
+{
+    fputs("<td>", out);
+    for (int k = 0; k < 2; k++) {
+        fputs(k ? " &rarr; " : "", out);
+        if (measured->us[k] >= 0)
+            fprintf(out, "%.1f", measured->us[k]);
+        else
+            fputs("&ndash;", out);
+    }
+    fputs("</td>", out);
+}
+
 /* "12.1 &rarr; 5.3": by MPI, then by the plan. */
-static void pair_cell(FILE *out, const json_t *p, const char *key, int digits)
+static void pair_cell(FILE *out, const json_t *p, const char *key, int digits, const char *class)
 {
     static const char *const sides[] = {"direct", "planned"};
-    fputs("<td>", out);
+    fprintf(out, "<td class=\"%s\">", class);
     for (int k = 0; k < 2; k++) {
         const json_t *side = json_object_get(p, sides[k]);
         fputs(k ? " &rarr; " : "", out);
@@ -102,6 +117,7 @@ static void pair_cell(FILE *out, const json_t *p, const char *key, int digits)
 static void table_row(FILE *out, const json_t *p, size_t number, bool has_section)
 {
     char name[160], outcome[200], why[400];
+    struct cpl_measured measured;
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
     fprintf(out, "<tr><td>%zu</td><td class=\"n\">", number);
@@ -111,14 +127,27 @@ static void table_row(FILE *out, const json_t *p, size_t number, bool has_sectio
     fprintf(out, "%s</td>", has_section ? "</a>" : "");
     cell(out, p, "ranks", "o");
     cell(out, p, "calls", "");
-    pair_cell(out, p, "us_per_call", 1);
-    pair_cell(out, p, "sends_max", 0);
-    pair_cell(out, p, "modelled_us", 1);
+    cpl_report_measured(p, &measured);
+    measured_cell(out, &measured);
+    pair_cell(out, p, "sends_max", 0, "o");
+    pair_cell(out, p, "modelled_us", 1, "");
     cell(out, p, "messages", "o");
     cell(out, p, "bytes", "o");
     put(out, "</tr>\n<tr class=\"why\"><td></td><td class=\"n\" colspan=\"8\">", outcome, "");
     put(out, "", cpl_report_reason(p, why, sizeof why), "");
-    fputs("</td></tr>\n", out);
+    put(out, measured.how[0] ? "; " : "", measured.how, "</td></tr>\n");
+}
+
+static void words(FILE *out, const json_t *patterns)
+{
+    struct cpl_word words[CPL_MOST_WORDS];
+    size_t n = cpl_report_words(patterns, words);
+    fputs(n > 0 ? "<ul class=\"sub\">\n" : "", out);
+    for (size_t k = 0; k < n; k++) {
+        put(out, "<li><b>", words[k].word, "</b>: ");
+        put(out, "", words[k].doc, "</li>\n");
+    }
+    fputs(n > 0 ? "</ul>\n" : "", out);
 }
 
 static void overview(FILE *out, const json_t *report)
@@ -135,20 +164,23 @@ static void overview(FILE *out, const json_t *report)
               out);
         return;
     }
-    fputs("<h2>All exchanges</h2>\n<table>\n<tr><th>no.</th><th class=\"n\">exchange</th>"
+    fputs("<h2>All exchanges</h2>\n<div class=\"wide\"><table>\n<tr><th>no.</th><th "
+          "class=\"n\">exchange</th>"
           "<th class=\"o\">ranks</th><th>calls</th><th>measured &micro;s</th>"
-          "<th>most sent by a rank</th><th>modelled &micro;s</th><th class=\"o\">messages of a "
+          "<th class=\"o\">most sent by a rank</th><th>modelled &micro;s</th><th "
+          "class=\"o\">messages of a "
           "call</th><th class=\"o\">its bytes</th></tr>\n",
           out);
     for (size_t k = 0; k < n; k++)
         table_row(out, json_array_get(patterns, k), k + 1, k < MOST_SECTIONS);
-    fputs("</table>\n"
+    fputs("</table></div>\n"
           "<p class=\"sub\">Before the arrow: every message alone, by MPI. Behind it: by the plan, "
           "combined messages through other ranks. <b>Measured</b>: a call in this run, the median "
-          "of the "
-          "slowest rank; more ranks than cores, or a late rank, show in it. <b>Modelled</b>: one "
+          "of the slowest rank, where nothing else is said; more ranks than cores, or a late rank, "
+          "show in it. <b>Modelled</b>: one "
           "exchange by the cost model, with a core for every rank.</p>\n",
           out);
+    words(out, patterns);
 }
 
 static void fact(FILE *out, const char *name, const char *format, double value)
@@ -161,6 +193,9 @@ static void fact(FILE *out, const char *name, const char *format, double value)
 
 static void facts(FILE *out, const json_t *p)
 {
+    char forwarded[120];
+    snprintf(forwarded, sizeof forwarded, "bytes forwarded by intermediate ranks, all calls%s",
+             cpl_report_forwarders(p));
     fputs("<table>\n", out);
     fact(out,
          json_is_true(json_object_get(p, "calls_passed"))
@@ -180,8 +215,7 @@ static void facts(FILE *out, const json_t *p)
              cpl_report_number(p, "straight_messages"));
         fact(out, "their bytes", "%.0f", cpl_report_number(p, "straight_bytes"));
     }
-    fact(out, "bytes forwarded by intermediate ranks, all calls", "%.0f",
-         cpl_report_number(p, "forwarded_bytes"));
+    fact(out, forwarded, "%.0f", cpl_report_number(p, "forwarded_bytes"));
     fact(out, "bytes carried, planned over direct", "%.2f",
          cpl_report_number(json_object_get(p, "planned"), "volume_factor"));
     fact(out, "combined messages by lanes, through shared memory, of a rank on average", "%.1f",
@@ -244,7 +278,7 @@ static void show_order(FILE *out, const json_t *order, const json_t *patterns)
 static void section(FILE *out, const json_t *patterns, size_t number, const char *directory)
 {
     const json_t *p = json_array_get(patterns, number - 1);
-    char name[160], outcome[200], why[400];
+    char name[160], outcome[200], why[400], sum[400];
     bool carried = cpl_report_integer(p, "calls_planned") > 0;
     cpl_report_name(p, name, sizeof name);
     cpl_report_outcome(p, outcome, sizeof outcome);
@@ -257,7 +291,7 @@ static void section(FILE *out, const json_t *patterns, size_t number, const char
     put(out, "", cpl_report_reason(p, why, sizeof why), "");
     if (!carried && json_is_string(json_object_get(p, "considered")))
         put(out, ". Best plan by the model: ", cpl_report_text(p, "considered"), "");
-    fputs(".</p>\n", out);
+    put(out, ". ", cpl_report_sum(p, sum, sizeof sum), "</p>\n");
     show_order(out, json_object_get(p, "order"), patterns);
     if (!json_object_get(p, "direct"))
         return;

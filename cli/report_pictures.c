@@ -201,6 +201,19 @@ static int list_measured(const json_t *p, struct cpl_bar bars[MOST_BARS],
     return n;
 }
 
+/* Of messages what was measured is the time from one collective to the next. */
+static int list_windows(const json_t *p, struct cpl_bar bars[MOST_BARS])
+{
+    struct cpl_measured measured;
+    int n = 0;
+    cpl_report_measured(p, &measured);
+    if (measured.us[0] >= 0)
+        bars[n++] = (struct cpl_bar){"by MPI", measured.us[0], CPL_BAR_DIRECT};
+    if (measured.us[1] >= 0)
+        bars[n++] = (struct cpl_bar){"by the plan", measured.us[1], CPL_BAR_CHOSEN};
+    return n;
+}
+
 #define MOST_SPANS 32
 #define MOST_TIMES 3 /* above so many times the median of the means the picture is cut */
 
@@ -245,10 +258,13 @@ void cpl_html_times(FILE *out, const json_t *p)
     struct cpl_bar bars[MOST_BARS];
     char labels[MOST_BARS][CPL_BAR_LABEL];
     int n = list_measured(p, bars, labels);
+    const char *axis = n > 0 ? "microseconds a call (median of the slowest rank)"
+                             : "microseconds from one collective to the next";
+    if (n == 0)
+        n = list_windows(p, bars);
     fputs("<h3>Times</h3>\n<div class=\"row\">\n", out);
     if (n > 0)
-        cpl_svg_bars(out, "Measured in this run",
-                     "microseconds a call (median of the slowest rank)", bars, n);
+        cpl_svg_bars(out, "Measured in this run", axis, bars, n);
     else
         fputs("<p>Calls of this exchange were not timed.</p>\n", out);
     show_calls(out, p);

@@ -48,6 +48,32 @@ void cpl_report_outcome(const json_t *pattern, char *text, size_t size);
  * text. */
 const char *cpl_report_reason(const json_t *pattern, char *text, size_t size);
 
+/* What an exchange takes, as far as it was measured: the figures by which it was decided
+ * (report_words.c). */
+struct cpl_measured {
+    double us[2];  /* by MPI, by the plan; negative: not measured */
+    char how[200]; /* of what, where it is not the median call of the slowest rank */
+};
+
+void cpl_report_measured(const json_t *pattern, struct cpl_measured *measured);
+
+/* The sum by which it was decided whether to manage messages, in sentences; "" for other exchanges.
+ * Returns text. */
+const char *cpl_report_sum(const json_t *pattern, char *text, size_t size);
+
+/* By which plans bytes were forwarded, where it is not by the one that is told of alone: a clause
+ * with a comma before it, or "". */
+const char *cpl_report_forwarders(const json_t *pattern);
+
+/* What strategies, ways and names of exchanges are called, and what that means: those words that
+ * the exchanges use. Returns how many. */
+#define CPL_MOST_WORDS 32
+struct cpl_word {
+    const char *word, *doc;
+};
+
+size_t cpl_report_words(const json_t *patterns, struct cpl_word words[CPL_MOST_WORDS]);
+
 /* The option of carpool plan for as many nodes, " --ranks-per-node 4"; "" when the report does not
  * say. Returns text. */
 const char *cpl_report_nodes_option(const json_t *pattern, char *text, size_t size);

@@ -100,7 +100,9 @@ static void tell_cores(const json_t *report, char line[CPL_REPORT_LINE])
         (long long)cpl_report_integer(run, "cores"));
     add(line, "%s",
         json_is_true(json_object_get(run, "yields"))
-            ? "Compare only with runs that have libyield.so, too, or use a core for each rank."
+            ? "Compare only with runs whose ranks give up the processor, too (carpool run "
+              "--yield), "
+              "or use a core for each rank."
             : "Use a core for each rank, or carpool run --yield here and in the run you compare "
               "with.");
 }

@@ -276,6 +276,9 @@ void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls 
 }
 
 #define MOST_LETTERS 32 /* of a bar's label */
+#define LETTER       7.8
+#define NARROWEST    70.0  /* room for labels */
+#define WIDTH        430.0 /* of that and the bars */
 
 static void abbreviate(const char *label, char *text, size_t size)
 {
@@ -287,15 +290,20 @@ static void abbreviate(const char *label, char *text, size_t size)
 void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct cpl_bar *bars, int n)
 {
     static const char *const classes[] = {"bo", "bd", "bp"};
-    const double left = 250, top = 34, width = 230, row = 24;
-    double largest = 0;
+    const double top = 34, row = 24;
+    double largest = 0, left = NARROWEST;
     char label[32];
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
+        size_t letters =
+            strlen(bars[k].label) < MOST_LETTERS ? strlen(bars[k].label) : MOST_LETTERS;
         largest = bars[k].value > largest ? bars[k].value : largest;
+        left = LETTER * (double)letters > left ? LETTER * (double)letters : left;
+    }
+    const double width = WIDTH - left;
     if (!(largest > 0))
         largest = 1;
     double step = nice_step(largest, 4);
-    open_picture(out, 560, (int)(top + n * row + 48), title);
+    open_picture(out, 500, (int)(top + n * row + 48), title);
     for (double x = 0; x <= largest * 1.0001; x += step) {
         double at = left + width * x / largest;
         short_number(x, label);

@@ -60,6 +60,13 @@ struct cpl_launch {
  */
 bool cpl_try_launch(struct cpl_launch *launch);
 
+/* Before a launch lists the present directory's files, with when they were changed; after it copies
+ * those that are new or changed to a file of that name, one after the other, and returns how many
+ * they are: text files of up to 16 MB. Without any there is no such file. The listing is freed. */
+struct cpl_listing;
+struct cpl_listing *cpl_try_list_files(void);
+int cpl_try_keep_files(struct cpl_listing *before, const char *file);
+
 /* --- try_compare.c: what two outputs have in common
  *
  * A line's numbers are apart from its other text, its shape. What is known to vary is masked at
@@ -86,8 +93,9 @@ struct cpl_difference {
     char plain[160], found[160]; /* the first difference; "" where there is no such line */
 };
 
-/* Reads a run's output. Returns false, with errno set, when it cannot; free it then, too. */
-bool cpl_output_read(const char *file, struct cpl_output *output);
+/* Reads a run's output, and what it wrote into files, if there is such a file. Returns false, with
+ * errno set, when it cannot; free it then, too. */
+bool cpl_output_read(const char *file, const char *files, struct cpl_output *output);
 void cpl_output_free(struct cpl_output *output);
 
 /* Compares a run with n plain runs, at least one. Returns false when memory ran out. */
@@ -97,10 +105,11 @@ bool cpl_output_compare(const struct cpl_output *plain, size_t n, const struct c
 /* --- try_tell.c: the result
  *
  * An object with version and programs, an array of objects: name, ranks, command, cores, yields,
- * repeat, lines, own_lines, verdict and runs, an array of objects: run (plain or the mode),
- * seconds, codes, median_s, least_s, most_s, speedup, output (same, differs, failed, nothing, or
- * empty for plain), differing, difference, exchanges, carried, left, speed; of the last run's
- * account spent_ms and gained_ms. */
+ * repeat, lines, own_lines, files (that a plain run wrote), verdict and runs, an array of objects:
+ * run (plain or the mode), seconds, codes, median_s, least_s, most_s, speedup, output (same,
+ * differs, failed, nothing, or empty for plain), page (of the last run's report, beside
+ * index.html), differing, difference, exchanges, carried, left, speed; of the last run's account
+ * spent_ms and gained_ms. */
 
 /* What a report says: adds all_left, exchanges, carried and left to the object of a run. */
 void cpl_try_add_report(json_t *run, const json_t *report);

@@ -286,24 +286,33 @@ static bool add_line(struct cpl_output *output, size_t *room, struct table *tabl
     return true;
 }
 
-bool cpl_output_read(const char *file, struct cpl_output *output)
+static bool add_lines(struct cpl_output *output, size_t *room, FILE *in)
 {
-    *output = (struct cpl_output){.n = 0};
-    FILE *in = fopen(file, "r");
     char *text = NULL;
-    size_t size = 0, room = 0;
+    size_t size = 0;
     ssize_t n;
     struct table table = {.n_bars = 0};
     bool done = in != NULL;
     while (done && (n = getline(&text, &size, in)) >= 0) {
         while (n > 0 && isspace((unsigned char)text[n - 1]))
             text[--n] = '\0';
-        done = add_line(output, &room, &table, text);
+        done = add_line(output, room, &table, text);
     }
     done = done && !ferror(in);
     free(text);
     if (in)
         fclose(in);
+    return done;
+}
+
+bool cpl_output_read(const char *file, const char *files, struct cpl_output *output)
+{
+    size_t room = 0;
+    *output = (struct cpl_output){.n = 0};
+    bool done = add_lines(output, &room, fopen(file, "r"));
+    FILE *more = fopen(files, "r");
+    if (more)
+        done = add_lines(output, &room, more) && done;
     if (output->n > 0 && done)
         qsort(output->line, output->n, sizeof *output->line, by_shape);
     return done;

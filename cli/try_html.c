@@ -14,25 +14,49 @@ static void put(FILE *out, const char *before, const char *text, const char *aft
     fputs(after, out);
 }
 
-static void number_cell(FILE *out, const json_t *o, const char *key, int digits)
+/* Class o is left out on narrow pages. */
+static void number_cell(FILE *out, const json_t *o, const char *key, int digits, const char *class)
 {
     if (cpl_report_has_number(o, key))
-        fprintf(out, "<td>%.*f</td>", digits, cpl_report_number(o, key));
+        fprintf(out, "<td class=\"%s\">%.*f</td>", class, digits, cpl_report_number(o, key));
     else
+        fprintf(out, "<td class=\"%s\">&ndash;</td>", class);
+}
+
+/* "0.75, slower"; "~0.98" is within the scatter of the runs. */
+static void speed_cell(FILE *out, const json_t *run)
+{
+    const char *speed = cpl_report_text(run, "speed");
+    bool slower = strcmp(speed, "slower") == 0;
+    if (!cpl_report_has_number(run, "speedup"))
         fputs("<td>&ndash;</td>", out);
+    else
+        fprintf(out, "<td%s>%s%.2f%s</td>", slower ? " class=\"bad\"" : "",
+                strcmp(speed, "same") == 0 ? "~" : "", cpl_report_number(run, "speedup"),
+                slower ? ", slower" : "");
+}
+
+static bool is_wrong(const json_t *run)
+{
+    return json_object_get(run, "difference") || json_object_get(run, "failure");
 }
 
 static void table_row(FILE *out, const json_t *program, const json_t *run, bool is_first)
 {
     put(out, "<tr><td class=\"n\">", is_first ? cpl_report_text(program, "name") : "", "</td>");
-    put(out, "<td class=\"n\">", cpl_report_text(run, "run"), "</td>");
-    number_cell(out, run, "median_s", 3);
-    number_cell(out, run, "least_s", 3);
-    number_cell(out, run, "most_s", 3);
-    number_cell(out, run, "speedup", 2);
-    put(out, "<td class=\"n\">", cpl_report_text(run, "output"), "</td>");
-    number_cell(out, run, "exchanges_carried", 0);
-    number_cell(out, run, "exchanges", 0);
+    const json_t *page = json_object_get(run, "page");
+    put(out, "<td class=\"n\">", "", "");
+    if (json_is_string(page))
+        put(out, "<a href=\"", json_string_value(page), "\">");
+    put(out, "", cpl_report_text(run, "run"), json_is_string(page) ? "</a></td>" : "</td>");
+    number_cell(out, run, "median_s", 3, "");
+    number_cell(out, run, "least_s", 3, "o");
+    number_cell(out, run, "most_s", 3, "o");
+    speed_cell(out, run);
+    put(out, is_wrong(run) ? "<td class=\"n bad\">" : "<td class=\"n\">",
+        cpl_report_text(run, "output"), "</td>");
+    number_cell(out, run, "exchanges_carried", 0, "o");
+    number_cell(out, run, "exchanges", 0, "o");
     fputs("</tr>\n", out);
 }
 
@@ -41,8 +65,10 @@ static void overview(FILE *out, const json_t *programs)
     const json_t *program, *run;
     size_t k, r;
     fputs("<h2>All runs</h2>\n<div class=\"wide\"><table>\n<tr><th class=\"n\">program</th>"
-          "<th class=\"n\">run</th><th>median s</th><th>min s</th><th>max s</th><th>speed-up</th>"
-          "<th class=\"n\">output</th><th>exchanges carried</th><th>of</th></tr>\n",
+          "<th class=\"n\">run</th><th>median s</th><th class=\"o\">min s</th><th class=\"o\">max "
+          "s</th><th>speed-up</th>"
+          "<th class=\"n\">output</th><th class=\"o\">exchanges carried</th><th "
+          "class=\"o\">of</th></tr>\n",
           out);
     json_array_foreach(programs, k, program)
     {
@@ -51,7 +77,10 @@ static void overview(FILE *out, const json_t *programs)
             table_row(out, program, run, r == 0);
         }
     }
-    fputs("</table></div>\n", out);
+    fputs("</table></div>\n<p class=\"sub\">The name of a run leads to the report of the last one. "
+          "~: "
+          "within the scatter of the runs.</p>\n",
+          out);
 }
 
 static void times(FILE *out, const json_t *program)
@@ -133,6 +162,14 @@ static void show_program(FILE *out, const json_t *program)
                 "is not compared.",
                 (long long)cpl_report_integer(program, "lines"),
                 (long long)cpl_report_integer(program, "own_lines"));
+    if (cpl_report_integer(program, "files") > 0)
+        fprintf(out,
+                " Text files that a run wrote into the present directory, compared, too: %lld.",
+                (long long)cpl_report_integer(program, "files"));
+    if (cpl_report_integer(program, "lines") == 0)
+        fputs(" The program prints nothing, and writes no text file into the present directory: "
+              "there was nothing to compare.",
+              out);
     fputs("</p>\n", out);
     times(out, program);
     json_array_foreach(json_object_get(program, "runs"), r, run)

@@ -15,7 +15,7 @@
 
 /* What the runs of one kind have given. */
 struct found {
-    int n;
+    int n, n_files; /* n_files: that the first run wrote */
     double seconds[CPL_TRY_MOST_REPEAT + 1];
     int code[CPL_TRY_MOST_REPEAT + 1];
 };
@@ -85,10 +85,11 @@ static bool run_once(const struct cpl_try_options *o, const struct cpl_try_progr
                      const wordexp_t *launcher, const char *run, struct found *found)
 {
     static struct words words;
-    char out[640], err[640], report[640];
+    char out[640], err[640], report[640], files[640];
     file_of(p, run, found->n, "out", out, sizeof out);
     file_of(p, run, found->n, "err", err, sizeof err);
     file_of(p, run, found->n, "json", report, sizeof report);
+    file_of(p, run, found->n, "files", files, sizeof files);
     remove(report); /* of an earlier trial */
     if (!fill_words(&words, p, launcher, run, found->n)) {
         cpl_try_complain(0, "the command line of %s is too long", p->name);
@@ -96,10 +97,15 @@ static bool run_once(const struct cpl_try_options *o, const struct cpl_try_progr
     }
     struct cpl_launch launch = {
         .argv = (char *const *)words.word, .out = out, .err = err, .limit = (double)o->limit};
-    if (!cpl_try_launch(&launch)) {
-        cpl_try_complain(0, "cannot start %s: %s", words.word[0], strerror(errno));
+    struct cpl_listing *before = cpl_try_list_files();
+    bool launched = cpl_try_launch(&launch);
+    int code = errno, n_files = cpl_try_keep_files(before, files);
+    if (!launched) {
+        cpl_try_complain(0, "cannot start %s: %s", words.word[0], strerror(code));
         return false;
     }
+    if (found->n == 0)
+        found->n_files = n_files;
     found->seconds[found->n] = launch.seconds;
     found->code[found->n++] = launch.code;
     return true;
@@ -124,10 +130,11 @@ static double median_of(struct found *f)
 static bool read_outputs(const struct cpl_try_program *p, const char *run, int n,
                          struct cpl_output *outputs)
 {
-    char path[640];
+    char path[640], files[640];
     for (int k = 0; k < n; k++) {
         file_of(p, run, k, "out", path, sizeof path);
-        if (cpl_output_read(path, &outputs[k]))
+        file_of(p, run, k, "files", files, sizeof files);
+        if (cpl_output_read(path, files, &outputs[k]))
             continue;
         cpl_try_complain(0, "cannot read %s: %s", path, strerror(errno));
         return false;
@@ -194,6 +201,21 @@ static json_t *times_of(const struct found *f)
     return list;
 }
 
+/* The report of a run as a page, which the trial's page refers to from its own directory. */
+static void write_page(const struct cpl_try_options *o, const struct cpl_try_program *p, int number,
+                       json_t *run, const json_t *report)
+{
+    char path[640], directory[520];
+    file_of(p, cpl_report_text(run, "run"), number, "html", path, sizeof path);
+    FILE *out = fopen(path, "w");
+    snprintf(directory, sizeof directory, "%s/", p->directory);
+    if (!out)
+        return;
+    cpl_report_html(report, directory, out);
+    if (fclose(out) == 0)
+        json_object_set_new(run, "page", json_string(path + strlen(o->directory) + 1));
+}
+
 /* The object of the runs of one kind; their times are sorted here. */
 static json_t *tell_run(const struct cpl_try_options *o, const struct cpl_try_program *p, int r,
                         struct found *found)
@@ -215,9 +237,10 @@ static json_t *tell_run(const struct cpl_try_options *o, const struct cpl_try_pr
         json_object_set_new(one, "speedup", json_real(median_of(&found[PLAIN]) / median));
     file_of(p, run, found[r].n - 1, "json", path, sizeof path);
     json_t *report = json_load_file(path, 0, NULL);
-    if (report)
+    if (report) {
         cpl_try_add_report(one, report);
-    else if (!json_object_get(one, "failure"))
+        write_page(o, p, found[r].n - 1, one, report);
+    } else if (!json_object_get(one, "failure"))
         json_object_set_new(one, "failure",
                             json_string("there is no report: the program did not call "
                                         "MPI_Finalize, or not with Carpool"));
@@ -232,6 +255,7 @@ static bool tell_runs(const struct cpl_try_options *o, const struct cpl_try_prog
                       *outputs = calloc(CPL_TRY_MOST_REPEAT + 1, sizeof *outputs);
     json_t *runs = json_array();
     bool done = plain && outputs && read_outputs(p, "plain", found[PLAIN].n, plain);
+    json_object_set_new(program, "files", json_integer(found[PLAIN].n_files));
     json_object_set_new(program, "runs", runs);
     for (int r = 0; r < o->n_runs && done; r++) {
         json_t *one = tell_run(o, p, r, found);

@@ -140,8 +140,12 @@ static void print_program(const json_t *program)
         print_run(program, run);
     }
     puts("  ~: within the scatter of the runs");
+    if (cpl_report_integer(program, "files") > 0)
+        printf("  text files that a run wrote into the present directory, compared, too: %lld\n",
+               (long long)cpl_report_integer(program, "files"));
     if (cpl_report_integer(program, "lines") == 0)
-        puts("  the program prints nothing on standard output: there was nothing to compare");
+        puts("  the program prints nothing, and writes no text file into the present directory: "
+             "there was nothing to compare");
     if (cpl_report_integer(program, "own_lines") > 0)
         printf("  %lld of %lld lines vary without Carpool, too: what varies in them is not "
                "compared\n",

@@ -65,6 +65,12 @@ says "slower" 'B was slower in every run'
 compare a1 a2 -- c1 c2
 says "no difference" 'No clear difference: the runs of A and of B overlap'
 says "other programs" 'not alike: program \(./app <x>, ./other <x>\)'
+sed 's/"yields": false/"yields": true, "cores": 4/' a1 >known.json
+sed 's/"cores": 4/"cores": 8/' known.json >more.json
+compare a1 known.json
+says "ranks that give way, and cores that one report does not know" 'not alike: ranks give up the processor \(no, yes\)\.?$'
+compare known.json more.json
+says "other cores" 'not alike: cores \(4, 8\)'
 
 wrong() { # status, text, arguments...
     expected=$1 text=$2

@@ -114,6 +114,14 @@ says "a library that ends its process" 1 'it ends the process that loads it'
 # --- memory and cores
 doctor PATH="$tmp/mpich/bin:/usr/bin:/bin" -- --ranks=4000
 says "more ranks than cores" 0 '^cores +[0-9]+, for 4000 ranks' '-> ranks outnumber cores.* carpool run --yield'
+if [ -e "$top_builddir/bench/.libs/libyield.so" ]; then
+    cp "$top_builddir/bench/.libs/libyield.so" another-name.so
+    doctor PATH="$tmp/mpich/bin:/usr/bin:/bin" LD_PRELOAD="$tmp/another-name.so" -- --ranks=4000
+    says "more ranks than cores, and they yield" 0 '^cores .* ranks on this node, which give up the processor when they wait$'
+    check "then nothing is advised" sh -c "! grep -q -- --yield out"
+else
+    skip "more ranks than cores, and they yield" "no libyield.so"
+fi
 doctor PATH="$tmp/mpich/bin:/usr/bin:/bin" CARPOOL_LANES=off --
 says "lanes are switched off" 0 '^lanes +are switched off by CARPOOL_LANES' '-> unset CARPOOL_LANES'
 (ulimit -f 1 && PATH=$tmp/mpich/bin:/usr/bin:/bin && "$carpool" doctor) 2>&1 | cat >out # what it prints is no file

@@ -78,6 +78,12 @@ check "the summary names the exchange" grep -Eq '^carpool:   Neighbor_alltoallv 
 check "carpool report shows it" \
     sh -c "'$carpool' report carpool-profile/report.json | grep -q 'Neighbor_alltoallv on 6 ranks, 30 calls'"
 
+# --- ranks that give up the processor, by a library of any name, or not
+cp "$yield" another-name.so
+timeout -k 5 60 "$mpiexec" -n 2 -genv LD_PRELOAD "$tmp/another-name.so" "$carpool" run --profile=yields "$messages" \
+    --peers 1 --iterations 5 >out 2>err </dev/null
+check "they yield" grep -q '"yields": true' yields/report.json
+
 # --- point-to-point messages
 run -n 6 "$carpool" run --profile=p2p --ranks-per-node=3 "$messages" --peers 4 --iterations 5 --blocks 60
 check "messages: the program runs" test $code -eq 0
@@ -90,6 +96,15 @@ check "messages: none rerouted" test "$(member calls_planned p2p/report.json)" -
 check "messages: the pattern" test "$(member messages p2p/report.json)" -eq 24
 check "messages: time was measured" grep -Eq '"us_per_call": [0-9.]*[1-9]' p2p/report.json
 check "messages: why they were left to MPI" grep -q '"left_alone": "' p2p/report.json
+check "messages: what decided" sh -c "grep -q '\"matching_us\": 1\.2' p2p/report.json &&
+    '$carpool' report p2p/report.json | grep -q 'By the model the plan takes .* and matching its messages 1.20: .*below'"
+
+run -n 6 "$carpool" run --mode=force --strategy=direct --report=lanes.json "$messages" --peers 4 --iterations 5 --blocks 60
+check "messages: what goes by lanes alone forwards nothing" test "$(member considered lanes.json)" = "direct by lanes" -a \
+    "$(member calls_planned lanes.json)" -gt 0 -a "$(member forwarded_bytes lanes.json)" -eq 0
+run -n 6 "$carpool" run --cost=100 --report=windows.json "$messages" --peers 4 --iterations 5 --blocks 400
+check "messages: a window by MPI was measured" grep -Eq '"mpi_us": [1-9][0-9]*\.[0-9]*,?$' windows.json
+holds_schema "messages: the report of windows" windows.json
 
 # --- the other collectives: planned, counted, left to MPI
 counted() { # description, kind, program...

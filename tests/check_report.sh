@@ -70,7 +70,16 @@ awk 'BEGIN {
     printf "\"direct\": {\"sends\": [1, 1, 0, 0], \"recvs\": [1, 1, 0, 0], \"modelled_us\": 1.5,"
     printf "\"us_per_call\": null, \"cells\": [\"1:1\", \"0:1\", \"\", \"\"]},"
     printf "\"planned\": {\"sends\": [1, 1, 0, 0], \"recvs\": [1, 1, 0, 0], \"modelled_us\": 1.5,"
-    printf "\"us_per_call\": null, \"cells\": [\"1:1\", \"0:1\", \"\", \"\"]}}\n]}\n"
+    printf "\"us_per_call\": null, \"cells\": [\"1:1\", \"0:1\", \"\", \"\"]}},\n"
+    printf "{\"kind\": \"pt2pt\", \"tag\": 3, \"ordinal\": 0, \"ranks\": 4, \"calls\": 60, \"calls_planned\": 0, \"strategy\": \"none\","
+    printf "\"considered\": \"direct by lanes\", \"left_alone\": \"too dear\", \"messages\": 8, \"bytes\": 64,"
+    printf "\"decision\": {\"mpi_us\": 0.75, \"most\": 0.9, \"plan_us\": 0.625, \"matching_us\": 2.5},"
+    printf "\"windows\": {\"pairs\": 3, \"mpi_us\": 31.5, \"plan_us\": 33.25},"
+    printf "\"direct\": {\"modelled_us\": 3.75, \"us_per_call\": null}, \"planned\": {\"modelled_us\": 0.625, \"us_per_call\": null}},\n"
+    printf "{\"kind\": \"Alltoallv\", \"ranks\": 4, \"calls\": 3201, \"calls_planned\": 2132, \"strategy\": \"none\","
+    printf "\"considered\": \"balance\", \"left_alone\": \"not faster\", \"forwarded_bytes\": 4096, \"messages\": 8, \"bytes\": 64, \"tried\": ["
+    printf "{\"strategy\": \"direct\", \"measured_us\": 20.5}, {\"strategy\": \"vpt:2\", \"measured_us\": 21}, {\"strategy\": \"balance\", \"measured_us\": 24.25}],"
+    printf "\"direct\": {\"modelled_us\": 3, \"us_per_call\": 39.36}, \"planned\": {\"modelled_us\": 2, \"hops_max\": 1, \"us_per_call\": 29.69}}]}\n"
 }' >"$tmp/report.json"
 
 has() { # description, fixed text
@@ -92,6 +101,17 @@ check "text: the order" grep -Fq "order: before Neighbor_alltoall of pattern cc,
 check "text: the order, without a plan" grep -Fq "order: before <i> with tag 4, messages leave first" "$tmp/text"
 check "text: what is not in the report" grep -Fq "3 more exchanges" "$tmp/text"
 check "text: lanes" grep -Eq "^ +by plan +133.70 +14 +62.50 +480 +31.25 +11 +3 " "$tmp/text"
+says() { # description, extended regular expression
+    check "text: $1" grep -Eq -e "$2" "$tmp/text"
+}
+says "what decided about messages" 'By the model the plan takes 0\.62 us, with forwarding, and matching its messages 2\.50: 3\.12 together\. This is not below 0\.68, which is 0\.9 of the 0\.75 that MPI takes'
+says "what was measured of messages, by MPI" '^ +by MPI +31\.50 '
+says "what was measured of messages, by the plan" '^ +by plan +33\.25 '
+says "of what" 'measured from one collective to the next, all exchanges of the communicator together; means of 3 windows each'
+says "the last trial decides, by MPI" '^ +by MPI +20\.50 '
+says "the last trial decides, by the plan" '^ +by plan +24\.25 '
+says "a plan without hops forwards nothing" '4096 bytes forwarded in all calls, by other plans that were tried$'
+says "and all calls" 'last trial, which decides; over all calls by MPI 39\.36, by plan 29\.69$'
 check "page: is written" "$carpool" report --html "$tmp/page.html" "$tmp/report.json"
 check "page: the options may come last" "$carpool" report "$tmp/report.json" --html="$tmp/again.html"
 check "page: the same report gives the same page" cmp "$tmp/page.html" "$tmp/again.html"
@@ -116,7 +136,7 @@ has "the pattern after" "After: messages, by vpt:3+klr"
 has "bytes" "After: bytes, by vpt:3+klr"
 has "the borders of nodes" "Broken lines are the borders of nodes."
 has "messages inside nodes and between them" "<td class=\"n\">by plan</td><td>75</td><td>77</td><td>76</td><td>78</td>"
-has "measured before modelled" "<th>measured &micro;s</th><th>most sent by a rank</th><th>modelled &micro;s</th>"
+has "measured before modelled" "<th>measured &micro;s</th><th class=\"o\">most sent by a rank</th><th>modelled &micro;s</th>"
 has "dark colours" "prefers-color-scheme:dark"
 has "what a cell is" "A cell is 50 sending by 50 receiving ranks"
 has "axes of ranks" "receiving rank"
@@ -136,6 +156,18 @@ has "sends in the order of before" 'done both, in the original order</td><td>61<
 has "sends, ordered" '<td class="n">ordered</td><td>47</td>'
 has "the calls that left in order" '<td class="n">calls ordered that MPI would have carried</td><td>118</td>'
 has "an order without a plan, escaped" 'What follows is &lt;i&gt;, tag 4: messages leave first to the ranks that send most then.'
+has "what decided about messages" "matching its messages 2.50: 3.12 together."
+has "what was measured of messages" "<td>31.5 &rarr; 33.2</td>"
+has "of what" "; measured from one collective to the next, all exchanges"
+has "a plan without hops forwards nothing" "all calls, by other plans that were tried</td><td>4096<"
+has "the figures that decided" "<td>20.5 &rarr; 24.2</td>"
+has "what a strategy is" "<li><b>vpt</b>: store-and-forward on a virtual process topology"
+has "what balance is" "<li><b>balance</b>: searches within the budget"
+has "what lanes are" "<li><b>by lanes</b>: through memory that the ranks of a node share"
+has "what a map is" "<li><b>+klr</b>: ranks next to each other in the grid"
+has "what a tag is" "<li><b>tag</b>: the tag of the exchange&#39;s first message"
+has "what a number is" "<li><b>no.</b>: its number among"
+lacks "words that are not used" "<b>(node|\\+near|ring|packed)</b>"
 check "page: orders of two exchanges" test "$(grep -c 'Order of messages' "$tmp/page.html")" -eq 2
 has "the settings" "CARPOOL_MODE"
 has "an exchange that was not timed" "Calls of this exchange were not timed."
@@ -218,7 +250,7 @@ if (document.documentElement.scrollWidth > window.innerWidth)
 document.title = 'wrong:' + wrong.join('; ') + ':' + document.querySelectorAll('svg text').length;
 </script>
 JS
-    for width in 1100 600; do
+    for width in 1100 600 500; do
         browse --window-size=$width,3000 --dump-dom "file://$tmp/looked-at.html" >"$tmp/dom"
         title=$(sed -n 's/.*<title>\(wrong:[^<]*\)<.*/\1/p' "$tmp/dom" | head -n 1)
         case $title in

@@ -61,6 +61,8 @@ says "what was carried" 'carried: pt2pt, tag 5 by vpt:2 in 7 of 9 calls'
 says "what was not, and why" 'left to MPI: no gain \(2 exchanges\)'
 check "files of all runs" test -s kept/app/plain-2.out -a -s kept/app/force-2.out -a -s kept/app/auto-1.json
 check "the page" grep -q '</html>' kept/index.html
+check "the page leads to the report of a run" sh -c \
+    "grep -q '<a href=\"app/auto-2.html\">auto</a>' kept/index.html && grep -q '7 of 9 calls' kept/app/auto-2.html"
 check "the result is JSON that carpool report shows" \
     sh -c "'$carpool' report kept/try.json | grep -q 'carried: pt2pt, tag 5 by' && '$carpool' report kept/try.json --html=again.html && cmp again.html kept/index.html"
 check "no report for others" sh -c "! '$carpool' map kept/try.json 2>map.err && grep -q 'no report' map.err"
@@ -149,11 +151,35 @@ check "nothing printed: exit status 0" test $code -eq 0
 says "nothing printed: told" '^  force .* nothing'
 says "nothing printed: nothing compared" 'there was nothing to compare'
 
+# --- files that runs write
+each <<'SH'
+cat body >"result-$$.txt"
+echo "sum 1.5" >>"result-$$.txt"
+echo "written $(date +%N) 4" >written.txt
+printf '%s\0' $mode >binary
+SH
+rm -f result-*.txt written.txt binary
+check "the same files: exit status 0" test $code -eq 0
+says "the same files: compared" '^  force .* same'
+says "the same files: told" 'text files that a run wrote into the present directory, compared, too: 2$'
+check "the files of all runs" grep -q 'sum 1.5' kept/app/force-2.files
+each <<'SH'
+[ $mode = force ] && echo "sum 1.6" >written.txt || echo "sum 1.5" >written.txt
+SH
+check "another number in a file: exit status 1" test $code -eq 1
+says "another number in a file: shown" 'force: sum 1.6'
+each <<'SH'
+cat written.txt
+SH
+check "files that were there: exit status 0" test $code -eq 0
+check "files that were there are the program's own" test ! -e kept/app/force-2.files
+
 # --- the verdict
 each --repeat=3 --modes=auto <<'SH'
 [ $mode = plain ] && sleep 0.02 || sleep 0.2
 echo done
 SH
+check "slower: marked on the page" grep -Eq '<td class="bad">0\.[0-9]+, slower</td>' kept/index.html
 says "slower: the first line says so" '^app: do not use Carpool for runs of 0\.[12][0-9]* s: [0-9.]*% slower; its meetings, planning and trials took 0.0 ms$'
 each --repeat=3 --modes=auto <<'SH'
 [ $mode = plain ] && sleep 0.2
@@ -165,6 +191,7 @@ case $0$mode in *plain) test -e was && { rm was; sleep 0.1; } || : >was ;; *) sl
 SH
 says "no difference: the first line says so" '^app: no difference: [0-9.]*% (slower|faster), but plain runs vary by [0-9.]*%$'
 says "no difference: the ratio is marked" '^  auto .* ~[0-9.]+ '
+check "no difference: on the page, too" grep -Eq '<td>~[0-9.]+</td>' kept/index.html
 each --modes=auto <<'SH'
 echo $mode
 SH

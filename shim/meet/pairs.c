@@ -11,6 +11,8 @@ void cpl_pairs_add(struct cpl_pairs *pairs, double usual, double other)
     pairs->n++;
     pairs->sum += d;
     pairs->squares += d * d;
+    pairs->usual += usual;
+    pairs->other += other;
 }
 
 /* Student's t for so many pairs, which is exceeded by chance in one of twenty cases. */

@@ -12,6 +12,7 @@ enum cpl_verdict { CPL_UNDECIDED, CPL_FASTER, CPL_NOT_FASTER };
 struct cpl_pairs {
     int n;
     double sum, squares; /* of (usual - other) / usual */
+    double usual, other; /* sums */
 };
 
 void cpl_pairs_add(struct cpl_pairs *pairs, double usual, double other);

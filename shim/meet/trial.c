@@ -78,6 +78,7 @@ static void start_again(struct cpl_trial *trial)
     }
     for (int32_t k = 0; k < trial->n; k++)
         trial->in[k] = k == 0 || k == plan;
+    trial->versus = plan;
     start(trial);
 }
 
@@ -179,5 +180,7 @@ void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us)
 double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate)
 {
     double median_us = trial->median_us[candidate];
+    if (trial->versus > 0 && candidate > 0 && candidate != trial->versus)
+        return 0;
     return median_us > 0 ? median_us : trial->least_us[candidate];
 }

@@ -40,6 +40,7 @@ struct cpl_trial {
     int64_t calls;                   /* since the last trial ended */
     int64_t interval;                /* calls from its end to the next trial */
     int32_t n_trials;                /* ended */
+    int32_t versus;                  /* the only plan in the last trial; 0: all were in it */
     int64_t tried;                   /* calls that were part of trials */
 };
 
@@ -65,8 +66,8 @@ bool cpl_trial_note(struct cpl_trial *trial, double us);
 int64_t cpl_trial_quiet(const struct cpl_trial *trial);
 void cpl_trial_pass(struct cpl_trial *trial, int64_t n);
 
-/* What a call takes by a candidate, as far as it was tried: the median, or the best of a candidate
- * that was dropped at once. Microseconds; 0: not tried. */
+/* What a call takes by a candidate of the last trial: the median, or the best of a candidate that
+ * was dropped at once. Microseconds; 0: it was not in it. */
 double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate);
 
 /* Judges a round by what the slowest rank took (n entries). */

@@ -261,28 +261,20 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
     return find_or_plan(input, most, &choice, set, cost, error);
 }
 
-/* The most time that a plan may take by the model, as a part of direct's time: a plan that will not
- * be measured, and one that will. The model leaves out packing. */
-#define MOST_OF_DIRECT 0.9
-#define WORTH_A_TRIAL  0.95
+/* The same as CPL_MOST_OF_DIRECT for a plan that will be measured. The model leaves out packing. */
+#define WORTH_A_TRIAL 0.95
 
 bool cpl_plan_promises(const struct cpl_plan_summary *summary)
 {
-    return summary->planned.modelled_us < MOST_OF_DIRECT * summary->direct.modelled_us;
+    return summary->planned.modelled_us < CPL_MOST_OF_DIRECT * summary->direct.modelled_us;
 }
-
-/* Processor time that managing adds to a message (bench/README.md), in microseconds, with a safety
- * margin. The model does not know it. */
-#define MANAGED_US 0.3
 
 /* Whether managing the messages of an exchange promises enough if they take modelled_us in place of
  * direct_us. */
 static bool managed_promises(const struct cpl_plan_summary *summary, double modelled_us,
                              double direct_us)
 {
-    const struct cpl_metrics *direct = &summary->direct;
-    int64_t most = direct->sends_max > direct->recvs_max ? direct->sends_max : direct->recvs_max;
-    return modelled_us + MANAGED_US * (double)most < MOST_OF_DIRECT * direct_us;
+    return modelled_us + cpl_plan_matching_us(summary) < CPL_MOST_OF_DIRECT * direct_us;
 }
 
 bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)

@@ -305,6 +305,7 @@ static void report(struct cpl_comm_state *state)
                                .reductions.late = rode_all[1],
                                .reductions.mapped = embed->points,
                                .order = order_of(p, k),
+                               .windows = cpl_profile_windows(state),
                                .summary = p->plans.summary[k],
                                .reason = p->reason};
         cpl_report_add(&r);

@@ -93,6 +93,17 @@ void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *ex
         left->summary[k] = left->summary[last];
 }
 
+struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    const struct cpl_pairs *pairs = &turn->pairs;
+    double us = 1e-3 / state->size, n = pairs->n;
+    if (pairs->n > 0)
+        return (struct cpl_record_windows){pairs->n, us * pairs->usual / n, us * pairs->other / n};
+    return (struct cpl_record_windows){0, us * (double)turn->ns_mpi,
+                                       us * (double)turn->ns_rerouted};
+}
+
 void cpl_profile_report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -116,6 +127,7 @@ void cpl_profile_report(struct cpl_comm_state *state)
                                .calls = (int64_t)(most[2 * k] + 0.5),
                                .passed = cpl_pt2pt_has_passed(p),
                                .direct_seconds = most[2 * k] * most[2 * k + 1],
+                               .windows = cpl_profile_windows(state),
                                .summary = left->summary[k],
                                .reason = left->summary[k].reason};
         cpl_report_add(&r);

@@ -11,6 +11,7 @@
 
 struct cpl_comm_state;
 struct cpl_pt2pt;
+struct cpl_record_windows;
 struct cpl_signature;
 
 #define CPL_MOST_LEFT 32 /* the most exchanges of a communicator */
@@ -70,6 +71,9 @@ void cpl_profile_sample(struct cpl_pt2pt *p, int64_t n_collectives);
 /* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
  * there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);
+
+/* What MPI and the plans were measured to take, for a record. Local. */
+struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
 
 /* Timing of batches in profile runs: a batch begins, has been sent, a call that may wait has
  * returned. Local. */

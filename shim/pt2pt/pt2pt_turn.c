@@ -5,6 +5,7 @@
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
+#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 
@@ -145,7 +146,8 @@ static void leave_to_mpi(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     cpl_pt2pt_lengthen_pause(p);
     p->plans.turn.compares = false;
-    p->reason = CPL_LEFT_SLOWED;
+    struct cpl_record_windows told = cpl_profile_windows(state);
+    p->reason = told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
     set_date(state, p->plans.pause);
     tell(state, "MPI's from now on");
 }

@@ -5,6 +5,7 @@
 #include "shim/base/log.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
+#include "shim/wait/collective.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -211,6 +212,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
         if (ranking)
             list_tried(picture, ranking, machine, summary->direct.modelled_us);
         all->picture[all->n++] = picture;
+        all->n_bytes += picture->n_bytes;
     }
     free(loads);
 }
@@ -231,58 +233,19 @@ static unsigned char *pack(int most_bytes, int *bytes)
     return block;
 }
 
-static int bytes_of_all(void)
-{
-    const struct cpl_pictures *all = &cpl_context.told.pictures;
-    int64_t bytes = 0;
-    for (int k = 0; k < all->n; k++)
-        bytes += all->picture[k]->n_bytes;
-    return (int)bytes; /* at most CPL_MOST_PICTURES of about 540 KB */
-}
-
-/* Divides the room among the ranks in their order: how many bytes each may hand in. */
-static int32_t *share_room(struct cpl_desk *desk)
-{
-    const int32_t *wanted = desk->records;
-    int32_t *allowed = calloc((size_t)desk->n_ranks, sizeof *allowed), total = 0;
-    for (int i = 0; i < desk->n_ranks && allowed; i++) {
-        desk->counts[i] = 1;
-        allowed[i] = wanted[i] <= MOST_BYTES - total ? wanted[i] : 0;
-        total += allowed[i];
-    }
-    return allowed;
-}
-
-/* Finds out how many bytes this rank may hand in. False on all ranks when it failed on one. */
-static bool ask_for_room(struct cpl_desk *desk, int32_t *most_bytes)
-{
-    int32_t wanted = bytes_of_all(), *allowed = NULL;
-    const struct cpl_handed_in handed = {
-        .able = true, .records = &wanted, .n = 1, .record_bytes = sizeof wanted};
-    void *mine;
-    int n;
-    if (!cpl_desk_hand_in(desk, &handed))
-        return false;
-    if (cpl_desk_is_root(desk))
-        allowed = share_room(desk);
-    bool done = cpl_desk_spread(desk, allowed, allowed, sizeof *allowed, &mine, &n);
-    if (done)
-        *most_bytes = *(const int32_t *)mine;
-    free(mine);
-    free(allowed);
-    return done;
-}
-
 unsigned char *cpl_picture_collect(size_t *bytes)
 {
     struct cpl_desk desk;
-    int32_t most = 0;
+    int64_t wanted = cpl_context.told.pictures.n_bytes, before = 0;
     int packed = 0;
     unsigned char *all = NULL;
     *bytes = 0;
     cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
-    if (ask_for_room(&desk, &most)) {
-        unsigned char *mine = pack(most, &packed);
+    /* the first ranks' pictures, as many as there is room for */
+    if (cpl_collective_Exscan(&wanted, &before, 1, MPI_INT64_T, MPI_SUM, desk.comm) ==
+        MPI_SUCCESS) {
+        int64_t room = before < MOST_BYTES ? MOST_BYTES - before : 0;
+        unsigned char *mine = pack((int)(wanted < room ? wanted : room), &packed);
         const struct cpl_handed_in handed = {
             .able = mine, .records = mine, .n = packed, .record_bytes = 1};
         if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk)) {
@@ -313,5 +276,5 @@ void cpl_picture_free(void)
     struct cpl_pictures *all = &cpl_context.told.pictures;
     for (int k = 0; k < all->n; k++)
         free(all->picture[k]);
-    all->n = all->n_written = 0;
+    all->n_bytes = all->n = all->n_written = 0;
 }

@@ -56,7 +56,7 @@ struct cpl_picture {
     int32_t n_bins, bin_ranks;
     int32_t n_borders; /* where each node has consecutive ranks: the first ranks of all but the
                           first node; 0 else, and where there are more */
-    int32_t border[CPL_PICTURE_CELLS];
+    int64_t border[CPL_PICTURE_CELLS];
     struct cpl_traffic direct, planned;
     int64_t
         size_class[CPL_SIZE_CLASSES]; /* numbers of messages of 0 bytes, 1, 2 to 3, 4 to 7, ... */

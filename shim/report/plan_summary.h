@@ -40,4 +40,18 @@ struct cpl_plan_summary {
     struct cpl_plan_cost cost;
 };
 
+/* The most time that a plan which will not be measured may take, as a part of direct's. */
+#define CPL_MOST_OF_DIRECT 0.9
+
+/* Processor time that managing adds to a point-to-point message (bench/README.md), in microseconds,
+ * with a safety margin. The model does not know it. */
+#define CPL_MANAGED_US 0.3
+
+/* What managing adds to an exchange: on the rank that sends or receives most. */
+static inline double cpl_plan_matching_us(const struct cpl_plan_summary *s)
+{
+    const int64_t sends = s->direct.sends_max, recvs = s->direct.recvs_max;
+    return CPL_MANAGED_US * (double)(sends > recvs ? sends : recvs);
+}
+
 #endif

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,7 @@ static bool is_writable(const char *file)
     snprintf(directory, sizeof directory, "%s", file);
     if (access(file, F_OK) == 0)
         return access(file, W_OK) == 0;
-    char *slash = strrchr(directory, '/');
-    if (!slash)
-        return access(".", W_OK) == 0;
-    slash[slash == directory] = '\0';
-    return access(directory, W_OK) == 0;
+    return access(dirname(directory), W_OK) == 0;
 }
 
 void cpl_report_start(void)
@@ -121,16 +118,12 @@ static void write_all(const struct cpl_record *records, size_t n, const unsigned
 static struct cpl_record *list_records(int *n)
 {
     struct cpl_record_node *node;
+    size_t all = 1;
+    LL_COUNT(cpl_context.told.records, node, all);
+    struct cpl_record *list = calloc(all + 1, sizeof *list);
     *n = 0;
-    LL_COUNT(cpl_context.told.records, node, *n);
-    struct cpl_record *list = calloc((size_t)*n + 1, sizeof *list);
-    if (!list) {
-        *n = 0;
-        return NULL;
-    }
-    int k = 0;
-    LL_FOREACH(cpl_context.told.records, node)
-    list[k++] = node->record;
+    LL_FOREACH(list ? cpl_context.told.records : NULL, node)
+    list[(*n)++] = node->record;
     return list;
 }
 

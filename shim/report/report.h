@@ -55,6 +55,13 @@ struct cpl_record_times {
     } point[CPL_TIMELINE_POINTS];
 };
 
+/* Point-to-point messages: from one collective to the next, in microseconds of a rank; 0: not
+ * known. Of `pairs` windows each, or (0) of the last ones. */
+struct cpl_record_windows {
+    int32_t pairs;
+    double mpi_us, plan_us;
+};
+
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
@@ -80,6 +87,7 @@ struct cpl_record {
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;
+    struct cpl_record_windows windows;
     struct cpl_record_times times;
 };
 

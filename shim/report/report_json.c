@@ -15,10 +15,10 @@
 /* The most exchanges of a report: programs make communicators by the thousand. */
 #define MOST_RECORDS 1000
 
-/* Seconds over calls, in microseconds; null when there were none or they were not measured. */
-static json_t *per_call_us(double seconds, int64_t calls)
+/* Microseconds; null when they were not measured. */
+static json_t *us_json(double us)
 {
-    return calls > 0 && seconds > 0 ? json_real(seconds / (double)calls * 1e6) : json_null();
+    return us > 0 ? json_real(us) : json_null();
 }
 
 static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t calls)
@@ -27,16 +27,20 @@ static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t
                      "sends_avg", m->sends_avg, "lanes_avg", m->lanes_avg, "mpi_max",
                      (json_int_t)m->mpi_max, "recvs_max", (json_int_t)m->recvs_max, "hops_max",
                      m->hops_max, "volume_factor", m->volume_factor, "modelled_us", m->modelled_us,
-                     "us_per_call", per_call_us(seconds, calls));
+                     "us_per_call", us_json(calls > 0 ? seconds / (double)calls * 1e6 : 0));
 }
 
-static json_t *counts_json(const struct cpl_picture *picture, int part)
+static json_t *integers_json(const int64_t *integers, int32_t n)
 {
-    const int64_t *counts = cpl_picture_counts(picture, part);
     json_t *array = json_array();
-    for (int32_t k = 0; array && k < picture->n_bins; k++)
-        json_array_append_new(array, json_integer(counts[k]));
+    for (int32_t k = 0; array && k < n; k++)
+        json_array_append_new(array, json_integer(integers[k]));
     return array;
+}
+
+static json_t *loads_json(const struct cpl_picture *picture, int part)
+{
+    return integers_json(cpl_picture_counts(picture, part), picture->n_bins);
 }
 
 /* The cells of a row that are not empty, as text: "COLUMN:COUNT COLUMN:COUNT". */
@@ -95,18 +99,10 @@ static void add_side(json_t *side, const struct cpl_picture *picture,
         json_object_set_new(side, where[k],
                             json_pack("{s:I s:I}", "messages", (json_int_t)traffic->messages[k],
                                       "bytes", (json_int_t)traffic->bytes[k]));
-    json_object_set_new(side, "sends", counts_json(picture, CPL_DIRECT_SENDS + next));
-    json_object_set_new(side, "recvs", counts_json(picture, CPL_DIRECT_RECVS + next));
+    json_object_set_new(side, "sends", loads_json(picture, CPL_DIRECT_SENDS + next));
+    json_object_set_new(side, "recvs", loads_json(picture, CPL_DIRECT_RECVS + next));
     json_object_set_new(side, "cells", cells_json(picture, CPL_DIRECT_CELLS + next));
     json_object_set_new(side, "cell_bytes", cells_json(picture, CPL_DIRECT_BYTES + next));
-}
-
-static json_t *borders_json(const struct cpl_picture *picture)
-{
-    json_t *array = json_array();
-    for (int32_t k = 0; array && k < picture->n_borders; k++)
-        json_array_append_new(array, json_integer(picture->border[k]));
-    return array;
 }
 
 static void add_picture(json_t *o, const struct cpl_picture *picture)
@@ -120,7 +116,7 @@ static void add_picture(json_t *o, const struct cpl_picture *picture)
     json_object_set_new(o, "ranked", ranked_json(picture));
     json_object_set_new(o, "cell_ranks", json_integer(picture->cell_ranks));
     json_object_set_new(o, "bin_ranks", json_integer(picture->bin_ranks));
-    json_object_set_new(o, "node_borders", borders_json(picture));
+    json_object_set_new(o, "node_borders", integers_json(picture->border, picture->n_borders));
     add_side(json_object_get(o, "direct"), picture, &picture->direct, false);
     add_side(json_object_get(o, "planned"), picture, &picture->planned, true);
 }
@@ -130,10 +126,9 @@ static json_t *tried_json(const struct cpl_record *r)
 {
     json_t *list = json_array();
     for (int32_t k = 0; k < r->trials.n_tried; k++)
-        json_array_append_new(
-            list, json_pack("{s:s s:f s:o}", "strategy", r->trials.tried[k], "modelled_us",
-                            r->trials.modelled_us[k], "measured_us",
-                            r->trials.us[k] > 0 ? json_real(r->trials.us[k]) : json_null()));
+        json_array_append_new(list, json_pack("{s:s s:f s:o}", "strategy", r->trials.tried[k],
+                                              "modelled_us", r->trials.modelled_us[k],
+                                              "measured_us", us_json(r->trials.us[k])));
     return list;
 }
 
@@ -156,17 +151,14 @@ static json_t *times_json(const struct cpl_record_times *r)
 /* The name of the exchange that follows. */
 static json_t *next_json(const struct cpl_record_order *r)
 {
-    const char *kind = cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind);
     char pattern[24];
-    json_t *o = json_pack("{s:s}", "kind", kind);
+    bool of_messages = r->next_kind == CPL_KIND_PT2PT;
     snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
-    if (r->next_pattern)
-        json_object_set_new(o, "pattern", json_string(pattern));
-    if (r->next_kind == CPL_KIND_PT2PT) {
-        json_object_set_new(o, "tag", json_integer(r->next_tag));
-        json_object_set_new(o, "ordinal", json_integer(r->next_ordinal));
-    }
-    return o;
+    return json_pack("{s:s s:s* s:o* s:o*}", "kind",
+                     cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind), "pattern",
+                     r->next_pattern ? pattern : NULL, "tag",
+                     of_messages ? json_integer(r->next_tag) : NULL, "ordinal",
+                     of_messages ? json_integer(r->next_ordinal) : NULL);
 }
 
 static json_t *order_json(const struct cpl_record_order *r)
@@ -176,35 +168,44 @@ static json_t *order_json(const struct cpl_record_order *r)
                      (json_int_t)r->calls);
 }
 
+/* By which figures it was decided whether to manage messages (cpl_plan_carried_promises). */
+static json_t *decision_json(const struct cpl_plan_summary *s)
+{
+    return json_pack("{s:f s:f s:f s:f}", "mpi_us", s->direct_us, "most", CPL_MOST_OF_DIRECT,
+                     "plan_us", s->planned.modelled_us, "matching_us", cpl_plan_matching_us(s));
+}
+
+/* What was measured of messages; NULL: nothing. */
+static json_t *windows_json(const struct cpl_record_windows *w)
+{
+    return w->mpi_us > 0 ? json_pack("{s:i s:f s:o}", "pairs", w->pairs, "mpi_us", w->mpi_us,
+                                     "plan_us", us_json(w->plan_us))
+                         : NULL;
+}
+
 static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_picture *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
     char fingerprint[24], file[48];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, s->pattern_fingerprint);
     snprintf(file, sizeof file, "pattern-%s.mtx", fingerprint);
-    json_object_set_new(o, "considered", json_string(s->strategy));
-    if (r->data_most == 0)
-        json_object_set_new(o, "pattern", json_string(fingerprint));
-    if (picture && picture->is_written)
-        json_object_set_new(o, "file", json_string(file));
-    if (r->data_most == 0)
-        json_object_set_new(o, "world", json_boolean(s->in_world));
-    json_object_set_new(o, "messages", json_integer(s->n_messages));
-    json_object_set_new(o, "bytes", json_integer(s->bytes));
-    json_object_set_new(o, "straight_messages", json_integer(s->n_straight));
-    json_object_set_new(o, "straight_bytes", json_integer(s->straight_bytes));
-    json_object_set_new(o, "forwarded_bytes", json_integer(r->forwarded_bytes));
-    json_object_set_new(o, "plan_ms", json_real(s->cost.ms));
-    if (s->cost.together)
-        json_object_set_new(o, "planned_together", json_true());
-    if (s->cost.times_planned > 0)
-        json_object_set_new(o, "times_planned", json_integer(s->cost.times_planned));
-    if (s->cost.was_kept)
-        json_object_set_new(o, "made_ms", json_real(s->cost.made_ms));
-    json_object_set_new(o, "direct",
-                        metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned));
-    json_object_set_new(o, "planned",
-                        metrics_json(&s->planned, r->planned_seconds, r->calls_planned));
+    bool of_messages = r->kind == CPL_KIND_PT2PT, has_pattern = r->data_most == 0;
+    json_t *more = json_pack(
+        "{s:s s:s* s:s* s:o* s:I s:I s:I s:I s:I s:f s:o* s:o* s:o* s:o s:o s:o* s:o*}",
+        "considered", s->strategy, "pattern", has_pattern ? fingerprint : NULL, "file",
+        picture && picture->is_written ? file : NULL, "world",
+        has_pattern ? json_boolean(s->in_world) : NULL, "messages", (json_int_t)s->n_messages,
+        "bytes", (json_int_t)s->bytes, "straight_messages", (json_int_t)s->n_straight,
+        "straight_bytes", (json_int_t)s->straight_bytes, "forwarded_bytes",
+        (json_int_t)r->forwarded_bytes, "plan_ms", s->cost.ms, "planned_together",
+        s->cost.together ? json_true() : NULL, "times_planned",
+        s->cost.times_planned > 0 ? json_integer(s->cost.times_planned) : NULL, "made_ms",
+        s->cost.was_kept ? json_real(s->cost.made_ms) : NULL, "direct",
+        metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned), "planned",
+        metrics_json(&s->planned, r->planned_seconds, r->calls_planned), "decision",
+        of_messages ? decision_json(s) : NULL, "windows", windows_json(&r->windows));
+    json_object_update(o, more);
+    json_decref(more);
     if (r->trials.n_tried > 0) {
         json_object_set_new(o, "trials", json_integer(r->trials.n));
         json_object_set_new(o, "trial_calls", json_integer(r->trials.calls));
@@ -228,35 +229,22 @@ static json_t *reductions_json(const struct cpl_record *r)
 static json_t *record_json(const struct cpl_record *r, const struct cpl_picture *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
-    json_t *o =
-        json_pack("{s:s s:i s:I s:I s:I s:s}", "kind", cpl_exchange_kind_name(r->kind), "ranks",
-                  r->n_ranks, "communicators", (json_int_t)r->n_communicators, "calls",
-                  (json_int_t)r->calls, "calls_planned", (json_int_t)r->calls_planned, "strategy",
-                  s->decided ? s->strategy : "none");
-    if (!o)
-        return NULL;
-    if (r->passed)
-        json_object_set_new(o, "calls_passed", json_true());
-    if (r->way[0])
-        json_object_set_new(o, "way", json_string(r->way));
-    if (r->kind == CPL_KIND_PT2PT && s->known) {
-        json_object_set_new(o, "tag", json_integer(s->tag));
-        json_object_set_new(o, "ordinal", json_integer(s->ordinal));
-    }
-    if (r->data_most > 0)
-        json_object_set_new(o, "data_bytes_max", json_integer(r->data_most));
-    if (r->reason != CPL_LEFT_NOT)
-        json_object_set_new(o, "left_alone",
-                            json_string(cpl_left_alone_text((enum cpl_left_alone)r->reason)));
-    if (r->rides > 0) {
-        json_object_set_new(o, "combined", json_integer(r->rides));
-        json_object_set_new(o, "combined_late", json_integer(r->late_rides));
-    }
-    if (r->reductions.n > 0)
-        json_object_set_new(o, "in_reductions", reductions_json(r));
-    if (r->order.units.given > 0)
-        json_object_set_new(o, "order", order_json(&r->order));
-    if (s->known)
+    bool is_named = r->kind == CPL_KIND_PT2PT && s->known;
+    json_t *o = json_pack(
+        "{s:s s:i s:I s:I s:I s:s s:o* s:s* s:o* s:o* s:o* s:s* s:o* s:o* s:o* s:o*}", "kind",
+        cpl_exchange_kind_name(r->kind), "ranks", r->n_ranks, "communicators",
+        (json_int_t)r->n_communicators, "calls", (json_int_t)r->calls, "calls_planned",
+        (json_int_t)r->calls_planned, "strategy", s->decided ? s->strategy : "none", "calls_passed",
+        r->passed ? json_true() : NULL, "way", r->way[0] ? r->way : NULL, "tag",
+        is_named ? json_integer(s->tag) : NULL, "ordinal",
+        is_named ? json_integer(s->ordinal) : NULL, "data_bytes_max",
+        r->data_most > 0 ? json_integer(r->data_most) : NULL, "left_alone",
+        r->reason != CPL_LEFT_NOT ? cpl_left_alone_text((enum cpl_left_alone)r->reason) : NULL,
+        "combined", r->rides > 0 ? json_integer(r->rides) : NULL, "combined_late",
+        r->rides > 0 ? json_integer(r->late_rides) : NULL, "in_reductions",
+        r->reductions.n > 0 ? reductions_json(r) : NULL, "order",
+        r->order.units.given > 0 ? order_json(&r->order) : NULL);
+    if (o && s->known)
         add_summary(o, r, picture);
     return o;
 }
@@ -295,19 +283,17 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsign
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));
     }
-    json_t *reorderable = json_pack(
-        "{s:I s:f s:f}", "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
-        cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us);
     const struct cpl_account *a = &cpl_context.account;
-    json_t *account =
-        json_pack("{s:f s:f s:f s:f}", "meetings_ms", 1e3 * a->spent[CPL_COST_MEETINGS],
-                  "planning_ms", 1e3 * a->spent[CPL_COST_PLANNING], "trials_ms",
-                  1e3 * a->spent[CPL_COST_TRIALS], "gained_ms", 1e3 * a->gained);
     return json_pack(
-        "{s:i s:s s:o s:i s:O s:s* s:f s:I s:I s:o s:o s:o s:O* s:o}", "schema", CPL_REPORT_SCHEMA,
-        "version", PACKAGE_VERSION, "run", cpl_report_run(hosts), "ranks", cpl_context.size, "mode",
-        json_object_get(settings, "CARPOOL_MODE"), "all_left", cpl_context.told.all_left, "seconds",
-        PMPI_Wtime() - cpl_context.account.start, "left_out", (json_int_t)(n - n_listed),
-        "reordered", (json_int_t)cpl_context.placed.n, "reorderable", reorderable, "account",
-        account, "settings", settings, "nodes", hosts->nodes, "patterns", patterns);
+        "{s:i s:s s:o s:i s:O s:s* s:f s:I s:I s:{s:I s:f s:f} s:{s:f s:f s:f s:f} s:o s:O* s:o}",
+        "schema", CPL_REPORT_SCHEMA, "version", PACKAGE_VERSION, "run", cpl_report_run(hosts),
+        "ranks", cpl_context.size, "mode", json_object_get(settings, "CARPOOL_MODE"), "all_left",
+        cpl_context.told.all_left, "seconds", PMPI_Wtime() - a->start, "left_out",
+        (json_int_t)(n - n_listed), "reordered", (json_int_t)cpl_context.placed.n, "reorderable",
+        "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
+        cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us, "account",
+        "meetings_ms", 1e3 * a->spent[CPL_COST_MEETINGS], "planning_ms",
+        1e3 * a->spent[CPL_COST_PLANNING], "trials_ms", 1e3 * a->spent[CPL_COST_TRIALS],
+        "gained_ms", 1e3 * a->gained, "settings", settings, "nodes", hosts->nodes, "patterns",
+        patterns);
 }

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define COMMAND_BYTES 8192 /* of the command line; what is longer is cut off */
@@ -104,10 +105,24 @@ static void add_machine(json_t *run)
             json_object_set_new(run, "machine_builtin", json_string(builtin[k].doc));
 }
 
+/* bench/yield.c, where that is preloaded. */
+extern void cpl_yield_no_wait(void) __attribute__((weak));
+
+/* Beyond so many in a second of its processor time a process was not switched by time slices. */
+#define SWITCHES 2000
+
+/* Whether ranks that wait give up the processor, by bench's libyield or by themselves. */
+static bool yields(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return cpl_yield_no_wait ||
+           (double)(used.ru_nivcsw + used.ru_nvcsw) > SWITCHES * (double)clock() / CLOCKS_PER_SEC;
+}
+
 json_t *cpl_report_run(const struct cpl_report_hosts *hosts)
 {
     json_t *run = json_object();
-    const char *preload = cpl_variable(environ, "LD_PRELOAD");
     add_command(run);
     add_start(run);
     add_mpi(run);
@@ -117,6 +132,6 @@ json_t *cpl_report_run(const struct cpl_report_hosts *hosts)
         json_object_set_new(run, "cores", json_integer(hosts->cores));
         json_object_set_new(run, "cores_shared", json_boolean(hosts->cores_shared));
     }
-    json_object_set_new(run, "yields", json_boolean(preload && strstr(preload, "libyield")));
+    json_object_set_new(run, "yields", json_boolean(yields()));
     return run;
 }

@@ -32,6 +32,7 @@ struct cpl_picture;
 /* Pictures in the report of the exchanges that this process planned (picture.h). */
 struct cpl_pictures {
     int n, n_written;
+    int64_t n_bytes;    /* of all pictures, at most CPL_MOST_PICTURES of about 540 KB */
     bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
     struct cpl_picture *picture[CPL_MOST_PICTURES];
     uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of the patterns that were written to

@@ -4,6 +4,7 @@
 #include "pt2pt_program.h"
 #include "pt2pt_ranks.h"
 #include "shim/base/names.h"
+#include "shim/report/report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -132,6 +133,20 @@ static bool is_the_plans(void)
     return pt2pt_all_are(CPL_PT2PT_MANAGED) && !pt2pt_of(0)->plans.turn.compares;
 }
 
+static bool is_about(double us, double seconds)
+{
+    return us * 1e-6 > seconds - 0.01 && us * 1e-6 < seconds + 0.01;
+}
+
+/* What the report says of a collective by MPI and by the plans. */
+static void windows_are(int n_pairs, double mpi, double plans)
+{
+    struct cpl_record_windows told = cpl_profile_windows(&pt2pt.rank[0].state);
+    assert_int_equal(told.pairs, n_pairs);
+    assert_true(is_about(told.mpi_us, mpi));
+    assert_true(is_about(told.plan_us, plans));
+}
+
 /* MPI and the plans, which take a second a collective, have turns; three windows of each tell what
  * is clear, and one what is obvious. */
 static void test_turns(void **state)
@@ -139,26 +154,26 @@ static void test_turns(void **state)
     (void)state;
     static const struct {
         double mpi[3];
-        int n_pairs;
-        bool is_mpis;
-    } cases[] = {{{1, 1, 1}, 3, true},
-                 {{1.1, 1.11, 1.1}, 3, false},
-                 {{1.01, 1.01, 1.01}, 3, true},
-                 {{0.8, 0.8, 0.8}, 3, true},
-                 {{0.6}, 1, true}};
+        int n_pairs, reason;
+    } cases[] = {{{1, 1, 1}, 3, CPL_LEFT_EVEN},
+                 {{1.1, 1.11, 1.1}, 3, CPL_LEFT_NOT},
+                 {{1.01, 1.01, 1.01}, 3, CPL_LEFT_EVEN},
+                 {{0.8, 0.8, 0.8}, 3, CPL_LEFT_SLOWED},
+                 {{0.6}, 1, CPL_LEFT_SLOWED}};
     for (int k = 0; k < 5; k++) {
         begin_compared(65);
         for (int pair = 0; pair < cases[k].n_pairs; pair++)
             take_turns(1, cases[k].mpi[pair]);
-        assert_true(cases[k].is_mpis ? is_mpis() : is_the_plans());
+        bool left = cases[k].reason != CPL_LEFT_NOT;
+        assert_true(left ? is_mpis() : is_the_plans());
+        windows_are(cases[k].n_pairs, cases[k].mpi[0], 1);
         int64_t n = 4 + 8 + 16 * cases[k].n_pairs;
-        if (cases[k].is_mpis)
+        if (left)
             assert_int_equal(pt2pt_of(0)->date.next, n + 256);
         else
             assert_int_equal(pt2pt_of(0)->plans.turn.next, 16 * n);
         for (int r = 0; r < N; r++)
-            assert_int_equal(pt2pt_of(r)->reason,
-                             cases[k].is_mpis ? CPL_LEFT_SLOWED : CPL_LEFT_NOT);
+            assert_int_equal(pt2pt_of(r)->reason, cases[k].reason);
         assert_int_equal(pt2pt.n_planned, 1);
         pt2pt_ranks_end();
     }

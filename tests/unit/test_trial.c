@@ -90,6 +90,21 @@ static void test_margin(void **state)
     assert_int_equal(trial.chosen, 0);
 }
 
+/* What a later trial has not measured is not told of: it is of other times. */
+static void test_last_trial_is_told(void **state)
+{
+    (void)state;
+    const double first[] = {10, 8, 9}, later[] = {6, 7, 1};
+    struct cpl_trial trial;
+    cpl_trial_begin(&trial, N_TRIED, 7);
+    run_trial(&trial, first, 0, 1000);
+    assert_true(cpl_trial_us(&trial, 1) == 8 && cpl_trial_us(&trial, 2) == 9);
+    run_trial(&trial, later, 0, 100000);
+    assert_int_equal(trial.chosen, 0);
+    assert_true(cpl_trial_us(&trial, 0) == 6 && cpl_trial_us(&trial, 1) == 7);
+    assert_true(cpl_trial_us(&trial, 2) == 0);
+}
+
 /* Turns of two candidates, of n calls each in so many microseconds: what counts of them is 10 and
  * `counted`, and candidate 1 wins. Ranks meet before the first call of a turn. */
 static void take_turns(struct cpl_trial *trial, int32_t n, const double us[2][4], double counted)
@@ -253,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_cold),
         cmocka_unit_test(test_passed_calls),
         cmocka_unit_test(test_untried),
+        cmocka_unit_test(test_last_trial_is_told),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_leading_in),
         cmocka_unit_test(test_noise),
