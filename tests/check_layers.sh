@@ -39,7 +39,7 @@ pattern
 machine
 plan
 grid
-search
+search share
 strategies
 place keep
 host

@@ -6,9 +6,9 @@
  * result as one combined message for each pair of ranks. Those can wait for each other in cycles,
  * so here the paths are packed into waves (cpl_routes_from_paths), and a pair of ranks may have a
  * combined message in more than one of them. */
+#include "planner/share/share_phase1.h"
+#include "planner/share/share_phase2.h"
 #include "planner/strategies/rows.h"
-#include "planner/strategies/share_phase1.h"
-#include "planner/strategies/share_phase2.h"
 
 #include <stdio.h>
 #include <string.h>

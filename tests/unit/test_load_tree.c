@@ -1,5 +1,5 @@
 /* Tests of the tournament tree (load_tree.h). */
-#include "planner/strategies/load_tree.h"
+#include "planner/share/load_tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,10 +2,10 @@
  * pattern for each case of pairing, Phase II on a hub, a cycle of waiting messages, and properties
  * on random patterns. Figures count ranks from 1, the tests from 0. */
 #include "planner/plan.h"
+#include "planner/share/share_friend.h"
+#include "planner/share/share_phase1.h"
+#include "planner/share/share_phase2.h"
 #include "planner/strategies/rows.h"
-#include "planner/strategies/share_friend.h"
-#include "planner/strategies/share_phase1.h"
-#include "planner/strategies/share_phase2.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

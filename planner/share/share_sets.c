@@ -1,5 +1,5 @@
 /* Send sets after Phase I (share_sets.h). */
-#include "planner/strategies/share_sets.h"
+#include "planner/share/share_sets.h"
 
 #include <stdbool.h>
 

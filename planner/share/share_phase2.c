@@ -3,10 +3,10 @@
  * The entries of all send sets are in one array, found by (rank, destination). An entry knows to
  * whom it was handed, and how long the longest way is that leads to it: both bound the ways. Each
  * rank has a queue of the entries that it may still hand over. */
-#include "planner/strategies/share_phase2.h"
+#include "planner/share/share_phase2.h"
 
 #include "planner/base/pair_map.h"
-#include "planner/strategies/load_tree.h"
+#include "planner/share/load_tree.h"
 
 #include <stdbool.h>
 #include <string.h>

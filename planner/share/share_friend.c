@@ -9,7 +9,7 @@
  * Batches: sorted lists of all candidates could need P^2 entries; few ranks ever use more than a
  * handful. So the BATCH best after the last one used are kept, and counted anew when they are used
  * up. Batches of 8 to 16 were the fastest on the patterns tried. */
-#include "planner/strategies/share_friend.h"
+#include "planner/share/share_friend.h"
 
 #include "planner/base/heap.h"
 

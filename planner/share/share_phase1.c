@@ -1,8 +1,8 @@
 /* Phase I of message sharing (share_phase1.h): thesis Algorithms 1 to 3. */
-#include "planner/strategies/share_phase1.h"
+#include "planner/share/share_phase1.h"
 
-#include "planner/strategies/load_tree.h"
-#include "planner/strategies/share_friend.h"
+#include "planner/share/load_tree.h"
+#include "planner/share/share_friend.h"
 
 #include <stdbool.h>
 

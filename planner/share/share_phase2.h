@@ -31,8 +31,8 @@
 #define CARPOOL_SHARE_PHASE2_H
 
 #include "planner/arena.h"
+#include "planner/share/share_sets.h"
 #include "planner/status.h"
-#include "planner/strategies/share_sets.h"
 
 #include <stdint.h>
 

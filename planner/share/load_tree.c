@@ -2,7 +2,7 @@
  *
  * The leaves are the ranks in order, so the left child of a node always holds the lower ranks and
  * a tie goes to the left. */
-#include "planner/strategies/load_tree.h"
+#include "planner/share/load_tree.h"
 
 /* The winner of left, whose ranks are all lower, and right; -1 stands for nobody. */
 static int32_t better(const struct cpl_load_tree *tree, int32_t left, int32_t right)
