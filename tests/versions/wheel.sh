@@ -104,6 +104,8 @@ try:
     carpool.load_report("/dev/null")
 except ValueError as error:
     print(error)'
+quietly "four lines, in mode force" mpiexec -n 2 carpool run --yield --mode=force --report=short.json "$python" "$tests/versions/short.py"
+says "four lines, in mode force: carried to the end" '^Alltoallv .* calls: carried by [^;]*$' carpool report short.json
 for mpicc in mpicc mpicc_abi; do
     [ -x "$venv/bin/$mpicc" ] || continue
     quietly "$mpicc compiles" "$venv/bin/$mpicc" -std=c11 -o "hello-$mpicc" "$tests/versions/hello.c"
