@@ -68,12 +68,17 @@ static void tell_carpool(void)
     if (!found) {
         hindered = true;
         advise("install the library, or start this command from its build");
+    } else if (!cpl_beside_can_preload(path)) {
+        hindered = true;
+        advise("it cannot be preloaded, since its path has a space or a colon: move all of "
+               "Carpool");
     }
 }
 
 static void tell_launcher(struct cpl_mpi_launcher *launcher)
 {
-    if (!cpl_mpi_find_launcher(launcher->path)) {
+    bool in_path = cpl_mpi_find_launcher(launcher->path);
+    if (!in_path && !cpl_mpi_find_beside(launcher->path)) {
         hindered = true;
         launcher->path[0] = '\0';
         tell("launcher", "no mpiexec and no srun in PATH");
@@ -83,6 +88,8 @@ static void tell_launcher(struct cpl_mpi_launcher *launcher)
     cpl_mpi_ask_launcher(launcher);
     tell("launcher", "%s, %s", launcher->path,
          launcher->version[0] ? launcher->version : "which does not tell its version");
+    if (!in_path)
+        advise("it is not in PATH: activate the venv, or call mpiexec and carpool by their paths");
     if (launcher->family == CPL_MPI_OPENMPI) {
         hindered = true;
         advise("Carpool does nothing in programs of Open MPI: put MPICH or Intel MPI before it in "

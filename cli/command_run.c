@@ -162,7 +162,7 @@ static bool add_preload(const char *library)
 {
     const char *before = getenv("LD_PRELOAD");
     char both[2 * PATH_MAX];
-    if (strpbrk(library, ": ")) {
+    if (!cpl_beside_can_preload(library)) {
         complain("%s cannot be preloaded: its path has a space or a colon", library);
         return false;
     }

@@ -111,6 +111,25 @@ printf 'HYDRA\nVersion: 1\n' | launcher crash mpiexec
 doctor PATH="$tmp/crash/bin:/usr/bin:/bin" --
 says "a library that ends its process" 1 'it ends the process that loads it'
 
+# --- Carpool beside an MPI, as in a venv
+printf 'HYDRA\nVersion: 9.8.5\n' | launcher venv mpiexec
+library venv/lib/libmpi.so.12 'MPICH Version:      9.8.5\n'
+cp "$carpool" venv/bin/carpool && cp "$top_builddir/shim/.libs/libcarpool.so" venv/lib/libcarpool.so
+cp -R venv "a venv"
+installed=$carpool
+carpool=$tmp/venv/bin/carpool
+doctor PATH="$tmp/empty" --
+says "a venv that is not activated" 0 "^launcher +$tmp/venv/bin/mpiexec, hydra of MPICH 9.8.5\$" \
+    '-> it is not in PATH: activate the venv' "^MPI +MPICH 9.8.5, $tmp/venv/lib/libmpi.so.12\$"
+doctor PATH="$tmp/mpich/bin:/usr/bin:/bin" --
+says "PATH comes before what is beside the command" 0 "^launcher +$tmp/mpich/bin/mpiexec, "
+doctor PATH="$tmp/venv/bin:/usr/bin:/bin" HOME= -- -n 1
+none "an activated venv, without HOME: no advice" "$(grep -e '->' out)"
+carpool="$tmp/a venv/bin/carpool"
+doctor PATH="$tmp/mpich/bin:/usr/bin:/bin" --
+says "a path with a space" 1 "^Carpool .*/a venv/lib/libcarpool.so\$" '-> it cannot be preloaded, since its path has a space'
+carpool=$installed
+
 # --- memory and cores
 doctor PATH="$tmp/mpich/bin:/usr/bin:/bin" -- --ranks=4000
 says "more ranks than cores" 0 '^cores +[0-9]+, for 4000 ranks' '-> ranks outnumber cores.* carpool run --yield'

@@ -51,6 +51,11 @@ bool cpl_beside_library(char path[PATH_MAX])
     return find(beside, CPL_LIBDIR "/libcarpool.so", path);
 }
 
+bool cpl_beside_can_preload(const char *path)
+{
+    return !strpbrk(path, ": ");
+}
+
 bool cpl_beside_yield(char path[PATH_MAX])
 {
     static const char *const beside[] = {"libyield.so", "../bench/.libs/libyield.so",

@@ -13,6 +13,9 @@ bool cpl_beside_library(char path[PATH_MAX]);
 bool cpl_beside_yield(char path[PATH_MAX]);
 bool cpl_beside_calibrate(char path[PATH_MAX]);
 
+/* Whether LD_PRELOAD can have a path: spaces and colons part its paths. */
+bool cpl_beside_can_preload(const char *path);
+
 /* This command's own file. Returns false when the system does not tell. */
 bool cpl_beside_self(char path[PATH_MAX]);
 

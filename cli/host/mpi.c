@@ -1,5 +1,6 @@
 /* Which MPI there is (mpi.h). */
 #include "cli/host/mpi.h"
+#include "cli/host/beside.h"
 #include "cli/host/program.h"
 
 #include <dlfcn.h>
@@ -66,6 +67,12 @@ bool cpl_mpi_find_launcher(char path[PATH_MAX])
         at += length;
     }
     return cpl_program_find("srun", path);
+}
+
+bool cpl_mpi_find_beside(char path[PATH_MAX])
+{
+    char self[PATH_MAX], folder[PATH_MAX];
+    return cpl_beside_self(self) && folder_of(self, folder) && find_mpiexec(folder, path);
 }
 
 /* The first file that a pattern finds. */

@@ -32,6 +32,10 @@ struct cpl_mpi_library {
  * srun. Returns false when there is none. */
 bool cpl_mpi_find_launcher(char path[PATH_MAX]);
 
+/* The launcher beside this command, as in a venv that is not activated. Returns false when there is
+ * none. */
+bool cpl_mpi_find_beside(char path[PATH_MAX]);
+
 /* The library of MPICH's ABI that lies beside a launcher, as in a venv or below a prefix. Returns
  * false when there is none; one that the loader finds by its name may serve then. */
 bool cpl_mpi_find_library(const char *launcher, char path[PATH_MAX]);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copies what a build has made to the places that it has below a prefix, stripped: bin, lib, libexec, share.
 #
-#   stage.sh BUILD SOURCE STAGE      STAGE is made anew
+#   stage.sh BUILD SOURCE STAGE      STAGE is made anew; STRIP in the environment, default strip
 set -u
 [ $# -eq 3 ] || { echo "usage: $0 BUILD SOURCE STAGE" >&2; exit 2; }
 build=$1 source=$2 stage=$3
@@ -24,5 +24,5 @@ for package in libhwloc-dev libjansson-dev zlib1g-dev; do # of what is linked in
     place 644 "/usr/share/doc/$package/copyright" "share/doc/carpool/licenses/$package"
 done
 for file in bin/carpool lib/libcarpool.so lib/libcarpool_abi.so lib/carpool/libyield.so libexec/carpool/carpool-calibrate; do
-    strip --strip-unneeded "$stage/$file" || exit 1
+    ${STRIP:-strip} --strip-unneeded "$stage/$file" || exit 1
 done

@@ -225,7 +225,8 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
         return false;
     if (call->in_place)
         receive_all_aside(data, planned->in.n);
-    x->learned.n_extra += data->n_extra - n_received;
+    for (int k = n_received; k < data->n_extra; k++) /* no plan has what a rank sends itself */
+        x->learned.n_extra += data->extra[k].rank != state->rank;
     x->learned.n_messages += planned->out.n_messages + data->n_extra - n_received;
     return true;
 }

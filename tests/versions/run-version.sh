@@ -340,20 +340,35 @@ python_tests() { # mode, preload; what is said of them in $tmp/python
 
 # --- Carpool's own wheel
 
-run_venv() {
+make_package() { # wheel | tarball, pattern of its name; leaves its path in $package
     command -v python3 >/dev/null 2>&1 && python3 -m venv --help >/dev/null 2>&1 || leave_out "no venv"
-    make -C "$build" wheel >"$here/wheel.log" 2>&1 </dev/null
+    make -C "$build" "$1" >"$here/$1.log" 2>&1 </dev/null
     code=$?
-    wheel=$(ls "$build"/dist/carpool-*-manylinux_*.whl 2>/dev/null | tail -n 1)
-    ! grep -q 'Error 77' "$here/wheel.log" || leave_out "the wheel cannot be built: PyPI cannot be reached"
-    check "$name: make wheel" test $code -eq 0
-    [ $code -eq 0 ] || { say "$(tail -n 5 "$here/wheel.log")" && return; }
+    package=$(ls "$build"/dist/$2 2>/dev/null | tail -n 1)
+    ! grep -q 'Error 77' "$here/$1.log" || leave_out "$1: PyPI or Debian's packages cannot be reached"
+    check "$name: make $1" test $code -eq 0
+    [ $code -eq 0 ] || say "$(tail -n 5 "$here/$1.log")"
+    return $code
+}
+
+run_venv() {
+    make_package wheel "carpool-*-manylinux_*_$(uname -m).whl" || return
     set -f
     # shellcheck disable=SC2086
     set -- $source
     set +f
-    sh tests/versions/wheel.sh "$name" "$wheel" "$here" "$@" >"$here/test.log" 2>"$here/test.err" </dev/null
+    sh tests/versions/wheel.sh "$name" "$package" "$here" "$@" >"$here/test.log" 2>"$here/test.err" </dev/null
     relay "its own wheel" "$here/test.log"
+}
+
+run_emulated() {
+    sh tests/install-deps.sh qemu-user-static "binutils-$flags-linux-gnu" || leave_out "no qemu-user-static, or no binutils"
+    export PROCESSORS="$flags"
+    make_package tarball "carpool-*-linux-$flags.tar.xz" || return
+    zig=$(ls "$build"/wheel-build/tools/lib/python3*/site-packages/ziglang/zig | tail -n 1)
+    sh tests/versions/emulated.sh "$name" "$flags" "$package" "$zig" "$here" "$source" \
+        >"$here/test.log" 2>"$here/test.err" </dev/null
+    relay "its own tarball" "$here/test.log"
 }
 
 "run_$kind"

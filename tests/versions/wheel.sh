@@ -104,6 +104,8 @@ try:
     carpool.load_report("/dev/null")
 except ValueError as error:
     print(error)'
+quietly "four lines, in mode force" mpiexec -n 2 carpool run --yield --mode=force --report=short.json "$python" "$tests/versions/short.py"
+says "four lines, in mode force: carried to the end" '^Alltoallv .* calls: carried by [^;]*$' carpool report short.json
 for mpicc in mpicc mpicc_abi; do
     [ -x "$venv/bin/$mpicc" ] || continue
     quietly "$mpicc compiles" "$venv/bin/$mpicc" -std=c11 -o "hello-$mpicc" "$tests/versions/hello.c"
@@ -114,6 +116,30 @@ for mpicc in mpicc mpicc_abi; do
 done
 quietly "carpool calibrate" mpiexec -n 2 carpool calibrate --seconds 0.5 --output machine
 check "$name: a machine file" grep -q '^socket.send_us\|^node.send_us' machine
+
+# --- where less is set up: the venv is not activated and there is no HOME; a home that cannot be written; no mpiexec
+mkdir "$tmp/none"
+says "carpool doctor: not activated" "-> it is not in PATH: activate the venv" env PATH="$tmp/none" "$python" -m carpool doctor
+quietly "not activated, no HOME" env -u HOME PATH="$tmp/none" "$venv/bin/mpiexec" -n 2 \
+    "$python" -m carpool run --report=bare.json "$python" "$tests/versions/short.py"
+says "not activated, no HOME: a report" 'Alltoallv' carpool report bare.json
+quietly "a home that cannot be written" env HOME=/proc mpiexec -n 2 carpool run --report=home.json "$python" "$tests/versions/short.py"
+says "a home that cannot be written: a report" 'Alltoallv' carpool report home.json
+quietly "one rank without mpiexec" "$python" -m carpool run --report=one.json "$python" "$tests/versions/short.py"
+check "$name: one rank without mpiexec: a report" test -s one.json
+
+# --- where pip puts it elsewhere
+install --no-index --no-deps --target "$tmp/target" "$wheel"
+env PYTHONPATH="$tmp/target" "$python" -m carpool run true >out 2>err
+check "$name: pip's --target: python -m carpool says what to do" grep -q "install the wheel by .pip install. into a venv" err
+if PYTHONUSERBASE=$tmp/user PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install -q --user --no-index "$wheel" >pip 2>&1 </dev/null; then
+    says "pip's --user: the library" "^$tmp/user/lib/libcarpool.so\$" env PYTHONUSERBASE="$tmp/user" python3 -c '
+import carpool
+print(carpool.library())'
+    says "pip's --user: the command preloads it" "$tmp/user/lib/libcarpool.so" "$tmp/user/bin/carpool" run env
+else
+    skip "$name: pip's --user" "$(tail -n 1 pip)"
+fi
 
 # --- and away
 cd / || exit 2
