@@ -26,6 +26,7 @@ struct cpl_ride_lanes {
     struct cpl_ride_side out, in;
     bool take_all;    /* all rides of plans that come here come by lanes */
     int looks, pause; /* at lanes, before the next one at MPI: still, and in all */
+    int n_busy;       /* looks since that one that have found something */
 };
 
 /* Opens them for the edges of n slices, alike on all ranks. able: false when this rank cannot take

@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDE_TAG    1000
-#define REDUCTION   (-2) /* plan of a reduction's message: number and step are instance and wave */
-#define N_RECEIVES  8
-#define MOST_SHARED 31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
-#define MOST_OWN    3  /* and where they do not */
-#define MOST_LOOKS  64 /* at single lanes, where they do not and all planned rides go by lanes */
-#define N_INSTANCES 8  /* of a plan that can be under way at once, a power of two */
-#define ALIGN_BITS  16 /* of a number, for instances after an alignment */
+#define RIDE_TAG      1000
+#define REDUCTION     (-2) /* plan of a reduction's message: number and step are instance and wave */
+#define N_RECEIVES    8
+#define MOST_SHARED   31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
+#define MOST_OWN      3  /* and where they do not */
+#define MOST_LOOKS    64 /* at single lanes, where they do not and all planned rides go by lanes */
+#define MOST_BUSY     8  /* rounds in which lanes have brought something */
+#define LOOKS_PER_ALL 16 /* at the receive that was posted first, for one at all */
+#define N_INSTANCES   8  /* of a plan that can be under way at once, a power of two */
+#define ALIGN_BITS    16 /* of a number, for instances after an alignment */
 
 struct header {
     int32_t plan;
@@ -397,34 +399,39 @@ static bool poll_lanes(struct cpl_rides *rides)
     return any;
 }
 
-/* Takes what MPI has received, beginning with the receive that was posted first. */
+/* Takes a ride that MPI has received. It looks at the receive that was posted first, mostly: for
+ * one request MPI goes on once, for several twice; a long ride may come later than those behind it.
+ */
 static bool poll_mpi(struct cpl_rides *rides)
 {
-    MPI_Status status[N_RECEIVES];
-    int n = 0, index[N_RECEIVES], first = 0;
-    if (PMPI_Testsome(N_RECEIVES, rides->receives.request, &n, index, status) != MPI_SUCCESS ||
-        n <= 0)
+    struct cpl_ride_receives *receives = &rides->receives;
+    int k = receives->next, came = 0, bytes = 0;
+    MPI_Status status;
+    if (++receives->n_looks % LOOKS_PER_ALL == 0)
+        PMPI_Testany(N_RECEIVES, receives->request, &k, &came, &status);
+    else
+        PMPI_Test(&receives->request[k], &came, &status);
+    if (!came || status.MPI_SOURCE < 0)
         return false;
-    while (first < n && index[first] < rides->receives.next)
-        first++;
-    for (int k = 0; k < n; k++) {
-        int bytes, at = (first + k) % n, r = index[at];
-        rides->received++;
-        rides->receives.next = (r + 1) % N_RECEIVES;
-        PMPI_Get_count(&status[at], MPI_BYTE, &bytes);
-        handle_ride(rides, status[at].MPI_SOURCE,
-                    rides->receives.buffer + (size_t)r * CPL_RIDE_BYTES, (size_t)bytes);
-        post_receive(rides, r);
-    }
+    rides->received++;
+    receives->next = (k + 1) % N_RECEIVES;
+    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    handle_ride(rides, status.MPI_SOURCE, receives->buffer + (size_t)k * CPL_RIDE_BYTES,
+                (size_t)bytes);
+    post_receive(rides, k);
     return true;
 }
 
-/* Whether MPI is to be looked at: always where planned rides come by it. Where all come by lanes a
- * look at MPI takes longer than all of those, and may give the core away; so ranks look at it ever
- * more rarely while it has nothing. */
-static bool is_turn_of_mpi(struct cpl_rides *rides)
+/* Whether MPI is to be looked at: mostly not where lanes have brought something, else always where
+ * planned rides come by it. Where all come by lanes a look at MPI takes longer than all of those,
+ * and may give the core away; so ranks look at it ever more rarely while it has nothing. */
+static bool is_turn_of_mpi(struct cpl_rides *rides, bool any)
 {
-    return !rides->lanes.take_all || rides->lanes.looks == 0 || --rides->lanes.looks == 0;
+    struct cpl_ride_lanes *lanes = &rides->lanes;
+    if (any && ++lanes->n_busy < MOST_BUSY)
+        return false;
+    lanes->n_busy = 0;
+    return !lanes->take_all || lanes->looks == 0 || --lanes->looks == 0;
 }
 
 static void note_mpi(struct cpl_rides *rides, bool any)
@@ -440,7 +447,7 @@ static void note_mpi(struct cpl_rides *rides, bool any)
 bool cpl_rides_poll(struct cpl_rides *rides)
 {
     bool any = poll_lanes(rides);
-    if (is_turn_of_mpi(rides)) {
+    if (is_turn_of_mpi(rides, any)) {
         bool came = poll_mpi(rides);
         note_mpi(rides, came);
         any |= came;

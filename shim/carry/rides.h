@@ -39,7 +39,8 @@ struct cpl_ride_counts {
 struct cpl_ride_receives {
     MPI_Request *request;  /* N_RECEIVES; NULL: none */
     unsigned char *buffer; /* theirs */
-    int next;              /* the one that was posted first */
+    int next;              /* the one that was posted first, mostly */
+    unsigned n_looks;      /* at them */
 };
 
 struct cpl_rides {

@@ -382,6 +382,26 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return *flag && sends && fails(MOCK_TEST, rank) ? MOCK_ERROR : MPI_SUCCESS;
 }
 
+int PMPI_Testany(int n, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+    bool any = false;
+    *flag = 0;
+    for (int k = 0; k < n && !*flag; k++) {
+        if (requests[k] == MPI_REQUEST_NULL)
+            continue;
+        any = true;
+        *index = k;
+        int code = PMPI_Test(&requests[k], flag, status);
+        if (code != MPI_SUCCESS)
+            return code;
+    }
+    if (!*flag)
+        *index = MPI_UNDEFINED;
+    if (!any)
+        *flag = 1;
+    return MPI_SUCCESS;
+}
+
 /* Of a message that is there, as the library calls it. */
 int PMPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Status *status)
