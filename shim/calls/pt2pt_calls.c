@@ -13,14 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
-{
-    if (cpl_context.busy.n_managed == 0)
-        return NULL;
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && state->pt2pt->phase == CPL_PT2PT_MANAGED ? state : NULL;
-}
-
 struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_Count count,
                                          MPI_Datatype type, int peer, int tag, bool receives,
                                          struct cpl_span *span)

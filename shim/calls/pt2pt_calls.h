@@ -4,6 +4,7 @@
 #define CARPOOL_PT2PT_CALLS_H
 
 #include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/describe.h"
 
 enum cpl_send_mode {
@@ -21,7 +22,13 @@ struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_
                                          struct cpl_span *span);
 
 /* The state of a communicator if it is managed, else NULL. */
-struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm);
+static inline struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
+{
+    if (cpl_context.busy.n_managed == 0)
+        return NULL;
+    struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && state->pt2pt->phase == CPL_PT2PT_MANAGED ? state : NULL;
+}
 
 /* Sends. *sending becomes what is still to be waited for. After an error nothing has been sent, and
  * the next message gets the number that this one would have had. */

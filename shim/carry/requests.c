@@ -365,7 +365,7 @@ bool cpl_request_is_known_done(struct cpl_request *request)
     return sent && (!request->receives || request->receive.done);
 }
 
-bool cpl_request_is_done(struct cpl_request *request)
+bool cpl_request_find_done(struct cpl_request *request)
 {
     if (is_open_by_mpi(request))
         look_at_mpi(request);
@@ -375,6 +375,8 @@ bool cpl_request_is_done(struct cpl_request *request)
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status)
 {
     const struct cpl_receive *receive = &request->receive;
+    if (status == MPI_STATUS_IGNORE)
+        return;
     if (request->receives)
         cpl_match_status(status, receive->from, receive->from_tag, receive->bytes,
                          receive->cancelled);

@@ -125,7 +125,12 @@ static inline struct cpl_request *cpl_request_active(MPI_Request handle)
  * about all active ones of an array that MPI carries out (n handles, of which any may be MPI's
  * own), at once: each single question would make all of MPI go on. cpl_request_is_known_done asks
  * nobody. Local. */
-bool cpl_request_is_done(struct cpl_request *request);
+bool cpl_request_find_done(struct cpl_request *request);
+static inline bool cpl_request_is_done(struct cpl_request *request)
+{
+    bool received = request->receives && !request->sends && request->receive.done;
+    return request->shared || received || cpl_request_find_done(request);
+}
 void cpl_request_look(int n, const MPI_Request *handles);
 bool cpl_request_is_known_done(struct cpl_request *request);
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status);

@@ -241,6 +241,19 @@ static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
     return &cpl_context.comms.recent[(handle + (handle >> 26)) % CPL_N_RECENT];
 }
 
+/* The entry for a datatype of MPI's own. */
+static inline struct cpl_type *cpl_context_type(MPI_Datatype handle)
+{
+    return &cpl_context.named_types[(size_t)handle % CPL_N_NAMED_TYPES];
+}
+
+/* One of MPI's own datatypes that has been described before; NULL: it is not. */
+static inline const struct cpl_type *cpl_type_named(MPI_Datatype handle)
+{
+    const struct cpl_type *known = cpl_context_type(handle);
+    return known->handle == handle && known->extent > 0 ? known : NULL;
+}
+
 /* Seconds that this rank may spend now, by its account. */
 static inline double cpl_context_balance(void)
 {

@@ -45,12 +45,6 @@ static bool is_dense(MPI_Datatype handle, int depth)
     return inner_is_dense(handle, n_integers, n_addresses, n_types, depth);
 }
 
-/* MPI's own types keep their handles and do not change: they are described once. */
-static struct cpl_type *named_type(MPI_Datatype handle)
-{
-    return &cpl_context.named_types[(size_t)handle % CPL_N_NAMED_TYPES];
-}
-
 static bool is_named(MPI_Datatype handle)
 {
     int a, b, c, combiner;
@@ -60,35 +54,18 @@ static bool is_named(MPI_Datatype handle)
 
 bool cpl_type_keep(struct cpl_type *type)
 {
-    if (named_type(type->handle)->handle == type->handle || is_named(type->handle))
+    if (cpl_type_named(type->handle) || is_named(type->handle))
         return true;
     type->kept = PMPI_Type_dup(type->handle, &type->handle) == MPI_SUCCESS;
     return type->kept;
 }
 
-void cpl_type_release(struct cpl_type *type)
-{
-    if (type->kept)
-        PMPI_Type_free(&type->handle);
-    type->kept = false;
-}
-
-bool cpl_type_is_named(MPI_Datatype handle, struct cpl_type *type)
-{
-    const struct cpl_type *known = named_type(handle);
-    if (known->handle == handle && known->extent > 0) {
-        *type = *known;
-        return true;
-    }
-    return false;
-}
-
 int64_t cpl_type_size(MPI_Datatype handle)
 {
-    const struct cpl_type *known = named_type(handle);
+    const struct cpl_type *known = cpl_type_named(handle);
     struct cpl_type type = {.size = 0};
     MPI_Count size = 0;
-    if (known->handle == handle)
+    if (known)
         return known->size;
     if (handle == MPI_DATATYPE_NULL)
         return 0;
@@ -99,16 +76,19 @@ int64_t cpl_type_size(MPI_Datatype handle)
 
 bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type)
 {
+    const struct cpl_type *known = cpl_type_named(handle);
     MPI_Count size;
     MPI_Aint lower, extent;
-    if (cpl_type_is_named(handle, type))
+    if (known)
+        *type = *known;
+    if (known)
         return true;
     if (handle == MPI_DATATYPE_NULL || PMPI_Type_size_x(handle, &size) != MPI_SUCCESS ||
         PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS || size < 0)
         return false;
     *type = (struct cpl_type){handle, size, extent, is_dense(handle, 0), false};
     if (extent > 0 && is_named(handle))
-        *named_type(handle) = *type;
+        *cpl_context_type(handle) = *type; /* MPI's own types do not change */
     return true;
 }
 

@@ -18,9 +18,6 @@ struct cpl_type {
 /* Describes a datatype; false for one that cannot be used (MPI_DATATYPE_NULL). Local. */
 bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type);
 
-/* Describes one of MPI's own types that has been described before; false for all other types. */
-bool cpl_type_is_named(MPI_Datatype handle, struct cpl_type *type);
-
 /* Bytes of data of one element; 0 for a datatype that cannot be used. Local. */
 int64_t cpl_type_size(MPI_Datatype handle);
 
@@ -28,7 +25,12 @@ int64_t cpl_type_size(MPI_Datatype handle);
  * the caller gives to cpl_type_release. MPI's own types stay as they are. Returns false when MPI
  * fails. */
 bool cpl_type_keep(struct cpl_type *type);
-void cpl_type_release(struct cpl_type *type);
+static inline void cpl_type_release(struct cpl_type *type)
+{
+    if (type->kept)
+        PMPI_Type_free(&type->handle);
+    type->kept = false;
+}
 
 /* Count elements at an address in a program's buffer. */
 struct cpl_span {

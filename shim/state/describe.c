@@ -22,24 +22,16 @@ static bool is_refused(const void *buffer, MPI_Count count, MPI_Datatype type, i
 }
 #endif
 
-bool cpl_describe(const void *buffer, MPI_Count count, MPI_Datatype type, int tag, bool receives,
-                  struct cpl_span *span)
+bool cpl_describe_with_care(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                            bool receives, struct cpl_span *span)
 {
-    bool known_type = cpl_type_is_named(type, &span->type);
     bool plain_tag = (tag >= 0 && tag <= cpl_context.tag_ub) || (receives && tag == MPI_ANY_TAG);
-    if (!(known_type && plain_tag && buffer && count >= 0) &&
+    if (!(cpl_type_named(type) && plain_tag && buffer && count >= 0) &&
         is_refused(buffer, count, type, tag, receives))
-        return false;
-    if (!known_type && !cpl_type_describe(type, &span->type))
         return false;
     span->address = (char *)(uintptr_t)buffer;
     span->count = count;
-    return true;
-}
-
-bool cpl_is_rank(int peer, int size, bool receives)
-{
-    return (peer >= 0 && peer < size) || (receives && peer == MPI_ANY_SOURCE);
+    return cpl_type_describe(type, &span->type);
 }
 
 bool cpl_is_peer(MPI_Comm comm, int peer, bool receives)

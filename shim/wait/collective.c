@@ -139,13 +139,12 @@ static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
 {
     static MPI_Op last_op = MPI_OP_NULL;
     static MPI_Datatype last_type = MPI_DATATYPE_NULL;
-    struct cpl_type known;
     char none[1] = {0};
     if (op == last_op && type == last_type && op != MPI_OP_NULL)
         return false;
     if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.comms.self) != MPI_SUCCESS)
         return true;
-    if (cpl_type_is_named(type, &known)) {
+    if (cpl_type_named(type)) {
         last_op = op;
         last_type = type;
     }
@@ -163,7 +162,7 @@ static bool is_type_wrong(MPI_Datatype type)
 static bool is_mpis_own(MPI_Datatype type)
 {
     struct cpl_type known;
-    return cpl_type_describe(type, &known) && cpl_type_is_named(type, &known);
+    return cpl_type_describe(type, &known) && cpl_type_named(type);
 }
 
 static bool are_buffers_wrong(const struct cpl_comm_state *state, const struct cpl_arguments *a)
