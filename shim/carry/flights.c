@@ -41,12 +41,9 @@ void cpl_flights_spare(struct cpl_flights *flights, struct cpl_flight *flight)
     flights->spare = flight;
 }
 
-/* Makes room for more bytes behind those that are used. */
-bool cpl_flight_make_room(struct cpl_flight *flight, size_t more)
+bool cpl_flight_enlarge(struct cpl_flight *flight, size_t more)
 {
     size_t need = flight->used + more;
-    if (need <= flight->room)
-        return true;
     size_t room = need < FLIGHT_BYTES ? FLIGHT_BYTES : 2 * need;
     unsigned char *larger = realloc(flight->bytes, room);
     if (!larger)
@@ -126,21 +123,6 @@ struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head, si
     flight->used = head;
     flight->n_segments = 0;
     return flight;
-}
-
-/* Appends a segment. Returns where its payload belongs; NULL when memory ran out. */
-unsigned char *cpl_flight_append(struct cpl_flight *flight, const struct cpl_segment *segment)
-{
-    size_t bytes = cpl_segment_bytes(segment);
-    if (!cpl_flight_make_room(flight, bytes))
-        return NULL;
-    unsigned char *at = flight->bytes + flight->used;
-    flight->used += bytes;
-    flight->n_segments++;
-    memcpy(at, segment, sizeof *segment);
-    if (segment->payload_bytes % 8) /* nothing that was here before travels in the padding */
-        memset(flight->bytes + flight->used - 8, 0, 8);
-    return at + sizeof *segment;
 }
 
 bool cpl_flights_send(struct cpl_flights *flights, struct cpl_flight *flight, int dest, int tag,

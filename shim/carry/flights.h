@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A ride that is being filled or sent. */
 struct cpl_flight {
@@ -49,10 +50,27 @@ struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head, si
 void cpl_flights_spare(struct cpl_flights *flights, struct cpl_flight *flight);
 
 /* Makes room for more bytes behind those that are used. Returns false when memory ran out. */
-bool cpl_flight_make_room(struct cpl_flight *flight, size_t more);
+bool cpl_flight_enlarge(struct cpl_flight *flight, size_t more);
+static inline bool cpl_flight_make_room(struct cpl_flight *flight, size_t more)
+{
+    return flight->used + more <= flight->room || cpl_flight_enlarge(flight, more);
+}
 
 /* Appends a segment. Returns where its payload belongs; NULL when memory ran out. */
-unsigned char *cpl_flight_append(struct cpl_flight *flight, const struct cpl_segment *segment);
+static inline unsigned char *cpl_flight_append(struct cpl_flight *flight,
+                                               const struct cpl_segment *segment)
+{
+    size_t bytes = cpl_segment_bytes(segment);
+    if (!cpl_flight_make_room(flight, bytes))
+        return NULL;
+    unsigned char *at = flight->bytes + flight->used;
+    flight->used += bytes;
+    flight->n_segments++;
+    memcpy(at, segment, sizeof *segment);
+    if (segment->payload_bytes % 8) /* nothing that was here before travels in the padding */
+        memset(flight->bytes + flight->used - 8, 0, 8);
+    return at + sizeof *segment;
+}
 
 /* Gives a ride to MPI. Returns false when MPI refuses it: it is lost, and the log says so. */
 bool cpl_flights_send(struct cpl_flights *flights, struct cpl_flight *flight, int dest, int tag,

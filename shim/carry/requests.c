@@ -388,10 +388,10 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
 {
     int error = request->receives ? request->receive.error : MPI_SUCCESS;
     cpl_request_status(request, status);
-    if (request->sends && !request->shared)
-        cpl_sending_forget(&request->sending);
     if (!request->persistent)
         *handle = MPI_REQUEST_NULL;
+    if (request->sends)
+        cpl_sending_forget(&request->sending);
     deactivate(request);
     return error;
 }

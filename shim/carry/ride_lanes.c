@@ -117,8 +117,7 @@ void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
     free(from_bytes);
 }
 
-bool cpl_ride_lanes_send(struct cpl_ride_lanes *lanes, int32_t dest, const unsigned char *bytes,
-                         size_t n)
+struct cpl_lane *cpl_ride_lanes_to(const struct cpl_ride_lanes *lanes, int32_t dest)
 {
     const struct cpl_ride_side *out = &lanes->out;
     int32_t low = 0, high = out->n;
@@ -129,14 +128,7 @@ bool cpl_ride_lanes_send(struct cpl_ride_lanes *lanes, int32_t dest, const unsig
         else
             high = middle;
     }
-    if (low == out->n || out->rank[low] != dest || (int64_t)n > out->lane[low].room)
-        return false;
-    unsigned char *slot = cpl_lane_next(&out->lane[low]);
-    if (!slot)
-        return false;
-    memcpy(slot, bytes, n);
-    cpl_lane_send(&out->lane[low], (int64_t)n);
-    return true;
+    return low < out->n && out->rank[low] == dest ? &out->lane[low] : NULL;
 }
 
 static void free_side(struct cpl_ride_side *side)

@@ -34,9 +34,8 @@ struct cpl_ride_lanes {
 void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
                          const struct cpl_rank_plan *const *slices, int n);
 
-/* Sends a ride by its lane. False: it has none, or the lane has no room. */
-bool cpl_ride_lanes_send(struct cpl_ride_lanes *lanes, int32_t dest, const unsigned char *bytes,
-                         size_t n);
+/* The lane to a rank; NULL: there is none. It stays until they are freed. */
+struct cpl_lane *cpl_ride_lanes_to(const struct cpl_ride_lanes *lanes, int32_t dest);
 
 /* Frees all; nothing may be under way. */
 void cpl_ride_lanes_free(struct cpl_ride_lanes *lanes);

@@ -40,7 +40,8 @@ struct instance {
 struct cpl_ride_plan {
     struct cpl_relay relay;
     struct cpl_ride_counts count;
-    uint32_t mine; /* instances that this rank has begun */
+    uint32_t mine;          /* instances that this rank has begun */
+    struct cpl_lane **lane; /* per out-edge; NULL: MPI carries it */
     struct instance instance[N_INSTANCES];
 };
 
@@ -50,25 +51,30 @@ static struct cpl_flight *take_flight(struct cpl_rides *rides, size_t bytes)
     return cpl_flights_take(&rides->flights, sizeof(struct header), bytes);
 }
 
-/* Sends a ride: by its lane, else by MPI. */
+/* Sends a ride: by a lane that has room for it, else by MPI. */
 static void take_off(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
-                     struct header header)
+                     struct cpl_lane *lane, struct header header)
 {
+    bool fits = lane && (int64_t)flight->used <= lane->room;
+    unsigned char *slot = fits ? cpl_lane_next(lane) : NULL;
     header.n_segments = flight->n_segments;
     cpl_work_combined(flight->n_segments, (int64_t)flight->used);
     memcpy(flight->bytes, &header, sizeof header);
-    if (cpl_ride_lanes_send(&rides->lanes, dest, flight->bytes, flight->used)) {
+    if (slot) {
+        memcpy(slot, flight->bytes, flight->used);
+        cpl_lane_send(lane, (int64_t)flight->used);
         rides->sent++;
         cpl_flights_spare(&rides->flights, flight);
-        return;
-    }
-    if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm))
+    } else if (cpl_flights_send(&rides->flights, flight, dest, RIDE_TAG, rides->comm)) {
         rides->sent++;
+    }
 }
 
-static struct header no_plan(void)
+/* Sends a ride that goes by no plan. */
+static void send_unplanned(struct cpl_rides *rides, struct cpl_flight *flight, int dest)
 {
-    return (struct header){.plan = CPL_NO_PLAN};
+    take_off(rides, flight, dest, cpl_ride_lanes_to(&rides->lanes, dest),
+             (struct header){.plan = CPL_NO_PLAN});
 }
 
 /* Segments in memory, as many at a time as a ride carries. */
@@ -91,7 +97,7 @@ void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segm
         memcpy(flight->bytes + flight->used, segments, part);
         flight->used += part;
         flight->n_segments = n_part;
-        take_off(rides, flight, dest, no_plan());
+        send_unplanned(rides, flight, dest);
         segments += part;
         bytes -= part;
         n -= n_part;
@@ -106,7 +112,8 @@ struct cpl_flight *cpl_rides_open(struct cpl_rides *rides, size_t bytes)
 void cpl_rides_send_reduction(struct cpl_rides *rides, struct cpl_flight *flight, int dest,
                               uint32_t number, int32_t step)
 {
-    take_off(rides, flight, dest, (struct header){REDUCTION, number, step, 0});
+    take_off(rides, flight, dest, cpl_ride_lanes_to(&rides->lanes, dest),
+             (struct header){REDUCTION, number, step, 0});
 }
 
 /* Copies a payload from memory, or when there is a span from the program's buffer. */
@@ -131,7 +138,7 @@ static int send_alone(struct cpl_rides *rides, const struct cpl_segment *segment
     alone.slot = CPL_NO_SLOT;
     int result = copy_payload(cpl_flight_append(flight, &alone), &alone, payload, span);
     if (result == MPI_SUCCESS)
-        take_off(rides, flight, alone.dest, no_plan());
+        send_unplanned(rides, flight, alone.dest);
     else
         cpl_flights_spare(&rides->flights, flight);
     return result;
@@ -145,7 +152,7 @@ static void leave(struct cpl_rides *rides, int p, struct instance *instance, int
     struct cpl_flight *flight = held ? held : take_flight(rides, 0);
     rides->n_holding -= held != NULL;
     instance->held[e] = NULL;
-    take_off(rides, flight, slice->out_to[e],
+    take_off(rides, flight, slice->out_to[e], rides->plan[p]->lane[e],
              (struct header){p, instance->number, slice->out_wave[e], 0});
     rides->plan[p]->count.rides++;
     if (++instance->n_left == slice->n_out)
@@ -181,13 +188,11 @@ static void release(struct cpl_rides *rides, int p, struct instance *instance)
     instance->used = false;
 }
 
-/* The instance of a number; NULL when it is over. `ends`: a source of it has come. */
-static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number, bool ends)
+/* Begins the instance of a number in its place; NULL when it is over. */
+static struct instance *begin_instance(struct cpl_rides *rides, int p, struct instance *instance,
+                                       uint32_t number, bool ends)
 {
     struct cpl_ride_plan *plan = rides->plan[p];
-    struct instance *instance = &plan->instance[(number + (number >> ALIGN_BITS)) % N_INSTANCES];
-    if (instance->used && instance->number == number)
-        return instance;
     if ((int32_t)(number - instance->number) <= 0) {
         rides->tardy += ends && number == instance->number && instance->late;
         return NULL; /* it has been here; numbers begin with 1 */
@@ -202,6 +207,17 @@ static struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t n
     cpl_relay_begin(&plan->relay, instance->missing);
     memset(instance->came, 0, ((size_t)plan->relay.slice.n_in + 1) * sizeof *instance->came);
     return instance->used ? instance : NULL;
+}
+
+/* The instance of a number; NULL when it is over. `ends`: a source of it has come. */
+static inline struct instance *find_instance(struct cpl_rides *rides, int p, uint32_t number,
+                                             bool ends)
+{
+    struct instance *instance =
+        &rides->plan[p]->instance[(number + (number >> ALIGN_BITS)) % N_INSTANCES];
+    return instance->used && instance->number == number
+               ? instance
+               : begin_instance(rides, p, instance, number, ends);
 }
 
 /* Whether an out-edge can still take a segment. What would have to go by the reserve does not wait
@@ -297,10 +313,18 @@ void cpl_rides_abandon(struct cpl_rides *rides, int plan)
     rides->plan[plan]->mine--;
 }
 
-/* In-edges are in the order of waves, then senders. */
-static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave)
+static bool is_in_edge(const struct cpl_rank_plan *slice, int32_t e, int32_t from, int32_t wave)
+{
+    return e < slice->n_in && slice->in_wave[e] == wave && slice->in_from[e] == from;
+}
+
+/* In-edges are in the order of waves, then senders. `guess` may be the one. */
+static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave,
+                            int32_t guess)
 {
     int32_t low = 0, high = slice->n_in;
+    if (is_in_edge(slice, guess, from, wave))
+        return guess;
     while (low < high) {
         int32_t e = (low + high) / 2;
         if (slice->in_wave[e] < wave || (slice->in_wave[e] == wave && slice->in_from[e] < from))
@@ -308,8 +332,7 @@ static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int
         else
             high = e;
     }
-    bool found = low < slice->n_in && slice->in_wave[low] == wave && slice->in_from[low] == from;
-    return found ? low : -1;
+    return is_in_edge(slice, low, from, wave) ? low : -1;
 }
 
 /* A segment of a ride: delivered, forwarded by the plan, or sent straight to its destination. */
@@ -333,7 +356,9 @@ static void handle_segment(struct cpl_rides *rides, const struct header *header,
         payload, NULL);
 }
 
-static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *bytes, size_t n)
+/* A ride that has come, perhaps by the in-edge `guess`. */
+static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *bytes, size_t n,
+                        int32_t guess)
 {
     struct header header;
     struct instance *instance = NULL;
@@ -346,7 +371,7 @@ static void handle_ride(struct cpl_rides *rides, int from, const unsigned char *
         return;
     }
     if (header.plan >= 0 && header.plan < rides->n_plans) {
-        in_edge = find_in_edge(&rides->plan[header.plan]->relay.slice, from, header.wave);
+        in_edge = find_in_edge(&rides->plan[header.plan]->relay.slice, from, header.wave, guess);
         if (in_edge >= 0)
             instance = find_instance(rides, header.plan, header.instance, true);
     }
@@ -393,7 +418,7 @@ static bool poll_lanes(struct cpl_rides *rides)
             continue;
         any = true;
         rides->received++;
-        handle_ride(rides, in->rank[k], ride, (size_t)bytes);
+        handle_ride(rides, in->rank[k], ride, (size_t)bytes, k);
         cpl_lane_take(&in->lane[k]);
     }
     return any;
@@ -417,7 +442,7 @@ static bool poll_mpi(struct cpl_rides *rides)
     receives->next = (k + 1) % N_RECEIVES;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     handle_ride(rides, status.MPI_SOURCE, receives->buffer + (size_t)k * CPL_RIDE_BYTES,
-                (size_t)bytes);
+                (size_t)bytes, 0);
     post_receive(rides, k);
     return true;
 }
@@ -506,7 +531,8 @@ static bool allocate_plan(struct cpl_ride_plan *plan)
 {
     struct cpl_arena *arena = &plan->relay.arena;
     const struct cpl_rank_plan *slice = &plan->relay.slice;
-    bool done = true;
+    plan->lane = CPL_ARENA_ARRAY(arena, struct cpl_lane *, slice->n_out);
+    bool done = plan->lane;
     for (int k = 0; k < N_INSTANCES && done; k++) {
         struct instance *instance = &plan->instance[k];
         instance->missing = CPL_ARENA_ARRAY(arena, int32_t, slice->n_out);
@@ -549,6 +575,9 @@ void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
     for (int p = 0; p < rides->n_plans; p++)
         slices[p] = &rides->plan[p]->relay.slice;
     cpl_ride_lanes_open(&rides->lanes, comm, able, slices, rides->n_plans);
+    for (int p = 0; p < rides->n_plans; p++)
+        for (int32_t e = 0; e < slices[p]->n_out; e++)
+            rides->plan[p]->lane[e] = cpl_ride_lanes_to(&rides->lanes, slices[p]->out_to[e]);
 }
 
 void cpl_rides_free(struct cpl_rides *rides)

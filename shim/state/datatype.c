@@ -60,6 +60,13 @@ bool cpl_type_keep(struct cpl_type *type)
     return type->kept;
 }
 
+void cpl_type_release(struct cpl_type *type)
+{
+    if (type->kept)
+        PMPI_Type_free(&type->handle);
+    type->kept = false;
+}
+
 int64_t cpl_type_size(MPI_Datatype handle)
 {
     const struct cpl_type *known = cpl_type_named(handle);

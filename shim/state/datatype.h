@@ -25,12 +25,7 @@ int64_t cpl_type_size(MPI_Datatype handle);
  * the caller gives to cpl_type_release. MPI's own types stay as they are. Returns false when MPI
  * fails. */
 bool cpl_type_keep(struct cpl_type *type);
-static inline void cpl_type_release(struct cpl_type *type)
-{
-    if (type->kept)
-        PMPI_Type_free(&type->handle);
-    type->kept = false;
-}
+void cpl_type_release(struct cpl_type *type);
 
 /* Count elements at an address in a program's buffer. */
 struct cpl_span {
