@@ -34,7 +34,7 @@ pointing="advance complete_edge copy_payloads cpl_embed_take cpl_gathering_progr
 
 # Of MPI: messages, packing; Abort where no memory comes within a second. Reduce_local adds up, which the
 # thread leaves to the program (by_thread in carry/embed.c).
-of_mpi="Abort Get_count Improbe Imrecv_c Iprobe Irecv Irecv_c Isend Isend_c Pack_c Reduce_local_c Sendrecv_c Test
+of_mpi="Abort Get_count Improbe Imrecv_c Iprobe Irecv Irecv_c Isend Isend_c Pack_c Reduce_local_c Sendrecv_c Test Testany
     Testsome Type_free Unpack_c Wtime"
 
 # Of libc: memory and its allocator (programs with an allocator of their own have no thread: service.c);

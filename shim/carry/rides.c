@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define RIDE_TAG      1000
-#define REDUCTION     (-2) /* plan of a reduction's message: number and step are instance and wave */
+#define REDUCTION     (-2) /* plan of a reduction's message: instance is number, wave step */
 #define N_RECEIVES    8
 #define MOST_SHARED   31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
 #define MOST_OWN      3  /* and where they do not */
