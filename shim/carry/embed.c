@@ -11,6 +11,7 @@
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
@@ -61,19 +62,6 @@ void cpl_embed_free(struct cpl_embed *embed)
 
 /* --- cargo */
 
-static bool reserve(struct cpl_embed *embed, size_t bytes)
-{
-    if (embed->used + bytes <= embed->room)
-        return true;
-    size_t room = 2 * (embed->used + bytes) + 4096;
-    unsigned char *cargo = realloc(embed->cargo, room);
-    if (!cargo)
-        return false;
-    embed->cargo = cargo;
-    embed->room = room;
-    return true;
-}
-
 static void send_alone(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
@@ -82,11 +70,13 @@ static void send_alone(struct cpl_line *line, const unsigned char *segment)
     line->embed.n_late++;
 }
 
-/* Room in the cargo for a segment; NULL: there is no memory. */
+/* Room in the cargo for a segment. */
 static unsigned char *load(struct cpl_embed *embed, size_t bytes)
 {
-    if (!reserve(embed, bytes))
-        return NULL;
+    if (embed->used + bytes > embed->room) {
+        embed->room = 2 * (embed->used + bytes) + 4096;
+        embed->cargo = cpl_memory_grow(embed->cargo, embed->room, "messages in reductions");
+    }
     if (embed->used == 0)
         embed->since = PMPI_Wtime();
     embed->used += bytes;
@@ -98,14 +88,10 @@ void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
     size_t bytes = cpl_segment_bytes(&head);
-    bool arrives = head.dest == line->rides.rank;
-    unsigned char *at = arrives ? NULL : load(&line->embed, bytes);
-    if (arrives)
+    if (head.dest == line->rides.rank)
         line->rides.deliver(line->rides.context, &head, segment + sizeof head);
-    else if (at)
-        memcpy(at, segment, bytes);
     else
-        send_alone(line, segment);
+        memcpy(load(&line->embed, bytes), segment, bytes);
     if (head.source != line->rides.rank && head.dest != line->rides.rank)
         line->embed.forwarded += head.payload_bytes;
 }
@@ -182,7 +168,7 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     flight->used += sizeof bytes + padded(r->bytes);
     for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
-        unsigned char *segment = embed->cargo + at, *place = NULL;
+        unsigned char *segment = embed->cargo + at;
         memcpy(&head, segment, sizeof head);
         size_t more = cpl_segment_bytes(&head);
         at += more;
@@ -192,9 +178,7 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
             continue;
         }
         if (flight->used + more <= CPL_RIDE_BYTES)
-            place = cpl_flight_append(flight, &head);
-        if (place)
-            memcpy(place, segment + sizeof head, head.payload_bytes);
+            memcpy(cpl_flight_append(flight, &head), segment + sizeof head, head.payload_bytes);
         else
             send_alone(line, segment);
     }

@@ -1,12 +1,10 @@
 /* The buffers of rides (rides.h): filled with segments, given to MPI, and used again when MPI has
  * sent them.
  *
- * Order of calls: a zeroed struct, cpl_flights_init, take, append, send or spare, cpl_flights_free.
- * One buffer is kept in reserve, large enough for any ride: where memory has run out everything
- * goes by it, one ride after the other, and nothing is lost. Cost: nothing is allocated once there
- * are as many buffers, and of such a size, as are needed at a time; whether rides have been sent is
- * looked at only when no buffer is left. Thread rule: one thread.
- */
+ * Order of calls: a zeroed struct, take, append, send or spare, cpl_flights_free. Memory is waited
+ * for (state/memory.h), since others wait for what rides. Cost: nothing is allocated once there are
+ * as many buffers, and of such a size, as are needed at a time; whether rides have been sent is
+ * looked at only when no buffer is left. Thread rule: one thread. */
 #ifndef CARPOOL_FLIGHTS_H
 #define CARPOOL_FLIGHTS_H
 
@@ -28,9 +26,6 @@ struct cpl_flight {
 
 struct cpl_flights {
     struct cpl_flight *spare;   /* not in use */
-    struct cpl_flight *reserve; /* the one of the size of all, */
-    bool reserve_is_free;
-    size_t most_bytes;          /* that a ride has, with its header */
     int n_made, room;           /* buffers made; places in the three arrays below */
     int n_flying, reap_at;      /* that MPI is sending; at how many to look at them again */
     struct cpl_flight **flying; /* these */
@@ -38,31 +33,26 @@ struct cpl_flights {
     int *landed;
 };
 
-/* Makes the reserve; false when memory ran out. */
-bool cpl_flights_init(struct cpl_flights *flights, size_t most_bytes);
-
-/* An empty ride with room for a header of `head` bytes and `more` behind it. Waits, when memory has
- * run out, until the one in reserve has been sent, which needs nothing of its receiver but its
- * posted receives. */
+/* An empty ride with room for a header of `head` bytes and `more` behind it. */
 struct cpl_flight *cpl_flights_take(struct cpl_flights *flights, size_t head, size_t more);
 
 /* A ride that is not to be sent. */
 void cpl_flights_spare(struct cpl_flights *flights, struct cpl_flight *flight);
 
-/* Makes room for more bytes behind those that are used. Returns false when memory ran out. */
-bool cpl_flight_enlarge(struct cpl_flight *flight, size_t more);
-static inline bool cpl_flight_make_room(struct cpl_flight *flight, size_t more)
+/* Makes room for more bytes behind those that are used. */
+void cpl_flight_enlarge(struct cpl_flight *flight, size_t more);
+static inline void cpl_flight_make_room(struct cpl_flight *flight, size_t more)
 {
-    return flight->used + more <= flight->room || cpl_flight_enlarge(flight, more);
+    if (flight->used + more > flight->room)
+        cpl_flight_enlarge(flight, more);
 }
 
-/* Appends a segment. Returns where its payload belongs; NULL when memory ran out. */
+/* Appends a segment. Returns where its payload belongs. */
 static inline unsigned char *cpl_flight_append(struct cpl_flight *flight,
                                                const struct cpl_segment *segment)
 {
     size_t bytes = cpl_segment_bytes(segment);
-    if (!cpl_flight_make_room(flight, bytes))
-        return NULL;
+    cpl_flight_make_room(flight, bytes);
     unsigned char *at = flight->bytes + flight->used;
     flight->used += bytes;
     flight->n_segments++;

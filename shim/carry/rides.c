@@ -220,16 +220,12 @@ static inline struct instance *find_instance(struct cpl_rides *rides, int p, uin
                : begin_instance(rides, p, instance, number, ends);
 }
 
-/* Whether an out-edge can still take a segment. What would have to go by the reserve does not wait
- * for others: then it goes alone. */
-static bool has_place(const struct cpl_rides *rides, const struct instance *instance, int32_t e,
-                      const struct cpl_segment *segment)
+/* Whether an out-edge can still take a segment. */
+static bool has_place(const struct instance *instance, int32_t e, const struct cpl_segment *segment)
 {
-    size_t more = cpl_segment_bytes(segment);
-    struct cpl_flight *held = instance->held[e];
-    if (instance->missing[e] <= 0 || (held && held->used + more > CPL_RIDE_BYTES))
-        return false;
-    return !held || (held != rides->flights.reserve && cpl_flight_make_room(held, more));
+    const struct cpl_flight *held = instance->held[e];
+    return instance->missing[e] > 0 &&
+           (!held || held->used + cpl_segment_bytes(segment) <= CPL_RIDE_BYTES);
 }
 
 /* Puts a segment into its place of an instance, an out-segment (-1: none); straight to its
@@ -239,14 +235,10 @@ static int put(struct cpl_rides *rides, const struct cpl_relay *relay, struct in
                const struct cpl_span *span)
 {
     int32_t e = place >= 0 ? relay->out_edge[place] : -1;
-    if (e < 0 || !instance || !has_place(rides, instance, e, segment))
+    if (e < 0 || !instance || !has_place(instance, e, segment))
         return send_alone(rides, segment, payload, span);
     struct cpl_flight *held = instance->held[e];
     struct cpl_flight *flight = held ? held : take_flight(rides, cpl_segment_bytes(segment));
-    if (flight == rides->flights.reserve) {
-        cpl_flights_spare(&rides->flights, flight);
-        return send_alone(rides, segment, payload, span);
-    }
     struct cpl_segment riding = *segment;
     riding.slot = place - relay->slice.out_first[e];
     size_t used = flight->used;
@@ -503,9 +495,7 @@ bool cpl_rides_init(struct cpl_rides *rides, MPI_Comm comm, double hold_seconds)
     PMPI_Comm_rank(comm, &rides->rank);
     rides->receives.request = calloc(N_RECEIVES, sizeof(MPI_Request));
     rides->receives.buffer = malloc((size_t)N_RECEIVES * CPL_RIDE_BYTES);
-    if (!cpl_flights_init(&rides->flights, CPL_RIDE_BYTES) || !rides->receives.request ||
-        !rides->receives.buffer) {
-        cpl_flights_free(&rides->flights);
+    if (!rides->receives.request || !rides->receives.buffer) {
         free(rides->receives.request);
         free(rides->receives.buffer);
         rides->receives.request = NULL;

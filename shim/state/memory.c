@@ -38,6 +38,15 @@ void *cpl_memory_need(size_t bytes, const char *what)
     return memory;
 }
 
+void *cpl_memory_grow(void *memory, size_t bytes, const char *what)
+{
+    void *grown;
+    int tries = 0;
+    while (!(grown = realloc(memory, bytes)))
+        cpl_memory_wait(&tries, what);
+    return grown;
+}
+
 void cpl_memory_put_by(void)
 {
     if (!put_by)

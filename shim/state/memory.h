@@ -14,6 +14,9 @@ void cpl_memory_wait(int *tries, const char *what);
  * too large for the small stacks on which programs call MPI. */
 void *cpl_memory_need(size_t bytes, const char *what);
 
+/* The same for memory that is there, NULL: none, and must become so large: as realloc. */
+void *cpl_memory_grow(void *memory, size_t bytes, const char *what);
+
 /* Sets some memory aside as a reserve, unless there is one; frees it at the end. */
 void cpl_memory_put_by(void);
 void cpl_memory_free(void);
