@@ -11,7 +11,6 @@
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
-#include "shim/exchange/quiet_calls.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
@@ -170,8 +169,7 @@ static inline bool has_neighbors(MPI_Comm comm)
 
 /* A sparse exchange; quiet_of: whether its collective passes; inner: the communicator on which it
  * is made. `first` may make the call. */
-#define CARRIED(exchange, quiet_of, inner, first, name, nonblocking, persistent, parameters,       \
-                arguments, ...)                                                                    \
+#define CARRIED(quiet_of, inner, first, name, nonblocking, persistent, parameters, arguments, ...) \
     WATCHED watched_##name WITH_QUIET parameters                                                   \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
@@ -188,7 +186,7 @@ static inline bool has_neighbors(MPI_Comm comm)
             CPL_OUTSIDE;                                                                           \
             return PMPI_##name arguments;                                                          \
         }                                                                                          \
-        if (cpl_##exchange##_carry(&call, &result))                                                \
+        if (cpl_neighbor_carry(&call, &result))                                                    \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \
@@ -228,9 +226,8 @@ static inline bool has_neighbors(MPI_Comm comm)
         if (!quiet && !has_neighbors(comm))                                                        \
             return PMPI_##name arguments;                                                          \
     } while (0)
-#define NEIGHBOR(...)                                                                              \
-    CARRIED(neighbor, cpl_quiet_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
-#define ALLTOALL(...) CARRIED(alltoall, cpl_quiet_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)
+#define NEIGHBOR(...) CARRIED(cpl_quiet_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
+#define ALLTOALL(...) CARRIED(cpl_quiet_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)
 #include "shim/tables/calls.def"
 
 /* Carries a reduction out in memory that all ranks share, if it is small and they have settled

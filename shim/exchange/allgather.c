@@ -350,7 +350,7 @@ static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_
     struct cpl_gather_data *data = g->data;
     if ((!cpl_allgather_is_in_place(g->way) &&
          !make_room(state, data, cpl_allgather_bytes(call, state->size))) ||
-        !cpl_neighbor_resolve_ranks(&call->recv, state->size, data->span))
+        !cpl_neighbor_resolve_side(&call->recv, state->size, NULL, data->span))
         return false;
     data->in_place = call->send.buffer == MPI_IN_PLACE;
     if (data->in_place)

@@ -47,104 +47,59 @@ static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_com
 }
 
 bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_adjacency *adjacency, int64_t *bytes)
+                       struct cpl_neighbor_notes *notes)
 {
     int *out = calloc((size_t)state->size, sizeof *out);
     int *in = calloc((size_t)state->size, sizeof *in);
     bool done = false;
-    cpl_adjacency_free(adjacency);
+    cpl_adjacency_free(&notes->own);
     if (out && in) {
         int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
         done = n_out >= 0 && n_in >= 0 &&
-               cpl_adjacency_make(state->rank, n_in, in, n_out, out, adjacency);
+               cpl_adjacency_make(state->rank, n_in, in, n_out, out, &notes->own);
     }
     free(out);
     free(in);
-    for (int m = 0; done && m < adjacency->out.n_messages; m++)
-        bytes[m] = bytes_of(&call->send, adjacency->out.rank[m]);
+    notes->list.n = 0;
+    notes->list.n_straight = notes->list.straight_bytes = 0;
+    for (int m = 0; done && m < notes->own.out.n_messages; m++)
+        cpl_neighbor_list_add(&notes->list, m, notes->own.out.rank[m],
+                              bytes_of(&call->send, notes->own.out.rank[m]));
     return done;
 }
 
-enum { FLAG_NONE, FLAG_RIDES, FLAG_STRAIGHT };
+enum { TELLS_NONE, TELLS_RIDES, TELLS_STRAIGHT };
 
 /* Takes over what the senders say of their messages. Returns false when they have others than this
  * rank expects: the program's counts do not fit. */
-static bool read_flags(struct cpl_exchange *x, int size, const int *flag)
+static bool read_told(struct cpl_exchange *x, int size, const int *token)
 {
     const struct cpl_neighbors *in = &x->learned.own.in;
     int n_sent = 0;
     for (int r = 0; r < size; r++)
-        n_sent += flag[r] != FLAG_NONE;
+        n_sent += token[r] != TELLS_NONE;
     for (int m = 0; m < in->n_messages; m++) {
-        if (flag[in->rank[m]] == FLAG_NONE)
+        if (token[in->rank[m]] == TELLS_NONE)
             return false;
-        x->ends.in_straight[m] = flag[in->rank[m]] == FLAG_STRAIGHT;
+        x->ends.in_straight[m] = token[in->rank[m]] == TELLS_STRAIGHT;
         x->ends.in_part[m] = in->part[m];
     }
     return n_sent == in->n_messages;
 }
 
-/* Tells every rank whether it is sent to. Collective; may fail on some ranks only. */
-static bool exchange_flags(const struct cpl_comm_state *state, struct cpl_exchange *x)
+bool cpl_alltoall_tell(const struct cpl_comm_state *state, struct cpl_exchange *x, int *token_out,
+                       int *token_in)
 {
     const struct cpl_neighbors *out = &x->learned.own.out;
-    int *mine = calloc((size_t)state->size, sizeof *mine);
-    int *theirs = calloc((size_t)state->size, sizeof *theirs);
-    bool done = cpl_agree_all(state->private_comm, mine && theirs);
-    if (done) {
-        for (int m = 0; m < out->n_messages; m++)
-            mine[out->rank[m]] = x->ends.out_straight[m] ? FLAG_STRAIGHT : FLAG_RIDES;
-        done = cpl_collective_Alltoall(mine, 1, MPI_INT, theirs, 1, MPI_INT, state->private_comm) ==
-                   MPI_SUCCESS &&
-               read_flags(x, state->size, theirs);
-    }
-    free(mine);
-    free(theirs);
-    return done;
-}
-
-/* Plans messages that a call had: takes over the adjacency. able: this rank knows them. Collective,
- * the same result on all ranks. */
-static bool plan_messages(struct cpl_comm_state *state, struct cpl_exchange *x,
-                          struct cpl_adjacency *noted, const int64_t *noted_bytes, bool able)
-{
-    x->learned.own = *noted;
-    *noted = (struct cpl_adjacency){.in = {.n = 0}};
-    x->learned.n_extra_most = 2 * state->size;
-    int *dst = calloc((size_t)state->size, sizeof *dst);
-    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
-    able = able && dst && bytes && cpl_neighbor_plan_allocate(x);
-    struct cpl_neighbor_list list = {x->ends.out_straight, x->ends.payload, dst, bytes, 0, 0, 0};
-    for (int m = 0; able && m < x->learned.own.out.n_messages; m++)
-        cpl_neighbor_list_add(&list, m, x->learned.own.out.rank[m], noted_bytes[m]);
-    bool agreed = cpl_neighbor_plan_agree(state, x, &list, able, false);
-    free(dst);
-    free(bytes);
-    return agreed && cpl_agree_all(state->private_comm, exchange_flags(state, x));
-}
-
-/* Plans the messages of this call. Collective, the same result on all ranks. */
-static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *x)
-{
-    struct cpl_adjacency noted = {.in = {.n = 0}};
-    int64_t *bytes = calloc((size_t)state->size, sizeof *bytes);
-    bool able = bytes && cpl_alltoall_note(call, state, &noted, bytes);
-    bool planned = plan_messages(state, x, &noted, bytes, able);
-    free(bytes);
-    return planned;
+    for (int m = 0; m < out->n_messages; m++)
+        token_out[out->rank[m]] = x->ends.out_straight[m] ? TELLS_STRAIGHT : TELLS_RIDES;
+    return cpl_collective_Alltoall(token_out, 1, MPI_INT, token_in, 1, MPI_INT,
+                                   state->private_comm) == MPI_SUCCESS &&
+           read_told(x, state->size, token_in);
 }
 
 /* What is added up over the ranks before they plan. */
 enum { MESSAGES, SMALL, NEW, UNABLE, N_WORDS };
-
-/* Counts a message for another rank. */
-static void count_message(int64_t bytes, bool new, int64_t *words)
-{
-    words[MESSAGES]++;
-    words[SMALL] += bytes <= cpl_context.settings.size_limit;
-    words[NEW] += new;
-}
 
 /* Why messages are not planned. Collective; alike on all ranks. */
 static enum cpl_left_alone why_not(MPI_Comm comm, int size, const int64_t *mine)
@@ -164,14 +119,13 @@ static enum cpl_left_alone why_not(MPI_Comm comm, int size, const int64_t *mine)
     return CPL_LEFT_NOT;
 }
 
-bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *x,
-                             struct cpl_adjacency *noted, const int64_t *noted_bytes)
+bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                             struct cpl_neighbor_notes *notes)
 {
-    int64_t words[N_WORDS] = {0};
-    for (int m = 0; m < noted->out.n_messages; m++)
-        count_message(noted_bytes[m], false, words);
+    const int64_t words[N_WORDS] = {
+        [MESSAGES] = notes->list.n + notes->list.n_straight, [SMALL] = notes->list.n};
     x->learned.left = why_not(state->private_comm, state->size, words);
-    return x->learned.left == CPL_LEFT_NOT && plan_messages(state, x, noted, noted_bytes, true);
+    return x->learned.left == CPL_LEFT_NOT && cpl_neighbor_plan_noted(state, x, notes);
 }
 
 /* Notes where this call sends to. */
@@ -192,13 +146,15 @@ static void count_messages(const struct cpl_neighbor_call *call, const struct cp
     words[UNABLE] += cpl_neighbor_is_far(call);
     for (int r = 0; r < state->size; r++) {
         int64_t bytes = bytes_of(&call->send, r);
-        if (bytes > 0 && r != state->rank)
-            count_message(bytes, sent && !sent[r], words);
+        bool counts = bytes > 0 && r != state->rank;
+        words[MESSAGES] += counts;
+        words[SMALL] += counts && bytes <= cpl_context.settings.size_limit;
+        words[NEW] += counts && sent && !sent[r];
         words[UNABLE] += bytes < 0;
     }
 }
 
-void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+void cpl_alltoall_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
     int64_t words[N_WORDS] = {0};
@@ -208,7 +164,7 @@ void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         x->learned.left = CPL_LEFT_NOT;
     x->phase = CPL_PHASE_DIRECT;
     if (x->learned.left == CPL_LEFT_NOT)
-        cpl_neighbor_set_phase(x, plan(call, state, x));
+        cpl_neighbor_plan(call, state, x);
 }
 
 /* The ranks agree once more, or not any more. */
@@ -234,7 +190,7 @@ static void agree(const struct cpl_neighbor_call *call, struct cpl_comm_state *s
     if (cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
         learned->left = CPL_LEFT_SHORT;
     else
-        cpl_neighbor_set_phase(x, plan(call, state, x));
+        cpl_neighbor_plan(call, state, x);
 }
 
 static void learn(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -255,10 +211,8 @@ static void plan_again(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     int64_t words[N_WORDS] = {0};
     count_messages(call, state, NULL, words);
-    if (cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
-        return;
-    cpl_exchange_release(x);
-    cpl_neighbor_set_phase(x, plan(call, state, x));
+    if (!cpl_neighbor_is_early(call, state, x, (int)words[MESSAGES]))
+        cpl_neighbor_plan(call, state, x);
 }
 
 /* Whether the plan still fits; when more than a quarter of the messages are not in it, the exchange
@@ -296,16 +250,11 @@ struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
     return state;
 }
 
-bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result)
+void cpl_alltoall_look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
 {
-    struct cpl_comm_state *state = cpl_alltoall_describe(call);
-    if (!state)
-        return false;
-    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    cpl_neighbor_enter(x);
     if (x->phase == CPL_PHASE_PLANNED)
         review(call, state, x);
     if (x->phase == CPL_PHASE_LEARNING)
         learn(call, state, x);
-    return cpl_neighbor_carry_entered(call, state, x, cpl_neighbor_resolve_own, result);
 }

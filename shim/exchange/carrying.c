@@ -9,19 +9,22 @@ void cpl_carrying_open(struct cpl_carrying *c)
     c->result = MPI_SUCCESS;
 }
 
-/* Starts to send or receive a message of its own. MPI does not say what is in a request that was
- * not started. */
-static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
+void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
+                       int tag, MPI_Request *request)
 {
-    MPI_Request *request = &c->data->requests[c->data->n_requests++];
-    int tag = cpl_neighbor_straight_tag(c->x);
     int code = sends ? PMPI_Isend_c(span->address, span->count, span->type.handle, peer, tag,
                                     c->state->private_comm, request)
                      : PMPI_Irecv_c(span->address, span->count, span->type.handle, peer, tag,
                                     c->state->private_comm, request);
     if (code != MPI_SUCCESS)
-        *request = MPI_REQUEST_NULL;
+        *request = MPI_REQUEST_NULL; /* MPI does not say what is in one that was not started */
     cpl_carrying_note(c, code);
+}
+
+static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
+{
+    cpl_carrying_move(c, sends, span, peer, cpl_neighbor_straight_tag(c->x),
+                      &c->data->requests[c->data->n_requests++]);
 }
 
 void cpl_carrying_receive(struct cpl_carrying *c, int m)
@@ -68,29 +71,17 @@ bool cpl_carrying_progress(struct cpl_carrying *c)
     return true;
 }
 
-/* The first error of requests that were waited for together. */
-static int first_error(int code, const MPI_Status *statuses, int n)
+void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
+                           MPI_Status *statuses)
 {
+    int code = cpl_collective_waitall(n, requests, statuses);
     for (int k = 0; k < n && code == MPI_ERR_IN_STATUS; k++)
         if (statuses[k].MPI_ERROR != MPI_SUCCESS)
-            return statuses[k].MPI_ERROR;
-    return code;
+            code = statuses[k].MPI_ERROR;
+    cpl_carrying_note(c, code);
 }
 
 void cpl_carrying_wait(struct cpl_carrying *c)
 {
-    const struct cpl_neighbor_data *data = c->data;
-    int code = cpl_collective_waitall(data->n_requests, data->requests, data->statuses);
-    cpl_carrying_note(c, first_error(code, data->statuses, data->n_requests));
-}
-
-struct cpl_candidate cpl_carrying_candidate(const struct cpl_way *way, void *made,
-                                            const struct cpl_exchange *x)
-{
-    return (struct cpl_candidate){
-        .way = way,
-        .made = made,
-        .name = way->name,
-        .modelled_us = x->plans.summary[0].direct.modelled_us,
-    };
+    cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests, c->data->statuses);
 }

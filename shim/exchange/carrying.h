@@ -21,6 +21,10 @@ static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
 /* The call begins: without requests and errors. Local. */
 void cpl_carrying_open(struct cpl_carrying *c);
 
+/* Starts to send or receive a message of its own, on the private communicator. Local. */
+void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
+                       int tag, MPI_Request *request);
+
 /* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
 void cpl_carrying_receive(struct cpl_carrying *c, int m);
 
@@ -36,12 +40,10 @@ void cpl_carrying_selves(struct cpl_carrying *c);
 /* Whether all requests are complete; never waits. Local. */
 bool cpl_carrying_progress(struct cpl_carrying *c);
 
-/* Waits for all requests; with collectives that poll, it does, too (wait/collective.h). */
+/* Waits for all requests, or for some; with collectives that poll, it does, too
+ * (wait/collective.h). */
 void cpl_carrying_wait(struct cpl_carrying *c);
-
-/* A candidate of a way that is named as the way and modelled as direct is; made: what the way
- * needs, NULL: nothing. */
-struct cpl_candidate cpl_carrying_candidate(const struct cpl_way *way, void *made,
-                                            const struct cpl_exchange *x);
+void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
+                           MPI_Status *statuses);
 
 #endif

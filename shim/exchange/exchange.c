@@ -2,11 +2,8 @@
  * (exchange.h). */
 #include "shim/exchange/exchange.h"
 
-#include "shim/meet/alike.h"
-#include "shim/meet/meeting.h"
-
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/exchange/quiet_calls.h"
+#include "shim/meet/quiet.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
@@ -17,23 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void cpl_exchange_meet(struct cpl_comm_state *state)
-{
-    static const struct cpl_serve blank = {.request = MPI_REQUEST_NULL};
-    state->serve = (struct cpl_serve *)&blank;
-}
-
-bool cpl_exchange_begin(struct cpl_comm_state *state)
-{
-    state->serve = calloc(1, sizeof *state->serve);
-    if (!state->serve)
-        return false;
-    state->serve->request = MPI_REQUEST_NULL;
-    if (cpl_context.settings.mode == CPL_MODE_AUTO)
-        cpl_date_put_off(&state->serve->date, 0, cpl_meeting_first(state, CPL_PACED_DATE));
-    return true;
-}
 
 void cpl_exchange_make(struct cpl_comm_state *state)
 {
@@ -61,7 +41,7 @@ bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
            x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
 }
 
-int64_t cpl_exchange_forwarded(const struct cpl_exchange *x)
+static int64_t forwarded(const struct cpl_exchange *x)
 {
     int64_t bytes = x->plans.forwarded;
     for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
@@ -82,7 +62,7 @@ static void end_candidates(struct cpl_exchange_plans *plans)
 
 void cpl_exchange_release(struct cpl_exchange *x)
 {
-    x->plans.forwarded = cpl_exchange_forwarded(x);
+    x->plans.forwarded = forwarded(x);
     end_candidates(&x->plans);
     free(x->order.message);
     x->order.message = NULL;
@@ -96,6 +76,13 @@ void cpl_exchange_release(struct cpl_exchange *x)
     free(x->learned.sent);
     x->learned.sent = NULL;
     x->ends = (struct cpl_exchange_ends){NULL};
+}
+
+void cpl_quiet_settle(struct cpl_exchange *x)
+{
+    int64_t n = cpl_quiet_take(&x->quiet);
+    x->calls += n;
+    cpl_trial_pass(&x->plans.trial, n);
 }
 
 static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
@@ -171,7 +158,7 @@ struct figures {
 static struct figures own_figures(const struct cpl_exchange *x)
 {
     struct figures own = {.most = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)},
-                          .sums = {.forwarded = (double)cpl_exchange_forwarded(x)}};
+                          .sums = {.forwarded = (double)forwarded(x)}};
     const struct cpl_timeline *t = x->plans.timeline;
     for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
         const struct cpl_time_point *p = t && t->point[k].n > 0 ? &t->point[k] : NULL;
@@ -260,20 +247,4 @@ void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *stat
     if (cpl_context.exchanges.last == exchange)
         cpl_context.exchanges.last = NULL;
     cpl_exchange_release(exchange);
-}
-
-void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike)
-{
-    static const struct cpl_exchange none;
-    const struct cpl_serve *s = state->serve;
-    cpl_alike_add(alike, s->met_any);
-    cpl_alike_add(alike, state->persistent.n);
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
-        cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
-        cpl_alike_add(alike, x->phase);
-        cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
-        cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
-        cpl_alike_add(alike, x->nonblocking.phase);
-    }
 }

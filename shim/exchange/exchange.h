@@ -8,9 +8,9 @@
 #include "shim/base/samples.h"
 #include "shim/base/timeline.h"
 #include "shim/carry/executor.h"
-#include "shim/exchange/neighbor_order.h"
 #include "shim/exchange/way.h"
 #include "shim/meet/date.h"
+#include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/state/adjacency.h"
@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 struct cpl_comm_state;
-struct cpl_alike;
 struct cpl_neighbor_notes;
 struct cpl_neighbor_op;
 
@@ -110,6 +109,20 @@ struct cpl_exchange_ends {
                        data comes from */
 };
 
+/* The order in which its messages leave (neighbor_order.c). */
+struct cpl_order {
+    /* The exchange that came next, on this rank: */
+    int32_t next_sends; /* messages that this rank sent in it; 0: none, or not known */
+    int32_t next_kind;
+    uint64_t next_pattern; /* fingerprint; 0: not known */
+    /* Alike on all ranks: */
+    struct cpl_order_units units; /* the last time that a better order was found */
+    int64_t n_calls;              /* ordered calls that MPI would have carried */
+    /* This rank's out-messages in the order of sending, for calls that MPI would carry; NULL on all
+     * ranks: MPI carries them. */
+    int32_t *message;
+};
+
 /* The life of nonblocking calls (neighbor_serve.c); alike on all ranks. */
 enum cpl_started_phase {
     CPL_STARTED_OPEN,      /* MPI has them; it has not been decided whether they are carried */
@@ -161,10 +174,6 @@ static inline bool cpl_exchange_is_served(const struct cpl_exchange *x)
            x->nonblocking.phase == CPL_STARTED_DOUBTED;
 }
 
-/* What the part keeps of a communicator besides its exchanges (hooks.h). Local. */
-void cpl_exchange_meet(struct cpl_comm_state *state);
-bool cpl_exchange_begin(struct cpl_comm_state *state);
-
 /* The communicator's exchange of a kind. Makes those of all kinds when there are none yet, in phase
  * LEARNING; waits for memory. Local. */
 void cpl_exchange_make(struct cpl_comm_state *state);
@@ -175,6 +184,9 @@ static inline struct cpl_exchange *cpl_exchange_of(struct cpl_comm_state *state,
         cpl_exchange_make(state);
     return &state->exchanges[kind];
 }
+
+/* Brings the counters of an exchange up to date, and ends its grant (meet/quiet.h). Local. */
+void cpl_quiet_settle(struct cpl_exchange *exchange);
 
 /* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);
@@ -187,8 +199,5 @@ void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ra
  * report is wanted, adds a record. Collective over the communicator when the exchange was
  * planned. */
 void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
-
-/* Collects the values of a communicator's exchanges that must be alike on all ranks (hooks.h). */
-void cpl_exchange_alike(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
 #endif

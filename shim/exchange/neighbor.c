@@ -2,13 +2,11 @@
  * (way.h). */
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/floor.h"
 #include "shim/meet/meeting.h"
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
 #include "shim/exchange/carrying.h"
-#include "shim/exchange/quiet_calls.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/wait/assembly.h"
@@ -36,45 +34,6 @@ static bool must_plan(const struct cpl_neighbor_call *call, struct cpl_comm_stat
     return true;
 }
 
-/* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it
- * has to pay (bench/results/planning.md). */
-#define GAIN_OF_SEARCHING_ON 0.1
-
-bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                           struct cpl_exchange *x, int n_messages)
-{
-    struct cpl_exchange_search *s = &x->plans.search;
-    const struct cpl_agree_input input = {.n_messages = n_messages,
-                                          .same_payload = call->send.same,
-                                          .most_plans = cpl_neighbor_plan_most(x),
-                                          .turn = &s->turn};
-    double ms =
-        1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
-               cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
-    bool planned = x->phase == CPL_PHASE_PLANNED;
-    bool early = !x->mpi_distrusted &&
-                 cpl_plan_is_early(state->private_comm, &input,
-                                   planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
-    if (early)
-        cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
-    else
-        s->again = s->turn.search == CPL_SEARCH_SHORT;
-    return early;
-}
-
-void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *exchange, cpl_neighbor_settler *settle)
-{
-    if (cpl_agree_own(state) == MPI_COMM_NULL)
-        return;
-    exchange->learned.left =
-        exchange->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
-    if (!cpl_floor_take(state->private_comm))
-        return;
-    settle(call, state, exchange);
-    cpl_floor_leave();
-}
-
 /* Plans, unless it is early: then the ranks try again at a later call. */
 static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *exchange)
@@ -100,12 +59,41 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
             cpl_trial_us(trial, trial->chosen), cpl_trial_us(trial, 0));
 }
 
-/* Notes what a call took; collective as cpl_agree_trial is. */
+/* What a call by a plan has gained, or cost while it was tried: beside MPI's, once these are known.
+ */
+static void settle_account(const struct cpl_trial *trial, double us)
+{
+    struct cpl_account *account = &cpl_context.account;
+    const double mpi_us = cpl_trial_us(trial, 0);
+    const int32_t candidate = cpl_trial_candidate(trial);
+    if (candidate == 0 || mpi_us <= 0)
+        return;
+    double gain = 1e-6 * (mpi_us - (trial->running ? us : cpl_trial_us(trial, candidate)));
+    if (gain > 0)
+        account->gained += gain;
+    else if (trial->running)
+        account->spent[CPL_COST_TRIALS] -= gain;
+}
+
+/* Notes what a call took on this rank. At the end of a round the ranks put their times together.
+ * Collective. */
 static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
                       double seconds)
 {
-    int32_t before = exchange->plans.trial.chosen;
-    if (cpl_agree_trial(state->private_comm, &exchange->plans.trial, seconds * 1e6))
+    struct cpl_trial *trial = &exchange->plans.trial;
+    const int32_t before = trial->chosen;
+    int64_t mine[CPL_MAX_TRIED], most[CPL_MAX_TRIED];
+    double slowest_us[CPL_MAX_TRIED];
+    settle_account(trial, seconds * 1e6);
+    if (!cpl_trial_note(trial, seconds * 1e6))
+        return;
+    for (int32_t k = 0; k < trial->n; k++)
+        mine[k] = most[k] = cpl_agree_ns(trial->own_us[k] * 1e-6);
+    cpl_collective_Allreduce(mine, most, trial->n, MPI_INT64_T, MPI_MAX, state->private_comm);
+    for (int32_t k = 0; k < trial->n; k++)
+        slowest_us[k] = (double)most[k] * 1e-3;
+    cpl_trial_judge(trial, slowest_us);
+    if (!trial->running)
         log_choice(state, exchange, before);
 }
 
@@ -141,6 +129,43 @@ static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *e
     return candidate > 0 || exchange->order.message;
 }
 
+/* Calls in a row that pass, so that some are timed: for a report, or while learning. */
+#define MOST_UNTIMED 15
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Until the ranks meet some calls are timed, to know what all have taken; MPI_Alltoallv's look at
+ * the messages before. */
+static int64_t count_quiet_learning(const struct cpl_exchange *x)
+{
+    bool looks = x->kind >= CPL_ALLTOALLV || x->direct.n < CPL_N_SAMPLES;
+    return looks ? 0 : least(MOST_UNTIMED, cpl_date_quiet(&x->learned.date, 0, x->calls));
+}
+
+/* The number of next calls of x at which there is nothing to do but leave them to MPI. */
+static int64_t count_quiet(const struct cpl_exchange *x)
+{
+    if (x->phase == CPL_PHASE_LEARNING)
+        return count_quiet_learning(x);
+    if (cpl_trial_candidate(&x->plans.trial) > 0)
+        return 0;
+    int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
+    if ((x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV) || cpl_neighbor_plans_again(x))
+        n = least(n, cpl_date_quiet(&x->learned.date, 0, x->calls));
+    return cpl_report_has_file() ? least(n, MOST_UNTIMED) : n;
+}
+
+/* If MPI carries the current call, lets the next calls pass until there is something to do. Where
+ * messages are ordered none pass: each says what follows what. */
+static void grant(struct cpl_exchange *x)
+{
+    if (cpl_context.settings.mode != CPL_MODE_PROFILE && !cpl_context.settings.order)
+        cpl_quiet_give(&x->quiet, count_quiet(x));
+}
+
 /* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without
  * a report. Counts it then. */
 static bool pass_untimed(struct cpl_exchange *exchange)
@@ -149,7 +174,7 @@ static bool pass_untimed(struct cpl_exchange *exchange)
         cpl_report_is_wanted())
         return false;
     cpl_trial_note(&exchange->plans.trial, 0);
-    cpl_quiet_grant(exchange);
+    grant(exchange);
     return true;
 }
 
@@ -212,7 +237,8 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
     if (!carried && pass_untimed(exchange))
         return false;
     double start = PMPI_Wtime();
-    if (carried && resolve(call, state, exchange)) {
+    if (carried && (resolve ? resolve(call, state, exchange)
+                            : cpl_neighbor_resolve_all(call, state, exchange, &exchange->data))) {
         *result = carry_now(call, state, exchange, start);
         return true;
     }
@@ -222,23 +248,24 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
     return false;
 }
 
-bool cpl_neighbor_resolve_own(const struct cpl_neighbor_call *call,
-                              const struct cpl_comm_state *state, struct cpl_exchange *x)
+/* Plans a neighborhood collective when it is time. */
+static void look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *exchange)
 {
-    return cpl_neighbor_resolve_all(call, state, x, &x->data);
+    bool plans_again = cpl_neighbor_plans_again(exchange) && !exchange->plans.trial.running;
+    if ((exchange->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, exchange))
+        cpl_neighbor_settle(call, state, exchange, plan);
 }
 
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 {
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || !state->watched)
+    struct cpl_comm_state *state = cpl_neighbor_describe(call);
+    if (!state)
         return false;
     struct cpl_exchange *exchange = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(exchange);
-    bool plans_again = cpl_neighbor_plans_again(exchange) && !exchange->plans.trial.running;
-    if ((exchange->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, exchange))
-        cpl_neighbor_settle(call, state, exchange, plan);
-    return cpl_neighbor_carry_entered(call, state, exchange, cpl_neighbor_resolve_own, result);
+    (call->kind < CPL_ALLTOALLV ? look : cpl_alltoall_look)(call, state, exchange);
+    return cpl_neighbor_carry_entered(call, state, exchange, NULL, result);
 }
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)
@@ -249,5 +276,5 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
     note_time(call->watched, seconds, false);
     if (call->watched->phase == CPL_PHASE_PLANNED)
         note_call(call->state, call->watched, seconds);
-    cpl_quiet_grant(call->watched);
+    grant(call->watched);
 }

@@ -6,6 +6,7 @@
 #include "shim/exchange/exchange.h"
 #include "shim/meet/date.h"
 #include "shim/meet/pace.h"
+#include "shim/meet/quiet.h"
 #include "shim/state/comm_state.h"
 
 #include <mpi.h>
@@ -41,21 +42,31 @@ struct cpl_neighbor_call {
 
 /* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
  * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
- * Plans the exchange when it has been seen often enough. Collective over the communicator, as the
- * call is. */
+ * Plans the exchange when it has been seen often enough; MPI_Alltoallv and MPI_Alltoallw are
+ * planned when ranks send mostly to the same ones (alltoall.c). Collective over the communicator,
+ * as the call is. */
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
-
-/* As cpl_neighbor_carry, for MPI_Alltoallv and MPI_Alltoallw (alltoall.c). They are planned when
- * ranks send mostly to the same ones; messages that are not in the plan go straight. */
-bool cpl_alltoall_carry(struct cpl_neighbor_call *call, int *result);
-
-/* Finds where the data for (or from) each of n ranks is, on one side of a call with arguments for
- * all ranks. Returns false when MPI would refuse an argument. Local. */
-bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n,
-                                struct cpl_span *spans);
 
 /* Call it after PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
+
+/* Whether a call passes without a look (meet/quiet.h), so that it is MPI's: MPI carries the
+ * exchange, and for some calls nothing is to be decided, measured or noted. Local. */
+static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
+{
+    struct cpl_comm_state *state = cpl_quiet_state(call->comm);
+    if (!state || cpl_context.busy.first_pending)
+        return false;
+    if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
+        return true;
+    if (!state->exchanges)
+        return false;
+    struct cpl_exchange *x = &state->exchanges[call->kind];
+    if (x->quiet.remaining == 0)
+        return false;
+    x->quiet.remaining--;
+    return true;
+}
 
 /* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
  * result in *result; false when it is to be made through PMPI. Local. */
@@ -79,11 +90,6 @@ void cpl_neighbor_note_pace(struct cpl_comm_state *state);
 
 /* Advances pending calls; never waits. Returns whether any was completed. Local. */
 bool cpl_neighbor_poll(void);
-
-/* Calls are not tried, but given back when the program has become slower: that takes so many times
- * from collective to collective of before, so in mode auto nothing is decided before the date. */
-#define CPL_LEAST_PACES 6
-#define CPL_PACED_DATE  (CPL_LEAST_PACES + 2)
 
 /* State of these decisions (neighbor_serve.c). */
 struct cpl_serve {

@@ -59,18 +59,14 @@ static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl
     return address || !type->dense || cpl_span_bytes(span) == 0;
 }
 
-/* Fills the spans of one side's n neighbours. */
-static bool resolve_side(const struct cpl_neighbor_side *side,
-                         const struct cpl_neighbors *neighbors, bool by_rank,
-                         struct cpl_span *spans)
+bool cpl_neighbor_resolve_side(const struct cpl_neighbor_side *side, int n, const int *argument,
+                               struct cpl_span *spans)
 {
     struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
-    if (neighbors->n > 0 && lacks_displs(side))
-        return false;
-    for (int k = 0; k < neighbors->n; k++)
-        if (!resolve_span(side, by_rank ? neighbors->peer[k] : k, &type, &spans[k]))
-            return false;
-    return true;
+    bool known = n == 0 || !lacks_displs(side);
+    for (int k = 0; k < n && known; k++)
+        known = resolve_span(side, argument ? argument[k] : k, &type, &spans[k]);
+    return known;
 }
 
 bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
@@ -82,17 +78,6 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
         return true;
     }
     return !lacks_displs(side) && resolve_span(side, rank, &type, span);
-}
-
-bool cpl_neighbor_resolve_ranks(const struct cpl_neighbor_side *side, int n, struct cpl_span *spans)
-{
-    struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
-    if (lacks_displs(side))
-        return false;
-    for (int r = 0; r < n; r++)
-        if (!resolve_span(side, r, &type, &spans[r]))
-            return false;
-    return true;
 }
 
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
@@ -129,8 +114,11 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
 {
     data->same_payload = call->send.same;
     data->n_in_place = 0;
-    return resolve_side(&call->send, &adjacency->out, call->by_rank, data->out_span) &&
-           resolve_side(&call->recv, &adjacency->in, call->by_rank, data->in_span);
+    const struct cpl_neighbors *out = &adjacency->out, *in = &adjacency->in;
+    return cpl_neighbor_resolve_side(&call->send, out->n, call->by_rank ? out->peer : NULL,
+                                     data->out_span) &&
+           cpl_neighbor_resolve_side(&call->recv, in->n, call->by_rank ? in->peer : NULL,
+                                     data->in_span);
 }
 
 /* Has a span's data received into the room, where `total` bytes are taken. Returns what is then. */

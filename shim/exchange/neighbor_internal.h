@@ -26,6 +26,11 @@ void cpl_neighbor_data_free(struct cpl_neighbor_data *data);
 bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                           const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data);
 
+/* Finds where the data of n arguments of one side is: of these, or (NULL) of the first ones.
+ * Returns false when MPI would refuse one. Local. */
+bool cpl_neighbor_resolve_side(const struct cpl_neighbor_side *side, int n, const int *argument,
+                               struct cpl_span *spans);
+
 /* Finds where the data for (or from) a rank is, in a call with arguments for all ranks. Returns
  * false when MPI would refuse an argument. Local. */
 bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
@@ -58,10 +63,6 @@ struct cpl_neighbor_list {
 /* Adds out-message m, or only counts it if it is too large. */
 void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes);
 
-/* Adds all messages to an empty list. */
-void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
-                            const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list);
-
 /* Agrees on plans for the messages of a list, keeps them, asks the ways for candidates and begins
  * their trial; able: this rank can take part. Returns whether there are candidates on all ranks.
  * Collective over the private communicator. */
@@ -71,18 +72,9 @@ bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exch
 /* Makes room for what planning finds out about the neighbours; false when memory ran out. */
 bool cpl_neighbor_plan_allocate(struct cpl_exchange *exchange);
 
-/* Makes the token of every out-edge: its number among its parallel edges, and whether its message
- * goes straight. A call of the exchange's kind sends them along the edges, so that receivers learn
- * both. */
-void cpl_neighbor_plan_tokens(const struct cpl_adjacency *adjacency, const bool *straight,
-                              int *token);
-
 /* Makes room for sending the program's messages, and finds out how their parallel edges match.
  * Collective; the same result on all ranks. */
 bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
-
-/* How many plans to ask for: several where the blocking calls choose by measurement. */
-int cpl_neighbor_plan_most(const struct cpl_exchange *exchange);
 
 /* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
  * order. Returns false when the tokens make no sense, because the graph's two sides do not
@@ -93,28 +85,57 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
  * call is MPI's. A call in place then has for a send side what it receives. Local. */
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
 
-/* The same for calls of any kind that are nonblocking or persistent. Local. */
+/* The same for calls of any kind. Local. */
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
-/* Notes the messages of a call: replaces the
- * adjacency, and fills the bytes of its out-messages (room for all ranks). Returns false on
- * failure.
- */
+/* What a rank notes of a call until its exchange is planned: of a nonblocking one until it is
+ * decided whether such calls are carried (neighbor_serve.c). */
+struct cpl_neighbor_notes {
+    bool usable;
+    struct cpl_neighbor_list list; /* what it wants to send */
+    int *token_out, *token_in;     /* what senders tell receivers (neighbor_plan.c, alltoall.c) */
+    int *ones, *displs;
+    MPI_Request request;      /* of the tokens; MPI_REQUEST_NULL: they are here */
+    struct cpl_adjacency own; /* who sends to whom in an alltoall */
+};
+
+/* Notes with room for the messages of an exchange, usable; NULL when memory ran out. Local. */
+struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
+                                                   const struct cpl_exchange *exchange);
+void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there are none */
+
+/* Notes the messages of a call, in place of those that it has, and starts the exchange of a
+ * neighborhood collective's tokens. Local; all ranks start it. */
+void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
+                             const struct cpl_comm_state *state,
+                             const struct cpl_exchange *exchange);
+
+/* The same of an alltoall's. Returns false on failure. */
 bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_adjacency *adjacency, int64_t *bytes);
+                       struct cpl_neighbor_notes *notes);
 
-/* Plans the noted messages; takes over the adjacency, unless a thread plans. Collective over the
- * private communicator. */
-bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                             struct cpl_adjacency *noted, const int64_t *noted_bytes);
+/* Plans the noted messages, when the tokens are here; of an alltoall if they promise anything.
+ * Collective over the private communicator; the same result on all ranks. */
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             struct cpl_neighbor_notes *notes);
+bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             struct cpl_neighbor_notes *notes);
 
-/* As cpl_neighbor_plan, for the messages of this call. */
-void cpl_alltoall_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+/* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
+ * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again. Of an
+ * alltoall the second one asks first whether they promise anything. Collective. */
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_exchange *exchange);
+void cpl_alltoall_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
-/* Plans an exchange on all ranks, which gives up the plans that it has: its phase is PLANNED or
- * DIRECT afterwards, or LEARNING if it is to be planned again. Collective. */
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+/* Tells every rank by tokens (room for all ranks) whether it is sent to, and how. Returns false
+ * where that does not fit. Collective. */
+bool cpl_alltoall_tell(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                       int *token_out, int *token_in);
+
+/* Plans the exchange of a blocking alltoall, or reviews its plan, when it is time. Collective. */
+void cpl_alltoall_look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *exchange);
 
 /* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
@@ -122,10 +143,9 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
 
 /* Goes on with a blocking call that has been entered: returns what cpl_neighbor_carry does, once
  * the exchange has been planned or not. `resolve` finds the data of a call that a candidate is to
- * carry, as cpl_neighbor_resolve_own does in x->data. Collective. */
+ * carry; NULL: it is found in x->data. Collective. */
 typedef bool cpl_neighbor_resolver(const struct cpl_neighbor_call *call,
                                    const struct cpl_comm_state *state, struct cpl_exchange *x);
-cpl_neighbor_resolver cpl_neighbor_resolve_own;
 bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                                 struct cpl_exchange *exchange, cpl_neighbor_resolver *resolve,
                                 int *result);
@@ -138,20 +158,15 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
 
 /* Settles something about an exchange, which is collective over the private communicator, unless
  * there is none, or other threads are in calls. Collective. */
-typedef void cpl_neighbor_settler(const struct cpl_neighbor_call *call,
-                                  struct cpl_comm_state *state, struct cpl_exchange *exchange);
 void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *exchange, cpl_neighbor_settler *settle);
+                         struct cpl_exchange *exchange,
+                         void (*settle)(const struct cpl_neighbor_call *call,
+                                        struct cpl_comm_state *state,
+                                        struct cpl_exchange *exchange));
 
-/* An exchange has got plans, or not: then it is MPI's, unless it is to be planned again. */
-static inline void cpl_neighbor_set_phase(struct cpl_exchange *x, bool planned)
-{
-    x->phase = planned                 ? CPL_PHASE_PLANNED
-               : x->plans.search.again ? CPL_PHASE_LEARNING
-                                       : CPL_PHASE_DIRECT;
-    if (!planned)
-        cpl_exchange_release(x);
-}
+/* Looks for a better order of sends (neighbor_order.c). Call it before each blocking call.
+ * Collective over the communicator. */
+void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.
  * Nonblocking calls may be carried by the plans, so then these stay. Alike on all ranks. */
@@ -164,9 +179,6 @@ static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.
  * Local. */
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
-
-/* Bytes that this rank has forwarded for the exchange, by all plans. Local. */
-int64_t cpl_exchange_forwarded(const struct cpl_exchange *exchange);
 
 /* Whether a call's data is on a device. Such calls are not planned: each copy takes longer than
  * MPI takes for a message. Local. */

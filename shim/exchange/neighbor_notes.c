@@ -1,6 +1,5 @@
-/* What a rank notes of a call, and planning from that (neighbor_notes.h). */
-#include "shim/exchange/neighbor_notes.h"
-
+/* What a rank notes of a call, and planning from that (neighbor_internal.h). */
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/wait/collective.h"
 
@@ -19,24 +18,27 @@ void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
     free(notes->token_in);
     free(notes->ones);
     free(notes->displs);
-    cpl_adjacency_free(&notes->adjacency);
+    cpl_adjacency_free(&notes->own);
     free(notes);
 }
 
-struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_adjacency *a)
+struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
+                                                   const struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes *notes = calloc(1, sizeof *notes);
-    int n = a->out.n_messages, most = a->in.n > a->out.n ? a->in.n : a->out.n;
+    bool by_rank = x->kind >= CPL_ALLTOALLV;
+    int n_in = by_rank ? state->size : x->adjacency->in.n;
+    int n_out = by_rank ? state->size : x->adjacency->out.n, most = n_in > n_out ? n_in : n_out;
     if (!notes)
         return NULL;
     notes->request = MPI_REQUEST_NULL;
     notes->usable = true;
-    notes->list.straight = cpl_neighbor_zeroed(n, sizeof *notes->list.straight);
-    notes->list.payload = cpl_neighbor_zeroed(n, sizeof *notes->list.payload);
-    notes->list.dst = cpl_neighbor_zeroed(n, sizeof *notes->list.dst);
-    notes->list.bytes = cpl_neighbor_zeroed(n, sizeof *notes->list.bytes);
-    notes->token_out = cpl_neighbor_zeroed(a->out.n, sizeof *notes->token_out);
-    notes->token_in = cpl_neighbor_zeroed(a->in.n, sizeof *notes->token_in);
+    notes->list.straight = cpl_neighbor_zeroed(n_out, sizeof *notes->list.straight);
+    notes->list.payload = cpl_neighbor_zeroed(n_out, sizeof *notes->list.payload);
+    notes->list.dst = cpl_neighbor_zeroed(n_out, sizeof *notes->list.dst);
+    notes->list.bytes = cpl_neighbor_zeroed(n_out, sizeof *notes->list.bytes);
+    notes->token_out = cpl_neighbor_zeroed(n_out, sizeof *notes->token_out);
+    notes->token_in = cpl_neighbor_zeroed(n_in, sizeof *notes->token_in);
     notes->ones = cpl_neighbor_zeroed(most, sizeof *notes->ones);
     notes->displs = cpl_neighbor_zeroed(most, sizeof *notes->displs);
     if (notes->list.straight && notes->list.payload && notes->list.dst && notes->list.bytes &&
@@ -53,19 +55,26 @@ static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl
     struct cpl_neighbor_data data = {.out_span = NULL};
     bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
     if (done)
-        cpl_neighbor_plan_list(a, &data, &notes->list);
+        for (int m = 0; m < a->out.n_messages; m++)
+            cpl_neighbor_list_add(&notes->list, m, a->out.rank[m],
+                                  cpl_neighbor_payload_bytes(&data, a, m));
     cpl_neighbor_data_free(&data);
     return done;
 }
 
-/* Starts the exchange of tokens: as MPI matches parallel edges in the call that is to be replaced;
- * by alltoallv where the order does not matter (allgather) or where MPI's call is wrong
- * (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ). Returns whether it has. */
+/* Starts the exchange of tokens, one along every edge: its number among its parallel edges, and
+ * whether its message goes straight. They go as MPI matches parallel edges in the call that is to
+ * be replaced; by alltoallv where the order does not matter (allgather) or where MPI's call is
+ * wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ). Returns whether it has.
+ */
 static bool send_tokens(struct cpl_neighbor_notes *notes, enum cpl_neighbor_kind kind,
                         MPI_Comm comm, const struct cpl_adjacency *a)
 {
     int n = a->in.n > a->out.n ? a->in.n : a->out.n;
-    cpl_neighbor_plan_tokens(a, notes->list.straight, notes->token_out);
+    for (int k = 0; k < a->out.n; k++) {
+        int m = a->out.message[k];
+        notes->token_out[k] = 2 * a->out.ordinal[k] + (m >= 0 && notes->list.straight[m]);
+    }
     if (kind == CPL_NEIGHBOR_ALLTOALL)
         return PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
                                        comm, &notes->request) == MPI_SUCCESS;
@@ -79,15 +88,26 @@ static bool send_tokens(struct cpl_neighbor_notes *notes, enum cpl_neighbor_kind
 }
 
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
-                             const struct cpl_adjacency *a)
+                             const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
-    notes->usable = list_messages(call, a, notes) && !cpl_neighbor_is_far(call);
-    notes->usable &= send_tokens(notes, call->kind, call->comm, a);
+    bool far = cpl_neighbor_is_far(call);
+    if (x->kind >= CPL_ALLTOALLV) {
+        notes->usable = !far && cpl_alltoall_note(call, state, notes);
+        return;
+    }
+    notes->usable = list_messages(call, x->adjacency, notes) && !far;
+    notes->usable &= send_tokens(notes, call->kind, call->comm, x->adjacency);
 }
 
 bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             const struct cpl_neighbor_notes *notes)
+                             struct cpl_neighbor_notes *notes)
 {
+    bool by_rank = x->kind >= CPL_ALLTOALLV;
+    if (by_rank) {
+        x->learned.own = notes->own;
+        notes->own = (struct cpl_adjacency){.in = {.n = 0}};
+        x->learned.n_extra_most = 2 * state->size;
+    }
     if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
         return false;
     memcpy(x->ends.out_straight, notes->list.straight,
@@ -95,35 +115,34 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
     memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
     bool same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER || x->kind == CPL_NEIGHBOR_ALLGATHERV;
     return cpl_neighbor_plan_agree(state, x, &notes->list, notes->usable, same_payload) &&
-           cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(x, notes->token_in));
+           cpl_agree_all(state->private_comm,
+                         by_rank ? cpl_alltoall_tell(state, x, notes->token_out, notes->token_in)
+                                 : cpl_neighbor_plan_read(x, notes->token_in));
 }
 
-/* Plans the messages of a call. Collective; the same result on all ranks. */
-static bool plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                 struct cpl_exchange *x)
-{
-    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(x->adjacency);
-    bool planned = cpl_agree_all(state->private_comm, notes);
-    if (planned) {
-        cpl_neighbor_notes_fill(notes, call, x->adjacency);
-        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
-        planned = cpl_neighbor_plan_noted(state, x, notes);
-    }
-    cpl_neighbor_notes_free(notes);
-    return planned;
-}
-
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
     if (x->phase == CPL_PHASE_PLANNED)
         cpl_exchange_release(x);
-    cpl_neighbor_set_phase(x, plan(call, state, x));
+    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
+    bool planned = cpl_agree_all(state->private_comm, notes);
+    if (planned) {
+        cpl_neighbor_notes_fill(notes, call, state, x);
+        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
+        planned = cpl_neighbor_plan_noted(state, x, notes);
+    }
+    cpl_neighbor_notes_free(notes);
+    x->phase = planned                 ? CPL_PHASE_PLANNED
+               : x->plans.search.again ? CPL_PHASE_LEARNING
+                                       : CPL_PHASE_DIRECT;
+    if (!planned)
+        cpl_exchange_release(x);
 }
 
 bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(x->adjacency);
+    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
     bool able = cpl_neighbor_plan_allocate(x) && notes;
     bool matched = cpl_agree_all(state->private_comm, able);
     if (matched) {

@@ -1,9 +1,14 @@
-/* Ordering the sends of neighborhood exchanges (neighbor_order.h). */
-#include "shim/exchange/neighbor_order.h"
-#include "shim/meet/agree.h"
-
+/* The order in which a blocking neighborhood exchange's messages leave (CARPOOL_ORDER=on): first to
+ * the ranks that send most in the exchange that follows.
+ *
+ * Each rank notes how many messages it has sent in the exchange that came next, on whatever
+ * communicator. At the 4th, 8th, 16th ... call of an exchange, unless its plans are being tried,
+ * the ranks look for a better order (meet/send_order.h). In a plan it is one of the messages that
+ * leave at once. Where MPI carries the exchange, the library sends the program's messages itself
+ * (way_straight.c). An exchange that follows itself keeps its order. Thread rule: one thread. */
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/agree.h"
 #include "shim/state/context.h"
 
 #include <stdlib.h>

@@ -12,36 +12,43 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* Keeps derived types: the program may free them once the call is started. */
-static bool keep_types(struct cpl_span *spans, int n)
+/* The datatype of the k-th place where an operation's data is; NULL: there are no more. */
+static struct cpl_type *type_of(struct cpl_neighbor_op *op, int k)
 {
-    MPI_Datatype given = MPI_DATATYPE_NULL;
-    for (int k = 0; k < n; k++) {
-        MPI_Datatype handle = spans[k].type.handle;
-        if (k > 0 && handle == given)
-            spans[k].type.handle = spans[k - 1].type.handle;
-        else if (!cpl_type_keep(&spans[k].type))
+    const struct cpl_adjacency *a = op->carrying.x->adjacency;
+    struct cpl_neighbor_data *data = &op->data;
+    if (k < a->out.n)
+        return &data->out_span[k].type;
+    if ((k -= a->out.n) < a->in.n)
+        return &data->in_span[k].type;
+    if ((k -= a->in.n) < data->n_extra)
+        return &data->extra[k].span.type;
+    return (k -= data->n_extra) < data->n_in_place ? &data->in_place[k].to.type : NULL;
+}
+
+/* Keeps derived types: the program may free them once the call is started. */
+static bool keep_types(struct cpl_neighbor_op *op)
+{
+    MPI_Datatype given = MPI_DATATYPE_NULL, kept = MPI_DATATYPE_NULL;
+    struct cpl_type *type;
+    for (int k = 0; (type = type_of(op, k)); k++) {
+        if (k > 0 && type->handle == given) {
+            type->handle = kept;
+            continue;
+        }
+        given = type->handle;
+        if (!cpl_type_keep(type))
             return false;
-        given = handle;
+        kept = type->handle;
     }
     return true;
 }
 
-static void release_types(struct cpl_span *spans, int n)
+static void release_types(struct cpl_neighbor_op *op)
 {
-    for (int k = 0; spans && k < n; k++)
-        cpl_type_release(&spans[k].type);
-}
-
-static void release_op_types(struct cpl_neighbor_op *op)
-{
-    const struct cpl_adjacency *a = op->carrying.x->adjacency;
-    for (int k = 0; k < op->data.n_extra; k++)
-        cpl_type_release(&op->data.extra[k].span.type);
-    for (int k = 0; k < op->data.n_in_place; k++)
-        cpl_type_release(&op->data.in_place[k].to.type);
-    release_types(op->data.out_span, a->out.n);
-    release_types(op->data.in_span, a->in.n);
+    struct cpl_type *type;
+    for (int k = 0; (type = type_of(op, k)); k++)
+        cpl_type_release(type);
 }
 
 static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
@@ -64,7 +71,7 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 {
     if (op->carrying.way->forget)
         op->carrying.way->forget(&op->carrying);
-    release_op_types(op);
+    release_types(op);
     cpl_neighbor_data_free(&op->data);
     free(op);
 }
@@ -75,7 +82,6 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
                                              const struct cpl_way *way, bool *refused)
 {
     struct cpl_neighbor_op *op = new_op(exchange);
-    const struct cpl_adjacency *a = exchange->adjacency;
     *refused = false;
     if (!op)
         return NULL;
@@ -88,13 +94,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
     op->request = NULL;
     op->running = false;
     *refused = !cpl_neighbor_resolve_all(call, state, exchange, &op->data);
-    bool kept = !*refused && keep_types(op->data.out_span, a->out.n) &&
-                keep_types(op->data.in_span, a->in.n);
-    for (int k = 0; kept && k < op->data.n_extra; k++)
-        kept = cpl_type_keep(&op->data.extra[k].span.type);
-    for (int k = 0; kept && k < op->data.n_in_place; k++)
-        kept = cpl_type_keep(&op->data.in_place[k].to.type);
-    if (kept)
+    if (!*refused && keep_types(op))
         return op;
     cpl_neighbor_op_free(op);
     return NULL;
@@ -112,7 +112,7 @@ static void complete(struct cpl_neighbor_op *op)
         cpl_neighbor_op_free(op);
         return;
     }
-    release_op_types(op);
+    release_types(op);
     LL_PREPEND(x->nonblocking.spare, op);
 }
 

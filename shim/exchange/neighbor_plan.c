@@ -7,6 +7,7 @@
  * straight. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/floor.h"
 #include "shim/state/context.h"
 
 #include <string.h>
@@ -27,22 +28,6 @@ void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64
     list->payload[list->n] = m;
     list->dst[list->n] = dst;
     list->bytes[list->n++] = bytes;
-}
-
-void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
-                            const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list)
-{
-    for (int m = 0; m < adjacency->out.n_messages; m++)
-        cpl_neighbor_list_add(list, m, adjacency->out.rank[m],
-                              cpl_neighbor_payload_bytes(data, adjacency, m));
-}
-
-void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
-{
-    for (int k = 0; k < a->out.n; k++) {
-        int m = a->out.message[k];
-        token[k] = 2 * a->out.ordinal[k] + (m >= 0 && straight[m]);
-    }
 }
 
 bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
@@ -70,11 +55,16 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
     return true;
 }
 
-int cpl_neighbor_plan_most(const struct cpl_exchange *x)
+/* Whether blocking calls choose by measurement. */
+static bool is_measured(const struct cpl_exchange *x)
 {
-    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && cpl_context.settings.trial > 0 &&
-                    !x->mpi_distrusted;
-    return measured ? CPL_MAX_PLANS : 1;
+    return cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
+}
+
+/* How many plans to ask for. */
+static int count_plans(const struct cpl_exchange *x)
+{
+    return is_measured(x) && cpl_context.settings.trial > 0 ? CPL_MAX_PLANS : 1;
 }
 
 /* Keeps the agreed plans, asks the ways for candidates and begins their trial. Returns whether
@@ -96,9 +86,8 @@ static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange 
     cpl_agree_output_free(agreed);
     if (!made)
         return false;
-    bool measured = cpl_context.settings.mode == CPL_MODE_AUTO && !x->mpi_distrusted;
     cpl_trial_begin(&x->plans.trial, x->plans.n_candidates + 1,
-                    measured ? (int32_t)cpl_context.settings.trial : 0);
+                    is_measured(x) ? (int32_t)cpl_context.settings.trial : 0);
     if (cpl_context.machine.shares_cores)
         x->plans.trial.calls_a_turn = CALLS_SHARING;
     else
@@ -117,8 +106,50 @@ bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exch
                                           .straight_bytes = list->straight_bytes,
                                           .needed = x->mpi_distrusted,
                                           .same_payload = same_payload,
-                                          .most_plans = cpl_neighbor_plan_most(x),
+                                          .most_plans = count_plans(x),
                                           .turn = &x->plans.search.turn};
     struct cpl_agree_output output;
     return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
+}
+
+/* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it
+ * has to pay (bench/results/planning.md). */
+#define GAIN_OF_SEARCHING_ON 0.1
+
+bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           struct cpl_exchange *x, int n_messages)
+{
+    struct cpl_exchange_search *s = &x->plans.search;
+    const struct cpl_agree_input input = {.n_messages = n_messages,
+                                          .same_payload = call->send.same,
+                                          .most_plans = count_plans(x),
+                                          .turn = &s->turn};
+    double ms =
+        1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
+               cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
+    bool planned = x->phase == CPL_PHASE_PLANNED;
+    bool early = !x->mpi_distrusted &&
+                 cpl_plan_is_early(state->private_comm, &input,
+                                   planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
+    if (early)
+        cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
+    else
+        s->again = s->turn.search == CPL_SEARCH_SHORT;
+    return early;
+}
+
+void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                         struct cpl_exchange *exchange,
+                         void (*settle)(const struct cpl_neighbor_call *call,
+                                        struct cpl_comm_state *state,
+                                        struct cpl_exchange *exchange))
+{
+    if (cpl_agree_own(state) == MPI_COMM_NULL)
+        return;
+    exchange->learned.left =
+        exchange->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
+    if (!cpl_floor_take(state->private_comm))
+        return;
+    settle(call, state, exchange);
+    cpl_floor_leave();
 }

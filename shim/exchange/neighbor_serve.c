@@ -15,8 +15,8 @@
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/exchange/neighbor_notes.h"
 #include "shim/meet/agree.h"
+#include "shim/meet/alike.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/state/context.h"
@@ -24,11 +24,34 @@
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Calls are not tried, but given back when the program has become slower: that takes so many times
+ * from collective to collective of before, so in mode auto nothing is decided before the date. */
+#define LEAST_PACES 6
+#define PACED_DATE  (LEAST_PACES + 2)
 
 #define LONGEST_PAUSE 64   /* between regular meetings */
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define NO_CANDIDATE  INT64_MAX
+
+static void meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_serve blank = {.request = MPI_REQUEST_NULL};
+    state->serve = (struct cpl_serve *)&blank;
+}
+
+static bool begin(struct cpl_comm_state *state)
+{
+    state->serve = calloc(1, sizeof *state->serve);
+    if (!state->serve)
+        return false;
+    state->serve->request = MPI_REQUEST_NULL;
+    if (cpl_context.settings.mode == CPL_MODE_AUTO)
+        cpl_date_put_off(&state->serve->date, 0, cpl_meeting_first(state, PACED_DATE));
+    return true;
+}
 
 static bool is_part(const struct cpl_comm_state *state)
 {
@@ -100,12 +123,13 @@ static enum able how_able(struct cpl_comm_state *candidate)
     return ready ? ABLE : NOT_YET;
 }
 
-/* What the ranks vote. The least counts; the numbers negated, too, tell whether all are the same.
- */
+/* What the ranks vote. The least counts; the numbers negated, too, tell whether all are the same:
+ * the candidate's name, and for each kind the calls made. */
+enum { ID, CALLS, N_SAME = CALLS + CPL_N_NEIGHBOR_KINDS };
+
 struct ballot {
     int64_t able;
-    int64_t id, id_negated;
-    int64_t started[CPL_N_NEIGHBOR_KINDS], started_negated[CPL_N_NEIGHBOR_KINDS];
+    int64_t same[N_SAME], negated[N_SAME];
 };
 
 #define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
@@ -125,37 +149,27 @@ static int64_t count_calls(const struct cpl_comm_state *state, int kind)
 static struct ballot fill_ballot(const struct cpl_comm_state *host,
                                  struct cpl_comm_state *candidate)
 {
-    struct ballot b = {.able = ABLE, .id = NO_CANDIDATE, .id_negated = -NO_CANDIDATE};
-    if (!candidate)
-        return b;
-    b.able = how_able(candidate);
-    if (b.able == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
-        host->serve->pace.before.n < CPL_LEAST_PACES)
-        b.able = UNPACED;
-    b.id = candidate->serve->id;
-    b.id_negated = -b.id;
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
-        b.started[k] = count_calls(candidate, k);
-        b.started_negated[k] = -b.started[k];
+    struct ballot b = {.able = ABLE, .same = {[ID] = NO_CANDIDATE}};
+    if (candidate) {
+        b.able = how_able(candidate);
+        if (b.able == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
+            host->serve->pace.before.n < LEAST_PACES)
+            b.able = UNPACED;
+        b.same[ID] = candidate->serve->id;
     }
+    for (int k = 0; candidate && k < CPL_N_NEIGHBOR_KINDS; k++)
+        b.same[CALLS + k] = count_calls(candidate, k);
+    for (int k = 0; k < N_SAME; k++)
+        b.negated[k] = -b.same[k];
     return b;
 }
 
 static bool unanimous(const struct ballot *b)
 {
-    bool same = b->id == -b->id_negated;
-    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++)
-        same &= b->started[k] == -b->started_negated[k];
+    bool same = true;
+    for (int k = 0; k < N_SAME; k++)
+        same &= b->same[k] == -b->negated[k];
     return same;
-}
-
-/* Plans from the notes. Collective over the private communicator. */
-static bool plan(struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    struct cpl_neighbor_notes *notes = x->nonblocking.notes;
-    if (x->kind >= CPL_ALLTOALLV)
-        return cpl_alltoall_plan_noted(state, x, &notes->adjacency, notes->list.bytes);
-    return cpl_neighbor_plan_noted(state, x, notes);
 }
 
 /* Whether the plan carries nonblocking calls, which are not measured: one that was made to be tried
@@ -205,17 +219,22 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
     if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING)
         return false;
-    const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
+    const struct cpl_neighbor_list *list = &x->nonblocking.notes->list;
     struct cpl_plan_turn *turn = &x->plans.search.turn;
-    const struct cpl_agree_input input = {
-        .n_messages = x->kind >= CPL_ALLTOALLV ? notes->adjacency.out.n_messages : notes->list.n,
-        .turn = turn};
+    const int64_t n = list->n + (x->kind >= CPL_ALLTOALLV ? list->n_straight : 0);
+    const struct cpl_agree_input input = {.n_messages = (int)n, .turn = turn};
     bool early =
         cpl_plan_is_early(host->private_comm, &input,
                           (PMPI_Wtime() - cpl_context.account.start) * 1e3, host->meeting.n, true);
     if (early)
         cpl_date_put_off(&host->serve->date, host->meeting.n, turn->pause);
     return early;
+}
+
+static void free_notes(struct cpl_exchange *x)
+{
+    cpl_neighbor_notes_free(x->nonblocking.notes);
+    x->nonblocking.notes = NULL;
 }
 
 /* Decides about the calls of one kind. Returns whether that was possible by now. Collective over
@@ -231,7 +250,10 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
-        bool planned = cpl_agree_own(state) != MPI_COMM_NULL && plan(state, x);
+        bool planned =
+            cpl_agree_own(state) != MPI_COMM_NULL &&
+            (x->kind >= CPL_ALLTOALLV ? cpl_alltoall_plan_noted
+                                      : cpl_neighbor_plan_noted)(state, x, x->nonblocking.notes);
         x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);
@@ -239,10 +261,8 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     x->nonblocking.phase = CPL_STARTED_BY_MPI;
     if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))
         begin_serving(over, state, x);
-    if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL) {
-        cpl_neighbor_notes_free(x->nonblocking.notes);
-        x->nonblocking.notes = NULL;
-    }
+    if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL)
+        free_notes(x);
     return true;
 }
 
@@ -307,13 +327,13 @@ static struct cpl_comm_state *find_named(int64_t id)
 /* Decides about the candidate, when all ranks have the same one. Collective, as settling is. */
 static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot *all)
 {
-    if (all->id == NO_CANDIDATE)
+    if (all->same[ID] == NO_CANDIDATE)
         return CPL_SETTLED;
     if (!unanimous(all) || all->able == NOT_YET)
         return CPL_NOT_SETTLED;
     if (all->able == UNPACED)
         return CPL_SETTLED;
-    struct cpl_comm_state *candidate = find_named(all->id);
+    struct cpl_comm_state *candidate = find_named(all->same[ID]);
     bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &candidate->exchanges[k];
@@ -372,8 +392,7 @@ static void forget_notes(struct cpl_comm_state *state)
         struct cpl_exchange *x = &state->exchanges[k];
         if (x->nonblocking.notes)
             cpl_collective_waitall(1, &x->nonblocking.notes->request, MPI_STATUSES_IGNORE);
-        cpl_neighbor_notes_free(x->nonblocking.notes);
-        x->nonblocking.notes = NULL;
+        free_notes(x);
         if (x->nonblocking.phase == CPL_STARTED_OPEN)
             x->nonblocking.phase = CPL_STARTED_BY_MPI;
     }
@@ -441,6 +460,22 @@ static void resume(struct cpl_comm_state *state)
         cpl_pace_resume(&state->serve->pace, cpl_context.exchanges.n_started);
 }
 
+static void add_alike(const struct cpl_comm_state *state, struct cpl_alike *alike)
+{
+    static const struct cpl_exchange none;
+    const struct cpl_serve *s = state->serve;
+    cpl_alike_add(alike, s->met_any);
+    cpl_alike_add(alike, state->persistent.n);
+    for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
+        const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
+        cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
+        cpl_alike_add(alike, x->phase);
+        cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
+        cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
+        cpl_alike_add(alike, x->nonblocking.phase);
+    }
+}
+
 static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .first = 2,
                                      .n_least = BALLOT_WORDS,
@@ -452,12 +487,12 @@ static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .resume = resume};
 
 const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
-                                             .meet = cpl_exchange_meet,
-                                             .begin = cpl_exchange_begin,
+                                             .meet = meet,
+                                             .begin = begin,
                                              .before_free = before_free,
                                              .end = end,
                                              .poll = cpl_neighbor_poll,
-                                             .alike = cpl_exchange_alike,
+                                             .alike = add_alike,
                                              .part_need = part_need,
                                              .part_hasten = part_hasten,
                                              .item = &item};

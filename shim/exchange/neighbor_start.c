@@ -1,9 +1,7 @@
 /* Nonblocking neighborhood collectives: their calls (neighbor.h). What becomes of them is decided
  * in neighbor_serve.c; until then a rank notes what the agreement will need. */
 #include "shim/carry/requests.h"
-#include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/exchange/neighbor_notes.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/context.h"
 #include "shim/state/memory.h"
@@ -27,33 +25,19 @@ static void count_started(void)
         cpl_meeting_end_grants();
 }
 
-/* The first call of a kind. All ranks make the same calls here, at the same place in the
- * communicator's sequence of collectives. */
-static void note_first(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange *x)
+/* Notes the messages: of neighborhood collectives, those of the first call of a kind, in which all
+ * ranks start an exchange of tokens, at the same place in the communicator's sequence of
+ * collectives; of MPI_Ialltoallv and _w, those of the latest one. */
+static void note(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x)
 {
+    struct cpl_neighbor_notes **notes = &x->nonblocking.notes;
     name_communicator(state);
-    int tries = 0; /* all ranks start an exchange of tokens, or none */
-    while (!(x->nonblocking.notes = cpl_neighbor_notes_make(x->adjacency)))
+    int tries = 0; /* until then all ranks start an exchange of tokens, or none */
+    while (!*notes && !(*notes = cpl_neighbor_notes_make(state, x)) && call->kind < CPL_ALLTOALLV)
         cpl_memory_wait(&tries, "the notes of a nonblocking call");
-    cpl_neighbor_notes_fill(x->nonblocking.notes, call, x->adjacency);
-}
-
-/* A call of MPI_Ialltoallv or _w: the latest one is what will be planned. */
-static void note_latest(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                        struct cpl_exchange *x)
-{
-    name_communicator(state);
-    if (!x->nonblocking.notes)
-        x->nonblocking.notes = calloc(1, sizeof *x->nonblocking.notes);
-    struct cpl_neighbor_notes *notes = x->nonblocking.notes;
-    if (!notes)
-        return;
-    notes->request = MPI_REQUEST_NULL;
-    if (!notes->list.bytes)
-        notes->list.bytes = calloc((size_t)state->size + 1, sizeof *notes->list.bytes);
-    notes->usable = notes->list.bytes && !cpl_neighbor_is_far(call) &&
-                    cpl_alltoall_note(call, state, &notes->adjacency, notes->list.bytes);
+    if (*notes)
+        cpl_neighbor_notes_fill(*notes, call, state, x);
 }
 
 /* A request that the program has not seen. */
@@ -123,11 +107,10 @@ bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, in
     if (!state)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    bool first = x->nonblocking.n++ == 0, may_be_served = cpl_neighbor_may_be_served(state);
+    bool first = x->nonblocking.n++ == 0;
     count_started();
-    if (may_be_served && first && call->kind < CPL_ALLTOALLV)
-        note_first(call, state, x);
-    if (may_be_served && x->nonblocking.phase == CPL_STARTED_OPEN && call->kind >= CPL_ALLTOALLV)
-        note_latest(call, state, x);
+    if (cpl_neighbor_may_be_served(state) &&
+        (call->kind < CPL_ALLTOALLV ? first : x->nonblocking.phase == CPL_STARTED_OPEN))
+        note(call, state, x);
     return start(call, state, x, request, result);
 }

@@ -9,26 +9,12 @@
 #include "planner/grid/hypercube.h"
 #include "shim/base/work.h"
 #include "shim/exchange/carrying.h"
-#include "shim/wait/collective.h"
 
 #define TAG 999 /* on the private communicator, above those of exchanges */
 
 static void note(struct cpl_gathering *g, int code)
 {
     cpl_carrying_note(g->call, code);
-}
-
-/* A call has returned `code` that was to start a request. */
-static void note_start(struct cpl_gathering *g, MPI_Request *request, int code)
-{
-    if (code != MPI_SUCCESS)
-        *request = MPI_REQUEST_NULL;
-    note(g, code);
-}
-
-static MPI_Comm comm_of(const struct cpl_gathering *g)
-{
-    return g->call->state->private_comm;
 }
 
 static int rank_of(const struct cpl_gathering *g, int32_t point)
@@ -39,11 +25,7 @@ static int rank_of(const struct cpl_gathering *g, int32_t point)
 static void wait_both(struct cpl_gathering *g)
 {
     MPI_Status statuses[2] = {{.MPI_ERROR = MPI_SUCCESS}, {.MPI_ERROR = MPI_SUCCESS}};
-    int code = cpl_collective_waitall(2, g->pair, statuses);
-    for (int k = 0; k < 2 && code == MPI_ERR_IN_STATUS; k++)
-        if (statuses[k].MPI_ERROR != MPI_SUCCESS)
-            code = statuses[k].MPI_ERROR;
-    note(g, code);
+    cpl_carrying_wait_for(g->call, 2, g->pair, statuses);
 }
 
 /* ---- ring ---- */
@@ -59,13 +41,8 @@ static void start_span(struct cpl_gathering *g, bool sends, int32_t point, int p
 {
     const struct cpl_span *span = span_of(g, point);
     *request = MPI_REQUEST_NULL;
-    if (cpl_span_bytes(span) == 0)
-        return;
-    int code = sends ? PMPI_Isend_c(span->address, span->count, span->type.handle, peer, TAG,
-                                    comm_of(g), request)
-                     : PMPI_Irecv_c(span->address, span->count, span->type.handle, peer, TAG,
-                                    comm_of(g), request);
-    note_start(g, request, code);
+    if (cpl_span_bytes(span) > 0)
+        cpl_carrying_move(g->call, sends, span, peer, TAG, request);
 }
 
 /* In step k the data of the point k before travels on; the receive of the step after it is posted
@@ -123,15 +100,14 @@ static void exchange(struct cpl_gathering *g, int32_t with, const int32_t sent[2
                      const int32_t received[2])
 {
     const int64_t *at = g->data->at;
-    int rank = rank_of(g, with);
-    if (received[1] > received[0])
-        note_start(g, &g->pair[0],
-                   PMPI_Irecv_c(g->gathered + at[received[0]], at[received[1]] - at[received[0]],
-                                MPI_BYTE, rank, TAG, comm_of(g), &g->pair[0]));
-    if (sent[1] > sent[0])
-        note_start(g, &g->pair[1],
-                   PMPI_Isend_c(g->gathered + at[sent[0]], at[sent[1]] - at[sent[0]], MPI_BYTE,
-                                rank, TAG, comm_of(g), &g->pair[1]));
+    for (int sends = 0; sends < 2; sends++) {
+        const int32_t *range = sends ? sent : received;
+        const struct cpl_span span = {.address = (char *)g->gathered + at[range[0]],
+                                      .count = at[range[1]] - at[range[0]],
+                                      .type = {.handle = MPI_BYTE}};
+        if (range[1] > range[0])
+            cpl_carrying_move(g->call, sends, &span, rank_of(g, with), TAG, &g->pair[sends]);
+    }
 }
 
 /* The first point of a corner; that of the corner behind the last one is the number of points. */

@@ -8,7 +8,9 @@ static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                  bool *made)
 {
     (void)state, (void)agreed, (void)most, (void)made;
-    candidate[0] = cpl_carrying_candidate(&cpl_way_straight, NULL, x);
+    candidate[0] = (struct cpl_candidate){.way = &cpl_way_straight,
+                                          .name = cpl_way_straight.name,
+                                          .modelled_us = x->plans.summary[0].direct.modelled_us};
     return 1;
 }
 

@@ -24,36 +24,18 @@ int64_t cpl_agree_ns(double seconds)
     return (int64_t)(ns > most ? most : ns > -most ? ns : 0);
 }
 
-/* What a call by a plan has gained, or cost while it was tried: beside MPI's, once these are known.
- */
-static void settle_account(const struct cpl_trial *trial, double us)
+/* A communicator was made of comm with this result: keeps it if all ranks have theirs, whose errors
+ * return then. The same result on all ranks. Collective. */
+static bool keep_made(MPI_Comm comm, int result, MPI_Comm *made)
 {
-    struct cpl_account *account = &cpl_context.account;
-    const double mpi_us = cpl_trial_us(trial, 0);
-    const int32_t candidate = cpl_trial_candidate(trial);
-    if (candidate == 0 || mpi_us <= 0)
-        return;
-    double gain = 1e-6 * (mpi_us - (trial->running ? us : cpl_trial_us(trial, candidate)));
-    if (gain > 0)
-        account->gained += gain;
-    else if (trial->running)
-        account->spent[CPL_COST_TRIALS] -= gain;
-}
-
-bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us)
-{
-    int64_t mine[CPL_MAX_TRIED], most[CPL_MAX_TRIED];
-    double slowest_us[CPL_MAX_TRIED];
-    settle_account(trial, us);
-    if (!cpl_trial_note(trial, us))
-        return false;
-    for (int32_t k = 0; k < trial->n; k++)
-        mine[k] = most[k] = cpl_agree_ns(trial->own_us[k] * 1e-6);
-    cpl_collective_Allreduce(mine, most, trial->n, MPI_INT64_T, MPI_MAX, private_comm);
-    for (int32_t k = 0; k < trial->n; k++)
-        slowest_us[k] = (double)most[k] * 1e-3;
-    cpl_trial_judge(trial, slowest_us);
-    return !trial->running;
+    bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
+    if (all)
+        PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    else if (result == MPI_SUCCESS)
+        PMPI_Comm_free(made);
+    if (!all)
+        *made = MPI_COMM_NULL;
+    return all;
 }
 
 /* Makes one of all ranks in the order of key, or of the group's. */
@@ -65,15 +47,9 @@ static bool make(MPI_Comm comm, int key, MPI_Group group, MPI_Comm *made)
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     int result = group == MPI_GROUP_NULL ? cpl_collective_Comm_split(comm, 0, key, made)
                                          : cpl_collective_Comm_create(comm, group, made);
-    bool all = cpl_agree_all(comm, result == MPI_SUCCESS);
+    bool all = keep_made(comm, result, made);
     PMPI_Comm_set_errhandler(comm, handler);
     PMPI_Errhandler_free(&handler);
-    if (!all && result == MPI_SUCCESS)
-        PMPI_Comm_free(made);
-    if (!all)
-        *made = MPI_COMM_NULL;
-    else
-        PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
     return all;
 }
 
@@ -118,11 +94,8 @@ static bool find_node(MPI_Comm comm, int *number)
     PMPI_Comm_rank(comm, &first);
     int result =
         cpl_collective_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, first, MPI_INFO_NULL, &node);
-    if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
-        if (result == MPI_SUCCESS)
-            PMPI_Comm_free(&node);
+    if (!keep_made(comm, result, &node))
         return false;
-    }
     PMPI_Comm_size(node, &n);
     cpl_collective_Bcast(&first, 1, MPI_INT, 0, node);
     PMPI_Comm_free(&node);
@@ -140,26 +113,14 @@ bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node)
     if (!find_node(comm, &number))
         return false;
     PMPI_Comm_rank(comm, &rank);
-    int result = cpl_collective_Comm_split(comm, number, rank, node);
-    if (!cpl_agree_all(comm, result == MPI_SUCCESS)) {
-        if (result == MPI_SUCCESS)
-            PMPI_Comm_free(node);
-        return false;
-    }
-    PMPI_Comm_set_errhandler(*node, MPI_ERRORS_RETURN);
-    return true;
-}
-
-int64_t cpl_agree_node(MPI_Comm comm)
-{
-    int rank, number;
-    PMPI_Comm_rank(comm, &rank);
-    return find_node(comm, &number) ? number : rank;
+    return keep_made(comm, cpl_collective_Comm_split(comm, number, rank, node), node);
 }
 
 struct cpl_seat cpl_agree_seat(MPI_Comm comm)
 {
-    return (struct cpl_seat){cpl_agree_node(comm), cpl_context.rank};
+    int rank, number;
+    PMPI_Comm_rank(comm, &rank);
+    return (struct cpl_seat){find_node(comm, &number) ? number : rank, cpl_context.rank};
 }
 
 int cpl_agree_root(MPI_Comm comm, int rank)

@@ -3,8 +3,6 @@
 #ifndef CARPOOL_AGREE_H
 #define CARPOOL_AGREE_H
 
-#include "shim/meet/trial.h"
-
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,22 +26,20 @@ bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
  * Collective over it. */
 void cpl_agree_graph(MPI_Comm made);
 
-/* A number that ranks of the same node share: set by the user's ranks per node, or the first rank
- * that shares memory. Errors must return on comm. Collective. */
-int64_t cpl_agree_node(MPI_Comm comm);
-
 /* A communicator of the ranks of comm that share the caller's node, in their order, whose errors
  * return; the caller frees it. False on all ranks when MPI fails on one. Errors must return on
  * comm. Collective. */
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node);
 
-/* Where a rank sits: its node (cpl_agree_node) and its rank in MPI_COMM_WORLD. Those who plan find
- * it at the beginning of what each rank hands in (desk.h). */
+/* Where a rank sits. Those who plan find it at the beginning of what each rank hands in (desk.h).
+ */
 struct cpl_seat {
-    int64_t node, world_rank;
+    int64_t node; /* that ranks of the same node share: set by the user's ranks per node, or the
+                     first rank that shares memory */
+    int64_t world_rank;
 };
 
-/* The calling rank's. Collective. */
+/* The calling rank's. Errors must return on comm. Collective. */
 struct cpl_seat cpl_agree_seat(MPI_Comm comm);
 
 /* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
@@ -54,10 +50,6 @@ int cpl_agree_root(MPI_Comm comm, int rank);
 /* A time as ranks decide by it: whole nanoseconds, whose sums are the same on all ranks in whatever
  * order MPI adds them up. Sums of floating-point numbers need not be. Local. */
 int64_t cpl_agree_ns(double seconds);
-
-/* Notes what a call took on this rank (trial.h). At the end of a round the ranks put their times
- * together over the private communicator. Returns whether a trial has ended. Collective. */
-bool cpl_agree_trial(MPI_Comm private_comm, struct cpl_trial *trial, double us);
 
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);

@@ -1,6 +1,5 @@
-/* Opening where ranks assemble (assembling.h). */
-#include "shim/meet/assembling.h"
-
+/* Opens where the ranks of each node assemble (wait/assembly.h) before anything is managed, if they
+ * can share memory on all nodes; else they go on by MPI. */
 #include "shim/meet/agree.h"
 #include "shim/meet/node_memory.h"
 #include "shim/state/context.h"

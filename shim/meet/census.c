@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Two tags in turn: a rank may be one round ahead of another, not two. No other messages of the
- * shim's communicators have them (keyed.c has the next one). */
+ * shim's communicators have them. */
 #define FIRST_TAG 2003
 
 void cpl_census_open(struct cpl_census *census, MPI_Comm comm, size_t most_bytes)

@@ -31,16 +31,10 @@ bool cpl_desk_is_root(const struct cpl_desk *desk)
     return desk->rank == desk->root;
 }
 
-/* On the wire a header follows the number of records. */
-static size_t wire_bytes(const struct cpl_handed_in *mine)
-{
-    return sizeof(int64_t) + mine->header_bytes;
-}
-
 static bool make_room(struct cpl_desk *desk, const struct cpl_handed_in *mine)
 {
     size_t n = (size_t)desk->n_ranks;
-    desk->headers = calloc(n, wire_bytes(mine));
+    desk->headers = calloc(n, mine->header_bytes + 1);
     desk->first = calloc(n + 1, sizeof *desk->first);
     desk->counts = calloc(n, sizeof *desk->counts);
     desk->displs = calloc(n, sizeof *desk->displs);
@@ -60,21 +54,12 @@ static bool lay_out(struct cpl_desk *desk)
     return true;
 }
 
-/* The root takes the numbers of records out of what has come, and makes room for these. */
-static bool expect_records(struct cpl_desk *desk, const struct cpl_handed_in *mine)
+/* The root makes room for what is to come. */
+static bool expect_records(struct cpl_desk *desk, size_t record_bytes)
 {
-    size_t wire = wire_bytes(mine);
-    for (int i = 0; i < desk->n_ranks; i++) {
-        int64_t n;
-        unsigned char *came = desk->headers + (size_t)i * wire;
-        memcpy(&n, came, sizeof n);
-        desk->counts[i] = (int)n;
-        desk->first[i + 1] = desk->first[i] + n;
-        memmove(desk->headers + (size_t)i * mine->header_bytes, came + sizeof n,
-                mine->header_bytes);
-    }
-    desk->records =
-        calloc((size_t)desk->first[desk->n_ranks] + 1, mine->record_bytes ? mine->record_bytes : 1);
+    for (int i = 0; i < desk->n_ranks; i++)
+        desk->first[i + 1] = desk->first[i] + desk->counts[i];
+    desk->records = calloc((size_t)desk->first[desk->n_ranks] + 1, record_bytes ? record_bytes : 1);
     return desk->records && lay_out(desk);
 }
 
@@ -85,33 +70,18 @@ static bool make_type(size_t bytes, MPI_Datatype *type)
            PMPI_Type_commit(type) == MPI_SUCCESS;
 }
 
-static bool gather_headers(struct cpl_desk *desk, const struct cpl_handed_in *mine)
-{
-    bool root = cpl_desk_is_root(desk);
-    int bytes = (int)wire_bytes(mine);
-    int64_t n = mine->n;
-    unsigned char *wire = malloc(wire_bytes(mine));
-    bool ready = mine->able && wire && (!root || make_room(desk, mine));
-    if (!cpl_agree_all(desk->comm, ready)) {
-        free(wire);
-        return false;
-    }
-    memcpy(wire, &n, sizeof n);
-    if (mine->header_bytes > 0)
-        memcpy(wire + sizeof n, mine->header, mine->header_bytes);
-    cpl_collective_Gather(wire, bytes, MPI_BYTE, desk->headers, bytes, MPI_BYTE, desk->root,
-                          desk->comm);
-    free(wire);
-    return true;
-}
-
 bool cpl_desk_hand_in(struct cpl_desk *desk, const struct cpl_handed_in *mine)
 {
     MPI_Datatype type;
+    int bytes = (int)mine->header_bytes;
     cpl_desk_close(desk);
-    if (!gather_headers(desk, mine))
+    if (!cpl_agree_all(desk->comm,
+                       mine->able && (!cpl_desk_is_root(desk) || make_room(desk, mine))))
         return false;
-    bool expected = !cpl_desk_is_root(desk) || expect_records(desk, mine);
+    cpl_collective_Gather(&mine->n, 1, MPI_INT, desk->counts, 1, MPI_INT, desk->root, desk->comm);
+    cpl_collective_Gather(mine->header, bytes, MPI_BYTE, desk->headers, bytes, MPI_BYTE, desk->root,
+                          desk->comm);
+    bool expected = !cpl_desk_is_root(desk) || expect_records(desk, mine->record_bytes);
     if (mine->record_bytes == 0)
         return cpl_agree_all(desk->comm, expected);
     bool typed = make_type(mine->record_bytes, &type);

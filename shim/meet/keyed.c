@@ -2,13 +2,10 @@
 #include "shim/meet/keyed.h"
 
 #include "planner/base/hash.h"
-#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TAG         2005 /* of the shim's communicators: the census has those before it */
-#define CHUNK       (4 << 10)
 #define MOST_STAGES 31
 
 /* What was received in a stage, as entries of the table. */
@@ -19,7 +16,7 @@ struct heard {
 
 /* Different keys that this rank knows of, with what their values come to so far. */
 struct table {
-    MPI_Comm comm;
+    struct cpl_census *census;
     const struct cpl_keyed *keyed;
     int rank, n_ranks;
     int64_t n, room;
@@ -30,14 +27,6 @@ struct table {
     size_t n_bytes;
     bool failed;
 };
-
-/* Bytes of one stage, which follow a word with their number. */
-struct letter {
-    unsigned char *bytes;
-    int64_t n;
-};
-
-/* --- the table */
 
 static bool rehash(struct table *t)
 {
@@ -120,148 +109,79 @@ static int64_t count_leaving(const struct table *t, int stage)
     return n;
 }
 
-/* --- a stage's messages */
-
-static int64_t part(int64_t all, int64_t from)
-{
-    return all - from < CHUNK ? all - from : CHUNK;
-}
-
-/* Makes a letter of n bytes; its word says so. When there is no memory it says that. */
-static bool make_letter(struct table *t, int64_t n, struct letter *letter)
-{
-    letter->n = n + (int64_t)sizeof n;
-    letter->bytes = t->failed ? NULL : malloc((size_t)letter->n);
-    if (letter->bytes)
-        memcpy(letter->bytes, &n, sizeof n);
-    else
-        t->failed = true;
-    return letter->bytes;
-}
-
-/* Keeps a piece of what comes; the first piece says how much that will be. */
-static void take_piece(struct table *t, struct letter *in, int64_t at, const unsigned char *piece)
-{
-    if (at == 0) {
-        int64_t n;
-        memcpy(&n, piece, sizeof n);
-        t->failed |= n < 0;
-        in->n = (n < 0 ? 0 : n) + (int64_t)sizeof n;
-        if (!t->failed)
-            in->bytes = (size_t)in->n > t->keyed->most_bytes ? NULL : malloc((size_t)in->n);
-        t->failed |= !in->bytes;
-    }
-    if (in->bytes)
-        memcpy(in->bytes + at, piece, (size_t)part(in->n, at));
-}
-
-/* Sends a letter to one rank and gets one from another, by pieces that both have memory for. The
- * caller frees in->bytes; NULL when something failed. */
-static void post(struct table *t, int to, const struct letter *given, int from, struct letter *in)
-{
-    static const int64_t lost = -1;
-    unsigned char piece[CHUNK];
-    const unsigned char *bytes = given->bytes ? given->bytes : (const unsigned char *)&lost;
-    int64_t n = given->bytes ? given->n : (int64_t)sizeof lost;
-    *in = (struct letter){NULL, sizeof(int64_t)};
-    for (int64_t at = 0; at < n || at < in->n; at += CHUNK) {
-        MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-        bool comes = at < in->n, done = true;
-        if (comes)
-            done =
-                PMPI_Irecv(piece, CHUNK, MPI_BYTE, from, TAG, t->comm, &request[0]) == MPI_SUCCESS;
-        if (at < n)
-            done &= PMPI_Isend(bytes + at, (int)part(n, at), MPI_BYTE, to, TAG, t->comm,
-                               &request[1]) == MPI_SUCCESS;
-        done &= cpl_progress_wait_each(2, request, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
-        t->failed |= !done;
-        if (comes && done)
-            take_piece(t, in, at, piece);
-    }
-    if (t->failed) {
-        free(in->bytes);
-        in->bytes = NULL;
-    }
-}
-
-static int at_distance(const struct table *t, int64_t distance)
-{
-    return (int)((t->rank + distance + t->n_ranks) % t->n_ranks);
-}
-
 static size_t record_bytes(const struct table *t)
 {
     return (size_t)(1 + t->keyed->words) * sizeof(uint64_t);
 }
 
-/* Takes the records of a stage into the table. */
-static void take_records(struct table *t, const struct letter *in, struct heard *heard)
+/* Sends records to the rank at a distance; NULL: there was no memory. Returns how many came, and
+ * has failed when that, or MPI, failed here. */
+static int64_t post(struct table *t, int64_t distance, const uint64_t *records, int64_t n,
+                    size_t bytes)
 {
-    uint64_t word[1 + CPL_KEYED_WORDS];
-    size_t bytes = record_bytes(t);
-    int64_t n = (in->n - (int64_t)sizeof(int64_t)) / (int64_t)bytes;
-    t->n_bytes += (size_t)n * sizeof *heard->entry;
-    heard->entry =
-        t->n_bytes > t->keyed->most_bytes ? NULL : calloc((size_t)n + 1, sizeof *heard->entry);
-    t->failed |= !heard->entry;
-    for (int64_t k = 0; k < n && !t->failed; k++) {
-        memcpy(word, in->bytes + sizeof(int64_t) + (size_t)k * bytes, bytes);
-        heard->entry[k] = enter(t, word[0], word + 1);
-        t->failed |= heard->entry[k] < 0;
-    }
-    heard->n = t->failed ? 0 : n;
+    const int to = (int)((t->rank + distance + t->n_ranks) % t->n_ranks);
+    const int64_t first[2] = {0, n};
+    t->failed |= !records;
+    int64_t came = cpl_census_round(
+        t->census, &(struct cpl_census_out){records ? 1 : 0, &to, first, records}, bytes);
+    t->failed |= t->census->failed;
+    return t->failed ? 0 : came;
 }
 
 /* Towards the owners. */
 static void go(struct table *t, int stage)
 {
-    struct letter out, in;
-    size_t value_bytes = (size_t)t->keyed->words * sizeof(uint64_t);
-    if (make_letter(t, count_leaving(t, stage) * (int64_t)record_bytes(t), &out)) {
-        unsigned char *to = out.bytes + sizeof(int64_t);
-        for (int64_t e = next_leaving(t, 0, stage); e < t->n; e = next_leaving(t, e + 1, stage)) {
-            memcpy(to, &t->key[e], sizeof *t->key);
-            memcpy(to + sizeof *t->key, t->value + e * t->keyed->words, value_bytes);
-            to += record_bytes(t);
-        }
+    struct heard *heard = &t->heard[stage];
+    const int words = t->keyed->words;
+    uint64_t *records = malloc((size_t)(count_leaving(t, stage) + 1) * record_bytes(t)), *to;
+    int64_t n = 0;
+    for (int64_t e = next_leaving(t, 0, stage); e < t->n && records;
+         e = next_leaving(t, e + 1, stage)) {
+        to = records + n++ * (1 + words);
+        to[0] = t->key[e];
+        memcpy(to + 1, t->value + e * words, (size_t)words * sizeof *to);
     }
-    post(t, at_distance(t, INT64_C(1) << stage), &out, at_distance(t, -(INT64_C(1) << stage)), &in);
-    free(out.bytes);
-    if (in.bytes)
-        take_records(t, &in, &t->heard[stage]);
-    free(in.bytes);
+    int64_t came = post(t, INT64_C(1) << stage, records, n, record_bytes(t));
+    free(records);
+    t->n_bytes += (size_t)came * sizeof *heard->entry;
+    if (t->n_bytes <= t->keyed->most_bytes)
+        heard->entry = calloc((size_t)came + 1, sizeof *heard->entry);
+    t->failed |= !heard->entry;
+    for (int64_t k = 0; k < came && !t->failed; k++) {
+        uint64_t word[1 + CPL_KEYED_WORDS];
+        memcpy(word, t->census->records + (size_t)k * record_bytes(t), record_bytes(t));
+        heard->entry[k] = enter(t, word[0], word + 1);
+        t->failed |= heard->entry[k] < 0;
+    }
+    heard->n = t->failed ? 0 : came;
 }
 
 /* Back from the owners: the entries are the same as on the way there, and in the same order. */
 static void come_back(struct table *t, int stage)
 {
-    struct letter out, in;
-    struct heard *heard = &t->heard[stage];
-    size_t bytes = (size_t)t->keyed->words * sizeof(uint64_t);
-    if (make_letter(t, heard->n * (int64_t)bytes, &out))
-        for (int64_t k = 0; k < heard->n; k++)
-            memcpy(out.bytes + sizeof(int64_t) + (size_t)k * bytes,
-                   t->value + heard->entry[k] * t->keyed->words, bytes);
-    post(t, at_distance(t, -(INT64_C(1) << stage)), &out, at_distance(t, INT64_C(1) << stage), &in);
-    free(out.bytes);
-    if (in.bytes && in.n == (int64_t)sizeof in.n + count_leaving(t, stage) * (int64_t)bytes) {
-        const unsigned char *from = in.bytes + sizeof(int64_t);
-        for (int64_t e = next_leaving(t, 0, stage); e < t->n; e = next_leaving(t, e + 1, stage)) {
-            memcpy(t->value + e * t->keyed->words, from, bytes);
-            from += bytes;
-        }
-    } else {
-        t->failed = true;
+    const struct heard *heard = &t->heard[stage];
+    const int words = t->keyed->words;
+    const size_t bytes = (size_t)words * sizeof(uint64_t);
+    uint64_t *values = malloc((size_t)(heard->n + 1) * bytes);
+    for (int64_t k = 0; k < heard->n && values; k++)
+        memcpy(values + k * words, t->value + heard->entry[k] * words, bytes);
+    int64_t came = post(t, -(INT64_C(1) << stage), values, heard->n, bytes);
+    free(values);
+    t->failed |= came != count_leaving(t, stage);
+    const unsigned char *from = t->census->records;
+    for (int64_t e = next_leaving(t, 0, stage); e < t->n && !t->failed;
+         e = next_leaving(t, e + 1, stage)) {
+        memcpy(t->value + e * words, from, bytes);
+        from += bytes;
     }
-    free(in.bytes);
 }
 
-bool cpl_keyed_join(MPI_Comm comm, const struct cpl_keyed *keyed)
+bool cpl_keyed_join(struct cpl_census *census, const struct cpl_keyed *keyed)
 {
-    struct table t = {.comm = comm, .keyed = keyed};
+    struct table t = {.census = census, .keyed = keyed};
     int n_stages = 0, words = keyed->words;
-    PMPI_Comm_rank(comm, &t.rank);
-    PMPI_Comm_size(comm, &t.n_ranks);
+    PMPI_Comm_rank(census->comm, &t.rank);
+    PMPI_Comm_size(census->comm, &t.n_ranks);
     for (int64_t k = 0; k < keyed->n && !t.failed; k++)
         t.failed = enter(&t, keyed->key[k], keyed->value + k * words) < 0;
     while (INT64_C(1) << n_stages < t.n_ranks)

@@ -8,6 +8,8 @@
 #include <mpi.h>
 #include <stdint.h>
 
+extern const struct cpl_hooks cpl_node_hooks; /* assembling.c */
+
 /* Memory for the ranks of `node`: bytes, which are alike on all, of which the first CPL_SHARED_HEAD
  * are taken; the others are zeros. It has no name any more, so nothing stays when a process dies;
  * the caller frees it by cpl_shared_free. NULL on all of them when one cannot open it: why says

@@ -51,17 +51,9 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
     return made;
 }
 
-/* What a rank tells of itself when a graph is made. */
+/* What a rank tells of itself when a graph is made. In make_inner the ranks with neighbours are
+ * numbered; the others have -1. */
 enum { HAS_NEIGHBORS = 1, IS_ABLE = 2 };
-
-/* The numbers of the ranks among those with neighbours, from what all have told; -1: it has none.
- */
-static void number_ranks(const unsigned char *told, int n, int *number)
-{
-    int n_having = 0;
-    for (int r = 0; r < n; r++)
-        number[r] = told[r] & HAS_NEIGHBORS ? n_having++ : -1;
-}
 
 /* Ranks become their numbers. Returns false where one has none: it does not know of the edge. */
 static bool renumber(int n, int *ranks, const int *number)
@@ -76,55 +68,33 @@ static bool renumber(int n, int *ranks, const int *number)
 
 /* The graph of `comm` on `some`, which has those of its ranks that have neighbours. Returns whether
  * there is one; ranks may differ in that. Collective over `some`. */
-static bool copy_dist_graph(MPI_Comm comm, MPI_Comm some, const int *number, MPI_Comm *made)
+static bool copy_graph(MPI_Comm comm, MPI_Comm some, const int *number, MPI_Comm *made)
 {
-    struct cpl_adjacency a;
-    if (!cpl_agree_all(some, cpl_adjacency_query(comm, &a) && renumber(a.in.n, a.in.peer, number) &&
-                                 renumber(a.out.n, a.out.peer, number)))
-        return false;
+    struct cpl_adjacency a = {.in = {.n = 0}};
     int *volatile weights = MPI_UNWEIGHTED; /* an address that nobody reads */
-    int result = cpl_collective_Dist_graph_create_adjacent(
-        some, a.in.n, a.in.peer, weights, a.out.n, a.out.peer, weights, MPI_INFO_NULL, 0, made);
+    bool known =
+        cpl_agree_all(some, cpl_adjacency_query(comm, &a) && renumber(a.in.n, a.in.peer, number) &&
+                                renumber(a.out.n, a.out.peer, number));
+    bool done = known && cpl_collective_Dist_graph_create_adjacent(
+                             some, a.in.n, a.in.peer, weights, a.out.n, a.out.peer, weights,
+                             MPI_INFO_NULL, 0, made) == MPI_SUCCESS;
     cpl_adjacency_free(&a);
-    return result == MPI_SUCCESS;
-}
-
-/* The same of MPI_Graph_create's, of which every rank knows all; n: ranks of `comm`. */
-static bool copy_graph(MPI_Comm comm, MPI_Comm some, const int *number, int n, MPI_Comm *made)
-{
-    int n_nodes = 0, n_edges = 0, rank = 0;
-    PMPI_Comm_rank(comm, &rank);
-    for (int r = 0, more = 0; r < n && PMPI_Graph_neighbors_count(comm, r, &more) == MPI_SUCCESS;
-         r++)
-        n_edges += more;
-    int *index = cpl_memory_need(((size_t)n + (size_t)n_edges + 1) * sizeof *index, "a graph");
-    int *edges = index + n, at = 0;
-    for (int r = 0; r < n; r++) {
-        int more = 0;
-        bool is_kept = number[rank] < 0 ? r == rank : number[r] >= 0;
-        if (!is_kept || PMPI_Graph_neighbors_count(comm, r, &more) != MPI_SUCCESS)
-            continue;
-        PMPI_Graph_neighbors(comm, r, more, edges + at);
-        index[n_nodes++] = at += more;
-    }
-    bool done = renumber(at, edges, number) &&
-                cpl_collective_Graph_create(some, n_nodes, index, edges, 0, made) == MPI_SUCCESS;
-    free(index);
     return done;
 }
 
 /* The inner communicator; MPI_COMM_NULL: there is none to be had, on no rank. Collective. */
-static MPI_Comm make_inner(MPI_Comm comm, int topology, const unsigned char *told, int n)
+static MPI_Comm make_inner(MPI_Comm comm, const unsigned char *told, int n)
 {
     MPI_Comm some, inner = MPI_COMM_NULL;
-    int rank = 0, *number = cpl_memory_need((size_t)n * sizeof *number, "a graph's ranks");
-    number_ranks(told, n, number);
+    int rank = 0, n_having = 0;
+    int *number = cpl_memory_need((size_t)n * sizeof *number, "a graph's ranks");
+    for (int r = 0; r < n; r++)
+        number[r] = told[r] & HAS_NEIGHBORS ? n_having++ : -1;
     PMPI_Comm_rank(comm, &rank);
     if (cpl_collective_Comm_split(comm, number[rank] < 0 ? rank + 1 : 0, rank, &some) ==
         MPI_SUCCESS) {
         PMPI_Comm_set_errhandler(some, MPI_ERRORS_RETURN);
-        bool made = topology == MPI_DIST_GRAPH ? copy_dist_graph(comm, some, number, &inner)
-                                               : copy_graph(comm, some, number, n, &inner);
+        bool made = copy_graph(comm, some, number, &inner);
         if (!cpl_agree_all(comm, made) && made)
             PMPI_Comm_free(&inner);
         PMPI_Comm_free(&some);
@@ -156,7 +126,7 @@ void cpl_agree_graph(MPI_Comm made)
     }
     MPI_Comm inner = MPI_COMM_NULL;
     if ((any & HAS_NEIGHBORS) && !(all & HAS_NEIGHBORS) && (all & IS_ABLE))
-        inner = make_inner(made, topology, told, n);
+        inner = make_inner(made, told, n);
     if ((all & HAS_NEIGHBORS) || inner != MPI_COMM_NULL)
         cpl_graph_keep(made, inner);
     if (inner != MPI_COMM_NULL && mine & HAS_NEIGHBORS)

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define TAG        2006 /* of labels, on the shim's communicator: keyed.c has the one before */
+#define TAG        2006 /* of labels, on the shim's communicator */
 #define MOST_BYTES (64 << 20)
 
 /* What a rank tells its neighbours: the labels of the links to each of them. */
@@ -114,8 +114,9 @@ static bool exchange_labels(struct recognising *t)
 static void join(struct recognising *t)
 {
     const struct cpl_keys *keys = &t->local.keys;
-    t->failed |= !cpl_keyed_join(t->comm, &(struct cpl_keyed){keys->n, keys->key, keys->words,
-                                                              keys->value, keys->join, MOST_BYTES});
+    t->failed |=
+        !cpl_keyed_join(&t->census, &(struct cpl_keyed){keys->n, keys->key, keys->words,
+                                                        keys->value, keys->join, MOST_BYTES});
 }
 
 /* Whether labels differ anywhere; false on all ranks, too, when one has failed. */

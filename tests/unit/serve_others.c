@@ -14,11 +14,6 @@
 
 #include <cmocka.h>
 
-void cpl_quiet_settle(struct cpl_exchange *exchange)
-{
-    (void)exchange;
-}
-
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate)
 {
     (void)exchange, (void)candidate;

@@ -187,18 +187,17 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
     return !serve.rank[fibers_rank()].unusable;
 }
 
-void cpl_neighbor_plan_list(const struct cpl_adjacency *adjacency,
-                            const struct cpl_neighbor_data *data, struct cpl_neighbor_list *list)
+void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes)
 {
-    (void)data;
-    list->n = adjacency->out.n_messages;
+    (void)m, (void)dst, (void)bytes;
+    list->n++;
 }
 
-void cpl_neighbor_plan_tokens(const struct cpl_adjacency *a, const bool *straight, int *token)
+int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
+                                   const struct cpl_adjacency *adjacency, int m)
 {
-    (void)straight;
-    for (int k = 0; k < a->out.n; k++)
-        token[k] = k;
+    (void)data, (void)adjacency, (void)m;
+    return 1;
 }
 
 MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
@@ -243,20 +242,27 @@ bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
 }
 
 bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_adjacency *adjacency, int64_t *bytes)
+                       struct cpl_neighbor_notes *notes)
 {
-    (void)call, (void)adjacency;
-    bytes[state->size - 1] = 1;
+    (void)call;
+    notes->list.bytes[state->size - 1] = 1;
     return !serve.rank[fibers_rank()].unusable;
 }
 
-bool cpl_alltoall_plan_noted(struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                             struct cpl_adjacency *noted, const int64_t *noted_bytes)
+bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                             struct cpl_neighbor_notes *notes)
 {
-    (void)noted;
-    assert_int_equal(noted_bytes[state->size - 1], 1);
+    assert_int_equal(notes->list.bytes[state->size - 1], 1);
     return cpl_neighbor_plan_agree(state, exchange, NULL, true, false) &&
            cpl_agree_all(state->private_comm, cpl_neighbor_plan_read(exchange, (int[]){0}));
+}
+
+bool cpl_alltoall_tell(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                       int *token_out, int *token_in)
+{
+    (void)state, (void)exchange, (void)token_out, (void)token_in;
+    fail(); /* cpl_alltoall_plan_noted does */
+    return false;
 }
 
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
@@ -380,8 +386,12 @@ static void begin_rank(int r)
                                          .has_topology = true,
                                          .watched = true,
                                          .next = cpl_context.comms.first};
-        state->adjacency.in =
-            (struct cpl_neighbors){.n = 2, .n_messages = 2, .peer = ranks, .rank = ranks};
+        state->adjacency.in = (struct cpl_neighbors){.n = 2,
+                                                     .n_messages = 2,
+                                                     .peer = ranks,
+                                                     .rank = ranks,
+                                                     .ordinal = ranks,
+                                                     .message = ranks};
         state->adjacency.out = state->adjacency.in;
         state->line = calloc(1, sizeof *state->line);
         assert_true(state->line && cpl_exchange_hooks.begin(state));
@@ -468,7 +478,7 @@ void serve_collective(int comm)
     me->time += me->pace;
     cpl_neighbor_note_collective(state);
     cpl_meeting_count(state);
-    cpl_exchange_alike(state, &alike);
+    cpl_exchange_hooks.alike(state, &alike);
     fibers_compare("what is alike", (int64_t)alike.hash);
     fibers_compare("the next meeting", state->serve->date.next);
     fibers_compare("the retries", state->serve->date.n_retries);
