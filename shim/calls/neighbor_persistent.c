@@ -78,7 +78,7 @@ static void free_carried(struct cpl_persistent *p)
     cpl_neighbor_drain(x);
     free(p); /* the operation marked the request as complete */
     op->carrying.state->persistent.n_left--;
-    cpl_exchange_record(x, op->carrying.state->rank, op->carrying.state->size);
+    cpl_exchange_record(x, MPI_COMM_NULL, op->carrying.state->rank, op->carrying.state->size);
     cpl_neighbor_op_free(op);
     cpl_exchange_release(x);
     free(x);
@@ -93,7 +93,7 @@ static int start_watched(struct cpl_persistent *p, MPI_Request *handle)
 static void free_watched(struct cpl_persistent *p)
 {
     const struct collective *w = collective_of(p);
-    cpl_exchange_record(w->exchange, w->rank, w->n_ranks);
+    cpl_exchange_record(w->exchange, MPI_COMM_NULL, w->rank, w->n_ranks);
     cpl_exchange_release(w->exchange);
     free(w->exchange);
     free(p);
@@ -222,7 +222,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     }
     state->persistent.n++;
     state->persistent.n_left++;
-    cpl_neighbor_serve_count(state);
+    cpl_neighbor_count_served(state, true);
     *result = MPI_SUCCESS;
     return true;
 }

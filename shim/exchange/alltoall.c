@@ -24,80 +24,6 @@
 #define MOST_DENSE      (1 << 17) /* messages of a dense pattern that are planned */
 #define MOST_VAIN       6 /* agreements or plans that came to nothing: then MPI has it for good */
 
-/* Bytes for or from a rank; -1: MPI would refuse an argument. */
-static int64_t bytes_of(const struct cpl_neighbor_side *side, int rank)
-{
-    struct cpl_span span;
-    return cpl_neighbor_resolve_rank(side, rank, &span) ? cpl_span_bytes(&span) : -1;
-}
-
-/* Lists the other ranks that there is data for or from. Returns their number, or -1. */
-static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_comm_state *state,
-                      int *peers)
-{
-    int n = 0;
-    for (int r = 0; r < state->size; r++) {
-        int64_t bytes = bytes_of(side, r);
-        if (bytes < 0)
-            return -1;
-        if (bytes > 0 && r != state->rank)
-            peers[n++] = r;
-    }
-    return n;
-}
-
-bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_neighbor_notes *notes)
-{
-    int *out = calloc((size_t)state->size, sizeof *out);
-    int *in = calloc((size_t)state->size, sizeof *in);
-    bool done = false;
-    cpl_adjacency_free(&notes->own);
-    if (out && in) {
-        int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
-        done = n_out >= 0 && n_in >= 0 &&
-               cpl_adjacency_make(state->rank, n_in, in, n_out, out, &notes->own);
-    }
-    free(out);
-    free(in);
-    notes->list.n = 0;
-    notes->list.n_straight = notes->list.straight_bytes = 0;
-    for (int m = 0; done && m < notes->own.out.n_messages; m++)
-        cpl_neighbor_list_add(&notes->list, m, notes->own.out.rank[m],
-                              bytes_of(&call->send, notes->own.out.rank[m]));
-    return done;
-}
-
-enum { TELLS_NONE, TELLS_RIDES, TELLS_STRAIGHT };
-
-/* Takes over what the senders say of their messages. Returns false when they have others than this
- * rank expects: the program's counts do not fit. */
-static bool read_told(struct cpl_exchange *x, int size, const int *token)
-{
-    const struct cpl_neighbors *in = &x->learned.own.in;
-    int n_sent = 0;
-    for (int r = 0; r < size; r++)
-        n_sent += token[r] != TELLS_NONE;
-    for (int m = 0; m < in->n_messages; m++) {
-        if (token[in->rank[m]] == TELLS_NONE)
-            return false;
-        x->ends.in_straight[m] = token[in->rank[m]] == TELLS_STRAIGHT;
-        x->ends.in_part[m] = in->part[m];
-    }
-    return n_sent == in->n_messages;
-}
-
-bool cpl_alltoall_tell(const struct cpl_comm_state *state, struct cpl_exchange *x, int *token_out,
-                       int *token_in)
-{
-    const struct cpl_neighbors *out = &x->learned.own.out;
-    for (int m = 0; m < out->n_messages; m++)
-        token_out[out->rank[m]] = x->ends.out_straight[m] ? TELLS_STRAIGHT : TELLS_RIDES;
-    return cpl_collective_Alltoall(token_out, 1, MPI_INT, token_in, 1, MPI_INT,
-                                   state->private_comm) == MPI_SUCCESS &&
-           read_told(x, state->size, token_in);
-}
-
 /* What is added up over the ranks before they plan. */
 enum { MESSAGES, SMALL, NEW, UNABLE, N_WORDS };
 
@@ -135,7 +61,7 @@ static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_
     if (!learned->sent)
         learned->sent = calloc((size_t)state->size, 1);
     for (int r = 0; learned->sent && r < state->size; r++)
-        learned->sent[r] = bytes_of(&call->send, r) > 0;
+        learned->sent[r] = cpl_neighbor_rank_bytes(&call->send, r) > 0;
 }
 
 /* Counts the messages of this call, those as new that go where none went before; sent: NULL, all
@@ -145,7 +71,7 @@ static void count_messages(const struct cpl_neighbor_call *call, const struct cp
 {
     words[UNABLE] += cpl_neighbor_is_far(call);
     for (int r = 0; r < state->size; r++) {
-        int64_t bytes = bytes_of(&call->send, r);
+        int64_t bytes = cpl_neighbor_rank_bytes(&call->send, r);
         bool counts = bytes > 0 && r != state->rank;
         words[MESSAGES] += counts;
         words[SMALL] += counts && bytes <= cpl_context.settings.size_limit;

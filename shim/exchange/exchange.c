@@ -190,9 +190,15 @@ static void tell_times(const struct cpl_timeline *t, const struct figures *all,
     }
 }
 
-static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
-                       const struct figures *figures)
+void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, int n_ranks)
 {
+    struct figures own = own_figures(x), all = own;
+    if (comm != MPI_COMM_NULL) {
+        cpl_collective_Reduce(&own.most, &all.most, N_DOUBLES(own.most), MPI_DOUBLE, MPI_MAX, 0,
+                              comm);
+        cpl_collective_Reduce(&own.sums, &all.sums, N_DOUBLES(own.sums), MPI_DOUBLE, MPI_SUM, 0,
+                              comm);
+    }
     if (rank != 0 || !cpl_report_is_wanted())
         return;
     struct cpl_record r = {.kind = x->kind,
@@ -201,50 +207,30 @@ static void add_record(const struct cpl_exchange *x, int rank, int n_ranks,
                            .calls = x->calls + x->nonblocking.n,
                            .calls_planned = x->calls_planned + x->nonblocking.n_planned,
                            .data_most = x->data_most,
-                           .forwarded_bytes = (int64_t)figures->sums.forwarded};
+                           .forwarded_bytes = (int64_t)all.sums.forwarded};
     /* Nonblocking calls are not timed: assume that they take as long as blocking ones, if there are
      * any. */
-    r.direct_seconds = figures->most.direct * (double)(r.calls - r.calls_planned);
-    r.planned_seconds = figures->most.planned * (double)r.calls_planned;
+    r.direct_seconds = all.most.direct * (double)(r.calls - r.calls_planned);
+    r.planned_seconds = all.most.planned * (double)r.calls_planned;
     tell_choice(x, &r);
     if (x->order.units.given > 0)
         r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
                                             .next_pattern = x->order.next_pattern,
                                             .units = x->order.units,
                                             .calls = x->order.n_calls};
-    tell_times(x->plans.timeline, figures, &r.times);
+    tell_times(x->plans.timeline, &all, &r.times);
     cpl_report_add(&r);
 }
 
-void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks)
+void cpl_exchange_end(struct cpl_exchange *x, struct cpl_comm_state *state)
 {
-    struct figures own = own_figures(exchange);
-    add_record(exchange, rank, n_ranks, &own);
-}
-
-/* Collects the ranks' figures on the first rank. Without a private communicator (the exchange was
- * never planned) it uses the first rank's own figures. */
-static void record(const struct cpl_exchange *x, const struct cpl_comm_state *state)
-{
-    struct figures own = own_figures(x), all = own;
-    if (state->private_comm != MPI_COMM_NULL) {
-        cpl_collective_Reduce(&own.most, &all.most, N_DOUBLES(own.most), MPI_DOUBLE, MPI_MAX, 0,
-                              state->private_comm);
-        cpl_collective_Reduce(&own.sums, &all.sums, N_DOUBLES(own.sums), MPI_DOUBLE, MPI_SUM, 0,
-                              state->private_comm);
-    }
-    add_record(x, state->rank, state->size, &all);
-}
-
-void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state)
-{
-    cpl_quiet_settle(exchange);
-    cpl_neighbor_drain(exchange);
-    if (exchange->calls + exchange->nonblocking.n > 0 && cpl_report_is_wanted())
-        record(exchange, state);
-    free(exchange->plans.timeline);
-    exchange->plans.timeline = NULL;
-    if (cpl_context.exchanges.last == exchange)
+    cpl_quiet_settle(x);
+    cpl_neighbor_drain(x);
+    if (x->calls + x->nonblocking.n > 0 && cpl_report_is_wanted())
+        cpl_exchange_record(x, state->private_comm, state->rank, state->size);
+    free(x->plans.timeline);
+    x->plans.timeline = NULL;
+    if (cpl_context.exchanges.last == x)
         cpl_context.exchanges.last = NULL;
-    cpl_exchange_release(exchange);
+    cpl_exchange_release(x);
 }

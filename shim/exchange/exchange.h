@@ -191,9 +191,9 @@ void cpl_quiet_settle(struct cpl_exchange *exchange);
 /* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);
 
-/* Adds a record of this rank's figures to the report, if a report is wanted and this is the first
- * rank. Local. */
-void cpl_exchange_record(const struct cpl_exchange *exchange, int rank, int n_ranks);
+/* Adds a record to the report, if one is wanted and this is the first rank: of the figures of all
+ * ranks of comm, where this is collective, or (MPI_COMM_NULL) of this rank's. */
+void cpl_exchange_record(const struct cpl_exchange *exchange, MPI_Comm comm, int rank, int n_ranks);
 
 /* At the end of the communicator: waits for pending calls, frees the exchange's memory and, if a
  * report is wanted, adds a record. Collective over the communicator when the exchange was

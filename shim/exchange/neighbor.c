@@ -19,44 +19,43 @@
  * (4.0.2) is wrong and damages memory on ranks whose in- and out-degree differ: where there are
  * such ranks it is never called. */
 static bool must_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                      struct cpl_exchange *exchange)
+                      struct cpl_exchange *x)
 {
-    if (call->kind == CPL_NEIGHBOR_ALLTOALLW && exchange->calls == 1 &&
+    if (call->kind == CPL_NEIGHBOR_ALLTOALLW && x->calls == 1 &&
         cpl_context.settings.mode != CPL_MODE_PROFILE && cpl_agree_own(state) != MPI_COMM_NULL)
-        exchange->mpi_distrusted =
+        x->mpi_distrusted =
             !cpl_agree_all(state->private_comm, state->adjacency.in.n == state->adjacency.out.n);
-    int64_t first = exchange->mpi_distrusted
+    int64_t first = x->mpi_distrusted
                         ? 1
                         : cpl_meeting_first(state, cpl_settings_learn(&cpl_context.settings) + 1);
-    if (!cpl_date_has_come(&exchange->learned.date, first, exchange->calls))
+    if (!cpl_date_has_come(&x->learned.date, first, x->calls))
         return false;
-    cpl_date_keep(&exchange->learned.date, exchange->calls, CPL_NEVER);
+    cpl_date_keep(&x->learned.date, x->calls, CPL_NEVER);
     return true;
 }
 
 /* Plans, unless it is early: then the ranks try again at a later call. */
 static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *exchange)
+                 struct cpl_exchange *x)
 {
-    bool first = exchange->phase == CPL_PHASE_LEARNING;
-    bool early = cpl_neighbor_is_early(call, state, exchange, state->adjacency.out.n_messages);
+    bool first = x->phase == CPL_PHASE_LEARNING;
+    bool early = cpl_neighbor_is_early(call, state, x, state->adjacency.out.n_messages);
     if (!early)
-        cpl_neighbor_plan(call, state, exchange);
-    exchange->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
+        cpl_neighbor_plan(call, state, x);
+    x->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
 }
 
 /* Logs the result of a trial that has ended. */
-static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *exchange,
+static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *x,
                        int32_t before)
 {
-    const struct cpl_trial *trial = &exchange->plans.trial;
-    const char *name =
-        trial->chosen > 0 ? exchange->plans.candidate[trial->chosen - 1].name : "MPI";
+    const struct cpl_trial *trial = &x->plans.trial;
+    const char *name = trial->chosen > 0 ? x->plans.candidate[trial->chosen - 1].name : "MPI";
     if (state->rank != 0 || (trial->chosen == before && trial->n_trials > 1))
         return;
     cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",
-            cpl_exchange_kind_name(exchange->kind), state->size, name,
-            cpl_trial_us(trial, trial->chosen), cpl_trial_us(trial, 0));
+            cpl_exchange_kind_name(x->kind), state->size, name, cpl_trial_us(trial, trial->chosen),
+            cpl_trial_us(trial, 0));
 }
 
 /* What a call by a plan has gained, or cost while it was tried: beside MPI's, once these are known.
@@ -77,10 +76,9 @@ static void settle_account(const struct cpl_trial *trial, double us)
 
 /* Notes what a call took on this rank. At the end of a round the ranks put their times together.
  * Collective. */
-static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                      double seconds)
+static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x, double seconds)
 {
-    struct cpl_trial *trial = &exchange->plans.trial;
+    struct cpl_trial *trial = &x->plans.trial;
     const int32_t before = trial->chosen;
     int64_t mine[CPL_MAX_TRIED], most[CPL_MAX_TRIED];
     double slowest_us[CPL_MAX_TRIED];
@@ -94,14 +92,14 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *e
         slowest_us[k] = (double)most[k] * 1e-3;
     cpl_trial_judge(trial, slowest_us);
     if (!trial->running)
-        log_choice(state, exchange, before);
+        log_choice(state, x, before);
 }
 
-void cpl_neighbor_enter(struct cpl_exchange *exchange)
+void cpl_neighbor_enter(struct cpl_exchange *x)
 {
-    cpl_quiet_settle(exchange);
-    exchange->calls++;
-    while (exchange->nonblocking.pending)
+    cpl_quiet_settle(x);
+    x->calls++;
+    while (x->nonblocking.pending)
         cpl_progress_poll();
 }
 
@@ -119,14 +117,14 @@ static void meet(MPI_Comm comm, const struct cpl_exchange *x)
 /* Whether a candidate carries the current blocking call, or (with `carries` NULL) its messages are
  * sent in an order of the shim's. While a trial is running all ranks come together first: otherwise
  * it would time a late rank, not the exchange. Collective. */
-static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *exchange)
+static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    bool planned = exchange->phase == CPL_PHASE_PLANNED;
-    int32_t candidate = planned ? cpl_trial_candidate(&exchange->plans.trial) : 0;
-    if (planned && cpl_trial_begins_turn(&exchange->plans.trial))
-        meet(state->private_comm, exchange);
-    exchange->plans.carries = candidate > 0 ? &exchange->plans.candidate[candidate - 1] : NULL;
-    return candidate > 0 || exchange->order.message;
+    bool planned = x->phase == CPL_PHASE_PLANNED;
+    int32_t candidate = planned ? cpl_trial_candidate(&x->plans.trial) : 0;
+    if (planned && cpl_trial_begins_turn(&x->plans.trial))
+        meet(state->private_comm, x);
+    x->plans.carries = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
+    return candidate > 0 || x->order.message;
 }
 
 /* Calls in a row that pass, so that some are timed: for a report, or while learning. */
@@ -168,27 +166,26 @@ static void grant(struct cpl_exchange *x)
 
 /* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without
  * a report. Counts it then. */
-static bool pass_untimed(struct cpl_exchange *exchange)
+static bool pass_untimed(struct cpl_exchange *x)
 {
-    if (exchange->plans.trial.running || exchange->phase == CPL_PHASE_LEARNING ||
-        cpl_report_is_wanted())
+    if (x->plans.trial.running || x->phase == CPL_PHASE_LEARNING || cpl_report_is_wanted())
         return false;
-    cpl_trial_note(&exchange->plans.trial, 0);
-    grant(exchange);
+    cpl_trial_note(&x->plans.trial, 0);
+    grant(x);
     return true;
 }
 
 /* Carries a blocking call whose data is resolved. Returns MPI's result, after the error handler
  * when it is an error. */
 static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-               struct cpl_exchange *exchange)
+               struct cpl_exchange *x)
 {
-    const struct cpl_candidate *carries = exchange->plans.carries;
+    const struct cpl_candidate *carries = x->plans.carries;
     struct cpl_carrying c = {.state = state,
-                             .x = exchange,
+                             .x = x,
                              .way = carries ? carries->way : &cpl_way_straight,
                              .made = carries ? carries->made : NULL,
-                             .data = &exchange->data};
+                             .data = &x->data};
     c.way->start(&c);
     if (c.way->wait)
         c.way->wait(&c);
@@ -216,45 +213,44 @@ static void note_time(struct cpl_exchange *x, double seconds, bool planned)
  * its trial; start: when the call began, in seconds. Returns MPI's result, after the error handler
  * when it is an error. Collective. */
 static int carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                     struct cpl_exchange *exchange, double start)
+                     struct cpl_exchange *x, double start)
 {
-    int result = run(call, state, exchange);
+    int result = run(call, state, x);
     double seconds = PMPI_Wtime() - start;
-    exchange->calls_planned += exchange->plans.carries != NULL;
-    exchange->order.n_calls += !exchange->plans.carries;
-    note_time(exchange, seconds, exchange->plans.carries != NULL);
-    if (exchange->phase == CPL_PHASE_PLANNED)
-        note_call(state, exchange, seconds);
+    x->calls_planned += x->plans.carries != NULL;
+    x->order.n_calls += !x->plans.carries;
+    note_time(x, seconds, x->plans.carries != NULL);
+    if (x->phase == CPL_PHASE_PLANNED)
+        note_call(state, x, seconds);
     return result;
 }
 
 bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *exchange, cpl_neighbor_resolver *resolve,
-                                int *result)
+                                struct cpl_exchange *x, cpl_neighbor_resolver *resolve, int *result)
 {
-    cpl_neighbor_order(state, exchange);
-    bool carried = take_turn(state, exchange);
-    if (!carried && pass_untimed(exchange))
+    cpl_neighbor_order(state, x);
+    bool carried = take_turn(state, x);
+    if (!carried && pass_untimed(x))
         return false;
     double start = PMPI_Wtime();
-    if (carried && (resolve ? resolve(call, state, exchange)
-                            : cpl_neighbor_resolve_all(call, state, exchange, &exchange->data))) {
-        *result = carry_now(call, state, exchange, start);
+    if (carried &&
+        (resolve ? resolve(call, state, x) : cpl_neighbor_resolve_all(call, state, x, &x->data))) {
+        *result = carry_now(call, state, x, start);
         return true;
     }
     call->state = state;
-    call->watched = exchange;
+    call->watched = x;
     call->start = start;
     return false;
 }
 
 /* Plans a neighborhood collective when it is time. */
 static void look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *exchange)
+                 struct cpl_exchange *x)
 {
-    bool plans_again = cpl_neighbor_plans_again(exchange) && !exchange->plans.trial.running;
-    if ((exchange->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, exchange))
-        cpl_neighbor_settle(call, state, exchange, plan);
+    bool plans_again = cpl_neighbor_plans_again(x) && !x->plans.trial.running;
+    if ((x->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, x))
+        cpl_neighbor_settle(call, state, x, plan);
 }
 
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
@@ -262,10 +258,10 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state)
         return false;
-    struct cpl_exchange *exchange = cpl_exchange_of(state, call->kind);
-    cpl_neighbor_enter(exchange);
-    (call->kind < CPL_ALLTOALLV ? look : cpl_alltoall_look)(call, state, exchange);
-    return cpl_neighbor_carry_entered(call, state, exchange, NULL, result);
+    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
+    cpl_neighbor_enter(x);
+    (call->kind < CPL_ALLTOALLV ? look : cpl_alltoall_look)(call, state, x);
+    return cpl_neighbor_carry_entered(call, state, x, NULL, result);
 }
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)

@@ -103,8 +103,9 @@ struct cpl_serve {
     int64_t n_carried;    /* carried nonblocking calls, at the last blocking collective */
 };
 
-/* Calls on the communicator are carried from now on. On all its ranks. */
-void cpl_neighbor_serve_count(struct cpl_comm_state *state);
+/* The communicator counts among those whose calls are carried, or does so no longer. Those of fewer
+ * ranks count by cpl_part_need. On all its ranks. */
+void cpl_neighbor_count_served(struct cpl_comm_state *state, bool served);
 
 extern const struct cpl_hooks cpl_exchange_hooks;
 

@@ -80,6 +80,12 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
     return !lacks_displs(side) && resolve_span(side, rank, &type, span);
 }
 
+int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank)
+{
+    struct cpl_span span;
+    return cpl_neighbor_resolve_rank(side, rank, &span) ? cpl_span_bytes(&span) : -1;
+}
+
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
                             int n_extra)
 {
@@ -121,17 +127,6 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                                      data->in_span);
 }
 
-/* Has a span's data received into the room, where `total` bytes are taken. Returns what is then. */
-static int64_t receive_aside(struct cpl_neighbor_data *data, struct cpl_span *span, int64_t total)
-{
-    int64_t bytes = cpl_span_bytes(span);
-    if (bytes > 0)
-        data->in_place[data->n_in_place++] = (struct cpl_in_place){*span, total};
-    *span = empty;
-    span->count = bytes;
-    return total + bytes;
-}
-
 static void make_room(struct cpl_neighbor_data *data, int64_t total)
 {
     if (total <= data->n_room)
@@ -141,25 +136,27 @@ static void make_room(struct cpl_neighbor_data *data, int64_t total)
     data->n_room = total;
 }
 
-/* The in-messages, of n_in parts, and the extras that are received come to where the data is that
- * is sent: they are received into a room, as bytes. Waits for memory. */
-static void receive_all_aside(struct cpl_neighbor_data *data, int n_in)
+/* The in-messages, of n_in parts, and the n extras that are received, the first ones, come to where
+ * the data is that is sent: they are received into a room, as bytes. Waits for memory. */
+static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
 {
     int64_t total = 0;
-    for (int k = 0; k < n_in; k++)
-        total = receive_aside(data, &data->in_span[k], total);
-    for (int k = 0; k < data->n_extra; k++)
-        if (!data->extra[k].sent)
-            total = receive_aside(data, &data->extra[k].span, total);
+    for (int k = 0; k < n_in + n; k++) {
+        struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;
+        int64_t bytes = cpl_span_bytes(span);
+        if (bytes > 0)
+            data->in_place[data->n_in_place++] = (struct cpl_in_place){*span, total};
+        *span = empty;
+        span->count = bytes;
+        total += bytes;
+    }
     make_room(data, total);
     char *at = (char *)data->room;
-    for (int k = 0; k < n_in; at += data->in_span[k++].count)
-        data->in_span[k].address = at;
-    for (int k = 0; k < data->n_extra; k++)
-        if (!data->extra[k].sent) {
-            data->extra[k].span.address = at;
-            at += data->extra[k].span.count;
-        }
+    for (int k = 0; k < n_in + n; k++) {
+        struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;
+        span->address = at;
+        at += span->count;
+    }
 }
 
 int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data)
@@ -212,7 +209,7 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
     if (!add_extra(call, state, &planned->out, true, data))
         return false;
     if (call->in_place)
-        receive_all_aside(data, planned->in.n);
+        receive_all_aside(data, planned->in.n, n_received);
     for (int k = n_received; k < data->n_extra; k++) /* no plan has what a rank sends itself */
         x->learned.n_extra += data->extra[k].rank != state->rank;
     x->learned.n_messages += planned->out.n_messages + data->n_extra - n_received;

@@ -36,10 +36,13 @@ bool cpl_neighbor_resolve_side(const struct cpl_neighbor_side *side, int n, cons
 bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
                                struct cpl_span *span);
 
+/* Bytes of that data; -1: MPI would refuse an argument. */
+int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank);
+
 /* The same of an exchange's call, with the messages outside its plan, receives first; what is
  * received in place comes into a room. Waits for memory. Local. */
 bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
-                              const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+                              const struct cpl_comm_state *state, struct cpl_exchange *x,
                               struct cpl_neighbor_data *data);
 
 /* A call is complete: what came into the room goes to its place. Returns MPI's result. Local. */
@@ -60,26 +63,12 @@ struct cpl_neighbor_list {
     int64_t n_straight, straight_bytes;
 };
 
-/* Adds out-message m, or only counts it if it is too large. */
-void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes);
-
-/* Agrees on plans for the messages of a list, keeps them, asks the ways for candidates and begins
- * their trial; able: this rank can take part. Returns whether there are candidates on all ranks.
- * Collective over the private communicator. */
-bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                             const struct cpl_neighbor_list *list, bool able, bool same_payload);
-
 /* Makes room for what planning finds out about the neighbours; false when memory ran out. */
-bool cpl_neighbor_plan_allocate(struct cpl_exchange *exchange);
+bool cpl_neighbor_plan_allocate(struct cpl_exchange *x);
 
 /* Makes room for sending the program's messages, and finds out how their parallel edges match.
  * Collective; the same result on all ranks. */
-bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *exchange);
-
-/* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
- * order. Returns false when the tokens make no sense, because the graph's two sides do not
- * match. */
-bool cpl_neighbor_plan_read(struct cpl_exchange *exchange, const int *token);
+bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). The state of a call's communicator; NULL: the
  * call is MPI's. A call in place then has for a send side what it receives. Local. */
@@ -101,45 +90,35 @@ struct cpl_neighbor_notes {
 
 /* Notes with room for the messages of an exchange, usable; NULL when memory ran out. Local. */
 struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
-                                                   const struct cpl_exchange *exchange);
+                                                   const struct cpl_exchange *x);
 void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there are none */
 
-/* Notes the messages of a call, in place of those that it has, and starts the exchange of a
- * neighborhood collective's tokens. Local; all ranks start it. */
+/* Notes the messages of a call, in place of those that it has. Those of a neighborhood collective
+ * start the exchange of tokens. Local; all ranks start it. */
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
-                             const struct cpl_comm_state *state,
-                             const struct cpl_exchange *exchange);
-
-/* The same of an alltoall's. Returns false on failure. */
-bool cpl_alltoall_note(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_neighbor_notes *notes);
+                             const struct cpl_comm_state *state, const struct cpl_exchange *x);
 
 /* Plans the noted messages, when the tokens are here; of an alltoall if they promise anything.
  * Collective over the private communicator; the same result on all ranks. */
-bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_neighbor_notes *notes);
-bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
+bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_neighbor_notes *notes);
 
 /* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
  * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again. Of an
  * alltoall the second one asks first whether they promise anything. Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_exchange *exchange);
+                       struct cpl_exchange *x);
 void cpl_alltoall_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_exchange *exchange);
-
-/* Tells every rank by tokens (room for all ranks) whether it is sent to, and how. Returns false
- * where that does not fit. Collective. */
-bool cpl_alltoall_tell(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                       int *token_out, int *token_in);
+                       struct cpl_exchange *x);
 
 /* Plans the exchange of a blocking alltoall, or reviews its plan, when it is time. Collective. */
 void cpl_alltoall_look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange *exchange);
+                       struct cpl_exchange *x);
 
 /* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
-void cpl_neighbor_enter(struct cpl_exchange *exchange);
+void cpl_neighbor_enter(struct cpl_exchange *x);
 
 /* Goes on with a blocking call that has been entered: returns what cpl_neighbor_carry does, once
  * the exchange has been planned or not. `resolve` finds the data of a call that a candidate is to
@@ -147,7 +126,7 @@ void cpl_neighbor_enter(struct cpl_exchange *exchange);
 typedef bool cpl_neighbor_resolver(const struct cpl_neighbor_call *call,
                                    const struct cpl_comm_state *state, struct cpl_exchange *x);
 bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *exchange, cpl_neighbor_resolver *resolve,
+                                struct cpl_exchange *x, cpl_neighbor_resolver *resolve,
                                 int *result);
 
 /* Whether it is too early to plan (cpl_plan_is_early); the exchange notes when the ranks ask again
@@ -159,14 +138,13 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
 /* Settles something about an exchange, which is collective over the private communicator, unless
  * there is none, or other threads are in calls. Collective. */
 void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *exchange,
+                         struct cpl_exchange *x,
                          void (*settle)(const struct cpl_neighbor_call *call,
-                                        struct cpl_comm_state *state,
-                                        struct cpl_exchange *exchange));
+                                        struct cpl_comm_state *state, struct cpl_exchange *x));
 
 /* Looks for a better order of sends (neighbor_order.c). Call it before each blocking call.
  * Collective over the communicator. */
-void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *exchange);
+void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.
  * Nonblocking calls may be carried by the plans, so then these stay. Alike on all ranks. */
@@ -178,7 +156,7 @@ static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.
  * Local. */
-struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, int32_t candidate);
+struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *x, int32_t candidate);
 
 /* Whether a call's data is on a device. Such calls are not planned: each copy takes longer than
  * MPI takes for a message. Local. */
@@ -191,9 +169,9 @@ static inline bool cpl_neighbor_is_far(const struct cpl_neighbor_call *call)
 /* Number of tags that an exchange has on the private communicator. */
 #define CPL_NEIGHBOR_TAGS (CPL_EXECUTOR_TAGS + 1)
 
-static inline int cpl_neighbor_straight_tag(const struct cpl_exchange *exchange)
+static inline int cpl_neighbor_straight_tag(const struct cpl_exchange *x)
 {
-    return exchange->first_tag + CPL_EXECUTOR_TAGS;
+    return x->first_tag + CPL_EXECUTOR_TAGS;
 }
 
 /* Whether nonblocking calls on the communicator may be planned; in a profile run plans are made and
@@ -216,8 +194,7 @@ struct cpl_neighbor_op {
  * when memory ran out or, with *refused set, when the call is to be left to MPI, which refuses an
  * argument. Local. */
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
-                                             struct cpl_comm_state *state,
-                                             struct cpl_exchange *exchange,
+                                             struct cpl_comm_state *state, struct cpl_exchange *x,
                                              const struct cpl_way *way, bool *refused);
 
 /* Starts an operation behind those that are pending. Local. */
@@ -227,6 +204,6 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op);
 void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
-void cpl_neighbor_drain(struct cpl_exchange *exchange);
+void cpl_neighbor_drain(struct cpl_exchange *x);
 
 #endif

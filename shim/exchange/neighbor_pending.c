@@ -77,23 +77,21 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 }
 
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
-                                             struct cpl_comm_state *state,
-                                             struct cpl_exchange *exchange,
+                                             struct cpl_comm_state *state, struct cpl_exchange *x,
                                              const struct cpl_way *way, bool *refused)
 {
-    struct cpl_neighbor_op *op = new_op(exchange);
+    struct cpl_neighbor_op *op = new_op(x);
     *refused = false;
     if (!op)
         return NULL;
-    op->carrying =
-        (struct cpl_carrying){.state = state,
-                              .x = exchange,
-                              .way = way,
-                              .made = way->offer ? exchange->plans.candidate[0].made : NULL,
-                              .data = &op->data};
+    op->carrying = (struct cpl_carrying){.state = state,
+                                         .x = x,
+                                         .way = way,
+                                         .made = way->offer ? x->plans.candidate[0].made : NULL,
+                                         .data = &op->data};
     op->request = NULL;
     op->running = false;
-    *refused = !cpl_neighbor_resolve_all(call, state, exchange, &op->data);
+    *refused = !cpl_neighbor_resolve_all(call, state, x, &op->data);
     if (!*refused && keep_types(op))
         return op;
     cpl_neighbor_op_free(op);
@@ -169,14 +167,14 @@ void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
     cpl_progress_update();
 }
 
-void cpl_neighbor_drain(struct cpl_exchange *exchange)
+void cpl_neighbor_drain(struct cpl_exchange *x)
 {
     struct cpl_neighbor_op *op, *next;
-    while (exchange->nonblocking.pending)
+    while (x->nonblocking.pending)
         cpl_progress_poll();
-    LL_FOREACH_SAFE(exchange->nonblocking.spare, op, next)
+    LL_FOREACH_SAFE(x->nonblocking.spare, op, next)
     {
-        LL_DELETE(exchange->nonblocking.spare, op);
+        LL_DELETE(x->nonblocking.spare, op);
         cpl_neighbor_op_free(op);
     }
 }

@@ -9,7 +9,9 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/floor.h"
 #include "shim/state/context.h"
+#include "shim/wait/collective.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Calls in a turn of a trial: where ranks share cores, where a single one says little; and those
@@ -30,7 +32,139 @@ void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64
     list->bytes[list->n++] = bytes;
 }
 
-bool cpl_neighbor_plan_read(struct cpl_exchange *x, const int *token)
+void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
+{
+    if (!notes)
+        return;
+    free(notes->list.straight);
+    free(notes->list.bytes);
+    free(notes->list.payload); /* and all else that has numbers */
+    cpl_adjacency_free(&notes->own);
+    free(notes);
+}
+
+struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
+                                                   const struct cpl_exchange *x)
+{
+    struct cpl_neighbor_notes *notes = calloc(1, sizeof *notes);
+    bool by_rank = x->kind >= CPL_ALLTOALLV;
+    int n_in = by_rank ? state->size : x->adjacency->in.n;
+    int n_out = by_rank ? state->size : x->adjacency->out.n, most = n_in > n_out ? n_in : n_out;
+    int *numbers = cpl_neighbor_zeroed(3 * n_out + n_in + 2 * most, sizeof *numbers);
+    if (!notes || !numbers) {
+        free(notes);
+        free(numbers);
+        return NULL;
+    }
+    notes->list.straight = cpl_neighbor_zeroed(n_out, sizeof *notes->list.straight);
+    notes->list.bytes = cpl_neighbor_zeroed(n_out, sizeof *notes->list.bytes);
+    notes->list.payload = numbers;
+    notes->list.dst = numbers + n_out;
+    notes->token_out = numbers + 2 * n_out;
+    notes->token_in = notes->token_out + n_out;
+    notes->ones = notes->token_in + n_in;
+    notes->displs = notes->ones + most;
+    notes->request = MPI_REQUEST_NULL;
+    notes->usable = true;
+    if (notes->list.straight && notes->list.bytes)
+        return notes;
+    cpl_neighbor_notes_free(notes);
+    return NULL;
+}
+
+/* Sizes and lists the call's messages. */
+static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
+                          struct cpl_neighbor_notes *notes)
+{
+    struct cpl_neighbor_data data = {.out_span = NULL};
+    bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
+    if (done)
+        for (int m = 0; m < a->out.n_messages; m++)
+            cpl_neighbor_list_add(&notes->list, m, a->out.rank[m],
+                                  cpl_neighbor_payload_bytes(&data, a, m));
+    cpl_neighbor_data_free(&data);
+    return done;
+}
+
+/* Starts the exchange of tokens, one along every edge: its number among its parallel edges, and
+ * whether its message goes straight. They go as MPI matches parallel edges in the call that is to
+ * be replaced; by alltoallv where the order does not matter (allgather) or where MPI's call is
+ * wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ). Returns whether it has.
+ */
+static bool send_tokens(struct cpl_neighbor_notes *notes, enum cpl_neighbor_kind kind,
+                        MPI_Comm comm, const struct cpl_adjacency *a)
+{
+    int n = a->in.n > a->out.n ? a->in.n : a->out.n;
+    for (int k = 0; k < a->out.n; k++) {
+        int m = a->out.message[k];
+        notes->token_out[k] = 2 * a->out.ordinal[k] + (m >= 0 && notes->list.straight[m]);
+    }
+    if (kind == CPL_NEIGHBOR_ALLTOALL)
+        return PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
+                                       comm, &notes->request) == MPI_SUCCESS;
+    for (int k = 0; k < n; k++) {
+        notes->ones[k] = 1;
+        notes->displs[k] = k;
+    }
+    return PMPI_Ineighbor_alltoallv(notes->token_out, notes->ones, notes->displs, MPI_INT,
+                                    notes->token_in, notes->ones, notes->displs, MPI_INT, comm,
+                                    &notes->request) == MPI_SUCCESS;
+}
+
+/* Lists the other ranks that there is data for or from. Returns their number, or -1. */
+static int list_peers(const struct cpl_neighbor_side *side, const struct cpl_comm_state *state,
+                      int *peers)
+{
+    int n = 0;
+    for (int r = 0; r < state->size; r++) {
+        int64_t bytes = cpl_neighbor_rank_bytes(side, r);
+        if (bytes < 0)
+            return -1;
+        if (bytes > 0 && r != state->rank)
+            peers[n++] = r;
+    }
+    return n;
+}
+
+/* Notes the messages of an alltoall. Returns false on failure. */
+static bool note_ranks(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_neighbor_notes *notes)
+{
+    int *out = calloc((size_t)state->size, sizeof *out);
+    int *in = calloc((size_t)state->size, sizeof *in);
+    bool done = false;
+    cpl_adjacency_free(&notes->own);
+    if (out && in) {
+        int n_out = list_peers(&call->send, state, out), n_in = list_peers(&call->recv, state, in);
+        done = n_out >= 0 && n_in >= 0 &&
+               cpl_adjacency_make(state->rank, n_in, in, n_out, out, &notes->own);
+    }
+    free(out);
+    free(in);
+    notes->list.n = 0;
+    notes->list.n_straight = notes->list.straight_bytes = 0;
+    for (int m = 0; done && m < notes->own.out.n_messages; m++)
+        cpl_neighbor_list_add(&notes->list, m, notes->own.out.rank[m],
+                              cpl_neighbor_rank_bytes(&call->send, notes->own.out.rank[m]));
+    return done;
+}
+
+void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
+                             const struct cpl_comm_state *state, const struct cpl_exchange *x)
+{
+    bool far = cpl_neighbor_is_far(call);
+    if (x->kind >= CPL_ALLTOALLV) {
+        notes->usable = !far && note_ranks(call, state, notes);
+        return;
+    }
+    notes->usable = list_messages(call, x->adjacency, notes) && !far;
+    notes->usable &= send_tokens(notes, call->kind, call->comm, x->adjacency);
+}
+
+/* Sorts the parts of every in-message, and the edges from the rank to itself, by the senders'
+ * order. Returns false when the tokens make no sense, because the graph's two sides do not
+ * match. */
+static bool read_tokens(struct cpl_exchange *x, const int *token)
 {
     const struct cpl_adjacency *a = x->adjacency;
     const struct cpl_neighbors *in = &a->in;
@@ -95,21 +229,112 @@ static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange 
     return true;
 }
 
-bool cpl_neighbor_plan_agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             const struct cpl_neighbor_list *list, bool able, bool same_payload)
+/* Agrees on plans for the noted messages, keeps them, asks the ways for candidates and begins their
+ * trial. Returns whether there are candidates on all ranks.
+ * Collective over the private communicator. */
+static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                  const struct cpl_neighbor_notes *notes)
 {
-    const struct cpl_agree_input input = {.able = able,
+    const struct cpl_neighbor_list *list = &notes->list;
+    const struct cpl_agree_input input = {.able = notes->usable,
                                           .n_messages = list->n,
                                           .dst = list->dst,
                                           .bytes = list->bytes,
                                           .n_straight = list->n_straight,
                                           .straight_bytes = list->straight_bytes,
                                           .needed = x->mpi_distrusted,
-                                          .same_payload = same_payload,
+                                          .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
+                                                          x->kind == CPL_NEIGHBOR_ALLGATHERV,
                                           .most_plans = count_plans(x),
                                           .turn = &x->plans.search.turn};
     struct cpl_agree_output output;
     return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
+}
+
+enum { TELLS_NONE, TELLS_RIDES, TELLS_STRAIGHT };
+
+/* Takes over what the senders say of their messages. Returns false when they have others than this
+ * rank expects: the program's counts do not fit. */
+static bool read_told(struct cpl_exchange *x, int size, const int *token)
+{
+    const struct cpl_neighbors *in = &x->learned.own.in;
+    int n_sent = 0;
+    for (int r = 0; r < size; r++)
+        n_sent += token[r] != TELLS_NONE;
+    for (int m = 0; m < in->n_messages; m++) {
+        if (token[in->rank[m]] == TELLS_NONE)
+            return false;
+        x->ends.in_straight[m] = token[in->rank[m]] == TELLS_STRAIGHT;
+        x->ends.in_part[m] = in->part[m];
+    }
+    return n_sent == in->n_messages;
+}
+
+/* Tells every rank by tokens whether it is sent to, and how. Returns false where that does not fit.
+ * Collective. */
+static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *x, int *token_out,
+                       int *token_in)
+{
+    const struct cpl_neighbors *out = &x->learned.own.out;
+    for (int m = 0; m < out->n_messages; m++)
+        token_out[out->rank[m]] = x->ends.out_straight[m] ? TELLS_STRAIGHT : TELLS_RIDES;
+    return cpl_collective_Alltoall(token_out, 1, MPI_INT, token_in, 1, MPI_INT,
+                                   state->private_comm) == MPI_SUCCESS &&
+           read_told(x, state->size, token_in);
+}
+
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                             struct cpl_neighbor_notes *notes)
+{
+    bool by_rank = x->kind >= CPL_ALLTOALLV;
+    if (by_rank) {
+        x->learned.own = notes->own;
+        notes->own = (struct cpl_adjacency){.in = {.n = 0}};
+        x->learned.n_extra_most = 2 * state->size;
+    }
+    if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
+        return false;
+    memcpy(x->ends.out_straight, notes->list.straight,
+           (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
+    memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
+    return agree(state, x, notes) &&
+           cpl_agree_all(state->private_comm,
+                         by_rank ? tell_ranks(state, x, notes->token_out, notes->token_in)
+                                 : read_tokens(x, notes->token_in));
+}
+
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                       struct cpl_exchange *x)
+{
+    if (x->phase == CPL_PHASE_PLANNED)
+        cpl_exchange_release(x);
+    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
+    bool planned = cpl_agree_all(state->private_comm, notes);
+    if (planned) {
+        cpl_neighbor_notes_fill(notes, call, state, x);
+        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
+        planned = cpl_neighbor_plan_noted(state, x, notes);
+    }
+    cpl_neighbor_notes_free(notes);
+    x->phase = planned                 ? CPL_PHASE_PLANNED
+               : x->plans.search.again ? CPL_PHASE_LEARNING
+                                       : CPL_PHASE_DIRECT;
+    if (!planned)
+        cpl_exchange_release(x);
+}
+
+bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
+    bool able = cpl_neighbor_plan_allocate(x) && notes;
+    bool matched = cpl_agree_all(state->private_comm, able);
+    if (matched) {
+        bool sent = send_tokens(notes, x->kind, state->comm, x->adjacency);
+        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
+        matched = cpl_agree_all(state->private_comm, sent && read_tokens(x, notes->token_in));
+    }
+    cpl_neighbor_notes_free(notes);
+    return matched;
 }
 
 /* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it

@@ -183,9 +183,7 @@ static bool promises(const struct cpl_comm_state *state, const struct cpl_exchan
     return cpl_plan_promises(summary) && !(is_part(state) && summary->planned.mpi_max == 0);
 }
 
-/* The communicator counts among those whose calls are carried, or does so no longer. Those of fewer
- * ranks count by cpl_part_need. On all its ranks. */
-static void count(struct cpl_comm_state *state, bool served)
+void cpl_neighbor_count_served(struct cpl_comm_state *state, bool served)
 {
     if (state->serve->counted == served)
         return;
@@ -193,11 +191,6 @@ static void count(struct cpl_comm_state *state, bool served)
     if (!is_part(state))
         cpl_context.busy.n_served += served ? 1 : -1;
     cpl_progress_update();
-}
-
-void cpl_neighbor_serve_count(struct cpl_comm_state *state)
-{
-    count(state, true);
 }
 
 /* Calls of one kind are carried from the next one on. Collective over `over`. */
@@ -208,7 +201,7 @@ static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cp
                            : cpl_agree_service(over) ? CPL_STARTED_SERVED
                                                      : CPL_STARTED_BY_MPI;
     if (cpl_exchange_is_served(x))
-        count(state, true);
+        cpl_neighbor_count_served(state, true);
     else if (waits && cpl_context.service.shared) /* nobody else hastens it */
         cpl_date_hasten(&state->serve->date, state->meeting.n, LONGEST_PAUSE);
 }
@@ -281,7 +274,7 @@ static void take_back(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (served || !state->serve->counted)
         return;
     cpl_agree_all(state->private_comm, true); /* until all have drained, all poll */
-    count(state, false);
+    cpl_neighbor_count_served(state, false);
 }
 
 /* Whether calls that the ranks of `host` decide about are carried. */
@@ -407,7 +400,7 @@ static void before_free(struct cpl_comm_state *state)
     state->persistent.kept = cpl_context.active && state->persistent.n > 0 &&
                              !cpl_agree_all(state->private_comm, state->persistent.n_left == 0);
     if (!state->persistent.kept)
-        count(state, false);
+        cpl_neighbor_count_served(state, false);
 }
 
 static void end(struct cpl_comm_state *state)
@@ -448,10 +441,9 @@ static void part_hasten(struct cpl_comm_state *state)
 
 static int64_t longest(const struct cpl_comm_state *state)
 {
-    bool any =
-        (is_part(state) ? state->serve->counted || waits(state) : cpl_context.busy.n_served > 0) &&
-        !cpl_context.service.shared;
-    return state->serve->met_any || any ? LONGEST_PAUSE : LONGEST_IDLE;
+    bool any = any_carried(state) || (is_part(state) && waits(state));
+    return state->serve->met_any || (any && !cpl_context.service.shared) ? LONGEST_PAUSE
+                                                                         : LONGEST_IDLE;
 }
 
 static void resume(struct cpl_comm_state *state)

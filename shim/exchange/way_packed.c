@@ -2,13 +2,12 @@
  * and damages memory on ranks whose in- and out-degree differ; such ranks send and receive packed
  * bytes until the exchange is carried. The other ranks need not do so: in MPICH both calls are the
  * same loop of sends and receives. */
-#include "shim/exchange/neighbor_internal.h"
+#include "shim/exchange/carrying.h"
 #include "shim/state/context.h"
 
 #include <stdlib.h>
 
 struct packed {
-    MPI_Request request;
     unsigned char *out, *in;
     MPI_Count *out_count, *in_count;
     MPI_Aint *out_at, *in_at;
@@ -66,10 +65,11 @@ static int begin(struct cpl_neighbor_op *op)
     if (p && pack_sides(p, op->carrying.x->adjacency, &op->data))
         result = PMPI_Ineighbor_alltoallv_c(p->out, p->out_count, p->out_at, MPI_BYTE, p->in,
                                             p->in_count, p->in_at, MPI_BYTE,
-                                            op->carrying.state->comm, &p->request);
+                                            op->carrying.state->comm, op->data.requests);
     if (p && result != MPI_SUCCESS)
         free_packed(p);
     op->carrying.made = p;
+    op->data.n_requests = 1;
     return result;
 }
 
@@ -84,9 +84,7 @@ static bool takes(const struct cpl_comm_state *state, const struct cpl_exchange 
 static bool progress(struct cpl_carrying *c)
 {
     struct packed *p = c->made;
-    int done = 1;
-    c->result = PMPI_Test(&p->request, &done, MPI_STATUS_IGNORE);
-    if (c->result == MPI_SUCCESS && !done)
+    if (!cpl_carrying_progress(c))
         return false;
     for (int k = 0; k < c->x->adjacency->in.n && c->result == MPI_SUCCESS; k++)
         c->result = cpl_span_unpack(&c->data->in_span[k], p->in + p->in_at[k], p->in_count[k]);

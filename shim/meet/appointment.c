@@ -6,7 +6,7 @@
 #include "shim/state/comm_state.h"
 #include "shim/wait/progress.h"
 
-#include <stddef.h>
+#include <string.h>
 
 #define FEW           4  /* without a blocking one between them: their communicator has none */
 #define LONGEST_PAUSE 64 /* collectives, before the ranks look again when they meet next */
@@ -55,12 +55,6 @@ struct company {
     enum said by_parent, by_child[DEGREE]; /* what each has said last */
 };
 
-static bool is_same(const struct which *one, const struct which *other)
-{
-    return one->number == other->number && one->since == other->since && one->n == other->n &&
-           one->called == other->called;
-}
-
 static int count(const struct company *c, enum said said)
 {
     int n = 0;
@@ -89,7 +83,7 @@ static void hear(struct company *c)
     struct message message;
     while (receive(c->tag, &message, &status)) {
         int child = status.MPI_SOURCE - c->first_child;
-        if (!is_same(&message.of, &c->of))
+        if (memcmp(&message.of, &c->of, sizeof c->of) != 0)
             continue;
         if (status.MPI_SOURCE == c->parent)
             c->by_parent = (enum said)message.said;

@@ -8,122 +8,104 @@
 
 #define MOST_STAGES 31
 
-/* What was received in a stage, as entries of the table. */
+/* The keys of what was received in a stage. */
 struct heard {
     int64_t n;
-    int64_t *entry;
+    uint64_t *key;
 };
 
-/* Different keys that this rank knows of, with what their values come to so far. */
+/* Records that this rank knows of, one for each key, in the order of keys: each is the key, then
+ * what its values come to so far. */
 struct table {
     struct cpl_census *census;
     const struct cpl_keyed *keyed;
     int rank, n_ranks;
-    int64_t n, room;
-    uint64_t *key, *value;
-    int64_t n_slots; /* a power of two above room; 0: none yet */
-    int64_t *slot;   /* entry + 1; 0: empty */
+    size_t words; /* of a record */
+    int64_t n;
+    uint64_t *records;
     struct heard heard[MOST_STAGES];
-    size_t n_bytes;
     bool failed;
 };
 
-static bool rehash(struct table *t)
+static int compare(const void *a, const void *b)
 {
-    int64_t n_slots = 2 * t->room;
-    int64_t *slot = calloc((size_t)n_slots, sizeof *slot);
-    if (!slot)
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static uint64_t *record(const struct table *t, int64_t k)
+{
+    return t->records + (size_t)k * t->words;
+}
+
+static uint64_t *find(const struct table *t, uint64_t key)
+{
+    return bsearch(&key, t->records, (size_t)t->n, t->words * sizeof key, compare);
+}
+
+/* Adds n records. Returns false when there is no memory. */
+static bool enter(struct table *t, const void *records, int64_t n)
+{
+    const size_t bytes = t->words * sizeof *t->records;
+    const int64_t n_all = t->n + n;
+    uint64_t *grown = (size_t)n_all * bytes > t->keyed->most_bytes
+                          ? NULL
+                          : realloc(t->records, (size_t)(n_all + 1) * bytes);
+    if (!grown)
         return false;
-    for (int64_t e = 0; e < t->n; e++) {
-        uint64_t at = cpl_hash_mix(t->key[e]) & (uint64_t)(n_slots - 1);
-        while (slot[at])
-            at = (at + 1) & (uint64_t)(n_slots - 1);
-        slot[at] = e + 1;
+    t->records = grown;
+    if (n > 0)
+        memcpy(record(t, t->n), records, (size_t)n * bytes);
+    qsort(t->records, (size_t)n_all, bytes, compare);
+    t->n = 0;
+    for (int64_t k = 0; k < n_all; k++) {
+        uint64_t *next = record(t, k), *last = t->n > 0 ? record(t, t->n - 1) : NULL;
+        if (last && *last == *next)
+            t->keyed->join(last + 1, next + 1);
+        else
+            memmove(record(t, t->n++), next, bytes);
     }
-    free(t->slot);
-    t->slot = slot;
-    t->n_slots = n_slots;
     return true;
 }
 
-static bool grow(struct table *t)
+static bool enter_own(struct table *t)
 {
-    int64_t room = t->room ? 2 * t->room : 64;
-    size_t entry_bytes = (size_t)(1 + t->keyed->words) * sizeof(uint64_t) + 2 * sizeof(int64_t);
-    if ((size_t)room * entry_bytes > t->keyed->most_bytes)
-        return false;
-    uint64_t *key = realloc(t->key, (size_t)room * sizeof *key);
-    if (key)
-        t->key = key;
-    uint64_t *value = realloc(t->value, (size_t)(room * t->keyed->words) * sizeof *value);
-    if (value)
-        t->value = value;
-    if (!key || !value)
-        return false;
-    t->room = room;
-    return rehash(t);
-}
-
-/* The entry of a key, which gets this value, too; -1: no memory. */
-static int64_t enter(struct table *t, uint64_t key, const uint64_t *value)
-{
-    int words = t->keyed->words;
-    if (t->n == t->room && !grow(t))
-        return -1;
-    uint64_t mask = (uint64_t)(t->n_slots - 1), at = cpl_hash_mix(key) & mask;
-    while (t->slot[at] && t->key[t->slot[at] - 1] != key)
-        at = (at + 1) & mask;
-    if (t->slot[at]) {
-        int64_t e = t->slot[at] - 1;
-        t->keyed->join(t->value + e * words, value);
-        return e;
+    const struct cpl_keyed *keyed = t->keyed;
+    const size_t n_values = t->words - 1;
+    uint64_t *own = malloc((size_t)(keyed->n + 1) * t->words * sizeof *own), *to = own;
+    for (int64_t k = 0; own && k < keyed->n; k++, to += t->words) {
+        *to = keyed->key[k];
+        memcpy(to + 1, keyed->value + (size_t)k * n_values, n_values * sizeof *to);
     }
-    t->slot[at] = t->n + 1;
-    t->key[t->n] = key;
-    memcpy(t->value + t->n * words, value, (size_t)words * sizeof *value);
-    return t->n++;
+    bool done = own && enter(t, own, keyed->n);
+    free(own);
+    return done;
 }
 
-/* How far the key's owner is from this rank. */
-static uint32_t distance(const struct table *t, uint64_t key)
-{
-    uint64_t n = (uint64_t)t->n_ranks, owner = cpl_hash_mix(key) % n;
-    return (uint32_t)((owner + n - (uint64_t)t->rank) % n);
-}
-
-/* The next entry, from one on, that leaves this rank in a stage: the lowest bit of its distance is
- * the stage's. */
+/* The next record, from one on, that leaves this rank in a stage: the lowest bit of how far the
+ * key's owner is from here is the stage's. */
 static int64_t next_leaving(const struct table *t, int64_t from, int stage)
 {
-    while (from < t->n &&
-           (distance(t, t->key[from]) & ((UINT32_C(2) << stage) - 1)) != UINT32_C(1) << stage)
-        from++;
+    const uint64_t n = (uint64_t)t->n_ranks, bits = (UINT64_C(2) << stage) - 1;
+    for (; from < t->n; from++) {
+        uint64_t owner = cpl_hash_mix(*record(t, from)) % n;
+        if (((owner + n - (uint64_t)t->rank) % n & bits) == UINT64_C(1) << stage)
+            break;
+    }
     return from;
 }
 
-static int64_t count_leaving(const struct table *t, int stage)
-{
-    int64_t n = 0;
-    for (int64_t e = next_leaving(t, 0, stage); e < t->n; e = next_leaving(t, e + 1, stage))
-        n++;
-    return n;
-}
-
-static size_t record_bytes(const struct table *t)
-{
-    return (size_t)(1 + t->keyed->words) * sizeof(uint64_t);
-}
-
-/* Sends records to the rank at a distance; NULL: there was no memory. Returns how many came, and
- * has failed when that, or MPI, failed here. */
-static int64_t post(struct table *t, int64_t distance, const uint64_t *records, int64_t n,
-                    size_t bytes)
+/* Sends n pieces of so many words to the rank at a distance; NULL: there was no memory. Returns how
+ * many came, and has failed when that, or MPI, failed here. */
+static int64_t post(struct table *t, int64_t distance, const uint64_t *pieces, int64_t n,
+                    size_t words)
 {
     const int to = (int)((t->rank + distance + t->n_ranks) % t->n_ranks);
     const int64_t first[2] = {0, n};
-    t->failed |= !records;
-    int64_t came = cpl_census_round(
-        t->census, &(struct cpl_census_out){records ? 1 : 0, &to, first, records}, bytes);
+    t->failed |= !pieces;
+    int64_t came =
+        cpl_census_round(t->census, &(struct cpl_census_out){pieces ? 1 : 0, &to, first, pieces},
+                         words * sizeof *pieces);
     t->failed |= t->census->failed;
     return t->failed ? 0 : came;
 }
@@ -132,75 +114,55 @@ static int64_t post(struct table *t, int64_t distance, const uint64_t *records, 
 static void go(struct table *t, int stage)
 {
     struct heard *heard = &t->heard[stage];
-    const int words = t->keyed->words;
-    uint64_t *records = malloc((size_t)(count_leaving(t, stage) + 1) * record_bytes(t)), *to;
+    uint64_t *leaving = malloc((size_t)(t->n + 1) * t->words * sizeof *leaving);
     int64_t n = 0;
-    for (int64_t e = next_leaving(t, 0, stage); e < t->n && records;
-         e = next_leaving(t, e + 1, stage)) {
-        to = records + n++ * (1 + words);
-        to[0] = t->key[e];
-        memcpy(to + 1, t->value + e * words, (size_t)words * sizeof *to);
-    }
-    int64_t came = post(t, INT64_C(1) << stage, records, n, record_bytes(t));
-    free(records);
-    t->n_bytes += (size_t)came * sizeof *heard->entry;
-    if (t->n_bytes <= t->keyed->most_bytes)
-        heard->entry = calloc((size_t)came + 1, sizeof *heard->entry);
-    t->failed |= !heard->entry;
-    for (int64_t k = 0; k < came && !t->failed; k++) {
-        uint64_t word[1 + CPL_KEYED_WORDS];
-        memcpy(word, t->census->records + (size_t)k * record_bytes(t), record_bytes(t));
-        heard->entry[k] = enter(t, word[0], word + 1);
-        t->failed |= heard->entry[k] < 0;
-    }
-    heard->n = t->failed ? 0 : came;
+    for (int64_t e = next_leaving(t, 0, stage); leaving && e < t->n;
+         e = next_leaving(t, e + 1, stage))
+        memcpy(leaving + (size_t)n++ * t->words, record(t, e), t->words * sizeof *leaving);
+    heard->n = post(t, INT64_C(1) << stage, leaving, n, t->words);
+    free(leaving);
+    heard->key = malloc((size_t)(heard->n + 1) * sizeof *heard->key);
+    for (int64_t k = 0; heard->key && k < heard->n; k++)
+        memcpy(&heard->key[k], t->census->records + (size_t)k * t->words * sizeof *heard->key,
+               sizeof *heard->key);
+    t->failed = t->failed || !heard->key || !enter(t, t->census->records, heard->n);
 }
 
-/* Back from the owners: the entries are the same as on the way there, and in the same order. */
+/* Back from the owners: the records are the same as on the way there, and in the same order. */
 static void come_back(struct table *t, int stage)
 {
     const struct heard *heard = &t->heard[stage];
-    const int words = t->keyed->words;
-    const size_t bytes = (size_t)words * sizeof(uint64_t);
-    uint64_t *values = malloc((size_t)(heard->n + 1) * bytes);
-    for (int64_t k = 0; k < heard->n && values; k++)
-        memcpy(values + k * words, t->value + heard->entry[k] * words, bytes);
-    int64_t came = post(t, -(INT64_C(1) << stage), values, heard->n, bytes);
+    const size_t n_values = t->words - 1, bytes = n_values * sizeof(uint64_t);
+    uint64_t *values = t->failed ? NULL : malloc((size_t)heard->n * bytes + 1);
+    for (int64_t k = 0; values && k < heard->n; k++)
+        memcpy(values + (size_t)k * n_values, find(t, heard->key[k]) + 1, bytes);
+    int64_t came = post(t, -(INT64_C(1) << stage), values, heard->n, n_values), n = 0;
     free(values);
-    t->failed |= came != count_leaving(t, stage);
-    const unsigned char *from = t->census->records;
-    for (int64_t e = next_leaving(t, 0, stage); e < t->n && !t->failed;
-         e = next_leaving(t, e + 1, stage)) {
-        memcpy(t->value + e * words, from, bytes);
-        from += bytes;
-    }
+    for (int64_t e = next_leaving(t, 0, stage); e < t->n; e = next_leaving(t, e + 1, stage), n++)
+        if (n < came)
+            memcpy(record(t, e) + 1, t->census->records + (size_t)n * bytes, bytes);
+    t->failed |= n != came;
 }
 
 bool cpl_keyed_join(struct cpl_census *census, const struct cpl_keyed *keyed)
 {
-    struct table t = {.census = census, .keyed = keyed};
-    int n_stages = 0, words = keyed->words;
+    struct table t = {.census = census, .keyed = keyed, .words = 1 + (size_t)keyed->words};
+    const size_t n_values = (size_t)keyed->words;
+    int n_stages = 0;
     PMPI_Comm_rank(census->comm, &t.rank);
     PMPI_Comm_size(census->comm, &t.n_ranks);
-    for (int64_t k = 0; k < keyed->n && !t.failed; k++)
-        t.failed = enter(&t, keyed->key[k], keyed->value + k * words) < 0;
+    t.failed = !enter_own(&t);
     while (INT64_C(1) << n_stages < t.n_ranks)
         n_stages++;
     for (int stage = 0; stage < n_stages; stage++)
         go(&t, stage);
     for (int stage = n_stages - 1; stage >= 0; stage--)
         come_back(&t, stage);
-    for (int64_t k = 0; k < keyed->n && !t.failed; k++) {
-        uint64_t mask = (uint64_t)(t.n_slots - 1), at = cpl_hash_mix(keyed->key[k]) & mask;
-        while (t.key[t.slot[at] - 1] != keyed->key[k])
-            at = (at + 1) & mask;
-        memcpy(keyed->value + k * words, t.value + (t.slot[at] - 1) * words,
-               (size_t)words * sizeof *keyed->value);
-    }
+    for (int64_t k = 0; k < keyed->n && !t.failed; k++)
+        memcpy(keyed->value + (size_t)k * n_values, find(&t, keyed->key[k]) + 1,
+               n_values * sizeof *keyed->value);
     for (int stage = 0; stage < n_stages; stage++)
-        free(t.heard[stage].entry);
-    free(t.key);
-    free(t.value);
-    free(t.slot);
+        free(t.heard[stage].key);
+    free(t.records);
     return !t.failed;
 }

@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPL_KEYED_WORDS 64 /* the most words of a value */
-
 struct cpl_keyed {
     int64_t n; /* records of this rank; keys may come several times */
     const uint64_t *key;
