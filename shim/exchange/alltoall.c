@@ -48,8 +48,7 @@ static enum cpl_left_alone why_not(MPI_Comm comm, int size, const int64_t *mine)
 bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_neighbor_notes *notes)
 {
-    const int64_t words[N_WORDS] = {
-        [MESSAGES] = notes->list.n + notes->list.n_straight, [SMALL] = notes->list.n};
+    const int64_t words[N_WORDS] = {[MESSAGES] = notes->n + notes->n_straight, [SMALL] = notes->n};
     x->learned.left = why_not(state->private_comm, state->size, words);
     return x->learned.left == CPL_LEFT_NOT && cpl_neighbor_plan_noted(state, x, notes);
 }

@@ -3,12 +3,6 @@
 
 #include "shim/wait/collective.h"
 
-void cpl_carrying_open(struct cpl_carrying *c)
-{
-    c->data->n_requests = 0;
-    c->result = MPI_SUCCESS;
-}
-
 void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
                        int tag, MPI_Request *request)
 {

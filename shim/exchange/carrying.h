@@ -1,11 +1,11 @@
 /* The pieces of which ways carry a call (way.h): what goes from the program's buffers to the
  * program's buffers, each message on its own. A way takes those that it does not carry otherwise.
  *
- * Order of calls: a way's `start` calls cpl_carrying_open first, then the pieces, receives before
- * sends; its `progress` and `wait` may be the ones here, or call them when their own part is done.
- * Errors are kept in c->result, and nothing stops at one. Receiving and sending one message are two
- * sides of one thing: what one end does by cpl_carrying_send the other must expect by
- * cpl_carrying_receive. Thread rule: one thread. */
+ * Order of calls: a way's `start` calls the pieces, receives before sends; its `progress` and
+ * `wait` may be the ones here, or call them when their own part is done. Errors are kept in
+ * c->result, and nothing stops at one. Receiving and sending one message are two sides of one
+ * thing: what one end does by cpl_carrying_send the other must expect by cpl_carrying_receive.
+ * Thread rule: one thread. */
 #ifndef CARPOOL_CARRYING_H
 #define CARPOOL_CARRYING_H
 
@@ -17,9 +17,6 @@ static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
     if (c->result == MPI_SUCCESS)
         c->result = code;
 }
-
-/* The call begins: without requests and errors. Local. */
-void cpl_carrying_open(struct cpl_carrying *c);
 
 /* Starts to send or receive a message of its own, on the private communicator. Local. */
 void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,

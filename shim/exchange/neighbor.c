@@ -186,6 +186,7 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
                              .way = carries ? carries->way : &cpl_way_straight,
                              .made = carries ? carries->made : NULL,
                              .data = &x->data};
+    x->data.n_requests = 0;
     c.way->start(&c);
     if (c.way->wait)
         c.way->wait(&c);

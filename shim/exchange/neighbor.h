@@ -97,10 +97,11 @@ struct cpl_serve {
     bool counted; /* the communicator counts in cpl_context.busy.n_served */
     int64_t id;   /* name of the communicator on all its ranks, once `request` is complete */
     MPI_Request request;
-    struct cpl_date date; /* when they are decided about; alike on all ranks */
-    bool met_any;         /* there was something to decide; alike on all ranks */
-    struct cpl_pace pace; /* pace of nonblocking calls on any communicator */
-    int64_t n_carried;    /* carried nonblocking calls, at the last blocking collective */
+    struct cpl_date date;             /* when they are decided about; alike on all ranks */
+    struct cpl_comm_state *candidate; /* that this rank has voted for last; NULL: none */
+    bool met_any;                     /* there was something to decide; alike on all ranks */
+    struct cpl_pace pace;             /* pace of nonblocking calls on any communicator */
+    int64_t n_carried; /* carried nonblocking calls, at the last blocking collective */
 };
 
 /* The communicator counts among those whose calls are carried, or does so no longer. Those of fewer

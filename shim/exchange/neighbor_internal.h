@@ -53,16 +53,6 @@ int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
 
-/* The messages of a call that are to be planned. Arrays have room for all out-messages. */
-struct cpl_neighbor_list {
-    bool *straight; /* per out-message: too large for combined messages */
-    int *payload;   /* numbers of the other messages */
-    int *dst;       /* their destinations */
-    int64_t *bytes; /* their sizes */
-    int n;          /* how many there are */
-    int64_t n_straight, straight_bytes;
-};
-
 /* Makes room for what planning finds out about the neighbours; false when memory ran out. */
 bool cpl_neighbor_plan_allocate(struct cpl_exchange *x);
 
@@ -81,8 +71,13 @@ struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
  * decided whether such calls are carried (neighbor_serve.c). */
 struct cpl_neighbor_notes {
     bool usable;
-    struct cpl_neighbor_list list; /* what it wants to send */
-    int *token_out, *token_in;     /* what senders tell receivers (neighbor_plan.c, alltoall.c) */
+    bool *straight; /* per out-message: too large for combined messages */
+    int *payload;   /* numbers of the other messages */
+    int *dst;       /* their destinations */
+    int64_t *bytes; /* their sizes */
+    int n;          /* how many there are */
+    int64_t n_straight, straight_bytes;
+    int *token_out, *token_in; /* what senders tell receivers (neighbor_plan.c) */
     int *ones, *displs;
     MPI_Request request;      /* of the tokens; MPI_REQUEST_NULL: they are here */
     struct cpl_adjacency own; /* who sends to whom in an alltoall */

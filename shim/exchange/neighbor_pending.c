@@ -117,8 +117,11 @@ static void complete(struct cpl_neighbor_op *op)
 static bool progress(struct cpl_neighbor_op *op)
 {
     const struct cpl_way *way = op->carrying.way;
-    if (!op->running && way->start)
+    if (!op->running && way->start) {
+        op->data.n_requests = 0;
+        op->carrying.result = MPI_SUCCESS;
         way->start(&op->carrying);
+    }
     op->running = true;
     return way->progress(&op->carrying);
 }

@@ -19,26 +19,27 @@
 #define CALLS_SHARING 4
 #define CALLS_LEADING 1
 
-void cpl_neighbor_list_add(struct cpl_neighbor_list *list, int m, int dst, int64_t bytes)
+/* Adds out-message m, or only counts it if it is too large. */
+static void add_message(struct cpl_neighbor_notes *notes, int m, int dst, int64_t bytes)
 {
-    list->straight[m] = bytes > cpl_context.settings.size_limit;
-    if (list->straight[m]) {
-        list->n_straight++;
-        list->straight_bytes += bytes;
+    notes->straight[m] = bytes > cpl_context.settings.size_limit;
+    if (notes->straight[m]) {
+        notes->n_straight++;
+        notes->straight_bytes += bytes;
         return;
     }
-    list->payload[list->n] = m;
-    list->dst[list->n] = dst;
-    list->bytes[list->n++] = bytes;
+    notes->payload[notes->n] = m;
+    notes->dst[notes->n] = dst;
+    notes->bytes[notes->n++] = bytes;
 }
 
 void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
 {
     if (!notes)
         return;
-    free(notes->list.straight);
-    free(notes->list.bytes);
-    free(notes->list.payload); /* and all else that has numbers */
+    free(notes->straight);
+    free(notes->bytes);
+    free(notes->payload); /* and all else that has numbers */
     cpl_adjacency_free(&notes->own);
     free(notes);
 }
@@ -56,17 +57,17 @@ struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *
         free(numbers);
         return NULL;
     }
-    notes->list.straight = cpl_neighbor_zeroed(n_out, sizeof *notes->list.straight);
-    notes->list.bytes = cpl_neighbor_zeroed(n_out, sizeof *notes->list.bytes);
-    notes->list.payload = numbers;
-    notes->list.dst = numbers + n_out;
+    notes->straight = cpl_neighbor_zeroed(n_out, sizeof *notes->straight);
+    notes->bytes = cpl_neighbor_zeroed(n_out, sizeof *notes->bytes);
+    notes->payload = numbers;
+    notes->dst = numbers + n_out;
     notes->token_out = numbers + 2 * n_out;
     notes->token_in = notes->token_out + n_out;
     notes->ones = notes->token_in + n_in;
     notes->displs = notes->ones + most;
     notes->request = MPI_REQUEST_NULL;
     notes->usable = true;
-    if (notes->list.straight && notes->list.bytes)
+    if (notes->straight && notes->bytes)
         return notes;
     cpl_neighbor_notes_free(notes);
     return NULL;
@@ -80,8 +81,7 @@ static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl
     bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
     if (done)
         for (int m = 0; m < a->out.n_messages; m++)
-            cpl_neighbor_list_add(&notes->list, m, a->out.rank[m],
-                                  cpl_neighbor_payload_bytes(&data, a, m));
+            add_message(notes, m, a->out.rank[m], cpl_neighbor_payload_bytes(&data, a, m));
     cpl_neighbor_data_free(&data);
     return done;
 }
@@ -97,7 +97,7 @@ static bool send_tokens(struct cpl_neighbor_notes *notes, enum cpl_neighbor_kind
     int n = a->in.n > a->out.n ? a->in.n : a->out.n;
     for (int k = 0; k < a->out.n; k++) {
         int m = a->out.message[k];
-        notes->token_out[k] = 2 * a->out.ordinal[k] + (m >= 0 && notes->list.straight[m]);
+        notes->token_out[k] = 2 * a->out.ordinal[k] + (m >= 0 && notes->straight[m]);
     }
     if (kind == CPL_NEIGHBOR_ALLTOALL)
         return PMPI_Ineighbor_alltoall(notes->token_out, 1, MPI_INT, notes->token_in, 1, MPI_INT,
@@ -141,11 +141,11 @@ static bool note_ranks(const struct cpl_neighbor_call *call, const struct cpl_co
     }
     free(out);
     free(in);
-    notes->list.n = 0;
-    notes->list.n_straight = notes->list.straight_bytes = 0;
+    notes->n = 0;
+    notes->n_straight = notes->straight_bytes = 0;
     for (int m = 0; done && m < notes->own.out.n_messages; m++)
-        cpl_neighbor_list_add(&notes->list, m, notes->own.out.rank[m],
-                              cpl_neighbor_rank_bytes(&call->send, notes->own.out.rank[m]));
+        add_message(notes, m, notes->own.out.rank[m],
+                    cpl_neighbor_rank_bytes(&call->send, notes->own.out.rank[m]));
     return done;
 }
 
@@ -230,18 +230,17 @@ static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange 
 }
 
 /* Agrees on plans for the noted messages, keeps them, asks the ways for candidates and begins their
- * trial. Returns whether there are candidates on all ranks.
- * Collective over the private communicator. */
+ * trial. Returns whether there are candidates on all ranks. Collective over the private
+ * communicator. */
 static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
                   const struct cpl_neighbor_notes *notes)
 {
-    const struct cpl_neighbor_list *list = &notes->list;
     const struct cpl_agree_input input = {.able = notes->usable,
-                                          .n_messages = list->n,
-                                          .dst = list->dst,
-                                          .bytes = list->bytes,
-                                          .n_straight = list->n_straight,
-                                          .straight_bytes = list->straight_bytes,
+                                          .n_messages = notes->n,
+                                          .dst = notes->dst,
+                                          .bytes = notes->bytes,
+                                          .n_straight = notes->n_straight,
+                                          .straight_bytes = notes->straight_bytes,
                                           .needed = x->mpi_distrusted,
                                           .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
                                                           x->kind == CPL_NEIGHBOR_ALLGATHERV,
@@ -251,36 +250,24 @@ static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
     return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
 }
 
-enum { TELLS_NONE, TELLS_RIDES, TELLS_STRAIGHT };
-
-/* Takes over what the senders say of their messages. Returns false when they have others than this
- * rank expects: the program's counts do not fit. */
-static bool read_told(struct cpl_exchange *x, int size, const int *token)
-{
-    const struct cpl_neighbors *in = &x->learned.own.in;
-    int n_sent = 0;
-    for (int r = 0; r < size; r++)
-        n_sent += token[r] != TELLS_NONE;
-    for (int m = 0; m < in->n_messages; m++) {
-        if (token[in->rank[m]] == TELLS_NONE)
-            return false;
-        x->ends.in_straight[m] = token[in->rank[m]] == TELLS_STRAIGHT;
-        x->ends.in_part[m] = in->part[m];
-    }
-    return n_sent == in->n_messages;
-}
-
-/* Tells every rank by tokens whether it is sent to, and how. Returns false where that does not fit.
+/* Tells every rank whether it is sent to, and how, and reads what the senders tell. Returns false
+ * when they have other messages than this rank expects: the program's counts do not fit.
  * Collective. */
-static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *x, int *token_out,
-                       int *token_in)
+static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                       struct cpl_neighbor_notes *notes)
 {
-    const struct cpl_neighbors *out = &x->learned.own.out;
+    const struct cpl_neighbors *out = &x->adjacency->out, *in = &x->adjacency->in;
+    int n_sent = 0, *token = notes->token_in;
     for (int m = 0; m < out->n_messages; m++)
-        token_out[out->rank[m]] = x->ends.out_straight[m] ? TELLS_STRAIGHT : TELLS_RIDES;
-    return cpl_collective_Alltoall(token_out, 1, MPI_INT, token_in, 1, MPI_INT,
-                                   state->private_comm) == MPI_SUCCESS &&
-           read_told(x, state->size, token_in);
+        notes->token_out[out->rank[m]] = 2 + x->ends.out_straight[m]; /* 0: nothing */
+    if (cpl_collective_Alltoall(notes->token_out, 1, MPI_INT, token, 1, MPI_INT,
+                                state->private_comm) != MPI_SUCCESS)
+        return false;
+    for (int r = 0; r < state->size; r++)
+        n_sent += token[r] != 0;
+    for (int k = 0; k < in->n; k++)
+        notes->ones[k] = token[in->peer[k]] - 2;
+    return n_sent == in->n && read_tokens(x, notes->ones);
 }
 
 bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
@@ -294,13 +281,12 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
     }
     if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
         return false;
-    memcpy(x->ends.out_straight, notes->list.straight,
+    memcpy(x->ends.out_straight, notes->straight,
            (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
-    memcpy(x->ends.payload, notes->list.payload, (size_t)notes->list.n * sizeof *x->ends.payload);
+    memcpy(x->ends.payload, notes->payload, (size_t)notes->n * sizeof *x->ends.payload);
     return agree(state, x, notes) &&
            cpl_agree_all(state->private_comm,
-                         by_rank ? tell_ranks(state, x, notes->token_out, notes->token_in)
-                                 : read_tokens(x, notes->token_in));
+                         by_rank ? tell_ranks(state, x, notes) : read_tokens(x, notes->token_in));
 }
 
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
@@ -364,17 +350,15 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
 }
 
 void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *exchange,
+                         struct cpl_exchange *x,
                          void (*settle)(const struct cpl_neighbor_call *call,
-                                        struct cpl_comm_state *state,
-                                        struct cpl_exchange *exchange))
+                                        struct cpl_comm_state *state, struct cpl_exchange *x))
 {
     if (cpl_agree_own(state) == MPI_COMM_NULL)
         return;
-    exchange->learned.left =
-        exchange->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
+    x->learned.left = x->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
     if (!cpl_floor_take(state->private_comm))
         return;
-    settle(call, state, exchange);
+    settle(call, state, x);
     cpl_floor_leave();
 }

@@ -25,7 +25,6 @@
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Calls are not tried, but given back when the program has become slower: that takes so many times
  * from collective to collective of before, so in mode auto nothing is decided before the date. */
@@ -124,18 +123,11 @@ static enum able how_able(struct cpl_comm_state *candidate)
 }
 
 /* What the ranks vote. The least counts; the numbers negated, too, tell whether all are the same:
- * the candidate's name, and for each kind the calls made. */
+ * the candidate's name, and for each kind the calls made. Behind these the program's pace, which is
+ * summed up. */
 enum { ID, CALLS, N_SAME = CALLS + CPL_N_NEIGHBOR_KINDS };
-
-struct ballot {
-    int64_t able;
-    int64_t same[N_SAME], negated[N_SAME];
-};
-
-#define BALLOT_WORDS ((int)(sizeof(struct ballot) / sizeof(int64_t)))
-
-/* Words behind the ballot, which are summed up: the program's pace. */
-enum { NS_BEFORE, NS_SINCE, N_SUMS };
+enum { HOW_ABLE, SAME, NEGATED = SAME + N_SAME, N_LEAST = NEGATED + N_SAME };
+enum { NS_BEFORE = N_LEAST, NS_SINCE, N_WORDS };
 
 /* Calls that all ranks must have made alike when they settle what becomes of the nonblocking ones.
  * Where several threads call, the ranks may be at different blocking ones, too. */
@@ -146,29 +138,11 @@ static int64_t count_calls(const struct cpl_comm_state *state, int kind)
     return x->nonblocking.n + (cpl_context.service.shared ? blocking << 32 : 0);
 }
 
-static struct ballot fill_ballot(const struct cpl_comm_state *host,
-                                 struct cpl_comm_state *candidate)
-{
-    struct ballot b = {.able = ABLE, .same = {[ID] = NO_CANDIDATE}};
-    if (candidate) {
-        b.able = how_able(candidate);
-        if (b.able == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
-            host->serve->pace.before.n < LEAST_PACES)
-            b.able = UNPACED;
-        b.same[ID] = candidate->serve->id;
-    }
-    for (int k = 0; candidate && k < CPL_N_NEIGHBOR_KINDS; k++)
-        b.same[CALLS + k] = count_calls(candidate, k);
-    for (int k = 0; k < N_SAME; k++)
-        b.negated[k] = -b.same[k];
-    return b;
-}
-
-static bool unanimous(const struct ballot *b)
+static bool unanimous(const int64_t *words)
 {
     bool same = true;
     for (int k = 0; k < N_SAME; k++)
-        same &= b->same[k] == -b->negated[k];
+        same &= words[SAME + k] == -words[NEGATED + k];
     return same;
 }
 
@@ -212,9 +186,9 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
     if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING)
         return false;
-    const struct cpl_neighbor_list *list = &x->nonblocking.notes->list;
+    const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
     struct cpl_plan_turn *turn = &x->plans.search.turn;
-    const int64_t n = list->n + (x->kind >= CPL_ALLTOALLV ? list->n_straight : 0);
+    const int64_t n = notes->n + (x->kind >= CPL_ALLTOALLV ? notes->n_straight : 0);
     const struct cpl_agree_input input = {.n_messages = (int)n, .turn = turn};
     bool early =
         cpl_plan_is_early(host->private_comm, &input,
@@ -285,10 +259,10 @@ static bool any_carried(const struct cpl_comm_state *host)
 
 /* Doubts the calls that are carried, when the program has become slower by them. Returns whether it
  * has; the same on all ranks. */
-static bool doubt(const struct cpl_comm_state *host, const int64_t *sums)
+static bool doubt(const struct cpl_comm_state *host, const int64_t *words)
 {
     if (!any_carried(host) || cpl_context.settings.mode != CPL_MODE_AUTO ||
-        !cpl_pace_is_slower((double)sums[NS_SINCE], (double)sums[NS_BEFORE]))
+        !cpl_pace_is_slower((double)words[NS_SINCE], (double)words[NS_BEFORE]))
         return false;
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         for (int k = 0; is_decided_at(host, s) && s->exchanges && k < CPL_N_NEIGHBOR_KINDS; k++)
@@ -300,33 +274,32 @@ static bool doubt(const struct cpl_comm_state *host, const int64_t *sums)
 static void vote(struct cpl_comm_state *state, int64_t *words)
 {
     const struct cpl_pace *pace = &state->serve->pace;
-    struct ballot mine = fill_ballot(state, find_candidate(state));
-    memcpy(words, &mine, sizeof mine);
+    struct cpl_comm_state *candidate = state->serve->candidate = find_candidate(state);
+    words[HOW_ABLE] = candidate ? how_able(candidate) : ABLE;
+    if (candidate && words[HOW_ABLE] == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
+        pace->before.n < LEAST_PACES)
+        words[HOW_ABLE] = UNPACED;
+    words[SAME + ID] = candidate ? candidate->serve->id : NO_CANDIDATE;
+    for (int k = 0; candidate && k < CPL_N_NEIGHBOR_KINDS; k++)
+        words[SAME + CALLS + k] = count_calls(candidate, k);
+    for (int k = 0; k < N_SAME; k++)
+        words[NEGATED + k] = -words[SAME + k];
     if (!any_carried(state))
         return;
-    words[BALLOT_WORDS + NS_BEFORE] = cpl_agree_ns(cpl_pace_before(pace));
-    words[BALLOT_WORDS + NS_SINCE] = cpl_agree_ns(cpl_pace_since(pace));
-}
-
-/* The communicator with this number, which all ranks have voted for. */
-static struct cpl_comm_state *find_named(int64_t id)
-{
-    struct cpl_comm_state *s = cpl_context.comms.first;
-    while (s && (!s->serve->named || s->serve->id != id))
-        s = s->next;
-    return s;
+    words[NS_BEFORE] = cpl_agree_ns(cpl_pace_before(pace));
+    words[NS_SINCE] = cpl_agree_ns(cpl_pace_since(pace));
 }
 
 /* Decides about the candidate, when all ranks have the same one. Collective, as settling is. */
-static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot *all)
+static enum cpl_settled decide(struct cpl_comm_state *host, const int64_t *words)
 {
-    if (all->same[ID] == NO_CANDIDATE)
+    if (words[SAME + ID] == NO_CANDIDATE)
         return CPL_SETTLED;
-    if (!unanimous(all) || all->able == NOT_YET)
+    if (!unanimous(words) || words[HOW_ABLE] == NOT_YET)
         return CPL_NOT_SETTLED;
-    if (all->able == UNPACED)
+    if (words[HOW_ABLE] == UNPACED)
         return CPL_SETTLED;
-    struct cpl_comm_state *candidate = find_named(all->same[ID]);
+    struct cpl_comm_state *candidate = host->serve->candidate;
     bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         struct cpl_exchange *x = &candidate->exchanges[k];
@@ -335,17 +308,15 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const struct ballot 
         else if (x->nonblocking.phase == CPL_STARTED_WAITING)
             begin_serving(host->private_comm, candidate, x);
         else if (is_undecided(x))
-            all_settled &= settle_kind(host, candidate, x, all->able == ABLE);
+            all_settled &= settle_kind(host, candidate, x, words[HOW_ABLE] == ABLE);
     }
     return all_settled ? CPL_SETTLED_MORE : CPL_SETTLED; /* else it is early, and has a date */
 }
 
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
-    struct ballot all;
-    memcpy(&all, words, sizeof all);
-    bool doubts = regular && doubt(state, words + BALLOT_WORDS);
-    enum cpl_settled settled = decide(state, &all);
+    bool doubts = regular && doubt(state, words);
+    enum cpl_settled settled = decide(state, words);
     state->serve->met_any |= settled != CPL_SETTLED;
     return doubts ? CPL_SETTLED_MORE : settled;
 }
@@ -470,8 +441,8 @@ static void add_alike(const struct cpl_comm_state *state, struct cpl_alike *alik
 
 static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .first = 2,
-                                     .n_least = BALLOT_WORDS,
-                                     .n_sums = N_SUMS,
+                                     .n_least = N_LEAST,
+                                     .n_sums = N_WORDS - N_LEAST,
                                      .date = date,
                                      .longest = longest,
                                      .vote = vote,

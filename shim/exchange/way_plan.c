@@ -92,7 +92,6 @@ static void start_straight(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
     const struct cpl_exchange_ends *ends = &c->x->ends;
-    cpl_carrying_open(c);
     for (int m = 0; m < a->in.n_messages; m++)
         if (ends->in_straight[m])
             cpl_carrying_receive(c, m);

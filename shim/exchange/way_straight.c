@@ -18,7 +18,6 @@ static void start(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
     const int *order = c->x->order.message;
-    cpl_carrying_open(c);
     for (int m = 0; m < a->in.n_messages; m++)
         cpl_carrying_receive(c, m);
     cpl_carrying_extras(c);

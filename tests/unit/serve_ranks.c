@@ -263,8 +263,8 @@ bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int 
 bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
                              struct cpl_neighbor_notes *notes)
 {
-    assert_int_equal(notes->list.n, state->size - 1);
-    assert_int_equal(notes->list.bytes[state->size - 2], 1);
+    assert_int_equal(notes->n, state->size - 1);
+    assert_int_equal(notes->bytes[state->size - 2], 1);
     return find_plan(state->private_comm, true) && cpl_ways_offer(state, exchange, NULL) &&
            cpl_agree_all(state->private_comm, matches());
 }
