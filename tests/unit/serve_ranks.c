@@ -269,14 +269,6 @@ bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
            cpl_agree_all(state->private_comm, matches());
 }
 
-int cpl_collective_Alltoall(const void *send, int count, MPI_Datatype type, void *recv,
-                            int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    (void)send, (void)count, (void)type, (void)recv, (void)recvcount, (void)recvtype, (void)comm;
-    fail(); /* cpl_alltoall_plan_noted does without */
-    return MPI_ERR_OTHER;
-}
-
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
 {
     return cpl_comm_state_get(call->comm);
