@@ -26,7 +26,7 @@ fi
 # --- what may be reached
 
 # Functions that are called through pointers: what the files of a room put into members of these names
-members="poll serve exchange/start exchange/progress exchange/forget carry/deliver carry/reduction carry/acknowledge
+members="poll serve exchange/start exchange/progress carry/deliver carry/reduction carry/acknowledge
     carry/drop"
 # where such calls are
 pointing="advance complete_edge copy_payloads cpl_embed_take cpl_gathering_progress cpl_match_poll cpl_match_receive_taken

@@ -39,12 +39,10 @@ static void meet(struct cpl_comm_state *state)
 /* What is kept of the communicator's allgathers, from the first call on that may be carried. */
 static struct cpl_allgather *keep(struct cpl_comm_state *state)
 {
-    if (!state->allgathers.kept) {
-        state->allgathers.kept =
-            cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
-        state->allgathers.kept->enough_us = ENOUGH_US;
-    }
-    return state->allgathers.kept;
+    struct cpl_allgather **kept = &state->allgathers.kept;
+    if (!*kept)
+        *kept = cpl_memory_need(sizeof **kept, "the allgathers of a communicator");
+    return *kept;
 }
 
 /* ---- the ranks agree ---- */
@@ -253,7 +251,8 @@ static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
     a->worth_us +=
         STEP_US * cpl_allgather_steps(CPL_ALLGATHER_DOUBLING, n_ranks) + BYTE_US * (double)bytes;
     return a->n_calls > cpl_settings_learn(&cpl_context.settings) &&
-           (cpl_context.settings.mode == CPL_MODE_FORCE || a->worth_us >= a->enough_us);
+           (cpl_context.settings.mode == CPL_MODE_FORCE ||
+            (a->worth_us >= ENOUGH_US && a->worth_us >= a->enough_us));
 }
 
 /* What the model says of a way; busiest sends are those of one rank, one after the other. */

@@ -61,7 +61,7 @@ struct cpl_allgather_plan {
 struct cpl_allgather {
     int64_t n_calls;          /* number of larger calls; alike on all ranks, as are the next four */
     double worth_us;          /* rough time that those calls took */
-    double enough_us;         /* at which the ranks agree */
+    double enough_us;         /* at which the ranks agree again; 0: they have not yet */
     bool agreed;              /* the ranks agreed, or tried to */
     enum cpl_left_alone left; /* why they have not */
     struct cpl_allgather_plan plan;

@@ -17,7 +17,7 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
 
 static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
 {
-    cpl_carrying_move(c, sends, span, peer, cpl_neighbor_straight_tag(c->x),
+    cpl_carrying_move(c, sends, span, peer, c->x->first_tag + CPL_EXECUTOR_TAGS,
                       &c->data->requests[c->data->n_requests++]);
 }
 

@@ -29,18 +29,6 @@ void cpl_exchange_make(struct cpl_comm_state *state)
     }
 }
 
-bool cpl_neighbor_plan_allocate(struct cpl_exchange *x)
-{
-    const struct cpl_adjacency *a = x->adjacency;
-    x->ends.out_straight = cpl_neighbor_zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
-    x->ends.in_straight = cpl_neighbor_zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
-    x->ends.payload = cpl_neighbor_zeroed(a->out.n_messages, sizeof *x->ends.payload);
-    x->ends.in_part = cpl_neighbor_zeroed(a->in.n, sizeof *x->ends.in_part);
-    x->ends.self_from = cpl_neighbor_zeroed(a->in.n_self, sizeof *x->ends.self_from);
-    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.out_straight &&
-           x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
-}
-
 static int64_t forwarded(const struct cpl_exchange *x)
 {
     int64_t bytes = x->plans.forwarded;

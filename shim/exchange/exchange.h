@@ -51,9 +51,9 @@ struct cpl_neighbor_data {
     struct cpl_span *out_span; /* data for each out-neighbour */
     struct cpl_span *in_span;  /* place for the data of each in-neighbour */
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
-    struct cpl_extra *extra; /* messages outside the plan (alltoall.c); NULL: none in such calls */
+    struct cpl_extra *extra;   /* messages outside the plan (alltoall.c) */
     int n_extra;
-    struct cpl_in_place *in_place; /* what is received into the room; NULL as extra is */
+    struct cpl_in_place *in_place; /* what is received into the room */
     int n_in_place;
     unsigned char *room;
     int64_t n_room;        /* its bytes */

@@ -135,24 +135,21 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Until the ranks meet some calls are timed, to know what all have taken; MPI_Alltoallv's look at
- * the messages before. */
-static int64_t count_quiet_learning(const struct cpl_exchange *x)
-{
-    bool looks = x->kind >= CPL_ALLTOALLV || x->direct.n < CPL_N_SAMPLES;
-    return looks ? 0 : least(MOST_UNTIMED, cpl_date_quiet(&x->learned.date, 0, x->calls));
-}
-
-/* The number of next calls of x at which there is nothing to do but leave them to MPI. */
+/* The number of next calls of x at which there is nothing to do but leave them to MPI. Until the
+ * ranks meet some calls are timed, to know what all have taken; MPI_Alltoallv's look at the
+ * messages before. */
 static int64_t count_quiet(const struct cpl_exchange *x)
 {
-    if (x->phase == CPL_PHASE_LEARNING)
-        return count_quiet_learning(x);
+    const int64_t n_before_date = cpl_date_quiet(&x->learned.date, 0, x->calls);
+    if (x->phase == CPL_PHASE_LEARNING) {
+        bool looks = x->kind >= CPL_ALLTOALLV || x->direct.n < CPL_N_SAMPLES;
+        return looks ? 0 : least(MOST_UNTIMED, n_before_date);
+    }
     if (cpl_trial_candidate(&x->plans.trial) > 0)
         return 0;
     int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
     if ((x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV) || cpl_neighbor_plans_again(x))
-        n = least(n, cpl_date_quiet(&x->learned.date, 0, x->calls));
+        n = least(n, n_before_date);
     return cpl_report_has_file() ? least(n, MOST_UNTIMED) : n;
 }
 
@@ -188,11 +185,7 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
                              .data = &x->data};
     x->data.n_requests = 0;
     c.way->start(&c);
-    if (c.way->wait)
-        c.way->wait(&c);
-    else
-        while (!c.way->progress(&c))
-            cpl_progress_poll();
+    c.way->wait(&c);
     cpl_carrying_note(&c, cpl_neighbor_unpack_aside(c.data));
     if (c.result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, c.result);

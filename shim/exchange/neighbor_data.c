@@ -86,21 +86,16 @@ int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank)
     return cpl_neighbor_resolve_rank(side, rank, &span) ? cpl_span_bytes(&span) : -1;
 }
 
+#define MAKE(member, n) ((data->member = calloc((n) + 1, sizeof *data->member)) != NULL)
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
                             int n_extra)
 {
-    size_t n_out = (size_t)a->out.n + 1, n_in = (size_t)a->in.n + 1;
-    size_t n_all = n_in + n_out + (size_t)n_extra;
-    data->out_span = calloc(n_out, sizeof *data->out_span);
-    data->in_span = calloc(n_in, sizeof *data->in_span);
-    data->out_bytes = calloc(n_out, sizeof *data->out_bytes);
-    data->requests = calloc(n_all, sizeof *data->requests);
-    data->statuses = calloc(n_all, sizeof *data->statuses);
-    data->extra = n_extra ? calloc((size_t)n_extra, sizeof *data->extra) : NULL;
-    data->in_place = n_extra ? calloc(n_in + (size_t)n_extra, sizeof *data->in_place) : NULL;
-    return ((data->extra && data->in_place) || !n_extra) && data->out_span && data->in_span &&
-           data->out_bytes && data->requests && data->statuses;
+    const size_t n_out = (size_t)a->out.n, n_in = (size_t)a->in.n, n_more = (size_t)n_extra;
+    return MAKE(out_span, n_out) && MAKE(in_span, n_in) && MAKE(out_bytes, n_out) &&
+           MAKE(requests, n_in + n_out + n_more) && MAKE(statuses, n_in + n_out + n_more) &&
+           MAKE(extra, n_more) && MAKE(in_place, n_in + n_more);
 }
+#undef MAKE
 
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
 {

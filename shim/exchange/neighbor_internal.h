@@ -5,15 +5,7 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/state/device.h"
 
-#include <stdlib.h>
-
 struct cpl_request;
-
-/* Zeroed room for n elements, and one more. */
-static inline void *cpl_neighbor_zeroed(int n, size_t size)
-{
-    return calloc((size_t)n + 1, size);
-}
 
 /* Makes room for the data of one call and n_extra messages outside the plan. Returns false when
  * memory ran out; free it then, too. Local. */
@@ -52,9 +44,6 @@ int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
  * it after resolving. */
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
-
-/* Makes room for what planning finds out about the neighbours; false when memory ran out. */
-bool cpl_neighbor_plan_allocate(struct cpl_exchange *x);
 
 /* Makes room for sending the program's messages, and finds out how their parallel edges match.
  * Collective; the same result on all ranks. */
@@ -161,13 +150,9 @@ static inline bool cpl_neighbor_is_far(const struct cpl_neighbor_call *call)
     return (send && cpl_device_has(send)) || (recv && cpl_device_has(recv));
 }
 
-/* Number of tags that an exchange has on the private communicator. */
+/* Number of tags that an exchange has on the private communicator: the last one is that of straight
+ * messages. */
 #define CPL_NEIGHBOR_TAGS (CPL_EXECUTOR_TAGS + 1)
-
-static inline int cpl_neighbor_straight_tag(const struct cpl_exchange *x)
-{
-    return x->first_tag + CPL_EXECUTOR_TAGS;
-}
 
 /* Whether nonblocking calls on the communicator may be planned; in a profile run plans are made and
  * not used. Of processes of other worlds there may be more. Alike on its ranks. */

@@ -63,18 +63,6 @@ static void drop_repeated(int32_t *list, int32_t n)
             list[n_kept++] = list[k];
 }
 
-/* What sending by ourselves needs where MPI has carried the exchange so far: tags of its own and
- * how parallel edges match. Collective, the same result on all ranks. */
-static bool prepare(struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    if (x->ends.out_straight) /* they are known; alike on all ranks */
-        return true;
-    if (cpl_neighbor_match(state, x))
-        return true;
-    cpl_exchange_release(x);
-    return false;
-}
-
 /* MPI sends the program's messages in the order of the neighbours. */
 static bool order_mpis(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
@@ -87,7 +75,8 @@ static bool order_mpis(struct cpl_comm_state *state, struct cpl_exchange *x)
     x->order.message = NULL;
     x->order.units = (struct cpl_order_units){0, 0};
     if (!cpl_send_order_find(state, x->order.next_sends, list, n, out->rank, &x->order.units) ||
-        !prepare(state, x)) {
+        !(x->ends.out_straight /* how edges match is known; alike on all ranks */ ||
+          cpl_neighbor_match(state, x))) {
         free(list);
         return false;
     }

@@ -69,8 +69,6 @@ static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
 
 void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 {
-    if (op->carrying.way->forget)
-        op->carrying.way->forget(&op->carrying);
     release_types(op);
     cpl_neighbor_data_free(&op->data);
     free(op);
@@ -106,10 +104,6 @@ static void complete(struct cpl_neighbor_op *op)
     cpl_request_close_collective(op->request, op->carrying.result);
     if (op->request->persistent)
         return;
-    if (op->carrying.way->forget) {
-        cpl_neighbor_op_free(op);
-        return;
-    }
     release_types(op);
     LL_PREPEND(x->nonblocking.spare, op);
 }

@@ -33,6 +33,12 @@ static void add_message(struct cpl_neighbor_notes *notes, int m, int dst, int64_
     notes->bytes[notes->n++] = bytes;
 }
 
+/* Zeroed room for n elements, and one more. */
+static void *zeroed(int n, size_t size)
+{
+    return calloc((size_t)n + 1, size);
+}
+
 void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
 {
     if (!notes)
@@ -51,14 +57,14 @@ struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *
     bool by_rank = x->kind >= CPL_ALLTOALLV;
     int n_in = by_rank ? state->size : x->adjacency->in.n;
     int n_out = by_rank ? state->size : x->adjacency->out.n, most = n_in > n_out ? n_in : n_out;
-    int *numbers = cpl_neighbor_zeroed(3 * n_out + n_in + 2 * most, sizeof *numbers);
+    int *numbers = zeroed(3 * n_out + n_in + 2 * most, sizeof *numbers);
     if (!notes || !numbers) {
         free(notes);
         free(numbers);
         return NULL;
     }
-    notes->straight = cpl_neighbor_zeroed(n_out, sizeof *notes->straight);
-    notes->bytes = cpl_neighbor_zeroed(n_out, sizeof *notes->bytes);
+    notes->straight = zeroed(n_out, sizeof *notes->straight);
+    notes->bytes = zeroed(n_out, sizeof *notes->bytes);
     notes->payload = numbers;
     notes->dst = numbers + n_out;
     notes->token_out = numbers + 2 * n_out;
@@ -270,6 +276,19 @@ static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *
     return n_sent == in->n && read_tokens(x, notes->ones);
 }
 
+/* Makes room for what planning finds out about the neighbours; false when memory ran out. */
+static bool allocate(struct cpl_exchange *x)
+{
+    const struct cpl_adjacency *a = x->adjacency;
+    x->ends.out_straight = zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
+    x->ends.in_straight = zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
+    x->ends.payload = zeroed(a->out.n_messages, sizeof *x->ends.payload);
+    x->ends.in_part = zeroed(a->in.n, sizeof *x->ends.in_part);
+    x->ends.self_from = zeroed(a->in.n_self, sizeof *x->ends.self_from);
+    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.out_straight &&
+           x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
+}
+
 bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_neighbor_notes *notes)
 {
@@ -279,7 +298,7 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
         notes->own = (struct cpl_adjacency){.in = {.n = 0}};
         x->learned.n_extra_most = 2 * state->size;
     }
-    if (!cpl_agree_all(state->private_comm, cpl_neighbor_plan_allocate(x)))
+    if (!cpl_agree_all(state->private_comm, allocate(x)))
         return false;
     memcpy(x->ends.out_straight, notes->straight,
            (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
@@ -312,7 +331,7 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_co
 bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
-    bool able = cpl_neighbor_plan_allocate(x) && notes;
+    bool able = allocate(x) && notes;
     bool matched = cpl_agree_all(state->private_comm, able);
     if (matched) {
         bool sent = send_tokens(notes, x->kind, state->comm, x->adjacency);
@@ -320,6 +339,8 @@ bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange 
         matched = cpl_agree_all(state->private_comm, sent && read_tokens(x, notes->token_in));
     }
     cpl_neighbor_notes_free(notes);
+    if (!matched)
+        cpl_exchange_release(x);
     return matched;
 }
 

@@ -38,7 +38,7 @@ struct cpl_candidate {
 
 #define CPL_MOST_CANDIDATES 3 /* two of them may be plans */
 
-/* What a carrying delivers, on state->private_comm with cpl_neighbor_straight_tag or by the way's
+/* What a carrying delivers, on state->private_comm with the exchange's last tag or by the way's
  * own means (exchange.h has the structs; `in` and `out` are those of x->adjacency,
  * state/adjacency.h):
  *
@@ -89,12 +89,8 @@ struct cpl_way {
     /* Never wait; progress returns true when the call is complete. Start may be NULL. Local. */
     void (*start)(struct cpl_carrying *c);
     bool (*progress)(struct cpl_carrying *c);
-    /* Waits until a blocking call that was started is complete. NULL: progress is called until it
-     * says so. */
+    /* Waits until a blocking call that was started is complete. */
     void (*wait)(struct cpl_carrying *c);
-    /* Frees `made`, which is the way's own for this operation. NULL: it is the candidate's. Local.
-     */
-    void (*forget)(struct cpl_carrying *c);
 };
 
 #define WAY(name) extern const struct cpl_way cpl_way_##name;

@@ -132,17 +132,6 @@ int cpl_agree_root(MPI_Comm comm, int rank)
     return first.rank;
 }
 
-/* The parts prepare; no rank goes on before all are ready. */
-static void prepare_parts(MPI_Comm over)
-{
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->prepare)
-            hooks->prepare();
-    }
-    cpl_assembly_gather(over);
-}
-
 bool cpl_agree_world(MPI_Comm over)
 {
     MPI_Group world;
@@ -158,7 +147,13 @@ bool cpl_agree_service(MPI_Comm over)
 {
     bool ready =
         cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) && cpl_agree_world(over);
-    if (ready && cpl_context.busy.n_managed + cpl_context.busy.n_served == 0)
-        prepare_parts(over);
-    return ready;
+    if (!ready || cpl_context.busy.n_managed + cpl_context.busy.n_served > 0)
+        return ready;
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->prepare)
+            hooks->prepare();
+    }
+    cpl_assembly_gather(over); /* no rank goes on before all are ready */
+    return true;
 }

@@ -122,8 +122,7 @@ static bool is_forced(void)
 static double patience(void)
 {
     double seconds = is_forced() ? LONGEST : elapsed() / PART_WAITED;
-    seconds = seconds < SHORTEST ? SHORTEST : seconds;
-    return seconds > LONGEST ? LONGEST : seconds;
+    return seconds < SHORTEST ? SHORTEST : seconds > LONGEST ? LONGEST : seconds;
 }
 
 /* The first round. Returns whether this rank is asked whether it is still there: the first one asks

@@ -26,11 +26,6 @@ void cpl_desk_close(struct cpl_desk *desk)
         .comm = desk->comm, .rank = desk->rank, .n_ranks = desk->n_ranks, .root = desk->root};
 }
 
-bool cpl_desk_is_root(const struct cpl_desk *desk)
-{
-    return desk->rank == desk->root;
-}
-
 static bool make_room(struct cpl_desk *desk, const struct cpl_handed_in *mine)
 {
     size_t n = (size_t)desk->n_ranks;

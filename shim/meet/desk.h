@@ -37,7 +37,10 @@ struct cpl_handed_in {
 void cpl_desk_open(struct cpl_desk *desk, MPI_Comm comm, int root);
 void cpl_desk_close(struct cpl_desk *desk);
 
-bool cpl_desk_is_root(const struct cpl_desk *desk);
+static inline bool cpl_desk_is_root(const struct cpl_desk *desk)
+{
+    return desk->rank == desk->root;
+}
 
 bool cpl_desk_hand_in(struct cpl_desk *desk, const struct cpl_handed_in *mine);
 
