@@ -108,27 +108,21 @@ static void complete(struct cpl_neighbor_op *op)
     LL_PREPEND(x->nonblocking.spare, op);
 }
 
-static bool progress(struct cpl_neighbor_op *op)
-{
-    const struct cpl_way *way = op->carrying.way;
-    if (!op->running && way->start) {
-        op->data.n_requests = 0;
-        op->carrying.result = MPI_SUCCESS;
-        way->start(&op->carrying);
-    }
-    op->running = true;
-    return way->progress(&op->carrying);
-}
-
 /* Advances the first operation and, whenever it completes, the next. Returns whether any
  * completed. */
 static bool advance(struct cpl_exchange *x)
 {
     bool any = false;
     for (struct cpl_neighbor_op *op; (op = x->nonblocking.pending); any = true) {
-        if (!progress(op))
+        const struct cpl_way *way = op->carrying.way;
+        if (!op->running && way->start) {
+            op->data.n_requests = 0;
+            op->carrying.result = MPI_SUCCESS;
+            way->start(&op->carrying);
+        }
+        op->running = !way->progress(&op->carrying);
+        if (op->running)
             break;
-        op->running = false;
         LL_DELETE(x->nonblocking.pending, op);
         complete(op);
     }

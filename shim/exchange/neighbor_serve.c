@@ -47,13 +47,6 @@ static void name_communicator(struct cpl_comm_state *state)
     PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
 }
 
-/* A call begins: from the first one on, the pace of collectives is taken. */
-static void count_started(void)
-{
-    if (cpl_context.exchanges.n_started++ == 0)
-        cpl_meeting_end_grants();
-}
-
 /* Notes the messages: of neighborhood collectives, those of the first call of a kind, in which all
  * ranks start an exchange of tokens, at the same place in the communicator's sequence of
  * collectives; of MPI_Ialltoallv and _w, those of the latest one. */
@@ -137,7 +130,8 @@ bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, in
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     bool first = x->nonblocking.n++ == 0;
-    count_started();
+    if (cpl_context.exchanges.n_started++ == 0)
+        cpl_meeting_end_grants(); /* from now on the pace of collectives is taken */
     if (cpl_neighbor_may_be_served(state) &&
         (call->kind < CPL_ALLTOALLV ? first : x->nonblocking.phase == CPL_STARTED_OPEN))
         note(call, state, x);

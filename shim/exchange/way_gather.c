@@ -12,20 +12,9 @@
 
 #define TAG 999 /* on the private communicator, above those of exchanges */
 
-static void note(struct cpl_gathering *g, int code)
-{
-    cpl_carrying_note(g->call, code);
-}
-
 static int rank_of(const struct cpl_gathering *g, int32_t point)
 {
     return g->rank_at ? g->rank_at[point] : point;
-}
-
-static void wait_both(struct cpl_gathering *g)
-{
-    MPI_Status statuses[2] = {{.MPI_ERROR = MPI_SUCCESS}, {.MPI_ERROR = MPI_SUCCESS}};
-    cpl_carrying_wait_for(g->call, 2, g->pair, statuses);
 }
 
 /* ---- ring ---- */
@@ -91,7 +80,8 @@ static void lay_out(struct cpl_gathering *g)
     if (g->gathered)
         return;
     g->gathered = g->data->room;
-    note(g, cpl_span_pack(span_of(g, g->point), g->gathered + g->data->at[g->point]));
+    cpl_carrying_note(g->call,
+                      cpl_span_pack(span_of(g, g->point), g->gathered + g->data->at[g->point]));
 }
 
 /* Exchanges with a point: sends the data of points from first to end, and receives that of others;
@@ -131,8 +121,9 @@ static void unpack(struct cpl_gathering *g)
         return;
     for (int32_t point = 0; point < g->n; point++)
         if (point != g->point)
-            note(g, cpl_span_unpack(span_of(g, point), g->gathered + g->data->at[point],
-                                    g->data->at[point + 1] - g->data->at[point]));
+            cpl_carrying_note(g->call,
+                              cpl_span_unpack(span_of(g, point), g->gathered + g->data->at[point],
+                                              g->data->at[point + 1] - g->data->at[point]));
     cpl_work_combined(g->n, g->data->at[g->n]);
 }
 
@@ -187,14 +178,15 @@ static void start(struct cpl_carrying *c)
     g->call = c;
     g->next = g->pair[0] = g->pair[1] = MPI_REQUEST_NULL;
     if (!g->data->in_place)
-        note(g, cpl_span_copy(&g->data->own, span_of(g, g->point)));
+        cpl_carrying_note(g->call, cpl_span_copy(&g->data->own, span_of(g, g->point)));
 }
 
 static void run(struct cpl_carrying *c)
 {
     struct cpl_gathering *g = c->made;
+    MPI_Status statuses[2] = {{.MPI_ERROR = MPI_SUCCESS}, {.MPI_ERROR = MPI_SUCCESS}};
     for (int32_t step = 0; steps[g->way](g, step); step++)
-        wait_both(g);
+        cpl_carrying_wait_for(c, 2, g->pair, statuses);
 }
 
 #define WAY(NAME, own) [CPL_ALLGATHER_##NAME] = {.name = #own, .start = start, .wait = run},

@@ -11,7 +11,6 @@
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define MADE_EARLY  8 /* of one communicator, whose first dates are not later */
@@ -123,7 +122,6 @@ static int find_due(struct cpl_comm_state *state, struct due *due)
         if (!cpl_date_has_come(date, cpl_meeting_first(state, item->first), state->meeting.n))
             continue;
         int64_t longest = item->longest ? item->longest(state) : CPL_NEVER;
-        assert(n < CPL_MOST_ITEMS);
         due[n++] = (struct due){item, date, cpl_date_keep(date, state->meeting.n, longest)};
     }
     return n;
@@ -142,7 +140,6 @@ static NOT_INLINED bool put_to_vote(struct cpl_comm_state *state, const struct d
     mine[HASH].is_summed = mine[HASH_NEGATED].is_summed = false;
     for (int k = 0; k < n; k++) {
         const struct cpl_item *item = due[k].item;
-        assert(n_votes + n_words(item) <= MOST_VOTES);
         item->vote(state, words + n_votes);
         for (int w = 0; w < n_words(item); w++)
             mine[n_votes + w].is_summed = w >= item->n_least;
