@@ -120,9 +120,10 @@ static bool advance(struct cpl_exchange *x)
             op->carrying.result = MPI_SUCCESS;
             way->start(&op->carrying);
         }
-        op->running = !way->progress(&op->carrying);
-        if (op->running)
+        op->running = true;
+        if (!way->progress(&op->carrying))
             break;
+        op->running = false;
         LL_DELETE(x->nonblocking.pending, op);
         complete(op);
     }
