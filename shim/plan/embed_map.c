@@ -11,25 +11,6 @@
 
 #include <stdlib.h>
 
-static enum cpl_status build_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
-                                     struct cpl_error *error)
-{
-    const int64_t *messages = desk->records;
-    int64_t n = desk->first[desk->n_ranks];
-    struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
-    if (!entries)
-        return cpl_fail_memory(error, "the pattern");
-    for (int i = 0; i < desk->n_ranks; i++)
-        for (int64_t m = desk->first[i]; m < desk->first[i + 1]; m++) {
-            const int64_t *words = messages + m * CPL_EMBED_MESSAGE_WORDS;
-            entries[m] = (struct cpl_pattern_entry){i, (int32_t)words[CPL_EMBED_MESSAGE_DST],
-                                                    words[CPL_EMBED_MESSAGE_BYTES], -1};
-        }
-    enum cpl_status status = cpl_pattern_build(desk->n_ranks, entries, n, pattern, error);
-    free(entries);
-    return status;
-}
-
 /* On the root: makes the map, points of the ranks, then the ranks at the points. Returns whether it
  * moves ranks. */
 static bool map(const struct cpl_desk *desk, int32_t *points)
@@ -39,7 +20,7 @@ static bool map(const struct cpl_desk *desk, int32_t *points)
     struct cpl_error error;
     bool changed = false;
     double us = 0;
-    if (build_pattern(desk, &pattern, &error))
+    if (cpl_plan_root_pattern(desk, &pattern, &error))
         return false;
     if (!cpl_plan_root_machine(desk->n_ranks, desk->headers, sizeof(struct cpl_seat), &machine,
                                &error)) {
@@ -56,7 +37,7 @@ static bool map(const struct cpl_desk *desk, int32_t *points)
     return changed;
 }
 
-void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages)
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
 {
     MPI_Comm comm = state->private_comm;
     size_t n_words = 2 * (size_t)state->size;
@@ -65,9 +46,9 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages)
     int changed = false;
     struct cpl_desk desk;
     cpl_desk_open(&desk, comm, cpl_agree_root(comm, state->rank));
-    if (cpl_desk_hand_in(&desk, &(struct cpl_handed_in){
-                                    points && (n == 0 || messages), &seat, sizeof seat, messages, n,
-                                    CPL_EMBED_MESSAGE_WORDS * sizeof *messages})) {
+    if (cpl_desk_hand_in(&desk,
+                         &(struct cpl_handed_in){points && (n == 0 || messages), &seat, sizeof seat,
+                                                 messages, n, sizeof *messages})) {
         changed = cpl_desk_is_root(&desk) && map(&desk, points);
         cpl_desk_answer(&desk, &changed, sizeof changed);
     }

@@ -4,6 +4,7 @@
  * plan: if one rank alone gave the plan up, the others would wait for it. */
 #include "shim/plan/plan_agree.h"
 
+#include "planner/keep/plan_file.h"
 #include "planner/rank_plan.h"
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
@@ -27,21 +28,6 @@ struct header {
     int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
 };
 
-/* The root's plans. */
-struct plans {
-    struct cpl_pattern pattern;
-    struct cpl_plan plan[CPL_MAX_PLANS];
-    int n; /* when there are any, the pattern is filled too */
-};
-
-static void free_plans(struct plans *plans)
-{
-    for (int k = 0; k < plans->n; k++)
-        cpl_plan_free(&plans->plan[k]);
-    if (plans->n > 0)
-        cpl_pattern_free(&plans->pattern);
-}
-
 /* Hands in this rank's send set. Collective; false on all ranks when it failed on one. */
 static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
 {
@@ -63,13 +49,14 @@ static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
 
 /* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
  * caller frees, or NULL. */
-static int32_t *cut(struct cpl_desk *desk, const struct plans *plans, int plan)
+static int32_t *cut(struct cpl_desk *desk, const struct cpl_plan *plan,
+                    const struct cpl_pattern *pattern)
 {
     struct cpl_slicer slicer;
     struct cpl_error error;
     int64_t total = 0;
     int32_t *words = NULL;
-    if (cpl_slicer_init(&slicer, &plans->plan[plan], &plans->pattern, &error))
+    if (cpl_slicer_init(&slicer, plan, pattern, &error))
         return NULL;
     bool done = true;
     for (int i = 0; i < desk->n_ranks && done; i++) {
@@ -83,18 +70,6 @@ static int32_t *cut(struct cpl_desk *desk, const struct plans *plans, int plan)
         cpl_slicer_extract(&slicer, i, words + total);
     cpl_slicer_free(&slicer);
     return words;
-}
-
-/* Scatters the slices of a plan. Collective; false on all ranks when it failed on one. */
-static bool spread(struct cpl_desk *desk, const struct plans *plans, int plan, int32_t **words,
-                   int32_t *n_words)
-{
-    void *mine;
-    int32_t *all = cpl_desk_is_root(desk) ? cut(desk, plans, plan) : NULL;
-    bool done = cpl_desk_spread(desk, all, all, sizeof *all, &mine, n_words);
-    free(all);
-    *words = mine;
-    return done;
 }
 
 static struct header header_of(const struct cpl_desk *desk, int rank)
@@ -115,31 +90,21 @@ static enum cpl_embed_verdict all_reduced(const struct cpl_desk *desk)
     return (enum cpl_embed_verdict)least;
 }
 
-static enum cpl_search search_of(const struct cpl_agree_input *input)
+/* On the root. Returns the plans as cpl_plan_root does. */
+static struct cpl_plan_set *plan_at_root(const struct cpl_desk *desk,
+                                         const struct cpl_agree_input *input,
+                                         struct cpl_plan_summary *summaries,
+                                         struct cpl_pattern *pattern)
 {
-    return input->turn ? input->turn->search : CPL_SEARCH_FULL;
-}
-
-static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_input *input,
-                         struct plans *plans, struct cpl_plan_summary *summaries)
-{
-    struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
-                                       .headers = desk->headers,
-                                       .header_bytes = sizeof(struct header),
-                                       .first = desk->first,
-                                       .messages = desk->records,
-                                       .needed = input->needed,
-                                       .reduced = all_reduced(desk),
-                                       .most_plans = input->most_plans,
-                                       .search = search_of(input),
-                                       .lanes = cpl_context.settings.lanes};
-    plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan);
-    for (int k = 0; k < plans->n; k++)
+    struct cpl_plan_set *set =
+        cpl_plan_root(desk, sizeof(struct header), input, all_reduced(desk), summaries, pattern);
+    for (int k = 0; set && k < set->n; k++)
         for (int i = 0; i < desk->n_ranks; i++) {
             struct header header = header_of(desk, i);
             summaries[k].n_straight += header.n_straight;
             summaries[k].straight_bytes += header.straight_bytes;
         }
+    return set;
 }
 
 extern char **environ;
@@ -273,21 +238,32 @@ static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input 
                           struct cpl_agree_output *output)
 {
     struct cpl_desk desk;
-    struct plans plans = {.n = 0};
+    struct cpl_pattern pattern;
+    struct cpl_plan_set *set = NULL;
     cpl_desk_open(&desk, comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
         if (cpl_desk_is_root(&desk))
-            plan_at_root(&desk, input, &plans, output->summary);
+            set = plan_at_root(&desk, input, output->summary, &pattern);
         cpl_desk_answer(&desk, output->summary, sizeof output->summary);
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
         done = output->n > 0;
     }
-    for (int k = 0; k < output->n && done; k++)
-        if (output->summary[k].decided)
-            done = spread(&desk, &plans, k, &output->words[k], &output->n_words[k]);
-    free_plans(&plans);
+    for (int k = 0; k < output->n && done; k++) {
+        void *mine = NULL;
+        if (!output->summary[k].decided)
+            continue;
+        int32_t *all = set ? cut(&desk, &set->plan[k], &pattern) : NULL;
+        done = cpl_desk_spread(&desk, all, all, sizeof *all, &mine, &output->n_words[k]);
+        output->words[k] = mine;
+        free(all);
+    }
+    if (set) {
+        cpl_plan_set_free(set);
+        cpl_pattern_free(&pattern);
+        free(set);
+    }
     cpl_desk_close(&desk);
     if (!done)
         cpl_agree_output_free(output);
@@ -314,6 +290,6 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                                                       : agree_by_root(comm, root, input, output);
     }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
-    account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, search_of(input));
+    account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
     return done;
 }

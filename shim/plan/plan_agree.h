@@ -47,6 +47,11 @@ struct cpl_agree_input {
     struct cpl_plan_turn *turn; /* alike on all ranks; NULL: a full search, now */
 };
 
+static inline enum cpl_search cpl_agree_search(const struct cpl_agree_input *input)
+{
+    return input->turn ? input->turn->search : CPL_SEARCH_FULL;
+}
+
 /* Output on every rank: plans, fastest by the model first. */
 struct cpl_agree_output {
     int n; /* number of plans whose summary is filled; only plans that are to be used have words */

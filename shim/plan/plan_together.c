@@ -45,7 +45,7 @@ static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
  * (doc/architecture.md) is left to the full search. */
 static bool replaces_short(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
 {
-    return input->turn && input->turn->search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
+    return cpl_agree_search(input) == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
            cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > CPL_TOGETHER_MS;
 }
