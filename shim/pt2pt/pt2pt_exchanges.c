@@ -1,6 +1,4 @@
-/* The exchanges that recur on a communicator (pt2pt_exchanges.h). */
-#include "shim/pt2pt/pt2pt_exchanges.h"
-
+/* The exchanges that recur on a communicator (doc/point-to-point.md). */
 #include "shim/base/log.h"
 #include "shim/plan/recognise.h"
 #include "shim/pt2pt/pt2pt_internal.h"

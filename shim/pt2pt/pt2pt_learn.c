@@ -17,7 +17,7 @@
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
 
-uint64_t cpl_pt2pt_hash(int a, int b)
+static uint64_t hash_of(int a, int b)
 {
     return cpl_hash_mix((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
 }
@@ -70,7 +70,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     batch->dest[batch->n] = dest;
     batch->tag[batch->n] = tag;
     batch->bytes[batch->n++] = bytes;
-    batch->hash += cpl_pt2pt_hash(dest, tag);
+    batch->hash += hash_of(dest, tag);
     return true;
 }
 

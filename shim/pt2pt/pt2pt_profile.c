@@ -1,5 +1,4 @@
-/* Point-to-point exchanges that stay with MPI (pt2pt_profile.h). */
-#include "shim/pt2pt/pt2pt_profile.h"
+/* Point-to-point exchanges that stay with MPI (pt2pt_internal.h). */
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 
@@ -154,11 +153,6 @@ void cpl_profile_batch_left(struct cpl_pt2pt *p, struct cpl_signature *signature
 {
     if (cpl_context.timed.of == p && !cpl_context.timed.signature)
         cpl_context.timed.signature = signature;
-}
-
-void cpl_profile_call_ended(void)
-{
-    cpl_context.timed.end = PMPI_Wtime();
 }
 
 void cpl_profile_finish(const struct cpl_pt2pt *p)

@@ -27,7 +27,7 @@ struct cpl_quiet {
 };
 
 /* A communicator that all ranks of MPI_COMM_WORLD made together, among the others
- * (pt2pt/pt2pt_kin.h). */
+ * (pt2pt/pt2pt_parts.h). */
 struct cpl_kin {
     int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
     int n_made;     /* communicators made of it, of fewer ranks than all; alike on its ranks */

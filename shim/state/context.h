@@ -119,7 +119,7 @@ struct cpl_busy {
     struct cpl_appointment appointment;
 };
 
-/* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_kin.h). */
+/* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */
 #define CPL_MOST_KIN    4096 /* that get numbers, besides those made of others of fewer ranks */
 #define CPL_MOST_NONE   64
 #define CPL_MOST_JOINED 16
