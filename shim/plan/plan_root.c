@@ -8,7 +8,6 @@
 #include "planner/grid/hypercube.h"
 #include "planner/keep/plan_cache.h"
 #include "planner/machine.h"
-#include "shim/base/directory.h"
 #include "shim/base/log.h"
 #include "shim/base/names.h"
 #include "shim/base/work.h"
@@ -155,7 +154,7 @@ void cpl_plan_root_start(void)
     struct cpl_settings *settings = &cpl_context.settings;
     if (settings->mode == CPL_MODE_OFF || !settings->plan_cache[0])
         return;
-    bool made = cpl_directory_make(settings->plan_cache);
+    bool made = cpl_settings_make_directory(settings->plan_cache);
     if (made && access(settings->plan_cache, R_OK | X_OK) == 0)
         return;
     cpl_log(CPL_LOG_WARN, "plan",

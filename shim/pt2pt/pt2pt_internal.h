@@ -116,8 +116,10 @@ struct cpl_signature {
  * managed, the segments as they will travel. */
 struct cpl_batch {
     int n, capacity;
-    int *dest, *tag;
-    int64_t *bytes;
+    struct cpl_batch_message {
+        int dest, tag;
+        int64_t bytes;
+    } * message;
     uint64_t hash;
     enum cpl_embed_verdict
         reduced; /* verdict on a reduction that was started after the batch's last message */

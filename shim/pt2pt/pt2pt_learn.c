@@ -37,27 +37,17 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     return p->started;
 }
 
-static bool grow(struct cpl_batch *batch)
-{
-    int capacity = batch->capacity ? 2 * batch->capacity : FIRST_MESSAGES;
-    int *dest = realloc(batch->dest, (size_t)capacity * sizeof *dest);
-    if (dest)
-        batch->dest = dest;
-    int *tag = realloc(batch->tag, (size_t)capacity * sizeof *tag);
-    if (tag)
-        batch->tag = tag;
-    int64_t *bytes = realloc(batch->bytes, (size_t)capacity * sizeof *bytes);
-    if (bytes)
-        batch->bytes = bytes;
-    if (!dest || !tag || !bytes)
-        return false;
-    batch->capacity = capacity;
-    return true;
-}
-
 bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch)
 {
-    return batch->n < batch->capacity || grow(batch);
+    if (batch->n < batch->capacity)
+        return true;
+    int capacity = batch->capacity ? 2 * batch->capacity : FIRST_MESSAGES;
+    void *message = realloc(batch->message, (size_t)capacity * sizeof *batch->message);
+    if (!message)
+        return false;
+    batch->message = message;
+    batch->capacity = capacity;
+    return true;
 }
 
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes)
@@ -67,9 +57,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     if (batch->n == 0)
         batch->hash = 0;
     batch->reduced = CPL_EMBED_REFUSED;
-    batch->dest[batch->n] = dest;
-    batch->tag[batch->n] = tag;
-    batch->bytes[batch->n++] = bytes;
+    batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes};
     batch->hash += hash_of(dest, tag);
     return true;
 }
@@ -152,24 +140,19 @@ int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
     return low < s->n_dests && s->dest[low] == dest ? low : -1;
 }
 
-struct message {
-    int dest;
-    int64_t bytes;
-};
-
 static int compare_messages(const void *a, const void *b)
 {
-    return ((const struct message *)a)->dest - ((const struct message *)b)->dest;
+    return ((const struct cpl_batch_message *)a)->dest -
+           ((const struct cpl_batch_message *)b)->dest;
 }
 
 /* The batch's destinations in ascending order, each once. */
 static bool list_destinations(const struct cpl_batch *batch, struct cpl_signature *s)
 {
-    struct message *message = malloc((size_t)batch->n * sizeof *message);
+    struct cpl_batch_message *message = malloc((size_t)batch->n * sizeof *message);
     if (!message)
         return false;
-    for (int k = 0; k < batch->n; k++)
-        message[k] = (struct message){batch->dest[k], batch->bytes[k]};
+    memcpy(message, batch->message, (size_t)batch->n * sizeof *message);
     qsort(message, (size_t)batch->n, sizeof *message, compare_messages);
     s->n_dests = 0;
     for (int k = 0; k < batch->n; k++) {
@@ -206,10 +189,9 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
         free_signature(s);
         return NULL;
     }
-    for (int k = 0; k < batch->n; k++) {
-        s->message[k].dest = batch->dest[k];
-        s->message[k].tag = batch->tag[k];
-    }
+    for (int k = 0; k < batch->n; k++)
+        s->message[k] =
+            (struct cpl_signature_message){batch->message[k].dest, batch->message[k].tag, 0};
     p->learned.n_signatures++;
     return s;
 }
@@ -268,9 +250,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     cpl_notes_free(&p->learned.notes);
     cpl_cycle_end(&p->cycle);
     free(p->left.summary);
-    free(p->batch.dest);
-    free(p->batch.tag);
-    free(p->batch.bytes);
+    free(p->batch.message);
     free(p->batch.segments);
     free(p->line->next_number);
     free(p->plans.summary);

@@ -2,10 +2,8 @@
 #include "shim/report/report.h"
 #include "shim/meet/desk.h"
 
-#include "shim/base/directory.h"
 #include "shim/base/log.h"
 #include "shim/report/picture.h"
-#include "shim/report/records.h"
 #include "shim/state/context.h"
 
 #include <errno.h>
@@ -17,6 +15,70 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
+
+struct cpl_record_node {
+    struct cpl_record record;
+    struct cpl_record_node *next;
+};
+
+static bool alike(const struct cpl_record *a, const struct cpl_record *b)
+{
+    return a->kind == b->kind && a->reason == b->reason && a->n_ranks == b->n_ranks &&
+           a->data_most == b->data_most && a->summary.tag == b->summary.tag &&
+           a->summary.ordinal == b->summary.ordinal && a->summary.decided == b->summary.decided &&
+           a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
+           strcmp(a->way, b->way) == 0 && a->order.units.given == b->order.units.given &&
+           a->order.next_kind == b->order.next_kind &&
+           a->order.next_pattern == b->order.next_pattern;
+}
+
+void cpl_report_add(const struct cpl_record *record)
+{
+    struct cpl_record_node *node;
+    LL_FOREACH(cpl_context.told.records, node)
+    {
+        if (!alike(&node->record, record))
+            continue;
+        node->record.n_communicators += record->n_communicators;
+        node->record.calls += record->calls;
+        node->record.calls_planned += record->calls_planned;
+        node->record.passed |= record->passed;
+        node->record.direct_seconds += record->direct_seconds;
+        node->record.planned_seconds += record->planned_seconds;
+        node->record.forwarded_bytes += record->forwarded_bytes;
+        node->record.reductions.n += record->reductions.n;
+        node->record.reductions.sends += record->reductions.sends;
+        node->record.reductions.messages += record->reductions.messages;
+        node->record.reductions.late += record->reductions.late;
+        node->record.rides += record->rides;
+        node->record.late_rides += record->late_rides;
+        node->record.order.calls += record->order.calls;
+        return;
+    }
+    node = malloc(sizeof *node);
+    if (!node)
+        return; /* the record is missing in the report; the program goes on */
+    node->record = *record;
+    LL_APPEND(cpl_context.told.records, node);
+}
+
+void cpl_report_free(void)
+{
+    struct cpl_record_node *node, *next;
+    LL_FOREACH_SAFE(cpl_context.told.records, node, next)
+    free(node);
+    cpl_context.told.records = NULL;
+}
+
+/* The name of the report's file: CARPOOL_REPORT, or report.json in CARPOOL_OUTPUT. */
+static void name_file(char *file, size_t size)
+{
+    const struct cpl_settings *settings = &cpl_context.settings;
+    if (settings->report[0])
+        snprintf(file, size, "%s", settings->report);
+    else
+        snprintf(file, size, "%s/report.json", settings->output);
+}
 
 static void warn_of(const char *file, int code)
 {
@@ -40,7 +102,7 @@ void cpl_report_start(void)
 {
     struct cpl_settings *settings = &cpl_context.settings;
     char file[CPL_SETTINGS_TEXT + 64];
-    if (settings->output[0] && !cpl_directory_make(settings->output)) {
+    if (settings->output[0] && !cpl_settings_make_directory(settings->output)) {
         cpl_log(CPL_LOG_WARN, "report",
                 "CARPOOL_OUTPUT: cannot make the directory %s (%s); nothing is written there; name "
                 "another one",
@@ -49,7 +111,7 @@ void cpl_report_start(void)
     }
     if (!cpl_report_has_file())
         return;
-    cpl_report_file(file, sizeof file);
+    name_file(file, sizeof file);
     if (!is_writable(file))
         warn_of(file, errno);
 }
@@ -101,7 +163,7 @@ static void write_all(const struct cpl_record *records, size_t n, const unsigned
 {
     char file[CPL_SETTINGS_TEXT + 64] = "";
     if (cpl_report_has_file()) {
-        cpl_report_file(file, sizeof file);
+        name_file(file, sizeof file);
         json_t *root = cpl_report_json(records, n, pictures, bytes, hosts);
         if (!write_json(root, file))
             file[0] = '\0';

@@ -96,9 +96,6 @@ struct cpl_record {
 bool cpl_report_is_wanted(void);
 bool cpl_report_has_file(void);
 
-/* The name of the report's file: CARPOOL_REPORT, or report.json in CARPOOL_OUTPUT. */
-void cpl_report_file(char *file, size_t size);
-
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_OUTPUT and empties that
  * setting if it cannot. Warns early of a report file that will not be writable. */
 void cpl_report_start(void);
