@@ -42,12 +42,12 @@ enum cpl_status cpl_plan_root_pattern(const struct cpl_desk *desk, struct cpl_pa
 }
 
 /* Warns once in a run, not at every plan, about a file or description that cannot be used. */
-static void warn_once(bool *warned, const char *text)
-{
-    if (!*warned)
-        cpl_log(CPL_LOG_WARN, "plan", "%s", text);
-    *warned = true;
-}
+#define WARN_ONCE(warned, ...)                                                                     \
+    do {                                                                                           \
+        if (!(warned))                                                                             \
+            cpl_log(CPL_LOG_WARN, "plan", __VA_ARGS__);                                            \
+        (warned) = true;                                                                           \
+    } while (0)
 
 static void load_topology(struct cpl_shim_machine *cache)
 {
@@ -164,37 +164,6 @@ void cpl_plan_root_start(void)
     settings->plan_cache[0] = '\0';
 }
 
-/* Whether the plans are in the cache. */
-static bool find_kept(const struct cpl_plan_key *key, struct cpl_plan_set *set)
-{
-    struct cpl_error error;
-    char text[sizeof error.text + 200];
-    bool found = false;
-    if (!cpl_context.settings.plan_cache[0])
-        return false;
-    if (cpl_plan_cache_find(cpl_context.settings.plan_cache, key, set, &found, &error)) {
-        snprintf(text, sizeof text,
-                 "CARPOOL_PLAN_CACHE: %s; it is planned anew and the file replaced", error.text);
-        warn_once(&cpl_context.machine.cache_warned, text);
-    }
-    return found;
-}
-
-static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
-{
-    struct cpl_error error;
-    char text[sizeof error.text + 200];
-    if (!cpl_context.settings.plan_cache[0] || cpl_context.machine.cache_closed ||
-        !cpl_plan_cache_keep(cpl_context.settings.plan_cache, key, set, &error))
-        return;
-    snprintf(text, sizeof text,
-             "CARPOOL_PLAN_CACHE: %s; plans of this run are not kept; name a directory with room "
-             "that can be written to",
-             error.text);
-    warn_once(&cpl_context.machine.cache_warned, text);
-    cpl_context.machine.cache_closed = true;
-}
-
 /* Makes the plans for a choice. */
 static enum cpl_status make_set(const struct cpl_strategy_input *input,
                                 const struct cpl_strategy_choice *choice, int most,
@@ -211,31 +180,36 @@ static enum cpl_status make_set(const struct cpl_strategy_input *input,
     return status;
 }
 
-/* The key of plans for a choice; strategy: room for its text. */
-static struct cpl_plan_key key_of(const struct cpl_strategy_input *input, int most,
-                                  const struct cpl_strategy_choice *choice,
-                                  char strategy[CPL_STRATEGY_TEXT])
-{
-    cpl_strategy_format(choice, strategy);
-    return (struct cpl_plan_key){PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
-}
-
 /* Gets the plans for a choice, from the cache or new. */
 static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
                                     const struct cpl_strategy_choice *choice,
                                     struct cpl_plan_set *set, struct cpl_plan_cost *cost,
                                     struct cpl_error *error)
 {
+    struct cpl_shim_machine *known = &cpl_context.machine;
+    const char *cache = cpl_context.settings.plan_cache;
     char strategy[CPL_STRATEGY_TEXT];
-    const struct cpl_plan_key key = key_of(input, most, choice, strategy);
-    cost->was_kept = find_kept(&key, set);
-    if (cost->was_kept) {
+    struct cpl_error trouble;
+    bool found = false;
+    cpl_strategy_format(choice, strategy);
+    const struct cpl_plan_key key = {PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
+    if (cache[0] && cpl_plan_cache_find(cache, &key, set, &found, &trouble))
+        WARN_ONCE(known->cache_warned,
+                  "CARPOOL_PLAN_CACHE: %s; it is planned anew and the file replaced", trouble.text);
+    cost->was_kept = found;
+    if (found) {
         cost->made_ms = set->ms;
         return CPL_OK;
     }
     enum cpl_status status = make_set(input, choice, most, set, error);
-    if (!status)
-        keep(&key, set);
+    if (!status && cache[0] && !known->cache_closed &&
+        cpl_plan_cache_keep(cache, &key, set, &trouble)) {
+        WARN_ONCE(known->cache_warned,
+                  "CARPOOL_PLAN_CACHE: %s; plans of this run are not kept; name a directory with "
+                  "room that can be written to",
+                  trouble.text);
+        known->cache_closed = true;
+    }
     return status;
 }
 
@@ -252,11 +226,9 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
         status = find_or_plan(input, most, &choice, set, cost, error);
     if (status != CPL_ERR_UNFIT)
         return status;
-    char text[CPL_SETTINGS_TEXT + sizeof error->text + 100];
-    snprintf(text, sizeof text,
-             "CARPOOL_STRATEGY=%s cannot be used here: %s; such exchanges are left to MPI",
-             cpl_context.settings.strategy, error->text);
-    warn_once(&cpl_context.machine.unfit_warned, text);
+    WARN_ONCE(cpl_context.machine.unfit_warned,
+              "CARPOOL_STRATEGY=%s cannot be used here: %s; such exchanges are left to MPI",
+              cpl_context.settings.strategy, error->text);
     *fits = false;
     cpl_strategy_parse("direct", &choice, NULL);
     return find_or_plan(input, most, &choice, set, cost, error);

@@ -1,17 +1,13 @@
 /* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
  * on one rank is followed by one in which all learn of it. */
 #include "shim/base/log.h"
-#include "shim/carry/buffered.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
-#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
-#include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -454,9 +450,10 @@ static bool looks_away(const struct cpl_comm_state *state)
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
-    if (state->pt2pt->phase == CPL_PT2PT_RESTING)
-        return looks_away(state) ? CPL_SETTLED : cpl_pt2pt_end_pause(state, words + N_LEAST);
-    if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
+    bool rests = state->pt2pt->phase == CPL_PT2PT_RESTING;
+    if (rests && looks_away(state))
+        return CPL_SETTLED;
+    if (!rests && state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);
         cpl_pt2pt_turn_window(state);
         bool settled = agree(state, words);

@@ -3,6 +3,7 @@
 #define CARPOOL_PT2PT_INTERNAL_H
 
 #include "shim/base/balance.h"
+#include "shim/base/names.h"
 #include "shim/base/samples.h"
 #include "shim/carry/line.h"
 #include "shim/meet/date.h"
@@ -267,17 +268,11 @@ void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchan
  * planning took then is added to the summary. On all ranks. */
 void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
                          struct cpl_plan_summary *summary);
-/* A communicator that is sampled has come to its n-th collective: whether its messages are looked
- * at until the next one. Local. */
-void cpl_profile_sample(struct cpl_pt2pt *p, int64_t n_collectives);
 /* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
  * there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);
 /* What MPI and the plans were measured to take, for a record. Local. */
 struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
-/* Timing of batches in profile runs: a batch begins, has been sent. Local. */
-void cpl_profile_begin(struct cpl_pt2pt *p);
-void cpl_profile_batch_left(struct cpl_pt2pt *p, struct cpl_signature *signature);
 /* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
 void cpl_profile_finish(const struct cpl_pt2pt *p);
 
@@ -314,9 +309,6 @@ static inline void cpl_pt2pt_lengthen_pause(struct cpl_pt2pt *p)
 {
     p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
 }
-/* Forgets what was learned, but for the counts, and learns again, after a rest; on all its ranks.
- */
-void cpl_pt2pt_relearn(struct cpl_comm_state *state);
 /* Whether messages and receives are to be counted. */
 static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
 {
@@ -355,10 +347,9 @@ void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
 /* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
  * rank does not know. */
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words);
-/* Gives the communicator back to MPI when it does not pay, or for a turn. Collective. */
+/* Gives the communicator back to MPI when it does not pay, or for a turn; where it has been MPI's,
+ * because the plans were given up or for a turn, ends that. Collective. */
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
-/* The communicator has been MPI's, because the plans were given up or for a turn. Collective. */
-enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* No batch goes by a plan any more. */

@@ -1,9 +1,6 @@
 /* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature. */
 #include "planner/base/hash.h"
-#include "shim/base/log.h"
-#include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt_internal.h"
-#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 
 #include <stdlib.h>
@@ -71,6 +68,19 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
         cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
+/* The first batches of a communicator are timed, then one in 13: a prime, so that exchanges that
+ * take turns are all timed. */
+#define FIRST_TIMED 32
+#define TIMED_EVERY 13
+
+static void time_batch(struct cpl_pt2pt *p)
+{
+    cpl_profile_finish(NULL);
+    if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
+        return;
+    cpl_context.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
+}
+
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
@@ -80,7 +90,7 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     if (cpl_pt2pt_counts_only(p))
         return;
     if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
-        cpl_profile_begin(p);
+        time_batch(p);
     note(p, CPL_NOTE_SENT, dest, tag);
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
@@ -210,7 +220,8 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         s->n_behind += next != CPL_EMBED_REFUSED;
     }
     p->learned.ended = p->reducing || p->batch.reduced ? NULL : s;
-    cpl_profile_batch_left(p, s);
+    if (cpl_context.timed.of == p && !cpl_context.timed.signature)
+        cpl_context.timed.signature = s;
     p->learned.n_batches++;
     p->batch.n = 0;
     if (p->learned.n_batches % VARIED_BATCHES == 0)
@@ -273,34 +284,4 @@ void cpl_pt2pt_look_away(struct cpl_comm_state *state)
     cpl_pt2pt_close_batch(state->pt2pt);
     state->pt2pt->lesson = state->pt2pt->learned.recurred_at;
     rest(state);
-}
-
-void cpl_pt2pt_relearn(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt, was = *p;
-    p->left.summary = NULL; /* kept, with what it belongs to */
-    for (int k = 0; k < was.left.n; k++) {
-        struct cpl_left_exchange *left = &was.left.exchange[k];
-        left->earlier = cpl_profile_calls(left, p->learned.signature);
-        left->signature = -1;
-    }
-    cpl_pt2pt_free(state);
-    p->line->next_number = NULL;
-    *p = (struct cpl_pt2pt){.line = was.line,
-                            .phase = CPL_PT2PT_LEARNING,
-                            .reason = was.reason,
-                            .learned.recurred_at = was.learned.recurred_at,
-                            .lesson = was.lesson,
-                            .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
-                            .date = was.date,
-                            .part.date = was.part.date,
-                            .left = was.left,
-                            .blind = was.blind,
-                            .learned.balance = was.learned.balance,
-                            .learned.n_wild = was.learned.n_wild,
-                            .learned.n_watched = was.learned.n_watched,
-                            .learned.names = was.learned.names,
-                            .plans.pause = was.plans.pause,
-                            .plans.turn = was.plans.turn};
-    cpl_comm_state_forget_recent();
 }

@@ -9,11 +9,6 @@
 
 #include <stdlib.h>
 
-/* The first batches of a communicator are timed, then one in 13: a prime, so that exchanges that
- * take turns are all timed. */
-#define FIRST_TIMED 32
-#define TIMED_EVERY 13
-
 static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exchange *exchange)
 {
     for (int k = 0; k < left->n; k++)
@@ -131,28 +126,6 @@ void cpl_profile_report(struct cpl_comm_state *state)
                                .reason = left->summary[k].reason};
         cpl_report_add(&r);
     }
-}
-
-void cpl_profile_sample(struct cpl_pt2pt *p, int64_t n_collectives)
-{
-    bool looked_at = n_collectives % CPL_SAMPLED_EVERY == 0;
-    p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
-    if (looked_at)
-        cpl_context.comms.alone = MPI_COMM_NULL;
-}
-
-void cpl_profile_begin(struct cpl_pt2pt *p)
-{
-    cpl_profile_finish(NULL);
-    if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
-        return;
-    cpl_context.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
-}
-
-void cpl_profile_batch_left(struct cpl_pt2pt *p, struct cpl_signature *signature)
-{
-    if (cpl_context.timed.of == p && !cpl_context.timed.signature)
-        cpl_context.timed.signature = signature;
 }
 
 void cpl_profile_finish(const struct cpl_pt2pt *p)

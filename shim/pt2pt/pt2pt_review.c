@@ -3,8 +3,6 @@
  * with is measured. `ns`: a collective of the window that has ended, 0: not known; `ns_to_spend`:
  * what the ranks may spend. */
 #include "shim/base/log.h"
-#include "shim/base/names.h"
-#include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
@@ -325,10 +323,41 @@ static void begin_pause(struct cpl_comm_state *state)
     cpl_pt2pt_rest(state);
 }
 
+/* Forgets what was learned, but for the counts, after a rest; on all its ranks. */
+static void forget(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt, was = *p;
+    p->left.summary = NULL; /* kept, with what it belongs to */
+    for (int k = 0; k < was.left.n; k++) {
+        struct cpl_left_exchange *left = &was.left.exchange[k];
+        left->earlier = cpl_profile_calls(left, p->learned.signature);
+        left->signature = -1;
+    }
+    cpl_pt2pt_free(state);
+    p->line->next_number = NULL;
+    *p = (struct cpl_pt2pt){.line = was.line,
+                            .phase = CPL_PT2PT_LEARNING,
+                            .reason = was.reason,
+                            .learned.recurred_at = was.learned.recurred_at,
+                            .lesson = was.lesson,
+                            .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
+                            .date = was.date,
+                            .part.date = was.part.date,
+                            .left = was.left,
+                            .blind = was.blind,
+                            .learned.balance = was.learned.balance,
+                            .learned.n_wild = was.learned.n_wild,
+                            .learned.n_watched = was.learned.n_watched,
+                            .learned.names = was.learned.names,
+                            .plans.pause = was.plans.pause,
+                            .plans.turn = was.plans.turn};
+    cpl_comm_state_forget_recent();
+}
+
 /* The pause is over. */
 static void learn_again(struct cpl_comm_state *state)
 {
-    cpl_pt2pt_relearn(state);
+    forget(state);
     set_date(state, SOON_LEARNED * (state->pt2pt->lesson > 1 ? state->pt2pt->lesson : 1));
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: learned about again", state->size);
@@ -359,10 +388,16 @@ static bool searches_on(struct cpl_comm_state *state)
     return true;
 }
 
-/* Looks whether what is managed still pays. */
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    const int64_t ns = cpl_pt2pt_ns_a_collective(state, words);
+    if (state->line->kept)
+        return turn_by_mpi(state, ns, words[NS_TO_SPEND]);
+    if (p->phase == CPL_PT2PT_RESTING) {
+        learn_again(state);
+        return CPL_SETTLED;
+    }
     if (!p->given_up && holds_longer(state, words)) {
         cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
         return CPL_SETTLED;
@@ -371,22 +406,11 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
                     (!pays_by_reductions_only(p) || tells_whether_batches_ride(state->size, words));
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT)
-        return may_turn && !searches_on(state)
-                   ? turn_by_plans(state, cpl_pt2pt_ns_a_collective(state, words),
-                                   words[NS_TO_SPEND])
-                   : CPL_SETTLED;
+        return may_turn && !searches_on(state) ? turn_by_plans(state, ns, words[NS_TO_SPEND])
+                                               : CPL_SETTLED;
     if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
     give_up(p, fault);
     give_back(state);
-    return CPL_SETTLED;
-}
-
-/* The communicator has been MPI's, for a turn or because the plans were given up. */
-enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words)
-{
-    if (state->line->kept)
-        return turn_by_mpi(state, cpl_pt2pt_ns_a_collective(state, words), words[NS_TO_SPEND]);
-    learn_again(state);
     return CPL_SETTLED;
 }

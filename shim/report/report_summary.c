@@ -4,22 +4,10 @@
 #include "shim/state/context.h"
 
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MOST_LINES 8
-
-static void line(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void line(const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    cpl_log_plain(text);
-}
 
 static void describe(const struct cpl_record *r)
 {
@@ -39,11 +27,12 @@ static void describe(const struct cpl_record *r)
     }
     if (r->direct_seconds > 0)
         snprintf(measured, sizeof measured, "%.1f", r->direct_seconds / (double)r->calls * 1e6);
-    line("  %-20s %6d %9lld %11s %13s %17s  %s%s", name, r->n_ranks, (long long)r->calls, measured,
-         sends, modelled, r->reason == CPL_LEFT_PROFILED ? "carry it by " : "leave it to MPI",
-         r->reason == CPL_LEFT_PROFILED ? s->strategy : "");
+    cpl_log_plain("  %-20s %6d %9lld %11s %13s %17s  %s%s", name, r->n_ranks, (long long)r->calls,
+                  measured, sends, modelled,
+                  r->reason == CPL_LEFT_PROFILED ? "carry it by " : "leave it to MPI",
+                  r->reason == CPL_LEFT_PROFILED ? s->strategy : "");
     if (r->reason != CPL_LEFT_PROFILED)
-        line("    (%s)", cpl_left_alone_text((enum cpl_left_alone)r->reason));
+        cpl_log_plain("    (%s)", cpl_left_alone_text((enum cpl_left_alone)r->reason));
 }
 
 static void tell_totals(const struct cpl_record *records, size_t n)
@@ -56,8 +45,9 @@ static void tell_totals(const struct cpl_record *records, size_t n)
             saved +=
                 (s->direct.modelled_us - s->planned.modelled_us) * 1e-6 * (double)records[k].calls;
     }
-    line("measured in these exchanges: %.3g s of the run; by the model mode auto would save %.3g s",
-         all, saved);
+    cpl_log_plain(
+        "measured in these exchanges: %.3g s of the run; by the model mode auto would save %.3g s",
+        all, saved);
 }
 
 /* What the times are of. */
@@ -65,47 +55,53 @@ static void tell_machine(const json_t *run)
 {
     const json_t *builtin = json_object_get(run, "machine_builtin");
     if (builtin)
-        line("modelled times are of %s (%s), not of this machine; `carpool calibrate` measures it",
-             json_string_value(json_object_get(run, "machine")), json_string_value(builtin));
+        cpl_log_plain(
+            "modelled times are of %s (%s), not of this machine; `carpool calibrate` measures it",
+            json_string_value(json_object_get(run, "machine")), json_string_value(builtin));
     else
-        line("modelled times are of the machine in %s",
-             json_string_value(json_object_get(run, "machine")));
+        cpl_log_plain("modelled times are of the machine in %s",
+                      json_string_value(json_object_get(run, "machine")));
     if (json_is_true(json_object_get(run, "cores_shared")))
-        line("more ranks than cores (%lld): measured times are mostly waiting for a core%s",
-             (long long)json_integer_value(json_object_get(run, "cores")),
-             json_is_true(json_object_get(run, "yields")) ? "" : "; use carpool run --yield");
+        cpl_log_plain(
+            "more ranks than cores (%lld): measured times are mostly waiting for a core%s",
+            (long long)json_integer_value(json_object_get(run, "cores")),
+            json_is_true(json_object_get(run, "yields")) ? "" : "; use carpool run --yield");
 }
 
 void cpl_report_summarize(const struct cpl_record *records, size_t n, const json_t *run,
                           const char *file)
 {
-    line("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
-         cpl_context.size, PMPI_Wtime() - cpl_context.account.start);
+    cpl_log_plain("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
+                  cpl_context.size, PMPI_Wtime() - cpl_context.account.start);
     if (cpl_context.told.all_left)
-        line("all calls were left to MPI: %s", cpl_context.told.all_left);
+        cpl_log_plain("all calls were left to MPI: %s", cpl_context.told.all_left);
     else if (n == 0)
-        line("no exchanges were seen: no neighborhood collectives, no point-to-point messages on a "
-             "communicator of all ranks");
+        cpl_log_plain(
+            "no exchanges were seen: no neighborhood collectives, no point-to-point messages on a "
+            "communicator of all ranks");
     else
-        line("  %-20s %6s %9s %11s %13s %17s  %s", "exchange", "ranks", "calls", "measured us",
-             "busiest sends", "modelled us", "mode auto would");
+        cpl_log_plain("  %-20s %6s %9s %11s %13s %17s  %s", "exchange", "ranks", "calls",
+                      "measured us", "busiest sends", "modelled us", "mode auto would");
     for (size_t k = 0; k < n && k < MOST_LINES; k++)
         describe(&records[k]);
     if (n > MOST_LINES)
-        line("  and %zu more exchanges%s", n - MOST_LINES, file[0] ? ", see the report" : "");
+        cpl_log_plain("  and %zu more exchanges%s", n - MOST_LINES,
+                      file[0] ? ", see the report" : "");
     if (n > 0) {
         tell_totals(records, n);
         tell_machine(run);
     }
     if (cpl_context.placed.n_possible > 0)
-        line("%lld communicators that the program lets MPI reorder could be placed better, by the "
-             "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "
-             "their "
-             "ranks from them",
-             (long long)cpl_context.placed.n_possible, cpl_context.placed.after_us,
-             cpl_context.placed.before_us);
+        cpl_log_plain(
+            "%lld communicators that the program lets MPI reorder could be placed better, by the "
+            "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "
+            "their "
+            "ranks from them",
+            (long long)cpl_context.placed.n_possible, cpl_context.placed.after_us,
+            cpl_context.placed.before_us);
     if (file[0])
-        line("report in %s; `carpool report %s` shows it, with --html=PAGE as a page", file, file);
+        cpl_log_plain("report in %s; `carpool report %s` shows it, with --html=PAGE as a page",
+                      file, file);
     else if (!cpl_report_has_file())
-        line("CARPOOL_OUTPUT=DIR keeps the report and the patterns");
+        cpl_log_plain("CARPOOL_OUTPUT=DIR keeps the report and the patterns");
 }

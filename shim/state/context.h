@@ -17,15 +17,6 @@
 
 #define CPL_N_NAMED_TYPES 32
 
-struct cpl_assembly;
-struct cpl_comm_state;
-struct cpl_dying;
-struct cpl_exchange;
-struct cpl_persistent;
-struct cpl_taken_message;
-struct cpl_record_node;
-struct cpl_picture;
-
 #define CPL_MOST_PICTURES      16
 #define CPL_MOST_PATTERN_FILES 256
 
@@ -38,12 +29,6 @@ struct cpl_pictures {
     uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of the patterns that were written to
                                                  files */
 };
-struct cpl_request;
-struct cpl_copied;
-struct cpl_flush;
-struct cpl_hooks;
-struct cpl_pt2pt;
-struct cpl_signature;
 
 /* The program's buffers for MPI_Bsend, and sends from copies (buffered.h). */
 struct cpl_buffered {
