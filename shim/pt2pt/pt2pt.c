@@ -117,11 +117,18 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
         at_collective(p);
 }
 
-void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state)
+void cpl_kin_note_collective(const struct cpl_comm_state *state)
 {
-    cpl_pt2pt_arrive();
-    if (!state->pt2pt->sampled && state->pt2pt->phase != CPL_PT2PT_ALONE)
-        at_collective(state->pt2pt);
+    if (state->size < cpl_context.size || state->meeting.kin.number == 0)
+        return;
+    for (int k = 0; k < CPL_MOST_JOINED; k++) {
+        const struct cpl_comm_state *s = cpl_context.comms.kin.state[k];
+        if (!s || s == state)
+            continue;
+        cpl_pt2pt_arrive();
+        if (!s->pt2pt->sampled && s->pt2pt->phase != CPL_PT2PT_ALONE)
+            at_collective(s->pt2pt);
+    }
 }
 
 /* Whether reductions may be carried out here; alike on all ranks. */

@@ -243,17 +243,6 @@ static bool wants_to_join(const struct cpl_comm_state *state)
          s##_at < cpl_context.comms.kin.state + CPL_MOST_JOINED && (s = *s##_at, true); s##_at++)  \
         if (s)
 
-void cpl_kin_note_collective(const struct cpl_comm_state *state)
-{
-    if (state->size < cpl_context.size || state->meeting.kin.number == 0)
-        return;
-    EACH_JOINED(s)
-    {
-        if (s != state)
-            cpl_pt2pt_note_elsewhere(s);
-    }
-}
-
 /* The words of a vote, of which the least counts: the number of who wants to join, how many
  * collectives may pass before another one meets, and for each that has joined whether this rank can
  * meet for it. */

@@ -47,8 +47,4 @@ extern const struct cpl_hooks cpl_kin_hooks;
  */
 void cpl_kin_made(MPI_Comm over, MPI_Comm comm);
 
-/* Notes a blocking collective of the communicator for what is learned of messages on the others.
- * Local. */
-void cpl_kin_note_collective(const struct cpl_comm_state *state);
-
 #endif
