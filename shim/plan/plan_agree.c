@@ -4,16 +4,20 @@
  * plan: if one rank alone gave the plan up, the others would wait for it. */
 #include "shim/plan/plan_agree.h"
 
+#include "planner/grid/hypercube.h"
 #include "planner/keep/plan_file.h"
 #include "planner/rank_plan.h"
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
+#include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
+#include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/date.h"
 #include "shim/meet/desk.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/device.h"
 #include "shim/wait/collective.h"
@@ -72,21 +76,13 @@ static int32_t *cut(struct cpl_desk *desk, const struct cpl_plan *plan,
     return words;
 }
 
-static struct header header_of(const struct cpl_desk *desk, int rank)
-{
-    struct header header;
-    memcpy(&header, desk->headers + (size_t)rank * sizeof header, sizeof header);
-    return header;
-}
-
 static enum cpl_embed_verdict all_reduced(const struct cpl_desk *desk)
 {
+    const struct header *header = (const void *)desk->headers;
     int64_t least = CPL_EMBED_ANY_ORDER;
-    for (int i = 0; i < desk->n_ranks; i++) {
-        struct header header = header_of(desk, i);
-        if (header.sends && header.reduced < least)
-            least = header.reduced;
-    }
+    for (int i = 0; i < desk->n_ranks; i++)
+        if (header[i].sends && header[i].reduced < least)
+            least = header[i].reduced;
     return (enum cpl_embed_verdict)least;
 }
 
@@ -96,13 +92,13 @@ static struct cpl_plan_set *plan_at_root(const struct cpl_desk *desk,
                                          struct cpl_plan_summary *summaries,
                                          struct cpl_pattern *pattern)
 {
+    const struct header *header = (const void *)desk->headers;
     struct cpl_plan_set *set =
         cpl_plan_root(desk, sizeof(struct header), input, all_reduced(desk), summaries, pattern);
     for (int k = 0; set && k < set->n; k++)
         for (int i = 0; i < desk->n_ranks; i++) {
-            struct header header = header_of(desk, i);
-            summaries[k].n_straight += header.n_straight;
-            summaries[k].straight_bytes += header.straight_bytes;
+            summaries[k].n_straight += header[i].n_straight;
+            summaries[k].straight_bytes += header[i].straight_bytes;
         }
     return set;
 }
@@ -292,4 +288,56 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
     return done;
+}
+
+/* --- points of ranks in reductions */
+
+/* On the root: makes the map, points of the ranks, then the ranks at the points. Returns whether it
+ * moves ranks. */
+static bool map(const struct cpl_desk *desk, int32_t *points)
+{
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_error error;
+    bool changed = false;
+    double us = 0;
+    if (cpl_plan_root_pattern(desk, &pattern, &error))
+        return false;
+    if (!cpl_plan_root_machine(desk->n_ranks, desk->headers, sizeof(struct cpl_seat), &machine,
+                               &error)) {
+        bool done = !cpl_hypercube_map(&pattern, &machine, 1, points, &changed, &us, &error);
+        changed &= done;
+        cpl_machine_free(&machine);
+    }
+    cpl_pattern_free(&pattern);
+    for (int32_t i = 0; i < desk->n_ranks && changed; i++)
+        points[desk->n_ranks + points[i]] = i;
+    if (changed)
+        cpl_log(CPL_LOG_INFO, "embed",
+                "%d ranks placed for reductions that carry messages: %.1f us", desk->n_ranks, us);
+    return changed;
+}
+
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
+{
+    MPI_Comm comm = state->private_comm;
+    size_t n_words = 2 * (size_t)state->size;
+    int32_t *points = calloc(n_words, sizeof *points);
+    const struct cpl_seat seat = cpl_agree_seat(comm);
+    int changed = false;
+    struct cpl_desk desk;
+    cpl_desk_open(&desk, comm, cpl_agree_root(comm, state->rank));
+    if (cpl_desk_hand_in(&desk,
+                         &(struct cpl_handed_in){points && (n == 0 || messages), &seat, sizeof seat,
+                                                 messages, n, sizeof *messages})) {
+        changed = cpl_desk_is_root(&desk) && map(&desk, points);
+        cpl_desk_answer(&desk, &changed, sizeof changed);
+    }
+    if (changed) {
+        cpl_desk_answer(&desk, points, n_words * sizeof *points);
+        state->line->embed.points = points;
+    } else {
+        free(points);
+    }
+    cpl_desk_close(&desk);
 }

@@ -3,7 +3,6 @@
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
-#include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"

@@ -248,7 +248,7 @@ void cpl_exchanges_free(struct cpl_exchanges *exchanges);
 bool cpl_exchanges_keep_cycle(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
                               const int *plan);
 
-/* pt2pt_profile.c: point-to-point exchanges that were planned and left to MPI. They are not planned
+/* Point-to-point exchanges that were planned and left to MPI. They are not planned
  * again, and the report tells how often they occurred and, in profile runs, how long they took. */
 /* Calls of this rank, with the signatures learned so far. */
 double cpl_profile_calls(const struct cpl_left_exchange *exchange,

@@ -8,7 +8,6 @@
 #include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/alike.h"
-#include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/hooks.h"
