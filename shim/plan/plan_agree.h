@@ -34,8 +34,7 @@ struct cpl_plan_turn {
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
     int n_messages;  /* number of messages to be planned, each to a different rank */
-    bool sparingly;  /* of when to plan: the account is asked in profile runs, too; alike on all
-                        ranks */
+    bool sparingly;  /* of when to plan: the account counts in profile runs, too; alike */
     int n_exchanges; /* of when to plan: exchanges that are planned one by one then; 0: one */
     const int *dst;  /* destinations, ascending */
     const int64_t *bytes;

@@ -47,9 +47,8 @@ struct cpl_exchanges {
     int n;
     struct cpl_recurring found[CPL_MOST_RECURRING];
     int32_t tag[CPL_MOST_RECURRING],
-        ordinal[CPL_MOST_RECURRING];   /* ordinal: number among exchanges with that tag */
-    int signature[CPL_MOST_RECURRING]; /* number of the signature that this rank sends; -1: it sends
-                                          nothing */
+        ordinal[CPL_MOST_RECURRING];     /* ordinal: number among exchanges with that tag */
+    int signature[CPL_MOST_RECURRING];   /* that this rank sends, its number; -1: none */
     double fraction[CPL_MOST_RECURRING]; /* fraction of that signature's batches in this exchange */
     int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END: its exchange, or -1 */
 };
@@ -67,12 +66,11 @@ struct cpl_exchanges {
 struct cpl_left_exchange {
     uint64_t hash; /* hash over its ranks and their signatures, so over its pattern (recognise.h) */
     int32_t tag, ordinal;
-    enum cpl_embed_verdict
-        reduced;            /* lowest verdict among the ranks that send, when it was planned */
-    enum cpl_search search; /* for its plan; alike on all ranks */
-    int signature;          /* signature that this rank sends; -1: it sends nothing */
-    double fraction;        /* fraction of that signature's batches in this exchange */
-    double earlier;         /* calls of this rank before its messages were learned anew */
+    enum cpl_embed_verdict reduced; /* the lowest among ranks that send, when it was planned */
+    enum cpl_search search;         /* for its plan; alike on all ranks */
+    int signature;                  /* signature that this rank sends; -1: it sends nothing */
+    double fraction;                /* fraction of that signature's batches in this exchange */
+    double earlier;                 /* calls of this rank before its messages were learned anew */
 };
 
 /* Exchanges that were planned and left to MPI. */
@@ -100,17 +98,15 @@ struct cpl_signature {
     int plan;                      /* while managed: plan of the exchange that it is first in, or
                                       CPL_NO_PLAN; kept when the plans are given up */
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
-    struct cpl_signature_message
-        *message; /* n messages, in the order in which they were sent the first time */
-    bool follows; /* while managed: mostly all of its messages come */
-    bool alone;   /* no other planned signature begins with its first message */
+    struct cpl_signature_message *message; /* n, in the order in which they were first sent */
+    bool follows;                          /* while managed: mostly all of its messages come */
+    bool alone; /* no other planned signature begins with its first message */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
     int64_t n_behind;       /* how often one came before the next batch, next or not */
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
-    int64_t n_embedded,
-        n_missed; /* how often a reduction came next, and how often something else */
+    int64_t n_embedded, n_missed; /* how often a reduction came next, or something else */
 };
 
 /* The messages that have not been sent. While learning only their destinations are kept; while
@@ -122,9 +118,8 @@ struct cpl_batch {
         int64_t bytes;
     } * message;
     uint64_t hash;
-    enum cpl_embed_verdict
-        reduced; /* verdict on a reduction that was started after the batch's last message */
-    unsigned char *segments; /* while managed */
+    enum cpl_embed_verdict reduced; /* on a reduction started after the batch's last message */
+    unsigned char *segments;        /* while managed */
     size_t used, room;
 };
 
@@ -145,12 +140,10 @@ struct cpl_pt2pt_order {
 
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
-    int64_t recurred_at; /* collectives until exchanges recurred; 0: they have not. Alike on all
-                            ranks */
+    int64_t recurred_at; /* collectives until exchanges recurred, alike on all ranks; or 0 */
     struct cpl_balance balance;
     int n_signatures;
-    struct cpl_signature
-        *signature; /* room for CPL_MAX_SIGNATURES, once started; kept while managed */
+    struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;
     struct cpl_exchange_names names;
     struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
@@ -286,12 +279,11 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
 /* A small blocking reduction has come that the shim could carry out. */
 void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
-bool cpl_pt2pt_batch_reserve(
-    struct cpl_batch *batch); /* makes room for one more message; false: no memory */
+bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch); /* room for a message; false: no memory */
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
-int cpl_pt2pt_place_of(const struct cpl_signature *s,
-                       int dest); /* position among its destinations; -1: none */
+/* Its position among the destinations; -1: none. */
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest);
 bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
@@ -336,8 +328,7 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 
 /* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
-#define CPL_PT2PT_SOON                                                                             \
-    16 /* collectives until a review that cannot wait for the next power of two */
+#define CPL_PT2PT_SOON         16   /* collectives until a review that cannot wait */
 #define CPL_PT2PT_LONGEST_HOLD 0.02 /* seconds */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
 /* The communicator has become managed, and the first turn begins; a window begins that is only

@@ -18,9 +18,8 @@ struct cpl_neighbors {
     int *part;       /* neighbour numbers, ascending inside a message */
     int n_self;      /* neighbours that are the rank itself */
     int *self;       /* numbers of those neighbours, ascending */
-    int *
-        ordinal; /* n entries: number of neighbour k among the parallel edges to its peer, from 0 */
-    int *message; /* n entries: message of neighbour k, -1 for the rank itself and MPI_PROC_NULL */
+    int *ordinal;    /* n entries: number among the parallel edges to the peer, from 0 */
+    int *message;    /* n entries: its message, -1 for the rank itself and MPI_PROC_NULL */
 };
 
 struct cpl_adjacency {
