@@ -308,8 +308,9 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
     return words[WALKED] > words[RODE] ? CPL_LEFT_UNREDUCED : CPL_LEFT_NOT;
 }
 
-#define SOON_LEARNED 4 /* times the collectives of the first lesson, until the ranks agree again   \
-                        */
+#define SOON_LEARNED                                                                               \
+    4 /* times the collectives of the first lesson, until the ranks agree again                    \
+       */
 
 /* The communicator is MPI's again. What made the plans useless may pass: in mode auto it is tried
  * again. Alike on all ranks. */
