@@ -151,7 +151,7 @@ collectives() {
         uses_of '(secure_)?getenv *\(' $(sources planner shim calibrate array))"
     none "the shim's own collectives poll" "$(
         uses_of "PMPI_($(collectives | paste -sd '|')) *\(" $(sources shim | grep '\.c$') |
-            grep -Ev '/(collective|own|start|picture|report|report_nodes|wrappers_pt2pt|wrappers_complete)\.c:')"
+            grep -Ev '/(collective|own|start|picture|report|report_run|wrappers_pt2pt|wrappers_complete)\.c:')"
     none "the planner and the shim do not know the array" "$(
         grep -nE '#include "(\.\./)?(array/|carpool_array)' $(sources planner cli shim calibrate))"
     none "the array includes the planner and itself only" "$(

@@ -96,12 +96,6 @@ long cpl_shared_processors(void)
     return LONG_MAX;
 }
 
-bool cpl_shared_has_spare(long n_ranks)
-{
-    (void)n_ranks;
-    return true;
-}
-
 void cpl_shared_unname(const struct cpl_shared_name *name)
 {
     (void)name;

@@ -15,8 +15,7 @@ enum cpl_cost {
 struct cpl_account {
     double start; /* when MPI was initialised */
     double spent[CPL_N_COSTS], gained;
-    double planning_ratio; /* what planning took last, in times what it was expected to take; 0: no
-                              plan was made */
+    double planning_ratio; /* what planning took last, in times what was expected; 0: nothing */
 };
 
 /* At first nothing is known of how long the program runs: this long, in seconds, is taken. */

@@ -20,7 +20,7 @@ void cpl_log_write(enum cpl_log_level level, const char *component, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* Writes "carpool: TEXT" whatever the level: output that the user asked for. */
-void cpl_log_plain(const char *text);
+void cpl_log_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define cpl_log(level, component, ...)                                                             \
     do {                                                                                           \

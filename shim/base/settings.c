@@ -6,11 +6,11 @@
 #include "planner/strategy.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #define PREFIX "CARPOOL_"
 
@@ -260,4 +260,13 @@ void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
         else
             warn_of_mistyped(name, warn, context);
     }
+}
+
+bool cpl_settings_make_directory(const char *name)
+{
+    struct stat info;
+    if ((mkdir(name, 0777) != 0 && errno != EEXIST) || stat(name, &info) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
 }

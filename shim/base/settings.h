@@ -7,6 +7,7 @@
 #ifndef CARPOOL_SETTINGS_H
 #define CARPOOL_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -81,5 +82,9 @@ void cpl_settings_accepts(size_t i, char *text, size_t size);
 
 /* The value of row i as a user would write it. Writes at most size bytes. */
 void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *text, size_t size);
+
+/* Makes a directory that a setting names unless it exists, but not its parents. Returns false, with
+ * errno set, when there is no such directory afterwards. */
+bool cpl_settings_make_directory(const char *name);
 
 #endif

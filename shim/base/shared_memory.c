@@ -1,12 +1,8 @@
 /* Shared memory (shared_memory.h). */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
 #include "shim/base/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -109,13 +105,6 @@ void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_
 long cpl_shared_processors(void)
 {
     return sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-bool cpl_shared_has_spare(long n_ranks)
-{
-    cpu_set_t mine;
-    return n_ranks > 0 && n_ranks < cpl_shared_processors() &&
-           sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > 1;
 }
 
 void cpl_shared_unname(const struct cpl_shared_name *name)

@@ -6,7 +6,6 @@
 #ifndef CARPOOL_SHARED_MEMORY_H
 #define CARPOOL_SHARED_MEMORY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* What the others must know. It also lies at the beginning of the memory, in the first
@@ -31,10 +30,6 @@ void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_
 
 /* How many processors the ranks of a node have together. */
 long cpl_shared_processors(void);
-
-/* Whether this process may run on several processors, and the node has more of them than so many
- * ranks take; not if there are 0, which is to say that it is not known. */
-bool cpl_shared_has_spare(long n_ranks);
 
 void cpl_shared_unname(const struct cpl_shared_name *name);
 void cpl_shared_free(void *memory, int64_t bytes);

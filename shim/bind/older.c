@@ -1,5 +1,5 @@
-/* Functions of MPI 4 and 4.1 by those of MPI 3 (older.h). */
-#include "shim/bind/older.h"
+/* Functions of MPI 4 and 4.1 by those of MPI 3 (find.h). */
+#include "shim/bind/find.h"
 
 #include <mpi.h>
 

@@ -1,11 +1,10 @@
 /* The functions of MPI that the library's files call: PMPI_NAME is cpl_real_MPI_NAME there
  * (tables/functions.h). Each is looked up when it is first called; what an MPI of before MPI 4
- * lacks is done by what it has (older.h).
+ * lacks is done by what it has (find.h).
  *
  * Cost: an indirect jump, as for any function of another library. */
 #include "shim/base/log.h"
 #include "shim/bind/find.h"
-#include "shim/bind/older.h"
 #include "shim/tables/words.h"
 
 #include <mpi.h>

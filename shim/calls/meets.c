@@ -5,7 +5,6 @@
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
 #include "shim/pt2pt/pt2pt.h"
-#include "shim/pt2pt/pt2pt_kin.h"
 #include "shim/state/comm_state.h"
 
 /* All ranks are here. */

@@ -22,7 +22,6 @@
 #include "shim/meet/node_memory.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
-#include "shim/pt2pt/pt2pt_kin.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/report/picture.h"
 #include "shim/report/report.h"

@@ -16,7 +16,7 @@
 #include "shim/meet/meeting.h"
 #include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt.h"
-#include "shim/pt2pt/pt2pt_kin.h"
+#include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/graph.h"

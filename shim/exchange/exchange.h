@@ -6,7 +6,6 @@
 
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
-#include "shim/base/timeline.h"
 #include "shim/carry/executor.h"
 #include "shim/exchange/way.h"
 #include "shim/meet/date.h"

@@ -4,15 +4,20 @@
  * plan: if one rank alone gave the plan up, the others would wait for it. */
 #include "shim/plan/plan_agree.h"
 
+#include "planner/grid/hypercube.h"
+#include "planner/keep/plan_file.h"
 #include "planner/rank_plan.h"
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
+#include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
+#include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/date.h"
 #include "shim/meet/desk.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/device.h"
 #include "shim/wait/collective.h"
@@ -26,21 +31,6 @@ struct header {
     int64_t n_straight, straight_bytes;
     int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
 };
-
-/* The root's plans. */
-struct plans {
-    struct cpl_pattern pattern;
-    struct cpl_plan plan[CPL_MAX_PLANS];
-    int n; /* when there are any, the pattern is filled too */
-};
-
-static void free_plans(struct plans *plans)
-{
-    for (int k = 0; k < plans->n; k++)
-        cpl_plan_free(&plans->plan[k]);
-    if (plans->n > 0)
-        cpl_pattern_free(&plans->pattern);
-}
 
 /* Hands in this rank's send set. Collective; false on all ranks when it failed on one. */
 static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
@@ -63,13 +53,14 @@ static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
 
 /* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
  * caller frees, or NULL. */
-static int32_t *cut(struct cpl_desk *desk, const struct plans *plans, int plan)
+static int32_t *cut(struct cpl_desk *desk, const struct cpl_plan *plan,
+                    const struct cpl_pattern *pattern)
 {
     struct cpl_slicer slicer;
     struct cpl_error error;
     int64_t total = 0;
     int32_t *words = NULL;
-    if (cpl_slicer_init(&slicer, &plans->plan[plan], &plans->pattern, &error))
+    if (cpl_slicer_init(&slicer, plan, pattern, &error))
         return NULL;
     bool done = true;
     for (int i = 0; i < desk->n_ranks && done; i++) {
@@ -85,61 +76,31 @@ static int32_t *cut(struct cpl_desk *desk, const struct plans *plans, int plan)
     return words;
 }
 
-/* Scatters the slices of a plan. Collective; false on all ranks when it failed on one. */
-static bool spread(struct cpl_desk *desk, const struct plans *plans, int plan, int32_t **words,
-                   int32_t *n_words)
-{
-    void *mine;
-    int32_t *all = cpl_desk_is_root(desk) ? cut(desk, plans, plan) : NULL;
-    bool done = cpl_desk_spread(desk, all, all, sizeof *all, &mine, n_words);
-    free(all);
-    *words = mine;
-    return done;
-}
-
-static struct header header_of(const struct cpl_desk *desk, int rank)
-{
-    struct header header;
-    memcpy(&header, desk->headers + (size_t)rank * sizeof header, sizeof header);
-    return header;
-}
-
 static enum cpl_embed_verdict all_reduced(const struct cpl_desk *desk)
 {
+    const struct header *header = (const void *)desk->headers;
     int64_t least = CPL_EMBED_ANY_ORDER;
-    for (int i = 0; i < desk->n_ranks; i++) {
-        struct header header = header_of(desk, i);
-        if (header.sends && header.reduced < least)
-            least = header.reduced;
-    }
+    for (int i = 0; i < desk->n_ranks; i++)
+        if (header[i].sends && header[i].reduced < least)
+            least = header[i].reduced;
     return (enum cpl_embed_verdict)least;
 }
 
-static enum cpl_search search_of(const struct cpl_agree_input *input)
+/* On the root. Returns the plans as cpl_plan_root does. */
+static struct cpl_plan_set *plan_at_root(const struct cpl_desk *desk,
+                                         const struct cpl_agree_input *input,
+                                         struct cpl_plan_summary *summaries,
+                                         struct cpl_pattern *pattern)
 {
-    return input->turn ? input->turn->search : CPL_SEARCH_FULL;
-}
-
-static void plan_at_root(const struct cpl_desk *desk, const struct cpl_agree_input *input,
-                         struct plans *plans, struct cpl_plan_summary *summaries)
-{
-    struct cpl_plan_request request = {.n_ranks = desk->n_ranks,
-                                       .headers = desk->headers,
-                                       .header_bytes = sizeof(struct header),
-                                       .first = desk->first,
-                                       .messages = desk->records,
-                                       .needed = input->needed,
-                                       .reduced = all_reduced(desk),
-                                       .most_plans = input->most_plans,
-                                       .search = search_of(input),
-                                       .lanes = cpl_context.settings.lanes};
-    plans->n = cpl_plan_root(&request, summaries, &plans->pattern, plans->plan);
-    for (int k = 0; k < plans->n; k++)
+    const struct header *header = (const void *)desk->headers;
+    struct cpl_plan_set *set =
+        cpl_plan_root(desk, sizeof(struct header), input, all_reduced(desk), summaries, pattern);
+    for (int k = 0; set && k < set->n; k++)
         for (int i = 0; i < desk->n_ranks; i++) {
-            struct header header = header_of(desk, i);
-            summaries[k].n_straight += header.n_straight;
-            summaries[k].straight_bytes += header.straight_bytes;
+            summaries[k].n_straight += header[i].n_straight;
+            summaries[k].straight_bytes += header[i].straight_bytes;
         }
+    return set;
 }
 
 extern char **environ;
@@ -273,21 +234,32 @@ static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input 
                           struct cpl_agree_output *output)
 {
     struct cpl_desk desk;
-    struct plans plans = {.n = 0};
+    struct cpl_pattern pattern;
+    struct cpl_plan_set *set = NULL;
     cpl_desk_open(&desk, comm, root);
     bool done = hand_in(&desk, input);
     if (done) {
         if (cpl_desk_is_root(&desk))
-            plan_at_root(&desk, input, &plans, output->summary);
+            set = plan_at_root(&desk, input, output->summary, &pattern);
         cpl_desk_answer(&desk, output->summary, sizeof output->summary);
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
         done = output->n > 0;
     }
-    for (int k = 0; k < output->n && done; k++)
-        if (output->summary[k].decided)
-            done = spread(&desk, &plans, k, &output->words[k], &output->n_words[k]);
-    free_plans(&plans);
+    for (int k = 0; k < output->n && done; k++) {
+        void *mine = NULL;
+        if (!output->summary[k].decided)
+            continue;
+        int32_t *all = set ? cut(&desk, &set->plan[k], &pattern) : NULL;
+        done = cpl_desk_spread(&desk, all, all, sizeof *all, &mine, &output->n_words[k]);
+        output->words[k] = mine;
+        free(all);
+    }
+    if (set) {
+        cpl_plan_set_free(set);
+        cpl_pattern_free(&pattern);
+        free(set);
+    }
     cpl_desk_close(&desk);
     if (!done)
         cpl_agree_output_free(output);
@@ -314,6 +286,58 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                                                       : agree_by_root(comm, root, input, output);
     }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
-    account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, search_of(input));
+    account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
     return done;
+}
+
+/* --- points of ranks in reductions */
+
+/* On the root: makes the map, points of the ranks, then the ranks at the points. Returns whether it
+ * moves ranks. */
+static bool map(const struct cpl_desk *desk, int32_t *points)
+{
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_error error;
+    bool changed = false;
+    double us = 0;
+    if (cpl_plan_root_pattern(desk, &pattern, &error))
+        return false;
+    if (!cpl_plan_root_machine(desk->n_ranks, desk->headers, sizeof(struct cpl_seat), &machine,
+                               &error)) {
+        bool done = !cpl_hypercube_map(&pattern, &machine, 1, points, &changed, &us, &error);
+        changed &= done;
+        cpl_machine_free(&machine);
+    }
+    cpl_pattern_free(&pattern);
+    for (int32_t i = 0; i < desk->n_ranks && changed; i++)
+        points[desk->n_ranks + points[i]] = i;
+    if (changed)
+        cpl_log(CPL_LOG_INFO, "embed",
+                "%d ranks placed for reductions that carry messages: %.1f us", desk->n_ranks, us);
+    return changed;
+}
+
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
+{
+    MPI_Comm comm = state->private_comm;
+    size_t n_words = 2 * (size_t)state->size;
+    int32_t *points = calloc(n_words, sizeof *points);
+    const struct cpl_seat seat = cpl_agree_seat(comm);
+    int changed = false;
+    struct cpl_desk desk;
+    cpl_desk_open(&desk, comm, cpl_agree_root(comm, state->rank));
+    if (cpl_desk_hand_in(&desk,
+                         &(struct cpl_handed_in){points && (n == 0 || messages), &seat, sizeof seat,
+                                                 messages, n, sizeof *messages})) {
+        changed = cpl_desk_is_root(&desk) && map(&desk, points);
+        cpl_desk_answer(&desk, &changed, sizeof changed);
+    }
+    if (changed) {
+        cpl_desk_answer(&desk, points, n_words * sizeof *points);
+        state->line->embed.points = points;
+    } else {
+        free(points);
+    }
+    cpl_desk_close(&desk);
 }

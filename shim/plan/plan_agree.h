@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+struct cpl_comm_state;
+struct cpl_handed_message; /* plan_root.h */
+
 /* Plans for one exchange, to be tried against each other. */
 #define CPL_MAX_PLANS 2
 
@@ -31,8 +34,7 @@ struct cpl_plan_turn {
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
     int n_messages;  /* number of messages to be planned, each to a different rank */
-    bool sparingly;  /* of when to plan: the account is asked in profile runs, too; alike on all
-                        ranks */
+    bool sparingly;  /* of when to plan: the account counts in profile runs, too; alike */
     int n_exchanges; /* of when to plan: exchanges that are planned one by one then; 0: one */
     const int *dst;  /* destinations, ascending */
     const int64_t *bytes;
@@ -46,6 +48,11 @@ struct cpl_agree_input {
     int most_plans; /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
     struct cpl_plan_turn *turn; /* alike on all ranks; NULL: a full search, now */
 };
+
+static inline enum cpl_search cpl_agree_search(const struct cpl_agree_input *input)
+{
+    return input->turn ? input->turn->search : CPL_SEARCH_FULL;
+}
 
 /* Output on every rank: plans, fastest by the model first. */
 struct cpl_agree_output {
@@ -69,6 +76,14 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
  * the same result on all ranks. */
 bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output);
+
+/* Maps ranks to points of the reductions of a communicator, so that ranks that exchange much data
+ * are near each other ([Selvitopi-embed], section 4): chooses the points of ranks for the messages
+ * that reductions are to carry: this rank hands in n of them; destinations may recur; NULL: it had
+ * no memory for them. One rank of the private communicator decides for all. If a map costs less,
+ * the state's reductions get points. When memory runs out on a rank, all ranks stay their own
+ * points. Collective. */
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages);
 
 static inline void cpl_agree_output_free(struct cpl_agree_output *output)
 {

@@ -8,7 +8,6 @@
 #include "planner/grid/hypercube.h"
 #include "planner/keep/plan_cache.h"
 #include "planner/machine.h"
-#include "shim/base/directory.h"
 #include "shim/base/log.h"
 #include "shim/base/names.h"
 #include "shim/base/work.h"
@@ -24,30 +23,31 @@
 
 _Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be kept");
 
-static enum cpl_status build_pattern(const struct cpl_plan_request *request,
-                                     struct cpl_pattern *pattern, struct cpl_error *error)
+enum cpl_status cpl_plan_root_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
+                                      struct cpl_error *error)
 {
-    int64_t n = request->first[request->n_ranks];
+    const struct cpl_handed_message *messages = desk->records;
+    int64_t n = desk->first[desk->n_ranks];
     struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
     if (!entries)
         return cpl_fail_memory(error, "the pattern");
-    for (int32_t i = 0; i < request->n_ranks; i++)
-        for (int64_t e = request->first[i]; e < request->first[i + 1]; e++) {
-            const struct cpl_handed_message *m = &request->messages[e];
+    for (int32_t i = 0; i < desk->n_ranks; i++)
+        for (int64_t e = desk->first[i]; e < desk->first[i + 1]; e++) {
+            const struct cpl_handed_message *m = &messages[e];
             entries[e] = (struct cpl_pattern_entry){i, m->dst, m->bytes, m->payload_class};
         }
-    enum cpl_status status = cpl_pattern_build(request->n_ranks, entries, n, pattern, error);
+    enum cpl_status status = cpl_pattern_build(desk->n_ranks, entries, n, pattern, error);
     free(entries);
     return status;
 }
 
 /* Warns once in a run, not at every plan, about a file or description that cannot be used. */
-static void warn_once(bool *warned, const char *text)
-{
-    if (!*warned)
-        cpl_log(CPL_LOG_WARN, "plan", "%s", text);
-    *warned = true;
-}
+#define WARN_ONCE(warned, ...)                                                                     \
+    do {                                                                                           \
+        if (!(warned))                                                                             \
+            cpl_log(CPL_LOG_WARN, "plan", __VA_ARGS__);                                            \
+        (warned) = true;                                                                           \
+    } while (0)
 
 static void load_topology(struct cpl_shim_machine *cache)
 {
@@ -154,7 +154,7 @@ void cpl_plan_root_start(void)
     struct cpl_settings *settings = &cpl_context.settings;
     if (settings->mode == CPL_MODE_OFF || !settings->plan_cache[0])
         return;
-    bool made = cpl_directory_make(settings->plan_cache);
+    bool made = cpl_settings_make_directory(settings->plan_cache);
     if (made && access(settings->plan_cache, R_OK | X_OK) == 0)
         return;
     cpl_log(CPL_LOG_WARN, "plan",
@@ -162,37 +162,6 @@ void cpl_plan_root_start(void)
             "one",
             made ? "read" : "make", settings->plan_cache, strerror(errno));
     settings->plan_cache[0] = '\0';
-}
-
-/* Whether the plans are in the cache. */
-static bool find_kept(const struct cpl_plan_key *key, struct cpl_plan_set *set)
-{
-    struct cpl_error error;
-    char text[sizeof error.text + 200];
-    bool found = false;
-    if (!cpl_context.settings.plan_cache[0])
-        return false;
-    if (cpl_plan_cache_find(cpl_context.settings.plan_cache, key, set, &found, &error)) {
-        snprintf(text, sizeof text,
-                 "CARPOOL_PLAN_CACHE: %s; it is planned anew and the file replaced", error.text);
-        warn_once(&cpl_context.machine.cache_warned, text);
-    }
-    return found;
-}
-
-static void keep(const struct cpl_plan_key *key, const struct cpl_plan_set *set)
-{
-    struct cpl_error error;
-    char text[sizeof error.text + 200];
-    if (!cpl_context.settings.plan_cache[0] || cpl_context.machine.cache_closed ||
-        !cpl_plan_cache_keep(cpl_context.settings.plan_cache, key, set, &error))
-        return;
-    snprintf(text, sizeof text,
-             "CARPOOL_PLAN_CACHE: %s; plans of this run are not kept; name a directory with room "
-             "that can be written to",
-             error.text);
-    warn_once(&cpl_context.machine.cache_warned, text);
-    cpl_context.machine.cache_closed = true;
 }
 
 /* Makes the plans for a choice. */
@@ -207,16 +176,8 @@ static enum cpl_status make_set(const struct cpl_strategy_input *input,
                                  : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
                                                             &set->n, &set->ranking, error);
     set->ms = cpl_plan_now_ms() - start;
+    set->n = status ? 0 : set->n;
     return status;
-}
-
-/* The key of plans for a choice; strategy: room for its text. */
-static struct cpl_plan_key key_of(const struct cpl_strategy_input *input, int most,
-                                  const struct cpl_strategy_choice *choice,
-                                  char strategy[CPL_STRATEGY_TEXT])
-{
-    cpl_strategy_format(choice, strategy);
-    return (struct cpl_plan_key){PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
 }
 
 /* Gets the plans for a choice, from the cache or new. */
@@ -225,16 +186,30 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
                                     struct cpl_plan_set *set, struct cpl_plan_cost *cost,
                                     struct cpl_error *error)
 {
+    struct cpl_shim_machine *known = &cpl_context.machine;
+    const char *cache = cpl_context.settings.plan_cache;
     char strategy[CPL_STRATEGY_TEXT];
-    const struct cpl_plan_key key = key_of(input, most, choice, strategy);
-    cost->was_kept = find_kept(&key, set);
-    if (cost->was_kept) {
+    struct cpl_error trouble;
+    bool found = false;
+    cpl_strategy_format(choice, strategy);
+    const struct cpl_plan_key key = {PACKAGE_VERSION, strategy, choice->strategy ? 1 : most, input};
+    if (cache[0] && cpl_plan_cache_find(cache, &key, set, &found, &trouble))
+        WARN_ONCE(known->cache_warned,
+                  "CARPOOL_PLAN_CACHE: %s; it is planned anew and the file replaced", trouble.text);
+    cost->was_kept = found;
+    if (found) {
         cost->made_ms = set->ms;
         return CPL_OK;
     }
     enum cpl_status status = make_set(input, choice, most, set, error);
-    if (!status)
-        keep(&key, set);
+    if (!status && cache[0] && !known->cache_closed &&
+        cpl_plan_cache_keep(cache, &key, set, &trouble)) {
+        WARN_ONCE(known->cache_warned,
+                  "CARPOOL_PLAN_CACHE: %s; plans of this run are not kept; name a directory with "
+                  "room that can be written to",
+                  trouble.text);
+        known->cache_closed = true;
+    }
     return status;
 }
 
@@ -251,11 +226,9 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
         status = find_or_plan(input, most, &choice, set, cost, error);
     if (status != CPL_ERR_UNFIT)
         return status;
-    char text[CPL_SETTINGS_TEXT + sizeof error->text + 100];
-    snprintf(text, sizeof text,
-             "CARPOOL_STRATEGY=%s cannot be used here: %s; such exchanges are left to MPI",
-             cpl_context.settings.strategy, error->text);
-    warn_once(&cpl_context.machine.unfit_warned, text);
+    WARN_ONCE(cpl_context.machine.unfit_warned,
+              "CARPOOL_STRATEGY=%s cannot be used here: %s; such exchanges are left to MPI",
+              cpl_context.settings.strategy, error->text);
     *fits = false;
     cpl_strategy_parse("direct", &choice, NULL);
     return find_or_plan(input, most, &choice, set, cost, error);
@@ -332,7 +305,7 @@ static bool must_check(void)
 #define BUDGET_MS_PER_MESSAGE 0.04
 #define SHORT_PART            0.125
 
-double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search)
+static double budget_ms(int64_t n_messages, enum cpl_search search)
 {
     double enough = BUDGET_MS_PER_MESSAGE * (double)n_messages;
     double most = (double)cpl_context.settings.budget;
@@ -354,8 +327,7 @@ static double planning_ms(int64_t n_messages, enum cpl_search search)
     if (choice.strategy && !choice.strategy->searches)
         return PLAN_MS_PER_MESSAGE * (double)n_messages;
     double rank_ms = RANK_MS_PER_MESSAGE * (double)n_messages;
-    return cpl_plan_budget_ms(n_messages, search) +
-           (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
+    return budget_ms(n_messages, search) + (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
 }
 
 /* Checks a plan and fills its summary; the figures of direct are filled already. */
@@ -403,59 +375,42 @@ static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
     return status;
 }
 
+/* Makes the plans, in a zeroed set, which the caller frees in any case, and their summaries. */
 static enum cpl_status plan_set(const struct cpl_strategy_input *input,
-                                const struct cpl_plan_request *request, struct cpl_plan_set *set,
-                                struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
+                                const struct cpl_agree_input *asked, enum cpl_embed_verdict reduced,
+                                struct cpl_plan_set *set, struct cpl_plan_summary *summary,
                                 struct cpl_error *error)
 {
     struct cpl_metrics direct, by_lanes;
     struct cpl_plan_cost cost = {.ms = 0};
     bool fits = true;
     double start = cpl_plan_now_ms();
-    enum cpl_status status = make_plans(input, request->most_plans, set, &fits, &cost, error);
+    enum cpl_status status = make_plans(input, asked->most_plans, set, &fits, &cost, error);
     if (status)
         return status;
     if (!cost.was_kept)
-        cpl_work_planned(planning_ms(input->pattern->n_messages, request->search));
+        cpl_work_planned(planning_ms(input->pattern->n_messages, cpl_agree_search(asked)));
     cost.ms = cpl_plan_now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
     if (!status)
         status = cpl_strategy_measure_direct(input, &by_lanes, error);
     if (!status)
-        status = embedded_cost(input, request->reduced, &embedded_us, error);
+        status = embedded_cost(input, reduced, &embedded_us, error);
     for (int k = 0; k < set->n && !status; k++) {
         summary[k].cost = cost;
         summary[k].direct = direct;
         summary[k].direct_us = by_lanes.modelled_us;
-        summary[k].reduced = (int32_t)request->reduced;
+        summary[k].reduced = (int32_t)reduced;
         summary[k].embedded_us = embedded_us;
         status = summarise(input, &set->choice[k], &set->plan[k], &summary[k], error);
         if (status)
             break;
-        summary[k].reason = decide(&summary[k], fits, request->needed);
+        summary[k].reason = decide(&summary[k], fits, asked->needed);
         summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
         cpl_picture_add(cpl_pattern_pairs(input->pattern), &set->plan[k], input->machine,
                         &summary[k], &set->ranking);
-        plan[k] = set->plan[k];
     }
-    if (status)
-        cpl_plan_set_free(set);
-    else
-        *n = set->n;
-    return status;
-}
-
-/* The set is on the heap: programs call MPI on small stacks, too. */
-static enum cpl_status plan_pattern(const struct cpl_strategy_input *input,
-                                    const struct cpl_plan_request *request,
-                                    struct cpl_plan_summary *summary, struct cpl_plan *plan, int *n,
-                                    struct cpl_error *error)
-{
-    struct cpl_plan_set *set = malloc(sizeof *set);
-    enum cpl_status status = set ? plan_set(input, request, set, summary, plan, n, error)
-                                 : cpl_fail_memory(error, "the plans");
-    free(set);
     return status;
 }
 
@@ -483,45 +438,50 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
-static bool is_world(const struct cpl_plan_request *request)
+static bool is_world(const struct cpl_desk *desk, size_t header_bytes)
 {
-    bool same = request->n_ranks == cpl_context.size && !cpl_context.met_others;
-    for (int32_t i = 0; i < request->n_ranks && same; i++)
-        same = seat_of(request->headers, request->header_bytes, i).world_rank == i;
+    bool same = desk->n_ranks == cpl_context.size && !cpl_context.met_others;
+    for (int32_t i = 0; i < desk->n_ranks && same; i++)
+        same = seat_of(desk->headers, header_bytes, i).world_rank == i;
     return same;
 }
 
-int cpl_plan_root(const struct cpl_plan_request *request,
-                  struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
-                  struct cpl_plan plan[CPL_MAX_PLANS])
+struct cpl_plan_set *cpl_plan_root(const struct cpl_desk *desk, size_t header_bytes,
+                                   const struct cpl_agree_input *asked,
+                                   enum cpl_embed_verdict reduced,
+                                   struct cpl_plan_summary summary[CPL_MAX_PLANS],
+                                   struct cpl_pattern *pattern)
 {
-    struct cpl_machine machine;
+    struct cpl_machine machine = {0};
     struct cpl_error error;
-    int n = 0;
+    struct cpl_plan_set *set = calloc(1, sizeof *set); /* stacks may be small */
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
-    enum cpl_status status = build_pattern(request, pattern, &error);
+    *pattern = (struct cpl_pattern){0};
+    enum cpl_status status =
+        set ? cpl_plan_root_pattern(desk, pattern, &error) : cpl_fail_memory(&error, "the plans");
+    if (!status)
+        status =
+            cpl_plan_root_machine(desk->n_ranks, desk->headers, header_bytes, &machine, &error);
     if (!status) {
-        status = cpl_plan_root_machine(request->n_ranks, request->headers, request->header_bytes,
-                                       &machine, &error);
-        if (!status) {
-            machine.lanes = request->lanes;
-            struct cpl_strategy_input input = {
-                pattern, &machine, 1, cpl_plan_budget_ms(pattern->n_messages, request->search)};
-            status = plan_pattern(&input, request, summary, plan, &n, &error);
-            cpl_machine_free(&machine);
-        }
-        if (status)
-            cpl_pattern_free(pattern);
+        machine.lanes = cpl_context.settings.lanes;
+        struct cpl_strategy_input input = {pattern, &machine, 1,
+                                           budget_ms(pattern->n_messages, cpl_agree_search(asked))};
+        status = plan_set(&input, asked, reduced, set, summary, &error);
     }
+    cpl_machine_free(&machine);
     if (status) {
         cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI", error.text);
         memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
-        return 0;
+        cpl_pattern_free(pattern);
+        if (set)
+            cpl_plan_set_free(set);
+        free(set);
+        return NULL;
     }
-    bool in_world = is_world(request);
-    for (int k = 0; k < n; k++) {
+    bool in_world = is_world(desk, header_bytes);
+    for (int k = 0; k < set->n; k++) {
         summary[k].in_world = in_world;
-        cpl_plan_log(&summary[k], request->most_plans > 1);
+        cpl_plan_log(&summary[k], asked->most_plans > 1);
     }
-    return n;
+    return set;
 }

@@ -6,11 +6,14 @@
 #include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
+#include "shim/meet/desk.h"
 #include "shim/plan/plan_agree.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+
+struct cpl_plan_set; /* planner/keep/plan_file.h */
 
 /* A message as the planning rank receives it; payload_class as in planner/pattern.h. */
 struct cpl_handed_message {
@@ -18,34 +21,24 @@ struct cpl_handed_message {
     int32_t dst, payload_class;
 };
 
-/* All ranks' send sets as handed in at a desk (meet/desk.h): rank i has messages first[i] ..
- * first[i + 1] - 1. Each header begins with a struct cpl_seat. */
-struct cpl_plan_request {
-    int32_t n_ranks;
-    const unsigned char *headers;
-    size_t header_bytes;
-    const int64_t *first;
-    const struct cpl_handed_message *messages;
-    enum cpl_embed_verdict reduced; /* the lowest verdict among ranks that send */
-    bool needed;                    /* as in struct cpl_agree_input, like most_plans and search */
-    int most_plans;
-    enum cpl_search search;
-    bool lanes; /* edges of plans inside a node are carried by lanes */
-};
-
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_PLAN_CACHE. If it
  * cannot be used, warns and empties that setting. */
 void cpl_plan_root_start(void);
 
-/* Plans by the settings' strategy and fills the summaries. Returns the number of plans; the caller
- * frees them and, if there are any, *pattern. A strategy that does not fit causes one warning and
- * leaves the exchange to MPI (decided is 0). Returns 0 when planning failed (logged). */
-int cpl_plan_root(const struct cpl_plan_request *request,
-                  struct cpl_plan_summary summary[CPL_MAX_PLANS], struct cpl_pattern *pattern,
-                  struct cpl_plan plan[CPL_MAX_PLANS]);
+/* The pattern of all ranks' messages, of struct cpl_handed_message, at the desk's root. */
+enum cpl_status cpl_plan_root_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
+                                      struct cpl_error *error);
 
-/* The budget of planning so many messages, in nominal milliseconds. Alike on all ranks. */
-double cpl_plan_budget_ms(int64_t n_messages, enum cpl_search search);
+/* Plans what was handed in at the desk, headers that begin with a struct cpl_seat and messages, by
+ * the settings' strategy, and fills the summaries. input: the root's own, of which needed,
+ * most_plans and turn count; reduced: the lowest verdict among ranks that send. Returns the plans,
+ * which the caller frees like *pattern (cpl_plan_set_free, free); NULL: planning failed (logged). A
+ * strategy that does not fit causes one warning and leaves the exchange to MPI (decided is 0). */
+struct cpl_plan_set *cpl_plan_root(const struct cpl_desk *desk, size_t header_bytes,
+                                   const struct cpl_agree_input *input,
+                                   enum cpl_embed_verdict reduced,
+                                   struct cpl_plan_summary summary[CPL_MAX_PLANS],
+                                   struct cpl_pattern *pattern);
 
 /* What planning so many messages takes about, in milliseconds, within a factor of 2.5
  * (bench/results/planning.md), where so many ranks share a core. Alike on all ranks. */

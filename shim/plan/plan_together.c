@@ -17,7 +17,6 @@
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/census.h"
-#include "shim/plan/machine_together.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/together_census.h"
 #include "shim/state/context.h"
@@ -45,7 +44,7 @@ static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
  * (doc/architecture.md) is left to the full search. */
 static bool replaces_short(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
 {
-    return input->turn && input->turn->search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
+    return cpl_agree_search(input) == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
            cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > CPL_TOGETHER_MS;
 }
@@ -64,6 +63,82 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
 }
 
 /* --- the machine and the candidates, alike on all ranks */
+
+/* The ranks of each node where nodes are blocks of as many consecutive ranks, the last one maybe of
+ * fewer; else 0. A block begins where a rank's node has a higher number than all nodes of the ranks
+ * before; so no node has two blocks. */
+static int32_t block_size(MPI_Comm comm, const struct cpl_seat *seat, int rank, int n_ranks,
+                          bool *in_world)
+{
+    int64_t highest = -1, size = n_ranks;
+    cpl_collective_Exscan(&seat->node, &highest, 1, MPI_INT64_T, MPI_MAX, comm);
+    if (rank == 0)
+        highest = -1; /* MPI does not say */
+    bool begins = seat->node > highest;
+    int64_t second = begins && rank > 0 ? rank : n_ranks; /* where the second block may begin */
+    cpl_collective_Allreduce(&second, &size, 1, MPI_INT64_T, MPI_MIN, comm);
+    bool fits = seat->node >= highest && begins == (rank % size == 0);
+    int64_t mine[] = {fits, seat->world_rank == rank}, all[] = {0, 0};
+    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MIN, comm);
+    *in_world = all[1] && !cpl_context.met_others && n_ranks == cpl_context.size;
+    return all[0] ? (int32_t)size : 0;
+}
+
+static bool machine_of_blocks(int32_t n_ranks, int32_t size, const struct cpl_planning_costs *costs,
+                              struct cpl_machine *machine)
+{
+    struct cpl_error error;
+    if (cpl_machine_blocks(n_ranks, size, costs->shape_known ? &costs->shape : NULL, machine,
+                           &error))
+        return false;
+    machine->cores_per_node = 0; /* as cpl_plan_machine */
+    machine->costs = costs->costs;
+    return true;
+}
+
+static bool machine_of_seats(MPI_Comm comm, int32_t n_ranks, const struct cpl_seat *seat,
+                             const struct cpl_planning_costs *costs, struct cpl_machine *machine)
+{
+    struct cpl_error error;
+    unsigned char *seats = calloc((size_t)n_ranks, sizeof *seat);
+    if (!cpl_agree_all(comm, seats)) {
+        free(seats);
+        return false;
+    }
+    cpl_collective_Allgather(seat, (int)sizeof *seat, MPI_BYTE, seats, (int)sizeof *seat, MPI_BYTE,
+                             comm);
+    bool made = !cpl_plan_machine(n_ranks, seats, sizeof *seat, costs, machine, &error);
+    free(seats);
+    if (cpl_agree_all(comm, made))
+        return true;
+    if (made)
+        cpl_machine_free(machine);
+    return false;
+}
+
+/* Where all ranks sit, without one that knows it of all others. Mostly nodes are blocks of
+ * consecutive ranks, which three reductions find out; then nothing is as long as there are ranks.
+ * Else every rank gets all seats. Costs and the shape of a node are the root's. *in_world: the
+ * ranks are those of MPI_COMM_WORLD in its order. Returns the same on all ranks; false (nothing to
+ * free): one had no memory. Collective. */
+static bool find_machine(MPI_Comm comm, int root, struct cpl_machine *machine, bool *in_world)
+{
+    struct cpl_planning_costs costs;
+    struct cpl_seat seat = cpl_agree_seat(comm);
+    int rank, n_ranks;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &n_ranks);
+    memset(&costs, 0, sizeof costs);
+    if (rank == root)
+        cpl_plan_root_costs(&costs);
+    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, root, comm);
+    int32_t size = block_size(comm, &seat, rank, n_ranks, in_world);
+    bool made = size > 0 ? machine_of_blocks(n_ranks, size, &costs, machine)
+                         : machine_of_seats(comm, n_ranks, &seat, &costs, machine);
+    if (made)
+        machine->lanes = cpl_context.settings.lanes;
+    return made;
+}
 
 /* Adds a candidate if its routes are arithmetic. Returns false when memory ran out. */
 static bool add(struct cpl_together *p, const struct cpl_strategy_input *input,
@@ -388,7 +463,7 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
     cpl_census_open(&p.census, comm, CPL_TOGETHER_MOST_BYTES);
-    bool done = cpl_machine_together(comm, root, &p.machine, &p.in_world);
+    bool done = find_machine(comm, root, &p.machine, &p.in_world);
     if (done) {
         p.by_mpi = cpl_machine_without_lanes(&p.machine);
         done = list_candidates(&p);

@@ -6,27 +6,22 @@
 #include "shim/meet/census.h"
 #include "shim/meet/keyed.h"
 #include "shim/wait/collective.h"
-#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 
-#define TAG        2006 /* of labels, on the shim's communicator */
 #define MOST_BYTES (64 << 20)
 
-/* What a rank tells its neighbours: the labels of the links to each of them. */
-struct neighbours {
-    int n;
-    int *peer;
-    int64_t *first;          /* links first[k] .. first[k + 1] - 1 are to peer[k] */
-    uint64_t *mine, *theirs; /* labels of links */
-    MPI_Request *requests;   /* 2 * n */
+/* The label of a link, for the peer: number counts the links of both, which have the same order. */
+struct told {
+    int32_t from, number;
+    uint64_t label;
 };
 
 struct recognising {
     MPI_Comm comm;
     int rank;
     struct cpl_local_recognising local;
-    struct neighbours neighbours;
+    uint64_t *labels; /* of the links, here or at the peer */
     struct cpl_census census;
     bool failed; /* on this rank; the others do not know yet */
 };
@@ -37,25 +32,6 @@ static int64_t send_round(struct recognising *t, const struct cpl_records *recor
     int64_t came = cpl_census_round(&t->census, &out, bytes);
     t->failed |= t->census.failed;
     return t->failed ? 0 : came;
-}
-
-static bool list_neighbours(struct recognising *t)
-{
-    struct neighbours *of = &t->neighbours;
-    size_t n = (size_t)t->local.n_links + 1;
-    of->peer = calloc(n, sizeof *of->peer);
-    of->first = calloc(n, sizeof *of->first);
-    of->mine = calloc(n, sizeof *of->mine);
-    of->theirs = calloc(n, sizeof *of->theirs);
-    of->requests = calloc(2 * n, sizeof *of->requests);
-    if (!of->peer || !of->first || !of->mine || !of->theirs || !of->requests)
-        return false;
-    for (int64_t k = 0; k < t->local.n_links; k++) {
-        if (of->n == 0 || of->peer[of->n - 1] != t->local.link[k].peer)
-            of->peer[of->n++] = t->local.link[k].peer;
-        of->first[of->n] = k + 1;
-    }
-    return true;
 }
 
 /* The ranks tell each other in which windows they sent and received what. Returns false on all
@@ -73,42 +49,38 @@ static bool find_links(struct recognising *t)
         t->failed || !cpl_local_link(&t->local, (struct cpl_answer *)t->census.records, came);
     cpl_records_free(&told);
     cpl_records_free(&answers);
-    t->failed = t->failed || !list_neighbours(t);
-    return cpl_agree_all(t->comm, !t->failed);
+    t->labels = calloc((size_t)t->local.n_links + 1, sizeof *t->labels);
+    return cpl_agree_all(t->comm, !t->failed && t->labels);
 }
 
-static void free_neighbours(struct neighbours *of)
+/* Each link gets one label, and links are in the order of peers. */
+static int by_link(const void *a, const void *b)
 {
-    free(of->peer);
-    free(of->first);
-    free(of->mine);
-    free(of->theirs);
-    free(of->requests);
+    const struct told *x = a, *y = b;
+    return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : x->number - y->number;
 }
 
 /* Returns whether labels of this rank's links differ. */
 static bool exchange_labels(struct recognising *t)
 {
-    struct neighbours *of = &t->neighbours;
-    int n = 0;
-    cpl_local_labels(&t->local, of->mine);
-    for (int out = 0; out < 2; out++)
-        for (int k = 0; k < of->n; k++) {
-            int64_t first = of->first[k];
-            int bytes = (int)((of->first[k + 1] - first) * (int64_t)sizeof *of->mine);
-            if (of->peer[k] == t->rank)
-                continue;
-            int result = out ? PMPI_Isend(of->mine + first, bytes, MPI_BYTE, of->peer[k], TAG,
-                                          t->comm, &of->requests[n])
-                             : PMPI_Irecv(of->theirs + first, bytes, MPI_BYTE, of->peer[k], TAG,
-                                          t->comm, &of->requests[n]);
-            if (result == MPI_SUCCESS)
-                n++;
-            else
-                t->failed = true;
-        }
-    t->failed |= cpl_progress_wait_each(n, of->requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS;
-    return cpl_local_compare(&t->local, of->theirs);
+    const struct cpl_link *link = t->local.link;
+    const int64_t n = t->local.n_links;
+    struct cpl_records mine = {.n = 0};
+    t->failed = t->failed || !cpl_records_make(&mine, n, sizeof(struct told));
+    cpl_local_labels(&t->local, t->labels);
+    for (int64_t k = 0; k < n && mine.records; k++) {
+        cpl_records_address(&mine, k, link[k].peer);
+        ((struct told *)mine.records)[k] =
+            (struct told){t->rank, (int32_t)(k - mine.first[mine.n - 1]), t->labels[k]};
+    }
+    t->failed |= send_round(t, &mine, sizeof(struct told)) != n;
+    cpl_records_free(&mine);
+    struct told *theirs = (struct told *)t->census.records;
+    if (!t->failed && n > 0)
+        qsort(theirs, (size_t)n, sizeof *theirs, by_link);
+    for (int64_t k = 0; k < n && !t->failed; k++)
+        t->labels[k] = theirs[k].label;
+    return cpl_local_compare(&t->local, t->labels);
 }
 
 static void join(struct recognising *t)
@@ -131,8 +103,8 @@ static bool any_differ(struct recognising *t, bool differ)
 
 static bool find_labels(struct recognising *t)
 {
-    cpl_local_names(&t->local, t->neighbours.theirs);
-    cpl_local_compare(&t->local, t->neighbours.theirs);
+    cpl_local_names(&t->local, t->labels);
+    cpl_local_compare(&t->local, t->labels);
     do {
         join(t);
         cpl_local_relabel(&t->local);
@@ -158,7 +130,7 @@ int cpl_recognise(MPI_Comm comm, const struct cpl_note *notes, int64_t n, int64_
             cpl_local_label(&t.local, found, n_found, n, exchange);
         }
     }
-    free_neighbours(&t.neighbours);
+    free(t.labels);
     cpl_local_close(&t.local);
     cpl_census_close(&t.census);
     return n_found;

@@ -28,6 +28,72 @@ enum { HASH, MESSAGES, SEVERAL, FIRST, GROUP_WORDS };
 #define LIST_BYTES (CPL_MOST_RECURRING * sizeof(struct cpl_recurring))
 #define LIST_WORDS (LIST_BYTES / sizeof(uint64_t))
 
+/* --- windows */
+
+static bool make_room(struct cpl_windows *windows, size_t n)
+{
+    *windows = (struct cpl_windows){.n = 0};
+    windows->window = calloc(n, sizeof *windows->window);
+    windows->sent = calloc(n, sizeof *windows->sent);
+    windows->received = calloc(n, sizeof *windows->received);
+    return windows->window && windows->sent && windows->received;
+}
+
+void cpl_windows_free(struct cpl_windows *windows)
+{
+    free(windows->window);
+    free(windows->sent);
+    free(windows->received);
+    *windows = (struct cpl_windows){.n = 0};
+}
+
+static void note_end(struct cpl_windows *windows, const struct cpl_note *note, int32_t window)
+{
+    const struct cpl_message_end end = {note->peer, note->tag, window};
+    struct cpl_window *w = &windows->window[window];
+    if (note->kind != CPL_NOTE_SENT) {
+        windows->received[windows->n_received++] = end;
+        return;
+    }
+    if (w->n_sent++ == 0)
+        w->tag = note->tag;
+    windows->sent[windows->n_sent++] = end;
+}
+
+bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n)
+{
+    int32_t window = -1;
+    bool blocking = false;
+    if (!make_room(windows, (size_t)n + 1))
+        return false;
+    for (int64_t k = 0; k < n; k++) {
+        const struct cpl_note *note = &notes[k];
+        if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_WINDOW_END) {
+            if (note->kind == CPL_NOTE_WINDOW_END && window >= 0 && !blocking) {
+                windows->window[window].signature = note->peer;
+                windows->window[window].end_note = k;
+            }
+            window = -1;
+            continue;
+        }
+        if (window < 0 || (blocking && note->kind != CPL_NOTE_RECEIVED)) {
+            window = windows->n++;
+            windows->window[window] = (struct cpl_window){.signature = -1, .end_note = -1};
+            blocking = note->kind == CPL_NOTE_RECEIVED;
+        }
+        note_end(windows, note, window);
+    }
+    return true;
+}
+
+uint64_t cpl_window_hash(int32_t rank, int32_t signature)
+{
+    return cpl_hash_word(CPL_HASH_START,
+                         (uint64_t)(uint32_t)rank << 32 | (uint64_t)(uint32_t)signature);
+}
+
+/* --- records */
+
 static int compare(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
@@ -41,7 +107,7 @@ void cpl_records_free(struct cpl_records *records)
     *records = (struct cpl_records){.n = 0};
 }
 
-static bool make_records(struct cpl_records *records, int64_t n, size_t bytes)
+bool cpl_records_make(struct cpl_records *records, int64_t n, size_t bytes)
 {
     records->n = 0;
     records->to = calloc((size_t)n + 1, sizeof *records->to);
@@ -53,8 +119,7 @@ static bool make_records(struct cpl_records *records, int64_t n, size_t bytes)
     return false;
 }
 
-/* Record number k is for this rank; ranks ascend. */
-static void address(struct cpl_records *records, int64_t k, int to)
+void cpl_records_address(struct cpl_records *records, int64_t k, int to)
 {
     if (records->n == 0 || records->to[records->n - 1] != to)
         records->to[records->n++] = to;
@@ -121,13 +186,13 @@ bool cpl_local_tell(struct cpl_local_recognising *r, struct cpl_records *told)
 {
     int64_t n = r->windows.n_sent;
     const struct cpl_message_end *sent = r->windows.sent;
-    if (!make_records(told, n, sizeof *sent))
+    if (!cpl_records_make(told, n, sizeof *sent))
         return false;
     struct cpl_message_end *record = told->records;
     sort_ends(r->windows.sent, n);
     for (int64_t k = 0; k < n; k++) {
         record[k] = (struct cpl_message_end){r->rank, sent[k].tag, sent[k].window};
-        address(told, k, sent[k].peer);
+        cpl_records_address(told, k, sent[k].peer);
     }
     return true;
 }
@@ -191,7 +256,7 @@ bool cpl_local_answer(struct cpl_local_recognising *r, struct cpl_message_end *c
 {
     r->room = r->windows.n_sent + r->windows.n_received;
     r->link = calloc((size_t)r->room + 1, sizeof *r->link);
-    if (!r->link || !make_records(answers, n, sizeof(struct cpl_answer)))
+    if (!r->link || !cpl_records_make(answers, n, sizeof(struct cpl_answer)))
         return false;
     struct cpl_answer *answer = answers->records;
     sort_ends(r->windows.received, r->windows.n_received);
@@ -200,7 +265,7 @@ bool cpl_local_answer(struct cpl_local_recognising *r, struct cpl_message_end *c
     qsort(answer, (size_t)n, sizeof *answer, by_rank);
     int64_t n_answers = drop_equal(answer, n);
     for (int64_t k = 0; k < n_answers; k++) {
-        address(answers, k, answer[k].from);
+        cpl_records_address(answers, k, answer[k].from);
         answer[k].from = r->rank;
     }
     return true;

@@ -5,16 +5,9 @@
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
 
-#include "shim/carry/requests.h"
-#include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
-#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
-
-#include <sched.h>
-
-#define IDLE_POLLS 64 /* in a row before the processor is given to others */
 
 /* What the program takes for sent leaves. */
 static bool serve(void)
@@ -93,6 +86,16 @@ static bool is_idle(const struct cpl_comm_state *state)
            state->pt2pt->phase == CPL_PT2PT_RESTING;
 }
 
+/* A communicator that is sampled has come to its n-th collective: whether its messages are looked
+ * at until the next one. */
+static void sample(struct cpl_pt2pt *p, int64_t n_collectives)
+{
+    bool looked_at = n_collectives % CPL_SAMPLED_EVERY == 0;
+    p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
+    if (looked_at)
+        cpl_context.comms.alone = MPI_COMM_NULL;
+}
+
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -109,16 +112,23 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
         return;
     p->reducing = CPL_EMBED_REFUSED;
     if (p->sampled)
-        cpl_profile_sample(p, state->meeting.n);
+        sample(p, state->meeting.n);
     else
         at_collective(p);
 }
 
-void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state)
+void cpl_kin_note_collective(const struct cpl_comm_state *state)
 {
-    cpl_pt2pt_arrive();
-    if (!state->pt2pt->sampled && state->pt2pt->phase != CPL_PT2PT_ALONE)
-        at_collective(state->pt2pt);
+    if (state->size < cpl_context.size || state->meeting.kin.number == 0)
+        return;
+    for (int k = 0; k < CPL_MOST_JOINED; k++) {
+        const struct cpl_comm_state *s = cpl_context.comms.kin.state[k];
+        if (!s || s == state)
+            continue;
+        cpl_pt2pt_arrive();
+        if (!s->pt2pt->sampled && s->pt2pt->phase != CPL_PT2PT_ALONE)
+            at_collective(s->pt2pt);
+    }
 }
 
 /* Whether reductions may be carried out here; alike on all ranks. */

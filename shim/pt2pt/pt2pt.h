@@ -16,8 +16,9 @@ struct cpl_comm_state;
 /* A blocking collective is about to be entered: what this rank has sent leaves. Local. */
 void cpl_pt2pt_arrive(void);
 
-/* Notes a collective of another communicator of the same ranks. Local. */
-void cpl_pt2pt_note_elsewhere(struct cpl_comm_state *state);
+/* Notes a blocking collective of the communicator for what is learned of messages on those that
+ * meet where it does (pt2pt_parts.h). Local. */
+void cpl_kin_note_collective(const struct cpl_comm_state *state);
 
 /* Notes a collective of the communicator for what is learned of messages, before the ranks meet
  * (meet/meeting.h). Collective: all ranks decide about reductions that are new. */

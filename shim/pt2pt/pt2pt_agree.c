@@ -1,17 +1,12 @@
 /* Agreeing to manage a communicator (doc/point-to-point.md). Collective; every step that may fail
  * on one rank is followed by one in which all learn of it. */
 #include "shim/base/log.h"
-#include "shim/carry/buffered.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
-#include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
-#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
-#include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -260,27 +255,26 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
     return ready;
 }
 
-/* What this rank sends in the exchanges whose messages ride in reductions in any order, as messages
- * of cpl_embed_map; NULL: no memory. */
-static int64_t *list_riding(const struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
-                            const struct slices *slices, int rank, int *n)
+/* What this rank sends in the exchanges whose messages ride in reductions in any order; NULL: no
+ * memory. */
+static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
+                                              const struct cpl_exchanges *exchanges,
+                                              const struct slices *slices, int rank, int *n)
 {
     size_t most = 1;
     for (int e = 0; e < exchanges->n; e++)
         if (exchanges->signature[e] >= 0)
             most += (size_t)p->learned.signature[exchanges->signature[e]].n_dests;
-    int64_t *messages = calloc(most, CPL_EMBED_MESSAGE_WORDS * sizeof *messages);
+    struct cpl_handed_message *messages = calloc(most, sizeof *messages);
     *n = 0;
     for (int e = 0; e < exchanges->n && messages; e++) {
         int plan = slices->plan[e], s = exchanges->signature[e];
         if (plan == CPL_NO_PLAN || s < 0 || !rides_in_any_order(p, slices, plan))
             continue;
-        for (int k = 0; k < p->learned.signature[s].n_dests; k++) {
-            int64_t *words = messages + (size_t)*n * CPL_EMBED_MESSAGE_WORDS;
-            words[CPL_EMBED_MESSAGE_DST] = p->learned.signature[s].dest[k];
-            words[CPL_EMBED_MESSAGE_BYTES] = p->learned.signature[s].bytes[k];
-            *n += p->learned.signature[s].dest[k] != rank;
-        }
+        const struct cpl_signature *sent = &p->learned.signature[s];
+        for (int k = 0; k < sent->n_dests; k++)
+            if (sent->dest[k] != rank)
+                messages[(*n)++] = (struct cpl_handed_message){sent->bytes[k], sent->dest[k], -1};
     }
     return messages;
 }
@@ -296,7 +290,7 @@ static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *
         any |= rides_in_any_order(p, slices, plan);
     if (!any || p->line->embed.points)
         return;
-    int64_t *messages = list_riding(p, exchanges, slices, state->rank, &n);
+    struct cpl_handed_message *messages = list_riding(p, exchanges, slices, state->rank, &n);
     cpl_embed_map(state, n, messages);
     free(messages);
 }
@@ -455,9 +449,10 @@ static bool looks_away(const struct cpl_comm_state *state)
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
-    if (state->pt2pt->phase == CPL_PT2PT_RESTING)
-        return looks_away(state) ? CPL_SETTLED : cpl_pt2pt_end_pause(state, words + N_LEAST);
-    if (state->pt2pt->phase != CPL_PT2PT_MANAGED) {
+    bool rests = state->pt2pt->phase == CPL_PT2PT_RESTING;
+    if (rests && looks_away(state))
+        return CPL_SETTLED;
+    if (!rests && state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);
         cpl_pt2pt_turn_window(state);
         bool settled = agree(state, words);

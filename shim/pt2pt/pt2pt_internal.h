@@ -3,16 +3,17 @@
 #define CARPOOL_PT2PT_INTERNAL_H
 
 #include "shim/base/balance.h"
+#include "shim/base/names.h"
 #include "shim/base/samples.h"
 #include "shim/carry/line.h"
 #include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/pairs.h"
 #include "shim/meet/send_order.h"
+#include "shim/plan/cycle.h"
 #include "shim/plan/plan_agree.h"
+#include "shim/plan/recognise_local.h"
 #include "shim/pt2pt/pt2pt.h"
-#include "shim/pt2pt/pt2pt_exchanges.h"
-#include "shim/pt2pt/pt2pt_profile.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -22,6 +23,62 @@
 struct cpl_comm_state;
 
 #define CPL_MAX_SIGNATURES 128 /* the most signatures that a rank keeps of a communicator */
+
+/* While learning a rank makes notes. At an agreement the ranks recognise exchanges in them
+ * (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
+#define CPL_MOST_NAMES   64
+#define CPL_RECURS_TIMES 3 /* a batch or exchange that was seen this often recurs */
+
+struct cpl_notes {
+    int n, room;
+    struct cpl_note *note;
+};
+
+/* Names of exchanges for the report, alike on all ranks. */
+struct cpl_exchange_names {
+    int n;
+    uint64_t hash[CPL_MOST_NAMES];
+    int32_t tag[CPL_MOST_NAMES];
+};
+
+/* Exchanges that recur. of_note, signature and fraction are this rank's own, the rest is alike on
+ * all ranks. */
+struct cpl_exchanges {
+    int n;
+    struct cpl_recurring found[CPL_MOST_RECURRING];
+    int32_t tag[CPL_MOST_RECURRING],
+        ordinal[CPL_MOST_RECURRING];     /* ordinal: number among exchanges with that tag */
+    int signature[CPL_MOST_RECURRING];   /* that this rank sends, its number; -1: none */
+    double fraction[CPL_MOST_RECURRING]; /* fraction of that signature's batches in this exchange */
+    int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END: its exchange, or -1 */
+};
+
+#define CPL_MOST_LEFT 32 /* the most exchanges of a communicator */
+
+/* When a profile run has seen enough to plan, it samples: of this many stretches between
+ * collectives it examines one, and counts it this many times. The number is a prime, so that
+ * exchanges that take turns are all sampled.
+ */
+#define CPL_SAMPLED_EVERY 17
+
+/* An exchange that is left to MPI. signature and fraction are this rank's own, the rest is alike on
+ * all ranks. */
+struct cpl_left_exchange {
+    uint64_t hash; /* hash over its ranks and their signatures, so over its pattern (recognise.h) */
+    int32_t tag, ordinal;
+    enum cpl_embed_verdict reduced; /* the lowest among ranks that send, when it was planned */
+    enum cpl_search search;         /* for its plan; alike on all ranks */
+    int signature;                  /* signature that this rank sends; -1: it sends nothing */
+    double fraction;                /* fraction of that signature's batches in this exchange */
+    double earlier;                 /* calls of this rank before its messages were learned anew */
+};
+
+/* Exchanges that were planned and left to MPI. */
+struct cpl_left_exchanges {
+    int n;
+    struct cpl_left_exchange exchange[CPL_MOST_LEFT];
+    struct cpl_plan_summary *summary; /* n summaries for the report, on the first rank; else NULL */
+};
 
 /* A message of a signature. */
 struct cpl_signature_message {
@@ -41,29 +98,28 @@ struct cpl_signature {
     int plan;                      /* while managed: plan of the exchange that it is first in, or
                                       CPL_NO_PLAN; kept when the plans are given up */
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
-    struct cpl_signature_message
-        *message; /* n messages, in the order in which they were sent the first time */
-    bool follows; /* while managed: mostly all of its messages come */
-    bool alone;   /* no other planned signature begins with its first message */
+    struct cpl_signature_message *message; /* n, in the order in which they were first sent */
+    bool follows;                          /* while managed: mostly all of its messages come */
+    bool alone; /* no other planned signature begins with its first message */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
     int64_t n_behind;       /* how often one came before the next batch, next or not */
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
-    int64_t n_embedded,
-        n_missed; /* how often a reduction came next, and how often something else */
+    int64_t n_embedded, n_missed; /* how often a reduction came next, or something else */
 };
 
 /* The messages that have not been sent. While learning only their destinations are kept; while
  * managed, the segments as they will travel. */
 struct cpl_batch {
     int n, capacity;
-    int *dest, *tag;
-    int64_t *bytes;
+    struct cpl_batch_message {
+        int dest, tag;
+        int64_t bytes;
+    } * message;
     uint64_t hash;
-    enum cpl_embed_verdict
-        reduced; /* verdict on a reduction that was started after the batch's last message */
-    unsigned char *segments; /* while managed */
+    enum cpl_embed_verdict reduced; /* on a reduction started after the batch's last message */
+    unsigned char *segments;        /* while managed */
     size_t used, room;
 };
 
@@ -84,12 +140,10 @@ struct cpl_pt2pt_order {
 
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
-    int64_t recurred_at; /* collectives until exchanges recurred; 0: they have not. Alike on all
-                            ranks */
+    int64_t recurred_at; /* collectives until exchanges recurred, alike on all ranks; or 0 */
     struct cpl_balance balance;
     int n_signatures;
-    struct cpl_signature
-        *signature; /* room for CPL_MAX_SIGNATURES, once started; kept while managed */
+    struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;
     struct cpl_exchange_names names;
     struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
@@ -103,7 +157,7 @@ struct cpl_exchange_count {
     int64_t all, planned;
 };
 
-/* MPI and the plans in turns (pt2pt_turn.c). Times are of a collective, in nanoseconds summed up
+/* MPI and the plans in turns (pt2pt_review.c). Times are of a collective, in nanoseconds summed up
  * over the ranks. Alike on all ranks but for `at`. */
 struct cpl_pt2pt_turn {
     bool compares; /* both have turns, until it is known which is faster */
@@ -172,6 +226,49 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_following following;
 };
 
+/* pt2pt_exchanges.c */
+/* Adds a note; drops old ones when there are too many. */
+void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag);
+void cpl_notes_free(struct cpl_notes *notes);
+/* Finds the exchanges that recur. Collective; false on all ranks when memory ran out on one. All
+ * messages sent must have been received, or their receives posted. */
+bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges);
+void cpl_exchanges_free(struct cpl_exchanges *exchanges);
+/* Finds the cycle in which this rank's batches recur from its notes, the last of which is a
+ * collective, and keeps it. plan[e] is the plan of exchange e or CPL_NO_PLAN. Returns false when
+ * memory ran out. Local.
+ */
+bool cpl_exchanges_keep_cycle(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
+                              const int *plan);
+
+/* Point-to-point exchanges that were planned and left to MPI. They are not planned
+ * again, and the report tells how often they occurred and, in profile runs, how long they took. */
+/* Calls of this rank, with the signatures learned so far. */
+double cpl_profile_calls(const struct cpl_left_exchange *exchange,
+                         const struct cpl_signature *signatures);
+/* Whether an exchange was planned before and need not be planned again. A plan that did not pay
+ * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
+ * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
+ * better verdict than before, or a full search for a plan follows a short one. A verdict improves
+ * at most three times, so nothing is planned more than five times. Collective, the same on all
+ * ranks. */
+bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
+                     enum cpl_embed_verdict reduced);
+/* Notes that an exchange was planned and is left to MPI. On all ranks. */
+void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
+                      const struct cpl_plan_summary *summary);
+/* Notes that an exchange is carried from now on. If it was left to MPI before, the time that
+ * planning took then is added to the summary. On all ranks. */
+void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
+                         struct cpl_plan_summary *summary);
+/* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
+ * there are any. */
+void cpl_profile_report(struct cpl_comm_state *state);
+/* What MPI and the plans were measured to take, for a record. Local. */
+struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
+/* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
+void cpl_profile_finish(const struct cpl_pt2pt *p);
+
 /* pt2pt_learn.c */
 /* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
  * afterwards. */
@@ -182,13 +279,11 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
 /* A small blocking reduction has come that the shim could carry out. */
 void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
-bool cpl_pt2pt_batch_reserve(
-    struct cpl_batch *batch); /* makes room for one more message; false: no memory */
+bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch); /* room for a message; false: no memory */
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
-int cpl_pt2pt_place_of(const struct cpl_signature *s,
-                       int dest); /* position among its destinations; -1: none */
-uint64_t cpl_pt2pt_hash(int a, int b);
+/* Its position among the destinations; -1: none. */
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest);
 bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
@@ -206,9 +301,6 @@ static inline void cpl_pt2pt_lengthen_pause(struct cpl_pt2pt *p)
 {
     p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
 }
-/* Forgets what was learned, but for the counts, and learns again, after a rest; on all its ranks.
- */
-void cpl_pt2pt_relearn(struct cpl_comm_state *state);
 /* Whether messages and receives are to be counted. */
 static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
 {
@@ -236,38 +328,23 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 
 /* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
-#define CPL_PT2PT_SOON                                                                             \
-    16 /* collectives until a review that cannot wait for the next power of two */
+#define CPL_PT2PT_SOON         16   /* collectives until a review that cannot wait */
 #define CPL_PT2PT_LONGEST_HOLD 0.02 /* seconds */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
+/* The communicator has become managed, and the first turn begins; a window begins that is only
+ * timed. */
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
+void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
 /* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
  * rank does not know. */
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words);
-/* Gives the communicator back to MPI when it does not pay, or for a turn. Collective. */
+/* Gives the communicator back to MPI when it does not pay, or for a turn; where it has been MPI's,
+ * because the plans were given up or for a turn, ends that. Collective. */
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
-/* The communicator has been MPI's, because the plans were given up or for a turn. Collective. */
-enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words);
 /* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* No batch goes by a plan any more. */
 void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p);
-/* Stops using the plans, for a reason of enum cpl_left_alone; alike on all ranks. */
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason);
-
-/* pt2pt_turn.c: in mode auto, whether the program is faster by the plans is measured. Collective.
- * `ns`: a collective of the window that has ended, 0: not known; `ns_to_spend`: what the ranks may
- * spend. */
-/* The communicator has become managed. */
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
-/* A window has ended that the plans have carried, or MPI. */
-enum cpl_settled cpl_pt2pt_turn_by_plans(struct cpl_comm_state *state, int64_t ns,
-                                         int64_t ns_to_spend);
-enum cpl_settled cpl_pt2pt_turn_by_mpi(struct cpl_comm_state *state, int64_t ns,
-                                       int64_t ns_to_spend);
-/* A window begins that is only timed; what a collective of it took so far on this rank, in seconds.
- */
-void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
-double cpl_pt2pt_turn_seconds(const struct cpl_comm_state *state);
 
 /* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
  * Collective. */

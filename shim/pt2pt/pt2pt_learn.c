@@ -1,9 +1,6 @@
 /* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature. */
 #include "planner/base/hash.h"
-#include "shim/base/log.h"
-#include "shim/meet/quiet.h"
 #include "shim/pt2pt/pt2pt_internal.h"
-#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 
 #include <stdlib.h>
@@ -17,7 +14,7 @@
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
 
-uint64_t cpl_pt2pt_hash(int a, int b)
+static uint64_t hash_of(int a, int b)
 {
     return cpl_hash_mix((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
 }
@@ -37,27 +34,17 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     return p->started;
 }
 
-static bool grow(struct cpl_batch *batch)
-{
-    int capacity = batch->capacity ? 2 * batch->capacity : FIRST_MESSAGES;
-    int *dest = realloc(batch->dest, (size_t)capacity * sizeof *dest);
-    if (dest)
-        batch->dest = dest;
-    int *tag = realloc(batch->tag, (size_t)capacity * sizeof *tag);
-    if (tag)
-        batch->tag = tag;
-    int64_t *bytes = realloc(batch->bytes, (size_t)capacity * sizeof *bytes);
-    if (bytes)
-        batch->bytes = bytes;
-    if (!dest || !tag || !bytes)
-        return false;
-    batch->capacity = capacity;
-    return true;
-}
-
 bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch)
 {
-    return batch->n < batch->capacity || grow(batch);
+    if (batch->n < batch->capacity)
+        return true;
+    int capacity = batch->capacity ? 2 * batch->capacity : FIRST_MESSAGES;
+    void *message = realloc(batch->message, (size_t)capacity * sizeof *batch->message);
+    if (!message)
+        return false;
+    batch->message = message;
+    batch->capacity = capacity;
+    return true;
 }
 
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes)
@@ -67,10 +54,8 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     if (batch->n == 0)
         batch->hash = 0;
     batch->reduced = CPL_EMBED_REFUSED;
-    batch->dest[batch->n] = dest;
-    batch->tag[batch->n] = tag;
-    batch->bytes[batch->n++] = bytes;
-    batch->hash += cpl_pt2pt_hash(dest, tag);
+    batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes};
+    batch->hash += hash_of(dest, tag);
     return true;
 }
 
@@ -83,6 +68,19 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
         cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
+/* The first batches of a communicator are timed, then one in 13: a prime, so that exchanges that
+ * take turns are all timed. */
+#define FIRST_TIMED 32
+#define TIMED_EVERY 13
+
+static void time_batch(struct cpl_pt2pt *p)
+{
+    cpl_profile_finish(NULL);
+    if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
+        return;
+    cpl_context.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
+}
+
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
 {
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
@@ -92,7 +90,7 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     if (cpl_pt2pt_counts_only(p))
         return;
     if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
-        cpl_profile_begin(p);
+        time_batch(p);
     note(p, CPL_NOTE_SENT, dest, tag);
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
@@ -152,24 +150,19 @@ int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
     return low < s->n_dests && s->dest[low] == dest ? low : -1;
 }
 
-struct message {
-    int dest;
-    int64_t bytes;
-};
-
 static int compare_messages(const void *a, const void *b)
 {
-    return ((const struct message *)a)->dest - ((const struct message *)b)->dest;
+    return ((const struct cpl_batch_message *)a)->dest -
+           ((const struct cpl_batch_message *)b)->dest;
 }
 
 /* The batch's destinations in ascending order, each once. */
 static bool list_destinations(const struct cpl_batch *batch, struct cpl_signature *s)
 {
-    struct message *message = malloc((size_t)batch->n * sizeof *message);
+    struct cpl_batch_message *message = malloc((size_t)batch->n * sizeof *message);
     if (!message)
         return false;
-    for (int k = 0; k < batch->n; k++)
-        message[k] = (struct message){batch->dest[k], batch->bytes[k]};
+    memcpy(message, batch->message, (size_t)batch->n * sizeof *message);
     qsort(message, (size_t)batch->n, sizeof *message, compare_messages);
     s->n_dests = 0;
     for (int k = 0; k < batch->n; k++) {
@@ -206,10 +199,9 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
         free_signature(s);
         return NULL;
     }
-    for (int k = 0; k < batch->n; k++) {
-        s->message[k].dest = batch->dest[k];
-        s->message[k].tag = batch->tag[k];
-    }
+    for (int k = 0; k < batch->n; k++)
+        s->message[k] =
+            (struct cpl_signature_message){batch->message[k].dest, batch->message[k].tag, 0};
     p->learned.n_signatures++;
     return s;
 }
@@ -228,7 +220,8 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         s->n_behind += next != CPL_EMBED_REFUSED;
     }
     p->learned.ended = p->reducing || p->batch.reduced ? NULL : s;
-    cpl_profile_batch_left(p, s);
+    if (cpl_context.timed.of == p && !cpl_context.timed.signature)
+        cpl_context.timed.signature = s;
     p->learned.n_batches++;
     p->batch.n = 0;
     if (p->learned.n_batches % VARIED_BATCHES == 0)
@@ -268,9 +261,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     cpl_notes_free(&p->learned.notes);
     cpl_cycle_end(&p->cycle);
     free(p->left.summary);
-    free(p->batch.dest);
-    free(p->batch.tag);
-    free(p->batch.bytes);
+    free(p->batch.message);
     free(p->batch.segments);
     free(p->line->next_number);
     free(p->plans.summary);
@@ -293,34 +284,4 @@ void cpl_pt2pt_look_away(struct cpl_comm_state *state)
     cpl_pt2pt_close_batch(state->pt2pt);
     state->pt2pt->lesson = state->pt2pt->learned.recurred_at;
     rest(state);
-}
-
-void cpl_pt2pt_relearn(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt, was = *p;
-    p->left.summary = NULL; /* kept, with what it belongs to */
-    for (int k = 0; k < was.left.n; k++) {
-        struct cpl_left_exchange *left = &was.left.exchange[k];
-        left->earlier = cpl_profile_calls(left, p->learned.signature);
-        left->signature = -1;
-    }
-    cpl_pt2pt_free(state);
-    p->line->next_number = NULL;
-    *p = (struct cpl_pt2pt){.line = was.line,
-                            .phase = CPL_PT2PT_LEARNING,
-                            .reason = was.reason,
-                            .learned.recurred_at = was.learned.recurred_at,
-                            .lesson = was.lesson,
-                            .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
-                            .date = was.date,
-                            .part.date = was.part.date,
-                            .left = was.left,
-                            .blind = was.blind,
-                            .learned.balance = was.learned.balance,
-                            .learned.n_wild = was.learned.n_wild,
-                            .learned.n_watched = was.learned.n_watched,
-                            .learned.names = was.learned.names,
-                            .plans.pause = was.plans.pause,
-                            .plans.turn = was.plans.turn};
-    cpl_comm_state_forget_recent();
 }

@@ -1,13 +1,218 @@
-/* The review: whether what is managed still pays (doc/point-to-point.md, Review). */
+/* The review: whether what is managed still pays (doc/point-to-point.md, Review); in mode auto MPI
+ * and the plans have turns, in windows of some collectives, and which of them the program is faster
+ * with is measured. `ns`: a collective of the window that has ended, 0: not known; `ns_to_spend`:
+ * what the ranks may spend. */
 #include "shim/base/log.h"
-#include "shim/base/names.h"
-#include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
+#include "shim/pt2pt/pt2pt_parts.h"
+#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 
-/* The words of a vote that are summed up. NS: a collective since the window began (pt2pt_turn.c).
+/* --- turns */
+
+/* Collectives in a window: at least, at most, and otherwise so many that it takes so long. */
+#define SHORTEST 8
+#define LONGEST  16384
+#define SECONDS  0.01
+
+/* When both are compared again: after so many times the collectives so far, where the plans are
+ * faster; else after a pause (cpl_pt2pt_lengthen_pause). */
+#define TIMES_AGAIN 16
+
+void cpl_pt2pt_turn_window(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    turn->began = state->meeting.n;
+    turn->at = PMPI_Wtime();
+}
+
+static void set_date(struct cpl_comm_state *state, int64_t n)
+{
+    state->pt2pt->date.next = state->pt2pt->date.regular = state->meeting.n + n;
+}
+
+static void begin_window(struct cpl_comm_state *state)
+{
+    set_date(state, state->pt2pt->plans.turn.length);
+    cpl_pt2pt_turn_window(state);
+}
+
+/* The ranks may have met sooner or later than a window is long. */
+static double seconds_a_collective(const struct cpl_comm_state *state)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    int64_t n = state->meeting.n - turn->began;
+    return turn->at > 0 && n > 0 ? (PMPI_Wtime() - turn->at) / (double)n : 0;
+}
+
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    turn->compares = true;
+    turn->warm = false;
+    turn->pairs = (struct cpl_pairs){.n = 0};
+    turn->length = SHORTEST;
+    turn->ns_rerouted = 0;
+    begin_window(state);
+}
+
+/* What a window like the last one costs, if the plans are slower, beside what may be spent: in
+ * nanoseconds of all ranks. */
+static bool is_dear(const struct cpl_comm_state *state, int64_t ns_to_spend)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    int64_t more = turn->ns_rerouted - turn->ns_mpi, n = state->meeting.n - turn->began;
+    if (turn->ns_mpi == 0 || turn->ns_rerouted == 0)
+        return false;
+    return more > 0 && more * n > ns_to_spend;
+}
+
+static bool is_long(const struct cpl_comm_state *state, int64_t ns)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    double seconds = 1e-9 * (double)ns / state->size * (double)(state->meeting.n - turn->began);
+    return seconds >= SECONDS || turn->length >= LONGEST;
+}
+
+/* Notes for the account what the plans have gained (or lost: negative) in so many collectives. */
+static void settle_account(const struct cpl_comm_state *state, int64_t n)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    double seconds = 1e-9 * (double)(turn->ns_mpi - turn->ns_rerouted) / state->size * (double)n;
+    if (seconds > 0)
+        cpl_context.account.gained += seconds;
+    else
+        cpl_context.account.spent[CPL_COST_TRIALS] -= seconds;
+}
+
+/* The plans have carried a window. Returns whether MPI is to have the next one. */
+static bool ends_window(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (ns == 0) {
+        begin_window(state);
+        return false;
+    }
+    turn->ns_rerouted = ns;
+    if (is_dear(state, ns_to_spend))
+        return true;
+    bool was_long = is_long(state, ns);
+    if (was_long && turn->warm)
+        return true;
+    turn->warm |= was_long;
+    turn->length *= was_long ? 1 : 2;
+    begin_window(state);
+    return false;
+}
+
+static enum cpl_settled turn_by_plans(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (!turn->compares) {
+        settle_account(state, state->meeting.n - turn->began);
+        cpl_pt2pt_turn_window(state);
+        if (state->meeting.n >= turn->next)
+            cpl_pt2pt_turn_begin(state);
+        return CPL_SETTLED;
+    }
+    if (!ends_window(state, ns, ns_to_spend))
+        return CPL_SETTLED;
+    set_date(state, turn->length);
+    turn->n_rerouted = state->meeting.n - turn->began;
+    if (!turn->warm) { /* dear, but of the plans it tells nothing */
+        settle_account(state, turn->n_rerouted);
+        turn->n_rerouted = turn->ns_rerouted = 0;
+        turn->warm = true;
+    }
+    if (!cpl_pt2pt_keep(state))
+        return CPL_NOT_SETTLED;
+    cpl_pt2pt_turn_window(state);
+    return CPL_SETTLED;
+}
+
+static void tell(const struct cpl_comm_state *state, const char *who)
+{
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (state->rank == 0)
+        cpl_log(CPL_LOG_INFO, "pt2pt",
+                "%d ranks: from one collective to the next %.1f us by MPI, %.1f rerouted: %s",
+                state->size, 1e-3 * (double)turn->ns_mpi / state->size,
+                1e-3 * (double)turn->ns_rerouted / state->size, who);
+}
+
+/* MPI keeps the communicator until both are compared again. */
+static void leave_to_mpi(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    cpl_pt2pt_lengthen_pause(p);
+    p->plans.turn.compares = false;
+    struct cpl_record_windows told = cpl_profile_windows(state);
+    p->reason = told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
+    set_date(state, p->plans.pause);
+    tell(state, "MPI's from now on");
+}
+
+static void leave_to_plans(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    p->plans.pause = 0;
+    p->plans.turn.compares = false;
+    p->plans.turn.next = TIMES_AGAIN * state->meeting.n;
+    p->reason = CPL_LEFT_NOT;
+    set_date(state, state->meeting.n);
+    tell(state, "rerouted from now on");
+}
+
+/* The plans carry messages again, as soon as no message is under way by MPI. */
+static bool take_up(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    p->part.ripe = !cpl_parts_are_served(state);
+    set_date(state, p->plans.turn.length);
+    if (p->part.ripe || !cpl_pt2pt_take_up(state))
+        return false;
+    cpl_pt2pt_turn_window(state);
+    return true;
+}
+
+/* Notes what MPI takes, beside the window of the plans before. Not when it has been MPI's for
+ * longer only because messages were under way. */
+static void note_pair(struct cpl_comm_state *state, int64_t ns)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (turn->n_rerouted == 0 || ns == 0)
+        return;
+    turn->ns_mpi = ns;
+    cpl_pairs_add(&turn->pairs, (double)ns, (double)turn->ns_rerouted);
+    settle_account(state, turn->n_rerouted);
+    turn->n_rerouted = 0;
+}
+
+static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
+{
+    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    if (turn->compares)
+        note_pair(state, ns);
+    else if (ns_to_spend > 0)
+        cpl_pt2pt_turn_begin(state);
+    enum cpl_verdict verdict = cpl_pairs_judge(&turn->pairs);
+    if (!turn->compares || verdict == CPL_NOT_FASTER ||
+        (verdict == CPL_UNDECIDED && is_dear(state, ns_to_spend))) {
+        leave_to_mpi(state);
+        return CPL_SETTLED;
+    }
+    if (!take_up(state))
+        return CPL_NOT_SETTLED;
+    if (verdict == CPL_FASTER)
+        leave_to_plans(state);
+    return CPL_SETTLED;
+}
+
+/* --- reviews */
+
+/* The words of a vote that are summed up. NS: a collective since the window began.
  */
 enum { LATE, TARDY, IN_TIME, RODE, WALKED, NS, KNOWS, NS_TO_SPEND, N_WORDS };
 
@@ -16,7 +221,7 @@ _Static_assert(N_WORDS == CPL_PT2PT_N_SUMS, "words that are summed up");
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    words[NS] = cpl_agree_ns(cpl_pt2pt_turn_seconds(state));
+    words[NS] = cpl_agree_ns(seconds_a_collective(state));
     words[KNOWS] = words[NS] > 0;
     words[NS_TO_SPEND] = cpl_agree_ns(cpl_context_balance());
     if (p->phase != CPL_PT2PT_MANAGED)
@@ -46,7 +251,7 @@ void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p)
 /* More than one in so many out-edges that left late: the plans do not fit what the program does. */
 #define IN_TIME_PER_LATE 8
 
-void cpl_pt2pt_give_up(struct cpl_pt2pt *p, int reason)
+static void give_up(struct cpl_pt2pt *p, int reason)
 {
     cpl_pt2pt_abandon(p);
     if (!p->given_up)
@@ -104,7 +309,8 @@ static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const in
 }
 
 #define SOON_LEARNED                                                                               \
-    4 /* collectives until the ranks agree again, or times those of the first lesson */
+    4 /* times the collectives of the first lesson, until the ranks agree again                    \
+       */
 
 /* The communicator is MPI's again. What made the plans useless may pass: in mode auto it is tried
  * again. Alike on all ranks. */
@@ -114,17 +320,46 @@ static void begin_pause(struct cpl_comm_state *state)
     if (cpl_context.settings.mode != CPL_MODE_AUTO)
         return;
     cpl_pt2pt_lengthen_pause(p);
-    p->date.next = p->date.regular = state->meeting.n + p->plans.pause;
+    set_date(state, p->plans.pause);
     cpl_pt2pt_rest(state);
+}
+
+/* Forgets what was learned, but for the counts, after a rest; on all its ranks. */
+static void forget(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt, was = *p;
+    p->left.summary = NULL; /* kept, with what it belongs to */
+    for (int k = 0; k < was.left.n; k++) {
+        struct cpl_left_exchange *left = &was.left.exchange[k];
+        left->earlier = cpl_profile_calls(left, p->learned.signature);
+        left->signature = -1;
+    }
+    cpl_pt2pt_free(state);
+    p->line->next_number = NULL;
+    *p = (struct cpl_pt2pt){.line = was.line,
+                            .phase = CPL_PT2PT_LEARNING,
+                            .reason = was.reason,
+                            .learned.recurred_at = was.learned.recurred_at,
+                            .lesson = was.lesson,
+                            .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
+                            .date = was.date,
+                            .part.date = was.part.date,
+                            .left = was.left,
+                            .blind = was.blind,
+                            .learned.balance = was.learned.balance,
+                            .learned.n_wild = was.learned.n_wild,
+                            .learned.n_watched = was.learned.n_watched,
+                            .learned.names = was.learned.names,
+                            .plans.pause = was.plans.pause,
+                            .plans.turn = was.plans.turn};
+    cpl_comm_state_forget_recent();
 }
 
 /* The pause is over. */
 static void learn_again(struct cpl_comm_state *state)
 {
-    cpl_pt2pt_relearn(state);
-    struct cpl_date *date = &state->pt2pt->date;
-    int64_t lesson = state->pt2pt->lesson > 1 ? state->pt2pt->lesson : 1;
-    date->next = date->regular = state->meeting.n + SOON_LEARNED * lesson;
+    forget(state);
+    set_date(state, SOON_LEARNED * (state->pt2pt->lesson > 1 ? state->pt2pt->lesson : 1));
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: learned about again", state->size);
 }
@@ -154,10 +389,16 @@ static bool searches_on(struct cpl_comm_state *state)
     return true;
 }
 
-/* Looks whether what is managed still pays. */
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    const int64_t ns = cpl_pt2pt_ns_a_collective(state, words);
+    if (state->line->kept)
+        return turn_by_mpi(state, ns, words[NS_TO_SPEND]);
+    if (p->phase == CPL_PT2PT_RESTING) {
+        learn_again(state);
+        return CPL_SETTLED;
+    }
     if (!p->given_up && holds_longer(state, words)) {
         cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
         return CPL_SETTLED;
@@ -166,23 +407,11 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
                     (!pays_by_reductions_only(p) || tells_whether_batches_ride(state->size, words));
     enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
     if (!p->given_up && fault == CPL_LEFT_NOT)
-        return may_turn && !searches_on(state)
-                   ? cpl_pt2pt_turn_by_plans(state, cpl_pt2pt_ns_a_collective(state, words),
-                                             words[NS_TO_SPEND])
-                   : CPL_SETTLED;
+        return may_turn && !searches_on(state) ? turn_by_plans(state, ns, words[NS_TO_SPEND])
+                                               : CPL_SETTLED;
     if (!p->given_up && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
-    cpl_pt2pt_give_up(p, fault);
+    give_up(p, fault);
     give_back(state);
-    return CPL_SETTLED;
-}
-
-/* The communicator has been MPI's, for a turn or because the plans were given up. */
-enum cpl_settled cpl_pt2pt_end_pause(struct cpl_comm_state *state, const int64_t *words)
-{
-    if (state->line->kept)
-        return cpl_pt2pt_turn_by_mpi(state, cpl_pt2pt_ns_a_collective(state, words),
-                                     words[NS_TO_SPEND]);
-    learn_again(state);
     return CPL_SETTLED;
 }

@@ -58,9 +58,8 @@ struct cpl_picture {
                           first node; 0 else, and where there are more */
     int64_t border[CPL_PICTURE_CELLS];
     struct cpl_traffic direct, planned;
-    int64_t
-        size_class[CPL_SIZE_CLASSES]; /* numbers of messages of 0 bytes, 1, 2 to 3, 4 to 7, ... */
-    int64_t smallest, largest;        /* sizes of the smallest and largest message, in bytes */
+    int64_t size_class[CPL_SIZE_CLASSES]; /* messages of 0 bytes, 1, 2 to 3, 4 to 7, ... */
+    int64_t smallest, largest;            /* sizes of the smallest and largest message, in bytes */
     int32_t is_written; /* 1: the pattern is in CARPOOL_OUTPUT as pattern-FINGERPRINT.mtx */
     int32_t n_tried;
     struct cpl_tried tried[CPL_MOST_TRIED]; /* fastest first; direct is among them */

@@ -3,12 +3,12 @@
  *
  * Order of calls: cpl_report_start after MPI_Init; cpl_report_add as exchanges end;
  * cpl_report_write (or cpl_report_write_left) and cpl_report_free at MPI_Finalize. report_json.c
- * makes the file's contents, report_run.c what it says of the run, report_summary.c the summary. */
+ * makes the file's contents, report_run.c what it says of the run. */
 #ifndef CARPOOL_REPORT_H
 #define CARPOOL_REPORT_H
 
 #include "shim/base/names.h"
-#include "shim/base/timeline.h"
+#include "shim/base/samples.h"
 #include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
@@ -96,9 +96,6 @@ struct cpl_record {
 bool cpl_report_is_wanted(void);
 bool cpl_report_has_file(void);
 
-/* The name of the report's file: CARPOOL_REPORT, or report.json in CARPOOL_OUTPUT. */
-void cpl_report_file(char *file, size_t size);
-
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_OUTPUT and empties that
  * setting if it cannot. Warns early of a report file that will not be writable. */
 void cpl_report_start(void);
@@ -136,9 +133,5 @@ struct json_t *cpl_report_run(const struct cpl_report_hosts *hosts);
 struct json_t *cpl_report_json(const struct cpl_record *records, size_t n,
                                const unsigned char *pictures, size_t picture_bytes,
                                const struct cpl_report_hosts *hosts);
-
-/* For report.c: the summary of a profile run, on stderr. run comes from cpl_report_run. */
-void cpl_report_summarize(const struct cpl_record *records, size_t n, const struct json_t *run,
-                          const char *file);
 
 #endif

@@ -38,11 +38,6 @@ static json_t *integers_json(const int64_t *integers, int32_t n)
     return array;
 }
 
-static json_t *loads_json(const struct cpl_picture *picture, int part)
-{
-    return integers_json(cpl_picture_counts(picture, part), picture->n_bins);
-}
-
 /* The cells of a row that are not empty, as text: "COLUMN:COUNT COLUMN:COUNT". */
 static json_t *row_json(const int64_t *cells, int32_t n)
 {
@@ -99,8 +94,12 @@ static void add_side(json_t *side, const struct cpl_picture *picture,
         json_object_set_new(side, where[k],
                             json_pack("{s:I s:I}", "messages", (json_int_t)traffic->messages[k],
                                       "bytes", (json_int_t)traffic->bytes[k]));
-    json_object_set_new(side, "sends", loads_json(picture, CPL_DIRECT_SENDS + next));
-    json_object_set_new(side, "recvs", loads_json(picture, CPL_DIRECT_RECVS + next));
+    json_object_set_new(
+        side, "sends",
+        integers_json(cpl_picture_counts(picture, CPL_DIRECT_SENDS + next), picture->n_bins));
+    json_object_set_new(
+        side, "recvs",
+        integers_json(cpl_picture_counts(picture, CPL_DIRECT_RECVS + next), picture->n_bins));
     json_object_set_new(side, "cells", cells_json(picture, CPL_DIRECT_CELLS + next));
     json_object_set_new(side, "cell_bytes", cells_json(picture, CPL_DIRECT_BYTES + next));
 }

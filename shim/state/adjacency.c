@@ -99,16 +99,16 @@ static void fill_groups(struct cpl_neighbors *n, const struct keyed *sorted, int
 
 static bool group(struct cpl_neighbors *n, int self)
 {
-    struct keyed *sorted = calloc((size_t)n->n + 1, sizeof *sorted);
-    n->rank = new_ints(n->n);
-    n->first_part = new_ints(n->n + 1);
-    n->part = new_ints(n->n);
-    n->self = new_ints(n->n);
-    n->ordinal = new_ints(n->n);
-    n->message = new_ints(n->n);
-    bool done =
-        sorted && n->rank && n->first_part && n->part && n->self && n->ordinal && n->message;
+    const size_t room = (size_t)n->n + 2;
+    struct keyed *sorted = calloc(room, sizeof *sorted);
+    n->rank = calloc(6 * room, sizeof *n->rank);
+    bool done = sorted && n->rank;
     if (done) {
+        n->first_part = n->rank + room;
+        n->part = n->first_part + room;
+        n->self = n->part + room;
+        n->ordinal = n->self + room;
+        n->message = n->ordinal + room;
         for (int k = 0; k < n->n; k++)
             sorted[k] = (struct keyed){n->peer[k], k};
         qsort(sorted, (size_t)n->n, sizeof *sorted, compare_keyed);
@@ -116,12 +116,6 @@ static bool group(struct cpl_neighbors *n, int self)
     }
     free(sorted);
     return done;
-}
-
-bool cpl_adjacency_exists(MPI_Comm comm)
-{
-    int topology;
-    return PMPI_Topo_test(comm, &topology) == MPI_SUCCESS && topology != MPI_UNDEFINED;
 }
 
 /* The peers are known: groups them. Else, or when memory ran out, frees all and returns false. */
@@ -164,11 +158,6 @@ static void free_neighbors(struct cpl_neighbors *n)
 {
     free(n->peer);
     free(n->rank);
-    free(n->first_part);
-    free(n->part);
-    free(n->self);
-    free(n->ordinal);
-    free(n->message);
     *n = (struct cpl_neighbors){0};
 }
 

@@ -13,23 +13,18 @@ struct cpl_neighbors {
     int n;
     int *peer;
     int n_messages;  /* number of different peers, except the rank itself and MPI_PROC_NULL */
-    int *rank;       /* n_messages ranks, ascending */
+    int *rank;       /* n_messages ranks, ascending; the arrays below are in the same memory */
     int *first_part; /* n_messages + 1 entries: the parts of message m are part[first_part[m]] .. */
     int *part;       /* neighbour numbers, ascending inside a message */
     int n_self;      /* neighbours that are the rank itself */
     int *self;       /* numbers of those neighbours, ascending */
-    int *
-        ordinal; /* n entries: number of neighbour k among the parallel edges to its peer, from 0 */
-    int *message; /* n entries: message of neighbour k, -1 for the rank itself and MPI_PROC_NULL */
+    int *ordinal;    /* n entries: number among the parallel edges to the peer, from 0 */
+    int *message;    /* n entries: its message, -1 for the rank itself and MPI_PROC_NULL */
 };
 
 struct cpl_adjacency {
     struct cpl_neighbors in, out;
 };
-
-/* Whether the communicator has a topology and so neighbours. Local, the same answer on all ranks.
- */
-bool cpl_adjacency_exists(MPI_Comm comm);
 
 /* Asks MPI for the neighbours of the calling rank. Returns false when the communicator has no
  * topology or memory ran out. Local. */

@@ -76,10 +76,11 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     state->private_comm = MPI_COMM_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);
-    int inter = 0;
+    int inter = 0, topology = MPI_UNDEFINED;
     PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Topo_test(comm, &topology);
     state->inter = inter;
-    state->has_topology = !inter && cpl_adjacency_exists(comm);
+    state->has_topology = !inter && topology != MPI_UNDEFINED;
     const struct cpl_graph *graph = state->has_topology ? cpl_graph_of(comm) : NULL;
     state->watched = graph && graph->inner == MPI_COMM_NULL && state->size > 1;
     meet_parts(state);

@@ -27,7 +27,7 @@ struct cpl_quiet {
 };
 
 /* A communicator that all ranks of MPI_COMM_WORLD made together, among the others
- * (pt2pt/pt2pt_kin.h). */
+ * (pt2pt/pt2pt_parts.h). */
 struct cpl_kin {
     int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
     int n_made;     /* communicators made of it, of fewer ranks than all; alike on its ranks */
@@ -49,12 +49,9 @@ struct cpl_awaited {
 /* The communicator's blocking collectives, at some of which the ranks meet (meet/meeting.h). */
 struct cpl_meeting {
     struct cpl_quiet quiet;
-    int64_t n; /* so far, without those that have passed of the present grant; with them it is alike
-                * on all ranks */
-    bool polls;  /* in a program with several threads: its collectives poll (wait/collective.h);
-                  * alike on all ranks */
-    bool denied; /* the last meeting came to nothing, because other threads were in calls; alike on
-                  * all ranks */
+    int64_t n; /* so far, without those passed of the present grant; with them alike on all ranks */
+    bool polls;  /* with several threads: its collectives poll (wait/collective.h); alike */
+    bool denied; /* the last meeting came to nothing: other threads were in calls; alike */
     struct cpl_kin kin;
     struct cpl_awaited awaited;
     int n_made; /* communicators made of it in calls of all its ranks; alike on them */
@@ -79,15 +76,13 @@ struct cpl_comm_allgathers {
 struct cpl_comm_state {
     struct cpl_meeting meeting;
     MPI_Comm comm;          /* the program's; not to be used once it is being freed */
-    MPI_Comm private_comm;  /* same ranks in the same order; MPI_COMM_NULL until they settle
-                             * something (meet/agree.h) */
+    MPI_Comm private_comm;  /* same ranks; MPI_COMM_NULL until they settle something */
     int64_t planned_number; /* counts communicators as they get a private one; 0: none yet, -1:
                              * there is none to be had. Of any two the same one is lower on all
                              * ranks that they share. */
     int rank, size;
     bool has_topology;
-    bool watched; /* has a topology in which all ranks have neighbours, and several ranks: the
-                     neighbours below are known */
+    bool watched; /* has several ranks, all with neighbours: those below are known */
     struct cpl_adjacency adjacency;
     bool inter; /* an intercommunicator: left alone, alike on all its ranks */
     struct cpl_comm_persistent persistent;

@@ -17,15 +17,6 @@
 
 #define CPL_N_NAMED_TYPES 32
 
-struct cpl_assembly;
-struct cpl_comm_state;
-struct cpl_dying;
-struct cpl_exchange;
-struct cpl_persistent;
-struct cpl_taken_message;
-struct cpl_record_node;
-struct cpl_picture;
-
 #define CPL_MOST_PICTURES      16
 #define CPL_MOST_PATTERN_FILES 256
 
@@ -35,15 +26,8 @@ struct cpl_pictures {
     int64_t n_bytes;    /* of all pictures, at most CPL_MOST_PICTURES of about 540 KB */
     bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
     struct cpl_picture *picture[CPL_MOST_PICTURES];
-    uint64_t written[CPL_MOST_PATTERN_FILES]; /* fingerprints of the patterns that were written to
-                                                 files */
+    uint64_t written[CPL_MOST_PATTERN_FILES]; /* patterns in files, by fingerprint */
 };
-struct cpl_request;
-struct cpl_copied;
-struct cpl_flush;
-struct cpl_hooks;
-struct cpl_pt2pt;
-struct cpl_signature;
 
 /* The program's buffers for MPI_Bsend, and sends from copies (buffered.h). */
 struct cpl_buffered {
@@ -68,9 +52,8 @@ struct cpl_shim_machine {
     bool shape_tried, shape_known;
     struct cpl_node_shape shape;
     bool file_tried;
-    struct cpl_machine_file file; /* from CARPOOL_MACHINE, else the default */
-    struct cpl_distances
-        distances;      /* distances between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
+    struct cpl_machine_file file;   /* from CARPOOL_MACHINE, else the default */
+    struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
     int64_t node;       /* 1 more than the number of this rank's node, once all ranks have found
                            theirs (meet/agree.h); 0: they have not */
     bool unfit_warned;  /* CARPOOL_STRATEGY has been warned about */
@@ -87,8 +70,7 @@ struct cpl_shim_machine {
 /* A communicator that was looked up. */
 struct cpl_recent {
     MPI_Comm comm;
-    bool alone; /* its messages are MPI's alone: nothing is managed, and the shim is not learning
-                   about it */
+    bool alone; /* its messages are MPI's alone: not managed, and not learned about */
     struct cpl_comm_state *state; /* NULL: the communicator has no state */
     struct cpl_balance *balance;  /* it rests (pt2pt/pt2pt_internal.h): all there is to do about a
                                      message is to count it here; NULL: it does not */
@@ -109,17 +91,15 @@ struct cpl_busy {
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
                       while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
                       calls (collective.h), as are the next two */
-    bool parts;    /* all ranks poll, so that communicators of fewer ranks may be managed and served
-                      (pt2pt_parts.h) */
-    int n_served;  /* number of communicators of all ranks whose nonblocking collectives are carried
-                    */
+    bool parts;    /* all ranks poll for communicators of fewer ranks (pt2pt_parts.h) */
+    int n_served;  /* communicators of all ranks whose nonblocking collectives are carried */
     int n_open_batches;    /* number of communicators with messages that have not been sent */
     int n_active_requests; /* managed requests that the program has not completed */
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
     struct cpl_appointment appointment;
 };
 
-/* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_kin.h). */
+/* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */
 #define CPL_MOST_KIN    4096 /* that get numbers, besides those made of others of fewer ranks */
 #define CPL_MOST_NONE   64
 #define CPL_MOST_JOINED 16
@@ -137,10 +117,8 @@ struct cpl_kinship {
 struct cpl_comms {
     MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
                      * while there is none, or while something is pending */
-    MPI_Comm self;  /* private communicator of this rank alone: the program may have receives open
-                     * on MPI_COMM_SELF */
-    MPI_Comm away;  /* communicator for the barriers of away.h; MPI_COMM_NULL until something is
-                     * managed */
+    MPI_Comm self;  /* private one of this rank alone: MPI_COMM_SELF is the program's */
+    MPI_Comm away;  /* for the barriers of away.h; MPI_COMM_NULL: nothing was managed */
     struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
                                     * NULL: there is none, or `away` is not there */
     int keyval;                    /* key of the attribute that holds a communicator's state */
@@ -152,8 +130,7 @@ struct cpl_comms {
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first;
     struct cpl_comm_state *first_managed;
-    struct cpl_comm_state *first_orphaned; /* communicators that the program freed while persistent
-                                          requests on them still existed */
+    struct cpl_comm_state *first_orphaned; /* freed before their persistent requests */
     struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
     struct cpl_kinship kin;
     int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
@@ -226,9 +203,8 @@ struct cpl_context {
     struct cpl_placed placed;
     struct cpl_told told;
     struct cpl_account account;
-    struct cpl_timed_batch timed; /* used in profile runs only */
-    struct cpl_type
-        named_types[CPL_N_NAMED_TYPES]; /* MPI's own types that were described before, by handle */
+    struct cpl_timed_batch timed;                   /* used in profile runs only */
+    struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own that were described, by handle */
 };
 
 extern struct cpl_context cpl_context;

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PUT_BY                                                                                     \
-    (96 << 10) /* bytes: enough for a communicator, and too few for malloc to map separately */
-#define AT_ONCE 1000 /* tries without waiting, and as many with */
+#define PUT_BY  (96 << 10) /* bytes: enough for a communicator, too few for malloc to map apart */
+#define AT_ONCE 1000       /* tries without waiting, and as many with */
 
 static void *put_by;
 

@@ -30,8 +30,7 @@ static struct {
     pthread_cond_t changed;
     bool stop, awake; /* under the lock; awake: there is something to serve */
     bool (*work)(void);
-    int policy; /* scheduling policy of the program's thread: next to a real-time one the helper
-                   would starve */
+    int policy; /* of the program's thread: next to a real-time one the helper would starve */
     struct sched_param priority;
 } helper = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

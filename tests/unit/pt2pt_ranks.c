@@ -8,7 +8,6 @@
 #include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/alike.h"
-#include "shim/plan/embed_map.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/hooks.h"
@@ -218,7 +217,7 @@ void cpl_embed_decide(struct cpl_comm_state *state)
     fibers_meet(&(struct fibers_call){.name = "decide about reductions"}, NULL, NULL);
 }
 
-void cpl_embed_map(struct cpl_comm_state *state, int n, const int64_t *messages)
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
 {
     (void)state, (void)n, (void)messages;
     fibers_meet(&(struct fibers_call){.name = "map"}, NULL, NULL);

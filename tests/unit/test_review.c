@@ -1,5 +1,5 @@
 /* Tests of looking whether managing a communicator still pays (shim/pt2pt/pt2pt_agree.c, the
- * review, and pt2pt_turn.c), by ranks as in test_agree.c. */
+ * review), by ranks as in test_agree.c. */
 #include "mock_mpi.h"
 #include "pt2pt_program.h"
 #include "pt2pt_ranks.h"

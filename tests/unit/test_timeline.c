@@ -1,5 +1,6 @@
-/* shim/base/timeline.c: whatever the number of calls, all of them have a point, in their order. */
-#include "shim/base/timeline.h"
+/* shim/base/samples.c, times over calls: whatever the number of calls, all of them have a point, in
+ * their order. */
+#include "shim/base/samples.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
