@@ -91,7 +91,7 @@ unnoted() {
 blocking() {
     grep -nE 'PMPI_(Recv|Send|Ssend|Probe|Mprobe|Wait|Waitall|Waitany|Waitsome)(_c)? *\(' "$shim"/*/*.c |
         grep -vE '/(wrappers[a-z_0-9]*|older|collective)\.c:' |
-        grep -vE 'PMPI_Wait\(&(rides->receives\.request\[k\]|windows\.request|request), MPI_STATUS_IGNORE\)' |
+        grep -vE 'PMPI_Wait\(&(combined->receives\.request\[k\]|windows\.request|request), MPI_STATUS_IGNORE\)' |
         grep -vE '/census\.c:[0-9]+: *PMPI_Recv\(NULL, 0, MPI_BYTE, status\.MPI_SOURCE'
 }
 

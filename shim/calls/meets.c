@@ -11,7 +11,7 @@
 static void note(struct cpl_comm_state *state)
 {
     cpl_pt2pt_note_collective(state);
-    cpl_kin_note_collective(state);
+    cpl_family_note_collective(state);
     cpl_neighbor_note_collective(state);
 }
 
@@ -20,7 +20,7 @@ void cpl_meets_at_collective(MPI_Comm comm)
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (!state)
         return;
-    if (state->size > 1 && (state->size < cpl_context.size || state->meeting.kin.number == 0))
+    if (state->size > 1 && (state->size < cpl_context.size || state->meeting.family.number == 0))
         cpl_appointment_note_other();
     note(state);
     cpl_meeting_count(state);

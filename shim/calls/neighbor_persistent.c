@@ -7,7 +7,7 @@
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/floor.h"
+#include "shim/meet/exclusive.h"
 #include "shim/state/context.h"
 #include "shim/wait/progress.h"
 
@@ -169,13 +169,13 @@ static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange **x, MPI_Request *request)
 {
-    if (!cpl_floor_take(state->private_comm)) {
+    if (!cpl_exclusive_take(state->private_comm)) {
         (*x)->phase = CPL_PHASE_DIRECT;
         (*x)->learned.left = CPL_LEFT_THREADS;
         return false;
     }
     bool planned = plan_alone(call, state, x, request);
-    cpl_floor_leave();
+    cpl_exclusive_leave();
     return planned;
 }
 

@@ -44,7 +44,7 @@ static int raise_error(const struct cpl_comm_state *state, int error)
     return error;
 }
 
-/* A message of the rank to itself needs no ride. */
+/* A message of the rank to itself needs no combined message. */
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
 {
@@ -125,7 +125,7 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
                         CPL_STRAIGHT_TAG, state->private_comm, &sending->inner);
 }
 
-/* Puts the message into its ride or into the batch. */
+/* Puts the message into its combined message or into the batch. */
 static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool follows,
                const struct cpl_segment *segment)
 {

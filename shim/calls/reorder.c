@@ -7,7 +7,7 @@
  */
 #include "shim/calls/reorder.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/desk.h"
+#include "shim/meet/decision.h"
 
 #include "planner/pattern.h"
 #include "planner/place.h"
@@ -104,14 +104,14 @@ static void note_gain(const struct cpl_place_gain *gain)
 }
 
 /* On the root: maps the ranks. Returns whether they are to be placed anew. */
-static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
+static bool map_ranks(const struct cpl_decision *decision, const struct grid *grid,
                       const struct cpl_machine *machine, int32_t *place)
 {
     struct cpl_pattern pattern;
     struct cpl_place_gain gain = {.changed = false};
     struct cpl_error error;
-    enum cpl_status status = cpl_pattern_build(desk->n_ranks, desk->records,
-                                               desk->first[desk->n_ranks], &pattern, &error);
+    enum cpl_status status = cpl_pattern_build(
+        decision->n_ranks, decision->records, decision->first[decision->n_ranks], &pattern, &error);
     if (!status) {
         status = place_pattern(&pattern, machine, grid, place, &gain, &error);
         cpl_pattern_free(&pattern);
@@ -120,7 +120,7 @@ static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
         cpl_log(CPL_LOG_WARN, "reorder", "%s; the ranks stay where they are", error.text);
     else
         cpl_log(CPL_LOG_INFO, "reorder", "%d ranks %s: modelled %.1f us instead of %.1f",
-                desk->n_ranks,
+                decision->n_ranks,
                 !gain.changed ? "stay where they are"
                 : places()    ? "placed"
                               : "stay, CARPOOL_REORDER=auto would place them",
@@ -132,29 +132,29 @@ static bool map_ranks(const struct cpl_desk *desk, const struct grid *grid,
 
 /* Hands in the seats and, unless these are all alike, the edges; one rank maps, and all get the
  * result: on success place is a placement. Collective; the same result on all ranks. */
-static bool find_places(struct cpl_desk *desk, const struct edges *edges, const struct grid *grid,
-                        int32_t *place)
+static bool find_places(struct cpl_decision *decision, const struct edges *edges,
+                        const struct grid *grid, int32_t *place)
 {
-    const struct cpl_seat seat = cpl_agree_seat(desk->comm);
+    const struct cpl_seat seat = cpl_agree_seat(decision->comm);
     struct cpl_machine machine;
     struct cpl_error error;
     bool has_machine = false;
     int worthwhile = 0;
-    if (!cpl_desk_hand_in(desk, &(struct cpl_handed_in){.able = edges->able && place,
-                                                        .header = &seat,
-                                                        .header_bytes = sizeof seat}))
+    if (!cpl_decision_hand_in(decision, &(struct cpl_handed_in){.able = edges->able && place,
+                                                                .header = &seat,
+                                                                .header_bytes = sizeof seat}))
         return false;
-    if (cpl_desk_is_root(desk))
-        has_machine =
-            !cpl_plan_root_machine(desk->n_ranks, desk->headers, sizeof seat, &machine, &error);
+    if (cpl_decision_is_root(decision))
+        has_machine = !cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof seat,
+                                             &machine, &error);
     worthwhile = has_machine && !cpl_place_is_even(&machine);
-    cpl_desk_answer(desk, &worthwhile, sizeof worthwhile);
+    cpl_decision_answer(decision, &worthwhile, sizeof worthwhile);
     const struct cpl_handed_in handed = {
         .able = true, .records = edges->edge, .n = edges->n, .record_bytes = sizeof *edges->edge};
-    if (worthwhile && cpl_desk_hand_in(desk, &handed)) {
-        worthwhile = cpl_desk_is_root(desk) && map_ranks(desk, grid, &machine, place);
-        cpl_desk_answer(desk, &worthwhile, sizeof worthwhile);
-        cpl_desk_answer(desk, place, (size_t)desk->n_ranks * sizeof *place);
+    if (worthwhile && cpl_decision_hand_in(decision, &handed)) {
+        worthwhile = cpl_decision_is_root(decision) && map_ranks(decision, grid, &machine, place);
+        cpl_decision_answer(decision, &worthwhile, sizeof worthwhile);
+        cpl_decision_answer(decision, place, (size_t)decision->n_ranks * sizeof *place);
     } else {
         worthwhile = 0;
     }
@@ -174,7 +174,7 @@ struct placed {
 static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *grid,
                         struct placed *placed)
 {
-    struct cpl_desk desk;
+    struct cpl_decision decision;
     MPI_Errhandler handler;
     bool done = false;
     int rank;
@@ -182,13 +182,13 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *g
     /* The program must not see errors from here: if anything fails, MPI gets the call. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    cpl_desk_open(&desk, comm, cpl_agree_root(comm, rank));
-    int32_t *place = calloc((size_t)desk.n_ranks, sizeof *place);
-    if (find_places(&desk, edges, grid, place)) {
-        for (int r = 0; r < desk.n_ranks; r++)
+    cpl_decision_open(&decision, comm, cpl_agree_root(comm, rank));
+    int32_t *place = calloc((size_t)decision.n_ranks, sizeof *place);
+    if (find_places(&decision, edges, grid, place)) {
+        for (int r = 0; r < decision.n_ranks; r++)
             if (place[r] == rank)
                 placed->rank = r;
-        for (int r = 0; r < desk.n_ranks; r++)
+        for (int r = 0; r < decision.n_ranks; r++)
             if (place[r] == placed->rank)
                 placed->donor = r;
         done = cpl_agree_split(comm, placed->rank, &placed->comm);
@@ -197,7 +197,7 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *g
     if (done)
         PMPI_Comm_set_errhandler(placed->comm, handler);
     PMPI_Errhandler_free(&handler);
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
     free(place);
     free(edges->edge);
     return done;

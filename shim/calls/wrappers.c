@@ -14,7 +14,7 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
-#include "shim/meet/quiet.h"
+#include "shim/meet/pass.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"
@@ -77,12 +77,12 @@ EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-#define WITH_QUIET(...)       (__VA_ARGS__, bool quiet)
-#define WITH_QUIET_GIVEN(...) (__VA_ARGS__, quiet)
-#define WITH(...)             (__VA_ARGS__, request)
-#define WITH_REQUEST(...)     (__VA_ARGS__, MPI_Request * request)
-#define WITH_INFO(...)        (__VA_ARGS__, MPI_Info info, MPI_Request * request)
-#define WITH_INFO_GIVEN(...)  (__VA_ARGS__, info, request)
+#define WITH_PASS(...)       (__VA_ARGS__, bool pass)
+#define WITH_PASS_GIVEN(...) (__VA_ARGS__, pass)
+#define WITH(...)            (__VA_ARGS__, request)
+#define WITH_REQUEST(...)    (__VA_ARGS__, MPI_Request * request)
+#define WITH_INFO(...)       (__VA_ARGS__, MPI_Info info, MPI_Request * request)
+#define WITH_INFO_GIVEN(...) (__VA_ARGS__, info, request)
 
 /* What was sent leaves, and the collective is counted. */
 static void before_collective(MPI_Comm comm)
@@ -124,7 +124,7 @@ static int counted(MPI_Comm comm, int result)
 /* Before a collective that is no sparse exchange. */
 static void before_other(MPI_Comm comm)
 {
-    if (!cpl_quiet_collective(comm))
+    if (!cpl_pass_collective(comm))
         before_collective(comm);
 }
 
@@ -169,20 +169,20 @@ static inline bool has_neighbors(MPI_Comm comm)
 
 /* A sparse exchange; quiet_of: whether its collective passes; inner: the communicator on which it
  * is made. `first` may make the call. */
-#define CARRIED(quiet_of, inner, first, name, nonblocking, persistent, parameters, arguments, ...) \
-    WATCHED watched_##name WITH_QUIET parameters                                                   \
+#define CARRIED(pass_of, inner, first, name, nonblocking, persistent, parameters, arguments, ...)  \
+    WATCHED watched_##name WITH_PASS parameters                                                    \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
-        const bool looked = quiet;                                                                 \
+        const bool looked = pass;                                                                  \
         comm = inner(comm);                                                                        \
         if (cpl_context.service.shared)                                                            \
-            quiet = quiet_of(comm);                                                                \
+            pass = pass_of(comm);                                                                  \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
         first(name, arguments);                                                                    \
-        if (!quiet)                                                                                \
+        if (!pass)                                                                                 \
             before_collective(comm);                                                               \
-        if (!looked && cpl_quiet_exchange(&call)) {                                                \
+        if (!looked && cpl_pass_exchange(&call)) {                                                 \
             CPL_OUTSIDE;                                                                           \
             return PMPI_##name arguments;                                                          \
         }                                                                                          \
@@ -196,10 +196,10 @@ static inline bool has_neighbors(MPI_Comm comm)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        bool quiet = !cpl_context.service.shared && quiet_of(comm);                                \
-        if (quiet && cpl_quiet_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                   \
+        bool pass = !cpl_context.service.shared && pass_of(comm);                                  \
+        if (pass && cpl_pass_exchange(&(struct cpl_neighbor_call)__VA_ARGS__))                     \
             return PMPI_##name arguments;                                                          \
-        return watched_##name WITH_QUIET_GIVEN arguments;                                          \
+        return watched_##name WITH_PASS_GIVEN arguments;                                           \
     }                                                                                              \
     EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
     {                                                                                              \
@@ -215,7 +215,7 @@ static inline bool has_neighbors(MPI_Comm comm)
 #define NOTHING_FIRST(name, arguments) (void)0
 #define TOPOLOGY_FIRST(name, arguments)                                                            \
     do {                                                                                           \
-        if (!quiet && lacks_topology(comm)) {                                                      \
+        if (!pass && lacks_topology(comm)) {                                                       \
             const MPI_Comm given = comm;                                                           \
             {                                                                                      \
                 const MPI_Comm comm = cpl_context.comms.self;                                      \
@@ -223,11 +223,11 @@ static inline bool has_neighbors(MPI_Comm comm)
             }                                                                                      \
             return raise_error(given, result);                                                     \
         }                                                                                          \
-        if (!quiet && !has_neighbors(comm))                                                        \
+        if (!pass && !has_neighbors(comm))                                                         \
             return PMPI_##name arguments;                                                          \
     } while (0)
-#define NEIGHBOR(...) CARRIED(cpl_quiet_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
-#define ALLTOALL(...) CARRIED(cpl_quiet_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)
+#define NEIGHBOR(...) CARRIED(cpl_pass_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
+#define ALLTOALL(...) CARRIED(cpl_pass_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)
 #include "shim/tables/calls.def"
 
 /* Carries a reduction out in memory that all ranks share, if it is small and they have settled
@@ -271,9 +271,9 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     if (comm && result == MPI_SUCCESS) {
         cpl_agree_graph(*comm);
         cpl_meeting_made(over, *comm);
-        cpl_kin_made(over, *comm);
+        cpl_family_made(over, *comm);
         if (cpl_graph_inner(*comm) != *comm)
-            cpl_kin_made(over, cpl_graph_inner(*comm));
+            cpl_family_made(over, cpl_graph_inner(*comm));
         cpl_reclaim_made(over);
     }
     return result;
@@ -286,13 +286,12 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        struct cpl_quiet *quiet =                                                                  \
-            newcomm || cpl_context.service.shared ? NULL : cpl_quiet_of(over);                     \
-        if (!quiet)                                                                                \
+        struct cpl_pass *pass = newcomm || cpl_context.service.shared ? NULL : cpl_pass_of(over);  \
+        if (!pass)                                                                                 \
             return watched_##name arguments;                                                       \
         int result = PMPI_##name arguments;                                                        \
         if (__builtin_expect(result == MPI_SUCCESS, 1))                                            \
-            quiet->remaining--;                                                                    \
+            pass->remaining--;                                                                     \
         else if (!is_refusal(result))                                                              \
             before_other(over);                                                                    \
         return result;                                                                             \

@@ -66,7 +66,7 @@ static void send_alone(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
-    cpl_rides_send(&line->rides, head.dest, segment, cpl_segment_bytes(&head), 1);
+    cpl_combined_send(&line->combined, head.dest, segment, cpl_segment_bytes(&head), 1);
     line->embed.n_late++;
 }
 
@@ -88,11 +88,11 @@ void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
     size_t bytes = cpl_segment_bytes(&head);
-    if (head.dest == line->rides.rank)
-        line->rides.deliver(line->rides.context, &head, segment + sizeof head);
+    if (head.dest == line->combined.rank)
+        line->combined.deliver(line->combined.context, &head, segment + sizeof head);
     else
         memcpy(load(&line->embed, bytes), segment, bytes);
-    if (head.source != line->rides.rank && head.dest != line->rides.rank)
+    if (head.source != line->combined.rank && head.dest != line->combined.rank)
         line->embed.forwarded += head.payload_bytes;
 }
 
@@ -100,7 +100,7 @@ void cpl_embed_release(struct cpl_comm_state *state, bool all)
 {
     struct cpl_line *line = state->line;
     struct cpl_embed *embed = &line->embed;
-    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < line->rides.hold_seconds))
+    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < line->combined.hold_seconds))
         return;
     for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
@@ -160,12 +160,13 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     struct cpl_line *line = r->state->line;
     struct cpl_embed *embed = &line->embed;
     uint64_t bytes = r->bytes;
-    struct cpl_flight *flight = cpl_rides_open(&line->rides, sizeof bytes + padded(r->bytes));
+    struct cpl_send_buffer *buffer =
+        cpl_combined_open(&line->combined, sizeof bytes + padded(r->bytes));
     size_t kept = 0;
-    memcpy(flight->bytes + flight->used, &bytes, sizeof bytes);
+    memcpy(buffer->bytes + buffer->used, &bytes, sizeof bytes);
     if (r->bytes > 0)
-        memcpy(flight->bytes + flight->used + sizeof bytes, r->vector, r->bytes);
-    flight->used += sizeof bytes + padded(r->bytes);
+        memcpy(buffer->bytes + buffer->used + sizeof bytes, r->vector, r->bytes);
+    buffer->used += sizeof bytes + padded(r->bytes);
     for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
         unsigned char *segment = embed->cargo + at;
@@ -177,14 +178,15 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
             kept += more;
             continue;
         }
-        if (flight->used + more <= CPL_RIDE_BYTES)
-            memcpy(cpl_flight_append(flight, &head), segment + sizeof head, head.payload_bytes);
+        if (buffer->used + more <= CPL_COMBINED_BYTES)
+            memcpy(cpl_send_buffer_append(buffer, &head), segment + sizeof head,
+                   head.payload_bytes);
         else
             send_alone(line, segment);
     }
     embed->used = kept;
     embed->n_sends++;
-    cpl_rides_send_reduction(&line->rides, flight, to, embed->number, step);
+    cpl_combined_send_reduction(&line->combined, buffer, to, embed->number, step);
 }
 
 /* Combines another rank's vector with this one's. Theirs comes first, as in MPICH, whatever the

@@ -13,7 +13,7 @@
  * arguments, and what was agreed when the communicator became managed. Each rank decides alone
  * which messages it puts in. A rank that has not come to the reduction yet may wait for such a
  * message while others wait for that rank in the reduction. So every poll receives what comes
- * (rides.h), and no rank keeps a message for longer than the hold time; after that it sends the
+ * (combined.h), and no rank keeps a message for longer than the hold time; after that it sends the
  * message on alone.
  *
  * Every call that polls advances the reductions of a communicator, one after the other in the order
@@ -84,7 +84,7 @@ bool cpl_embed_progress(struct cpl_comm_state *state);
 void cpl_embed_finish(struct cpl_comm_state *state);
 
 /* Takes a reduction's message that has come, even if this rank is not in that reduction yet
- * (rides.h). */
+ * (combined.h). */
 void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
                        const unsigned char *bytes, size_t n);
 

@@ -34,8 +34,8 @@ static void acknowledge(void *context, const struct cpl_segment *segment)
     if (segment->source == state->rank)
         cpl_sending_acknowledged(&state->line->synchronous, state->rank, segment->number);
     else
-        cpl_rides_send(&state->line->rides, answer.dest, (const unsigned char *)&answer,
-                       sizeof answer, 1);
+        cpl_combined_send(&state->line->combined, answer.dest, (const unsigned char *)&answer,
+                          sizeof answer, 1);
 }
 
 static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
@@ -64,12 +64,12 @@ bool cpl_line_open(struct cpl_comm_state *state)
     struct cpl_line *line = state->line;
     if (state->private_comm == MPI_COMM_NULL)
         return false;
-    line->rides.deliver = deliver;
-    line->rides.reduction = reduction;
-    line->rides.context = state;
-    line->rides.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
-    if (!cpl_rides_init(&line->rides, state->private_comm,
-                        (double)cpl_context.settings.hold * 1e-6) ||
+    line->combined.deliver = deliver;
+    line->combined.reduction = reduction;
+    line->combined.context = state;
+    line->combined.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
+    if (!cpl_combined_init(&line->combined, state->private_comm,
+                           (double)cpl_context.settings.hold * 1e-6) ||
         !cpl_match_init(&line->match, state->size, state->private_comm))
         return false;
     line->match.acknowledge = acknowledge;
@@ -117,13 +117,13 @@ void cpl_line_close(struct cpl_comm_state *state)
 {
     unlink_managed(state);
     state->line->kept = false;
-    cpl_rides_free(&state->line->rides);
+    cpl_combined_free(&state->line->combined);
     cpl_embed_free(&state->line->embed);
 }
 
-/* Waits until no ride is under way any more: two counts in a row over all ranks have found as many
- * received as sent, and nothing new ([Mattern]; in a single count a ride that one rank has sent on
- * could balance one that another has not received). Collective. */
+/* Waits until no combined message is under way any more: two counts in a row over all ranks have
+ * found as many received as sent, and nothing new ([Mattern]; in a single count a combined message
+ * that one rank has sent on could balance one that another has not received). Collective. */
 void cpl_line_drain(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
@@ -138,10 +138,10 @@ void cpl_line_drain(struct cpl_comm_state *state)
     while (!quiet) {
         MPI_Request request;
         do {
-            cpl_rides_release(&line->rides);
+            cpl_combined_release(&line->combined);
             cpl_embed_release(state, true);
-        } while (cpl_rides_poll(&line->rides));
-        int64_t mine[2] = {line->rides.sent, line->rides.received};
+        } while (cpl_combined_poll(&line->combined));
+        int64_t mine[2] = {line->combined.sent, line->combined.received};
         if (PMPI_Iallreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm, &request) !=
             MPI_SUCCESS)
             return;
@@ -156,7 +156,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
 static bool poll_line(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    bool any = cpl_rides_poll(&line->rides);
+    bool any = cpl_combined_poll(&line->combined);
     if (line->embed.pending)
         any |= cpl_embed_progress(state);
     if (line->embed.used > 0)

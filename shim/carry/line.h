@@ -1,12 +1,12 @@
 /* A line: a communicator on which the shim's own messages travel. It has combined messages
- * (rides.h), reductions that carry messages (embed.h), and a matching engine (match.h). */
+ * (combined.h), reductions that carry messages (embed.h), and a matching engine (match.h). */
 #ifndef CARPOOL_LINE_H
 #define CARPOOL_LINE_H
 
+#include "shim/carry/combined.h"
 #include "shim/carry/embed.h"
 #include "shim/carry/match.h"
 #include "shim/carry/requests.h"
-#include "shim/carry/rides.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,23 +19,23 @@ struct cpl_line {
                      cpl_context.comms.first_managed */
     bool kept;    /* they are MPI's for a while, and what the line has for them is kept */
     struct cpl_comm_state *next_managed;
-    struct cpl_rides rides;
+    struct cpl_combined combined;
     struct cpl_embed embed;
     struct cpl_match match;
     uint32_t *next_number;               /* per rank: number of the next message to it */
     struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
 };
 
-/* cpl_line_open begins to receive rides, and makes room for matching; false when memory ran out.
- * cpl_line_manage: from then on the messages are the line's, and it is polled. cpl_line_keep: they
- * are MPI's for a while, until cpl_line_manage. cpl_line_close ends all this. At the last two
- * nothing may be under way. All ranks call alike. */
+/* cpl_line_open begins to receive combined messages, and makes room for matching; false when memory
+ * ran out. cpl_line_manage: from then on the messages are the line's, and it is polled.
+ * cpl_line_keep: they are MPI's for a while, until cpl_line_manage. cpl_line_close ends all this.
+ * At the last two nothing may be under way. All ranks call alike. */
 bool cpl_line_open(struct cpl_comm_state *state);
 void cpl_line_manage(struct cpl_comm_state *state);
 void cpl_line_keep(struct cpl_comm_state *state);
 void cpl_line_close(struct cpl_comm_state *state);
 
-/* Waits until no ride is under way any more, on any rank. Collective. */
+/* Waits until no combined message is under way any more, on any rank. Collective. */
 void cpl_line_drain(struct cpl_comm_state *state);
 
 /* That of all communicators of which nothing is kept. */

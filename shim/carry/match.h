@@ -39,8 +39,8 @@ struct cpl_segment {
     uint32_t
         number; /* number of the message among those from source to dest on this communicator */
     uint32_t flags;
-    int32_t
-        slot; /* position in the edge of the ride; CPL_NO_SLOT: the segment does not go by a plan */
+    int32_t slot; /* position in the edge of the combined message; CPL_NO_SLOT: the segment does not
+                     go by a plan */
     uint32_t payload_bytes; /* bytes of payload behind the head */
     int32_t unused;         /* always 0 */
     int64_t bytes;          /* bytes of the whole message */

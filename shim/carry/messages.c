@@ -38,7 +38,8 @@ static void reap(void)
     }
 }
 
-/* Makes an MPI handle for a payload that came in a ride, by a message of the rank to itself. */
+/* Makes an MPI handle for a payload that came in a combined message, by a message of the rank to
+ * itself. */
 static int give_to_mpi(const struct cpl_comm_state *state, struct cpl_taken_message *m)
 {
     int flag = 0,

@@ -1,7 +1,7 @@
 /* A relay: what carrying by a plan's slice needs whatever the messages look like. It knows where a
  * payload leaves, what each out-edge waits for, and in which order those leave that wait for no
- * other rank. Its carriers are the executor (executor.h) and rides (rides.h); framing, buffers and
- * receiving are theirs.
+ * other rank. Its carriers are the executor (executor.h) and combined messages (combined.h);
+ * framing, buffers and receiving are theirs.
  *
  * An out-edge waits for its sources: in-edges, and this rank's own payloads if it carries any,
  * which together are one source more. When all have come it leaves. How many each still misses is

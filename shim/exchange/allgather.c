@@ -1,8 +1,8 @@
 /* Deciding what becomes of an allgather (allgather.h); way_gather.c carries it. */
 #include "shim/exchange/allgather.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/desk.h"
-#include "shim/meet/floor.h"
+#include "shim/meet/decision.h"
+#include "shim/meet/exclusive.h"
 #include "shim/state/hooks.h"
 
 #include "planner/place.h"
@@ -75,12 +75,12 @@ static void release(struct cpl_comm_state *state)
 }
 
 /* On the rank that plans. */
-static void plan_at_root(struct cpl_allgather *a, const struct cpl_desk *desk)
+static void plan_at_root(struct cpl_allgather *a, const struct cpl_decision *decision)
 {
     struct cpl_machine machine;
     struct cpl_error error;
     double start = PMPI_Wtime();
-    enum cpl_status status = cpl_plan_root_machine(desk->n_ranks, desk->headers,
+    enum cpl_status status = cpl_plan_root_machine(decision->n_ranks, decision->headers,
                                                    sizeof(struct cpl_seat), &machine, &error);
     if (!status) {
         status = cpl_allgather_plan(&machine, a->rank_at, a->plan.model, &error);
@@ -99,18 +99,20 @@ static bool find_plan(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
     const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
-    struct cpl_desk desk;
-    cpl_desk_open(&desk, state->private_comm, cpl_agree_root(state->private_comm, state->rank));
-    bool ready = cpl_desk_hand_in(
-        &desk, &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
+    struct cpl_decision decision;
+    cpl_decision_open(&decision, state->private_comm,
+                      cpl_agree_root(state->private_comm, state->rank));
+    bool ready = cpl_decision_hand_in(
+        &decision,
+        &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
     if (ready) {
-        if (cpl_desk_is_root(&desk))
-            plan_at_root(a, &desk);
-        cpl_desk_answer(&desk, &a->plan, sizeof a->plan);
-        cpl_desk_answer(&desk, a->rank_at,
-                        CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
+        if (cpl_decision_is_root(&decision))
+            plan_at_root(a, &decision);
+        cpl_decision_answer(&decision, &a->plan, sizeof a->plan);
+        cpl_decision_answer(&decision, a->rank_at,
+                            CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
     }
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
     return ready && a->plan.made;
 }
 
@@ -228,7 +230,7 @@ static void agree_alone(struct cpl_comm_state *state)
     a->enough_us = 2 * a->worth_us;
     if (cpl_agree_own(state) == MPI_COMM_NULL)
         return;
-    a->left = cpl_floor_take(state->private_comm) ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
+    a->left = cpl_exclusive_take(state->private_comm) ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
     if (a->left) {
         a->n_calls = 0;
         return;
@@ -238,7 +240,7 @@ static void agree_alone(struct cpl_comm_state *state)
         agree(state);
         cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     }
-    cpl_floor_leave();
+    cpl_exclusive_leave();
 }
 
 /* ---- a call ---- */

@@ -2,10 +2,10 @@
  *
  * Both ends of a message know of it by their arguments: the sender's count and the receiver's are
  * zero together. So a plan made for the messages of one call serves all: a planned message that has
- * become empty rides as zero bytes, and one that is not in the plan goes straight, expected by its
- * receiver. No rank ever has to tell another that its pattern has changed; whether the plan still
- * fits is only a matter of speed, and is looked at when the calls are twice as many as the last
- * time.
+ * become empty combined messages as zero bytes, and one that is not in the plan goes straight,
+ * expected by its receiver. No rank ever has to tell another that its pattern has changed; whether
+ * the plan still fits is only a matter of speed, and is looked at when the calls are twice as many
+ * as the last time.
  *
  * At the 4th, 8th, 16th, ... call the ranks add up how many messages there are and how many go
  * where none went the call before. When most go where one went, the exchange is planned. Dense

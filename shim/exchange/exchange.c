@@ -3,7 +3,7 @@
 #include "shim/exchange/exchange.h"
 
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/meet/quiet.h"
+#include "shim/meet/pass.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
@@ -66,9 +66,9 @@ void cpl_exchange_release(struct cpl_exchange *x)
     x->ends = (struct cpl_exchange_ends){NULL};
 }
 
-void cpl_quiet_settle(struct cpl_exchange *x)
+void cpl_pass_settle(struct cpl_exchange *x)
 {
-    int64_t n = cpl_quiet_take(&x->quiet);
+    int64_t n = cpl_pass_take(&x->pass);
     x->calls += n;
     cpl_trial_pass(&x->plans.trial, n);
 }
@@ -212,7 +212,7 @@ void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, 
 
 void cpl_exchange_end(struct cpl_exchange *x, struct cpl_comm_state *state)
 {
-    cpl_quiet_settle(x);
+    cpl_pass_settle(x);
     cpl_neighbor_drain(x);
     if (x->calls + x->nonblocking.n > 0 && cpl_report_is_wanted())
         cpl_exchange_record(x, state->private_comm, state->rank, state->size);

@@ -144,7 +144,7 @@ struct cpl_exchange_started {
 };
 
 struct cpl_exchange {
-    struct cpl_quiet quiet;
+    struct cpl_pass pass;
     enum cpl_neighbor_kind kind;
     enum cpl_exchange_phase phase;
     bool mpi_distrusted; /* MPI would carry the exchange wrongly, so it is never left to MPI; alike
@@ -184,8 +184,8 @@ static inline struct cpl_exchange *cpl_exchange_of(struct cpl_comm_state *state,
     return &state->exchanges[kind];
 }
 
-/* Brings the counters of an exchange up to date, and ends its grant (meet/quiet.h). Local. */
-void cpl_quiet_settle(struct cpl_exchange *exchange);
+/* Brings the counters of an exchange up to date, and ends its grant (meet/pass.h). Local. */
+void cpl_pass_settle(struct cpl_exchange *exchange);
 
 /* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);

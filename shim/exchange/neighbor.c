@@ -97,7 +97,7 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x
 
 void cpl_neighbor_enter(struct cpl_exchange *x)
 {
-    cpl_quiet_settle(x);
+    cpl_pass_settle(x);
     x->calls++;
     while (x->nonblocking.pending)
         cpl_progress_poll();
@@ -138,16 +138,16 @@ static int64_t least(int64_t a, int64_t b)
 /* The number of next calls of x at which there is nothing to do but leave them to MPI. Until the
  * ranks meet some calls are timed, to know what all have taken; MPI_Alltoallv's look at the
  * messages before. */
-static int64_t count_quiet(const struct cpl_exchange *x)
+static int64_t count_passing(const struct cpl_exchange *x)
 {
-    const int64_t n_before_date = cpl_date_quiet(&x->learned.date, 0, x->calls);
+    const int64_t n_before_date = cpl_date_passing(&x->learned.date, 0, x->calls);
     if (x->phase == CPL_PHASE_LEARNING) {
         bool looks = x->kind >= CPL_ALLTOALLV || x->direct.n < CPL_N_SAMPLES;
         return looks ? 0 : least(MOST_UNTIMED, n_before_date);
     }
     if (cpl_trial_candidate(&x->plans.trial) > 0)
         return 0;
-    int64_t n = least(CPL_QUIET_MOST, cpl_trial_quiet(&x->plans.trial));
+    int64_t n = least(CPL_PASS_MOST, cpl_trial_passing(&x->plans.trial));
     if ((x->phase == CPL_PHASE_PLANNED && x->kind >= CPL_ALLTOALLV) || cpl_neighbor_plans_again(x))
         n = least(n, n_before_date);
     return cpl_report_has_file() ? least(n, MOST_UNTIMED) : n;
@@ -158,7 +158,7 @@ static int64_t count_quiet(const struct cpl_exchange *x)
 static void grant(struct cpl_exchange *x)
 {
     if (cpl_context.settings.mode != CPL_MODE_PROFILE && !cpl_context.settings.order)
-        cpl_quiet_give(&x->quiet, count_quiet(x));
+        cpl_pass_give(&x->pass, count_passing(x));
 }
 
 /* Whether MPI is to carry a call without timing it: outside trials, not while learning, and without

@@ -6,7 +6,7 @@
 #include "shim/exchange/exchange.h"
 #include "shim/meet/date.h"
 #include "shim/meet/pace.h"
-#include "shim/meet/quiet.h"
+#include "shim/meet/pass.h"
 #include "shim/state/comm_state.h"
 
 #include <mpi.h>
@@ -50,11 +50,11 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 /* Call it after PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
-/* Whether a call passes without a look (meet/quiet.h), so that it is MPI's: MPI carries the
+/* Whether a call passes without a look (meet/pass.h), so that it is MPI's: MPI carries the
  * exchange, and for some calls nothing is to be decided, measured or noted. Local. */
-static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
+static inline bool cpl_pass_exchange(const struct cpl_neighbor_call *call)
 {
-    struct cpl_comm_state *state = cpl_quiet_state(call->comm);
+    struct cpl_comm_state *state = cpl_pass_state(call->comm);
     if (!state || cpl_context.busy.first_pending)
         return false;
     if (!state->watched && call->kind < CPL_ALLTOALLV) /* one rank */
@@ -62,9 +62,9 @@ static inline bool cpl_quiet_exchange(const struct cpl_neighbor_call *call)
     if (!state->exchanges)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    if (x->quiet.remaining == 0)
+    if (x->pass.remaining == 0)
         return false;
-    x->quiet.remaining--;
+    x->pass.remaining--;
     return true;
 }
 

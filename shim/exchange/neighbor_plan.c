@@ -7,7 +7,7 @@
  * straight. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/floor.h"
+#include "shim/meet/exclusive.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -378,8 +378,8 @@ void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_s
     if (cpl_agree_own(state) == MPI_COMM_NULL)
         return;
     x->learned.left = x->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
-    if (!cpl_floor_take(state->private_comm))
+    if (!cpl_exclusive_take(state->private_comm))
         return;
     settle(call, state, x);
-    cpl_floor_leave();
+    cpl_exclusive_leave();
 }

@@ -237,7 +237,7 @@ enum { NS_BEFORE = N_LEAST, NS_SINCE, N_WORDS };
 static int64_t count_calls(const struct cpl_comm_state *state, int kind)
 {
     const struct cpl_exchange *x = &state->exchanges[kind];
-    int64_t blocking = x->calls + x->quiet.granted - x->quiet.remaining;
+    int64_t blocking = x->calls + x->pass.granted - x->pass.remaining;
     return x->nonblocking.n + (cpl_context.service.shared ? blocking << 32 : 0);
 }
 
@@ -534,7 +534,7 @@ static void add_alike(const struct cpl_comm_state *state, struct cpl_alike *alik
     cpl_alike_add(alike, state->persistent.n);
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
         const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
-        cpl_alike_add(alike, x->calls + x->quiet.granted - x->quiet.remaining);
+        cpl_alike_add(alike, x->calls + x->pass.granted - x->pass.remaining);
         cpl_alike_add(alike, x->phase);
         cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);

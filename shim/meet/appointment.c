@@ -172,8 +172,8 @@ static bool all_are_there(struct company *c)
 /* Blocking collectives of a communicator so far. */
 static int64_t count_blocking(const struct cpl_comm_state *state)
 {
-    const struct cpl_quiet *quiet = &state->meeting.quiet;
-    return state->meeting.n + quiet->granted - quiet->remaining;
+    const struct cpl_pass *pass = &state->meeting.pass;
+    return state->meeting.n + pass->granted - pass->remaining;
 }
 
 /* The same on all ranks that have called the same ones, in whatever order they know the
@@ -183,7 +183,7 @@ static int64_t hash_called(void)
     uint64_t sum = 0;
     for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next) {
         struct cpl_alike one = {CPL_HASH_START};
-        cpl_alike_add(&one, s->meeting.kin.number);
+        cpl_alike_add(&one, s->meeting.family.number);
         cpl_alike_add(&one, count_blocking(s));
         if (s->size == cpl_context.size && count_blocking(s) > 0)
             sum += one.hash;
@@ -198,7 +198,7 @@ static struct company company_of(const struct cpl_comm_state *state)
     int n = cpl_context.size - first;
     n = n < DEGREE ? n : DEGREE;
     return (struct company){.of = {a->number, a->since, a->n, hash_called()},
-                            .tag = FIRST_TAG + (int)state->meeting.kin.number,
+                            .tag = FIRST_TAG + (int)state->meeting.family.number,
                             .parent = rank > 0 ? (rank - 1) / DEGREE : -1,
                             .first_child = first,
                             .n_children = n > 0 ? n : 0};
@@ -207,7 +207,7 @@ static struct company company_of(const struct cpl_comm_state *state)
 bool cpl_appointment_are_possible(const struct cpl_comm_state *state)
 {
     return !state->inter && state->size == cpl_context.size && state->size > 1 &&
-           state->meeting.kin.number > 0 && state->meeting.kin.number <= CPL_MOST_KIN &&
+           state->meeting.family.number > 0 && state->meeting.family.number <= CPL_MOST_FAMILY &&
            !cpl_context.service.shared && !cpl_context.met_others;
 }
 

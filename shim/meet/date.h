@@ -61,7 +61,7 @@ static inline void cpl_date_retry(struct cpl_date *date, int64_t n)
 }
 
 /* Calls after the n-th one that pass before they meet, at `first` when there is no date yet. */
-static inline int64_t cpl_date_quiet(const struct cpl_date *date, int64_t first, int64_t n)
+static inline int64_t cpl_date_passing(const struct cpl_date *date, int64_t first, int64_t n)
 {
     int64_t next = date->next > 0 ? date->next : first;
     return next > n ? next - n - 1 : 0;

@@ -17,7 +17,7 @@ struct heard {
 /* Records that this rank knows of, one for each key, in the order of keys: each is the key, then
  * what its values come to so far. */
 struct table {
-    struct cpl_census *census;
+    struct cpl_sparse *sparse;
     const struct cpl_keyed *keyed;
     int rank, n_ranks;
     size_t words; /* of a record */
@@ -104,9 +104,9 @@ static int64_t post(struct table *t, int64_t distance, const uint64_t *pieces, i
     const int64_t first[2] = {0, n};
     t->failed |= !pieces;
     int64_t came =
-        cpl_census_round(t->census, &(struct cpl_census_out){pieces ? 1 : 0, &to, first, pieces},
+        cpl_sparse_round(t->sparse, &(struct cpl_sparse_out){pieces ? 1 : 0, &to, first, pieces},
                          words * sizeof *pieces);
-    t->failed |= t->census->failed;
+    t->failed |= t->sparse->failed;
     return t->failed ? 0 : came;
 }
 
@@ -123,9 +123,9 @@ static void go(struct table *t, int stage)
     free(leaving);
     heard->key = malloc((size_t)(heard->n + 1) * sizeof *heard->key);
     for (int64_t k = 0; heard->key && k < heard->n; k++)
-        memcpy(&heard->key[k], t->census->records + (size_t)k * t->words * sizeof *heard->key,
+        memcpy(&heard->key[k], t->sparse->records + (size_t)k * t->words * sizeof *heard->key,
                sizeof *heard->key);
-    t->failed = t->failed || !heard->key || !enter(t, t->census->records, heard->n);
+    t->failed = t->failed || !heard->key || !enter(t, t->sparse->records, heard->n);
 }
 
 /* Back from the owners: the records are the same as on the way there, and in the same order. */
@@ -140,17 +140,17 @@ static void come_back(struct table *t, int stage)
     free(values);
     for (int64_t e = next_leaving(t, 0, stage); e < t->n; e = next_leaving(t, e + 1, stage), n++)
         if (n < came)
-            memcpy(record(t, e) + 1, t->census->records + (size_t)n * bytes, bytes);
+            memcpy(record(t, e) + 1, t->sparse->records + (size_t)n * bytes, bytes);
     t->failed |= n != came;
 }
 
-bool cpl_keyed_join(struct cpl_census *census, const struct cpl_keyed *keyed)
+bool cpl_keyed_join(struct cpl_sparse *sparse, const struct cpl_keyed *keyed)
 {
-    struct table t = {.census = census, .keyed = keyed, .words = 1 + (size_t)keyed->words};
+    struct table t = {.sparse = sparse, .keyed = keyed, .words = 1 + (size_t)keyed->words};
     const size_t n_values = (size_t)keyed->words;
     int n_stages = 0;
-    PMPI_Comm_rank(census->comm, &t.rank);
-    PMPI_Comm_size(census->comm, &t.n_ranks);
+    PMPI_Comm_rank(sparse->comm, &t.rank);
+    PMPI_Comm_size(sparse->comm, &t.n_ranks);
     t.failed = !enter_own(&t);
     while (INT64_C(1) << n_stages < t.n_ranks)
         n_stages++;

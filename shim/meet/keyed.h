@@ -2,12 +2,12 @@
  * all ranks' records with that key come to. No rank gets all records of a key that many have: they
  * travel to the key's owner (a rank that follows from the key) by log2(ranks) steps of doubling
  * distance, to one rank and from one rank in each, and are joined on the way; the answers go back
- * the same way, each step being a round of a census. Any number of ranks. Nothing is as long as
- * there are ranks. */
+ * the same way, each step being a round of a sparse exchange. Any number of ranks. Nothing is as
+ * long as there are ranks. */
 #ifndef CARPOOL_KEYED_H
 #define CARPOOL_KEYED_H
 
-#include "shim/meet/census.h"
+#include "shim/meet/sparse_exchange.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,9 +23,9 @@ struct cpl_keyed {
     size_t most_bytes; /* that the records of others may take here */
 };
 
-/* The census is open. Collective. False on this rank: it had no memory, too many came, or MPI
- * failed, here or on a rank that it hears from; the values are of no use then. The others' calls
- * still end; it must be told to them afterwards. */
-bool cpl_keyed_join(struct cpl_census *census, const struct cpl_keyed *keyed);
+/* The sparse exchange is open. Collective. False on this rank: it had no memory, too many came, or
+ * MPI failed, here or on a rank that it hears from; the values are of no use then. The others'
+ * calls still end; it must be told to them afterwards. */
+bool cpl_keyed_join(struct cpl_sparse *sparse, const struct cpl_keyed *keyed);
 
 #endif

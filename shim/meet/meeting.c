@@ -5,8 +5,8 @@
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/alike.h"
-#include "shim/meet/floor.h"
-#include "shim/meet/quiet.h"
+#include "shim/meet/exclusive.h"
+#include "shim/meet/pass.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
@@ -224,13 +224,13 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
     int n = find_due(state, due);
     if (n == 0 || cpl_agree_own(state) == MPI_COMM_NULL)
         return;
-    state->meeting.denied = !cpl_floor_take(state->private_comm);
+    state->meeting.denied = !cpl_exclusive_take(state->private_comm);
     for (int k = 0; k < n && state->meeting.denied; k++) /* other threads are in calls: try again */
         cpl_date_retry(due[k].date, state->meeting.n);
     if (state->meeting.denied)
         return;
     meet(state, due, n);
-    cpl_floor_leave();
+    cpl_exclusive_leave();
     resume(state);
 }
 
@@ -253,7 +253,7 @@ void cpl_meeting_uncount(struct cpl_comm_state *state)
 
 void cpl_meeting_end_grant(struct cpl_comm_state *state)
 {
-    state->meeting.n += cpl_quiet_take(&state->meeting.quiet);
+    state->meeting.n += cpl_pass_take(&state->meeting.pass);
 }
 
 void cpl_meeting_end_grants(void)
@@ -282,14 +282,14 @@ int64_t cpl_meeting_distance(struct cpl_comm_state *state)
         const struct cpl_item *item = hooks->item;
         const struct cpl_date *date = item ? item->date(state) : NULL;
         int64_t first = date ? cpl_meeting_first(state, item->first) : 0;
-        int64_t n = date ? cpl_date_quiet(date, first, state->meeting.n) : CPL_NEVER;
+        int64_t n = date ? cpl_date_passing(date, first, state->meeting.n) : CPL_NEVER;
         least = n < least ? n : least;
     }
     return least;
 }
 
 /* Collectives that may pass before the next meeting. */
-static int64_t count_quiet(struct cpl_comm_state *state)
+static int64_t count_passing(struct cpl_comm_state *state)
 {
     CPL_EACH_HOOKS(hooks)
     {
@@ -298,7 +298,7 @@ static int64_t count_quiet(struct cpl_comm_state *state)
             return 0;
     }
     int64_t n = cpl_meeting_distance(state);
-    return n < CPL_QUIET_MOST ? n : CPL_QUIET_MOST;
+    return n < CPL_PASS_MOST ? n : CPL_PASS_MOST;
 }
 
 /* Whether its collectives mean something to all parts. */
@@ -315,5 +315,5 @@ void cpl_meeting_grant(MPI_Comm comm)
     if (!state || state->inter || are_looked_at())
         return;
     cpl_meeting_end_grant(state);
-    cpl_quiet_give(&state->meeting.quiet, count_quiet(state));
+    cpl_pass_give(&state->meeting.pass, count_passing(state));
 }

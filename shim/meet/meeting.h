@@ -7,10 +7,10 @@
  * reduction. With them goes a hash of what each rank takes to be alike on all of them (alike.h):
  * where it differs, the first rank logs an error.
  *
- * In a program with several threads a meeting needs the floor (floor.h); without it the items are
- * due again at the next collectives. There an item must not change another communicator's dates,
- * and may hang its own on nothing that another communicator's meeting changes: the ranks may be at
- * different collectives of it. */
+ * In a program with several threads a meeting needs the exclusive section (exclusive.h); without it
+ * the items are due again at the next collectives. There an item must not change another
+ * communicator's dates, and may hang its own on nothing that another communicator's meeting
+ * changes: the ranks may be at different collectives of it. */
 #ifndef CARPOOL_MEETING_H
 #define CARPOOL_MEETING_H
 
@@ -47,7 +47,7 @@ struct cpl_item {
     int64_t (*longest)(const struct cpl_comm_state *state);
 
     /* Whether the part must see every blocking collective, so that none passes without a look
-     * (quiet.h); NULL: it need not. Local. */
+     * (pass.h); NULL: it need not. Local. */
     bool (*sees_all)(const struct cpl_comm_state *state);
 
     /* Fills in this rank's vote, zeros before. Local. */
@@ -91,7 +91,7 @@ int64_t cpl_meeting_distance(struct cpl_comm_state *state);
 /* The collective counted last is none: MPI has refused it on this rank. Local. */
 void cpl_meeting_uncount(struct cpl_comm_state *state);
 
-/* Ends a communicator's grant of collectives that pass without a look (quiet.h): those that have
+/* Ends a communicator's grant of collectives that pass without a look (pass.h): those that have
  * passed are counted. Local. */
 void cpl_meeting_end_grant(struct cpl_comm_state *state);
 

@@ -99,7 +99,7 @@ bool cpl_trial_note(struct cpl_trial *trial, double us)
     return trial->turn == trial->n;
 }
 
-int64_t cpl_trial_quiet(const struct cpl_trial *trial)
+int64_t cpl_trial_passing(const struct cpl_trial *trial)
 {
     if (trial->running)
         return 0;

@@ -63,7 +63,7 @@ bool cpl_trial_note(struct cpl_trial *trial, double us);
 
 /* Calls that the one in use may carry before anything is to be done; 0: none, a trial is running.
  * They may be noted together afterwards. */
-int64_t cpl_trial_quiet(const struct cpl_trial *trial);
+int64_t cpl_trial_passing(const struct cpl_trial *trial);
 void cpl_trial_pass(struct cpl_trial *trial, int64_t n);
 
 /* What a call takes by a candidate of the last trial: the median, or the best of a candidate that

@@ -14,7 +14,7 @@
 #include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/date.h"
-#include "shim/meet/desk.h"
+#include "shim/meet/decision.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
 #include "shim/state/comm_state.h"
@@ -33,9 +33,9 @@ struct header {
 };
 
 /* Hands in this rank's send set. Collective; false on all ranks when it failed on one. */
-static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
+static bool hand_in(struct cpl_decision *decision, const struct cpl_agree_input *input)
 {
-    const struct header header = {.seat = cpl_agree_seat(desk->comm),
+    const struct header header = {.seat = cpl_agree_seat(decision->comm),
                                   .n_straight = input->n_straight,
                                   .straight_bytes = input->straight_bytes,
                                   .sends = input->n_messages > 0,
@@ -44,16 +44,16 @@ static bool hand_in(struct cpl_desk *desk, const struct cpl_agree_input *input)
     for (int m = 0; messages && m < input->n_messages; m++)
         messages[m] =
             (struct cpl_handed_message){input->bytes[m], input->dst[m], input->same_payload - 1};
-    bool done =
-        cpl_desk_hand_in(desk, &(struct cpl_handed_in){messages, &header, sizeof header, messages,
-                                                       input->n_messages, sizeof *messages});
+    bool done = cpl_decision_hand_in(
+        decision, &(struct cpl_handed_in){messages, &header, sizeof header, messages,
+                                          input->n_messages, sizeof *messages});
     free(messages);
     return done;
 }
 
 /* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
  * caller frees, or NULL. */
-static int32_t *cut(struct cpl_desk *desk, const struct cpl_plan *plan,
+static int32_t *cut(struct cpl_decision *decision, const struct cpl_plan *plan,
                     const struct cpl_pattern *pattern)
 {
     struct cpl_slicer slicer;
@@ -63,40 +63,40 @@ static int32_t *cut(struct cpl_desk *desk, const struct cpl_plan *plan,
     if (cpl_slicer_init(&slicer, plan, pattern, &error))
         return NULL;
     bool done = true;
-    for (int i = 0; i < desk->n_ranks && done; i++) {
-        done = !cpl_slicer_words(&slicer, i, &desk->counts[i], &error);
-        total += desk->counts[i];
+    for (int i = 0; i < decision->n_ranks && done; i++) {
+        done = !cpl_slicer_words(&slicer, i, &decision->counts[i], &error);
+        total += decision->counts[i];
     }
     if (done)
         words = calloc((size_t)total + 1, sizeof *words);
     total = 0;
-    for (int i = 0; i < desk->n_ranks && words; total += desk->counts[i++])
+    for (int i = 0; i < decision->n_ranks && words; total += decision->counts[i++])
         cpl_slicer_extract(&slicer, i, words + total);
     cpl_slicer_free(&slicer);
     return words;
 }
 
-static enum cpl_embed_verdict all_reduced(const struct cpl_desk *desk)
+static enum cpl_embed_verdict all_reduced(const struct cpl_decision *decision)
 {
-    const struct header *header = (const void *)desk->headers;
+    const struct header *header = (const void *)decision->headers;
     int64_t least = CPL_EMBED_ANY_ORDER;
-    for (int i = 0; i < desk->n_ranks; i++)
+    for (int i = 0; i < decision->n_ranks; i++)
         if (header[i].sends && header[i].reduced < least)
             least = header[i].reduced;
     return (enum cpl_embed_verdict)least;
 }
 
 /* On the root. Returns the plans as cpl_plan_root does. */
-static struct cpl_plan_set *plan_at_root(const struct cpl_desk *desk,
+static struct cpl_plan_set *plan_at_root(const struct cpl_decision *decision,
                                          const struct cpl_agree_input *input,
                                          struct cpl_plan_summary *summaries,
                                          struct cpl_pattern *pattern)
 {
-    const struct header *header = (const void *)desk->headers;
-    struct cpl_plan_set *set =
-        cpl_plan_root(desk, sizeof(struct header), input, all_reduced(desk), summaries, pattern);
+    const struct header *header = (const void *)decision->headers;
+    struct cpl_plan_set *set = cpl_plan_root(decision, sizeof(struct header), input,
+                                             all_reduced(decision), summaries, pattern);
     for (int k = 0; set && k < set->n; k++)
-        for (int i = 0; i < desk->n_ranks; i++) {
+        for (int i = 0; i < decision->n_ranks; i++) {
             summaries[k].n_straight += header[i].n_straight;
             summaries[k].straight_bytes += header[i].straight_bytes;
         }
@@ -233,15 +233,15 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
 static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input *input,
                           struct cpl_agree_output *output)
 {
-    struct cpl_desk desk;
+    struct cpl_decision decision;
     struct cpl_pattern pattern;
     struct cpl_plan_set *set = NULL;
-    cpl_desk_open(&desk, comm, root);
-    bool done = hand_in(&desk, input);
+    cpl_decision_open(&decision, comm, root);
+    bool done = hand_in(&decision, input);
     if (done) {
-        if (cpl_desk_is_root(&desk))
-            set = plan_at_root(&desk, input, output->summary, &pattern);
-        cpl_desk_answer(&desk, output->summary, sizeof output->summary);
+        if (cpl_decision_is_root(&decision))
+            set = plan_at_root(&decision, input, output->summary, &pattern);
+        cpl_decision_answer(&decision, output->summary, sizeof output->summary);
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
         done = output->n > 0;
@@ -250,8 +250,8 @@ static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input 
         void *mine = NULL;
         if (!output->summary[k].decided)
             continue;
-        int32_t *all = set ? cut(&desk, &set->plan[k], &pattern) : NULL;
-        done = cpl_desk_spread(&desk, all, all, sizeof *all, &mine, &output->n_words[k]);
+        int32_t *all = set ? cut(&decision, &set->plan[k], &pattern) : NULL;
+        done = cpl_decision_spread(&decision, all, all, sizeof *all, &mine, &output->n_words[k]);
         output->words[k] = mine;
         free(all);
     }
@@ -260,7 +260,7 @@ static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input 
         cpl_pattern_free(&pattern);
         free(set);
     }
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
     if (!done)
         cpl_agree_output_free(output);
     return done;
@@ -294,27 +294,28 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
 
 /* On the root: makes the map, points of the ranks, then the ranks at the points. Returns whether it
  * moves ranks. */
-static bool map(const struct cpl_desk *desk, int32_t *points)
+static bool map(const struct cpl_decision *decision, int32_t *points)
 {
     struct cpl_pattern pattern;
     struct cpl_machine machine;
     struct cpl_error error;
     bool changed = false;
     double us = 0;
-    if (cpl_plan_root_pattern(desk, &pattern, &error))
+    if (cpl_plan_root_pattern(decision, &pattern, &error))
         return false;
-    if (!cpl_plan_root_machine(desk->n_ranks, desk->headers, sizeof(struct cpl_seat), &machine,
-                               &error)) {
+    if (!cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof(struct cpl_seat),
+                               &machine, &error)) {
         bool done = !cpl_hypercube_map(&pattern, &machine, 1, points, &changed, &us, &error);
         changed &= done;
         cpl_machine_free(&machine);
     }
     cpl_pattern_free(&pattern);
-    for (int32_t i = 0; i < desk->n_ranks && changed; i++)
-        points[desk->n_ranks + points[i]] = i;
+    for (int32_t i = 0; i < decision->n_ranks && changed; i++)
+        points[decision->n_ranks + points[i]] = i;
     if (changed)
         cpl_log(CPL_LOG_INFO, "embed",
-                "%d ranks placed for reductions that carry messages: %.1f us", desk->n_ranks, us);
+                "%d ranks placed for reductions that carry messages: %.1f us", decision->n_ranks,
+                us);
     return changed;
 }
 
@@ -325,19 +326,19 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_
     int32_t *points = calloc(n_words, sizeof *points);
     const struct cpl_seat seat = cpl_agree_seat(comm);
     int changed = false;
-    struct cpl_desk desk;
-    cpl_desk_open(&desk, comm, cpl_agree_root(comm, state->rank));
-    if (cpl_desk_hand_in(&desk,
-                         &(struct cpl_handed_in){points && (n == 0 || messages), &seat, sizeof seat,
-                                                 messages, n, sizeof *messages})) {
-        changed = cpl_desk_is_root(&desk) && map(&desk, points);
-        cpl_desk_answer(&desk, &changed, sizeof changed);
+    struct cpl_decision decision;
+    cpl_decision_open(&decision, comm, cpl_agree_root(comm, state->rank));
+    if (cpl_decision_hand_in(&decision,
+                             &(struct cpl_handed_in){points && (n == 0 || messages), &seat,
+                                                     sizeof seat, messages, n, sizeof *messages})) {
+        changed = cpl_decision_is_root(&decision) && map(&decision, points);
+        cpl_decision_answer(&decision, &changed, sizeof changed);
     }
     if (changed) {
-        cpl_desk_answer(&desk, points, n_words * sizeof *points);
+        cpl_decision_answer(&decision, points, n_words * sizeof *points);
         state->line->embed.points = points;
     } else {
         free(points);
     }
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
 }

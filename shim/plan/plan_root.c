@@ -23,20 +23,20 @@
 
 _Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be kept");
 
-enum cpl_status cpl_plan_root_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
-                                      struct cpl_error *error)
+enum cpl_status cpl_plan_root_pattern(const struct cpl_decision *decision,
+                                      struct cpl_pattern *pattern, struct cpl_error *error)
 {
-    const struct cpl_handed_message *messages = desk->records;
-    int64_t n = desk->first[desk->n_ranks];
+    const struct cpl_handed_message *messages = decision->records;
+    int64_t n = decision->first[decision->n_ranks];
     struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
     if (!entries)
         return cpl_fail_memory(error, "the pattern");
-    for (int32_t i = 0; i < desk->n_ranks; i++)
-        for (int64_t e = desk->first[i]; e < desk->first[i + 1]; e++) {
+    for (int32_t i = 0; i < decision->n_ranks; i++)
+        for (int64_t e = decision->first[i]; e < decision->first[i + 1]; e++) {
             const struct cpl_handed_message *m = &messages[e];
             entries[e] = (struct cpl_pattern_entry){i, m->dst, m->bytes, m->payload_class};
         }
-    enum cpl_status status = cpl_pattern_build(desk->n_ranks, entries, n, pattern, error);
+    enum cpl_status status = cpl_pattern_build(decision->n_ranks, entries, n, pattern, error);
     free(entries);
     return status;
 }
@@ -438,15 +438,15 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
-static bool is_world(const struct cpl_desk *desk, size_t header_bytes)
+static bool is_world(const struct cpl_decision *decision, size_t header_bytes)
 {
-    bool same = desk->n_ranks == cpl_context.size && !cpl_context.met_others;
-    for (int32_t i = 0; i < desk->n_ranks && same; i++)
-        same = seat_of(desk->headers, header_bytes, i).world_rank == i;
+    bool same = decision->n_ranks == cpl_context.size && !cpl_context.met_others;
+    for (int32_t i = 0; i < decision->n_ranks && same; i++)
+        same = seat_of(decision->headers, header_bytes, i).world_rank == i;
     return same;
 }
 
-struct cpl_plan_set *cpl_plan_root(const struct cpl_desk *desk, size_t header_bytes,
+struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision, size_t header_bytes,
                                    const struct cpl_agree_input *asked,
                                    enum cpl_embed_verdict reduced,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],
@@ -457,11 +457,11 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_desk *desk, size_t header_by
     struct cpl_plan_set *set = calloc(1, sizeof *set); /* stacks may be small */
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     *pattern = (struct cpl_pattern){0};
-    enum cpl_status status =
-        set ? cpl_plan_root_pattern(desk, pattern, &error) : cpl_fail_memory(&error, "the plans");
+    enum cpl_status status = set ? cpl_plan_root_pattern(decision, pattern, &error)
+                                 : cpl_fail_memory(&error, "the plans");
     if (!status)
-        status =
-            cpl_plan_root_machine(desk->n_ranks, desk->headers, header_bytes, &machine, &error);
+        status = cpl_plan_root_machine(decision->n_ranks, decision->headers, header_bytes, &machine,
+                                       &error);
     if (!status) {
         machine.lanes = cpl_context.settings.lanes;
         struct cpl_strategy_input input = {pattern, &machine, 1,
@@ -478,7 +478,7 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_desk *desk, size_t header_by
         free(set);
         return NULL;
     }
-    bool in_world = is_world(desk, header_bytes);
+    bool in_world = is_world(decision, header_bytes);
     for (int k = 0; k < set->n; k++) {
         summary[k].in_world = in_world;
         cpl_plan_log(&summary[k], asked->most_plans > 1);

@@ -6,7 +6,7 @@
 #include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
-#include "shim/meet/desk.h"
+#include "shim/meet/decision.h"
 #include "shim/plan/plan_agree.h"
 
 #include <stdbool.h>
@@ -25,16 +25,16 @@ struct cpl_handed_message {
  * cannot be used, warns and empties that setting. */
 void cpl_plan_root_start(void);
 
-/* The pattern of all ranks' messages, of struct cpl_handed_message, at the desk's root. */
-enum cpl_status cpl_plan_root_pattern(const struct cpl_desk *desk, struct cpl_pattern *pattern,
-                                      struct cpl_error *error);
+/* The pattern of all ranks' messages, of struct cpl_handed_message, at the decision's root. */
+enum cpl_status cpl_plan_root_pattern(const struct cpl_decision *decision,
+                                      struct cpl_pattern *pattern, struct cpl_error *error);
 
-/* Plans what was handed in at the desk, headers that begin with a struct cpl_seat and messages, by
- * the settings' strategy, and fills the summaries. input: the root's own, of which needed,
+/* Plans what was handed in at the decision, headers that begin with a struct cpl_seat and messages,
+ * by the settings' strategy, and fills the summaries. input: the root's own, of which needed,
  * most_plans and turn count; reduced: the lowest verdict among ranks that send. Returns the plans,
  * which the caller frees like *pattern (cpl_plan_set_free, free); NULL: planning failed (logged). A
  * strategy that does not fit causes one warning and leaves the exchange to MPI (decided is 0). */
-struct cpl_plan_set *cpl_plan_root(const struct cpl_desk *desk, size_t header_bytes,
+struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision, size_t header_bytes,
                                    const struct cpl_agree_input *input,
                                    enum cpl_embed_verdict reduced,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],

@@ -1,14 +1,14 @@
 /* Planning without a root (plan_together.h).
  *
  * In each round every rank hands the messages that it has got to the next rank on their ways, for
- * all candidates at once: a census of as many rounds as the longest way has hops. Messages whose
- * ways are the same from there on go as one record with their number, and where they end they are
- * a number, too: else a rank that many send to, and those around it, would hear of each as often as
- * there are candidates. Where all messages go straight nothing is told, since that number is known
- * then. Then each rank knows its edges by every candidate. Three reductions join what the parts
- * take; the ranks of a node add up the bytes on its port at the node's first rank. The messages
- * themselves are told for the fastest candidates only, and each rank makes its slices after its
- * receivers have told what they send later. */
+ * all candidates at once: a sparse exchange of as many rounds as the longest way has hops. Messages
+ * whose ways are the same from there on go as one record with their number, and where they end they
+ * are a number, too: else a rank that many send to, and those around it, would hear of each as
+ * often as there are candidates. Where all messages go straight nothing is told, since that number
+ * is known then. Then each rank knows its edges by every candidate. Three reductions join what the
+ * parts take; the ranks of a node add up the bytes on its port at the node's first rank. The
+ * messages themselves are told for the fastest candidates only, and each rank makes its slices
+ * after its receivers have told what they send later. */
 #include "shim/plan/plan_together.h"
 
 #include "planner/plan/local_plan.h"
@@ -16,9 +16,9 @@
 #include "shim/base/log.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/census.h"
+#include "shim/meet/sparse_exchange.h"
 #include "shim/plan/plan_root.h"
-#include "shim/plan/together_census.h"
+#include "shim/plan/together_sparse.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -231,13 +231,13 @@ static void add_ports(struct cpl_together *p)
     }
     const int64_t of[] = {0, p->n_waves};
     p->failed |= !parts;
-    int64_t came = cpl_census_round(
-        &p->census, &(struct cpl_census_out){parts && first != p->rank, &first, of, parts},
+    int64_t came = cpl_sparse_round(
+        &p->sparse, &(struct cpl_sparse_out){parts && first != p->rank, &first, of, parts},
         sizeof *parts);
-    p->failed |= p->census.failed;
+    p->failed |= p->sparse.failed;
     for (int64_t k = 0; k < came; k++) {
         struct part_of_port part;
-        memcpy(&part, p->census.records + (size_t)k * sizeof part, sizeof part);
+        memcpy(&part, p->sparse.records + (size_t)k * sizeof part, sizeof part);
         cpl_port_load_add(&p->wave[k % p->n_waves].port,
                           &(struct cpl_rank_load){.net_out = part.net_out,
                                                   .net_in = part.net_in,
@@ -449,7 +449,7 @@ static void free_all(struct cpl_together *p)
     }
     free(p->candidate);
     free(p->wave);
-    cpl_census_close(&p->census);
+    cpl_sparse_close(&p->sparse);
     cpl_machine_free(&p->machine);
 }
 
@@ -462,7 +462,7 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
-    cpl_census_open(&p.census, comm, CPL_TOGETHER_MOST_BYTES);
+    cpl_sparse_open(&p.sparse, comm, CPL_TOGETHER_MOST_BYTES);
     bool done = find_machine(comm, root, &p.machine, &p.in_world);
     if (done) {
         p.by_mpi = cpl_machine_without_lanes(&p.machine);

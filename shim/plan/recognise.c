@@ -3,8 +3,8 @@
 #include "shim/plan/recognise.h"
 
 #include "shim/meet/agree.h"
-#include "shim/meet/census.h"
 #include "shim/meet/keyed.h"
+#include "shim/meet/sparse_exchange.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -22,15 +22,15 @@ struct recognising {
     int rank;
     struct cpl_local_recognising local;
     uint64_t *labels; /* of the links, here or at the peer */
-    struct cpl_census census;
+    struct cpl_sparse sparse;
     bool failed; /* on this rank; the others do not know yet */
 };
 
 static int64_t send_round(struct recognising *t, const struct cpl_records *records, size_t bytes)
 {
-    const struct cpl_census_out out = {records->n, records->to, records->first, records->records};
-    int64_t came = cpl_census_round(&t->census, &out, bytes);
-    t->failed |= t->census.failed;
+    const struct cpl_sparse_out out = {records->n, records->to, records->first, records->records};
+    int64_t came = cpl_sparse_round(&t->sparse, &out, bytes);
+    t->failed |= t->sparse.failed;
     return t->failed ? 0 : came;
 }
 
@@ -43,10 +43,10 @@ static bool find_links(struct recognising *t)
     int64_t came = send_round(t, &told, sizeof(struct cpl_message_end));
     t->failed =
         t->failed ||
-        !cpl_local_answer(&t->local, (struct cpl_message_end *)t->census.records, came, &answers);
+        !cpl_local_answer(&t->local, (struct cpl_message_end *)t->sparse.records, came, &answers);
     came = send_round(t, &answers, sizeof(struct cpl_answer));
     t->failed =
-        t->failed || !cpl_local_link(&t->local, (struct cpl_answer *)t->census.records, came);
+        t->failed || !cpl_local_link(&t->local, (struct cpl_answer *)t->sparse.records, came);
     cpl_records_free(&told);
     cpl_records_free(&answers);
     t->labels = calloc((size_t)t->local.n_links + 1, sizeof *t->labels);
@@ -75,7 +75,7 @@ static bool exchange_labels(struct recognising *t)
     }
     t->failed |= send_round(t, &mine, sizeof(struct told)) != n;
     cpl_records_free(&mine);
-    struct told *theirs = (struct told *)t->census.records;
+    struct told *theirs = (struct told *)t->sparse.records;
     if (!t->failed && n > 0)
         qsort(theirs, (size_t)n, sizeof *theirs, by_link);
     for (int64_t k = 0; k < n && !t->failed; k++)
@@ -87,7 +87,7 @@ static void join(struct recognising *t)
 {
     const struct cpl_keys *keys = &t->local.keys;
     t->failed |=
-        !cpl_keyed_join(&t->census, &(struct cpl_keyed){keys->n, keys->key, keys->words,
+        !cpl_keyed_join(&t->sparse, &(struct cpl_keyed){keys->n, keys->key, keys->words,
                                                         keys->value, keys->join, MOST_BYTES});
 }
 
@@ -118,7 +118,7 @@ int cpl_recognise(MPI_Comm comm, const struct cpl_note *notes, int64_t n, int64_
     struct recognising t = {.comm = comm};
     int n_found = -1;
     PMPI_Comm_rank(comm, &t.rank);
-    cpl_census_open(&t.census, comm, MOST_BYTES);
+    cpl_sparse_open(&t.sparse, comm, MOST_BYTES);
     t.failed = !cpl_local_open(&t.local, t.rank, notes, n) || !exchange;
     if (find_links(&t) && find_labels(&t)) {
         cpl_local_group(&t.local);
@@ -132,6 +132,6 @@ int cpl_recognise(MPI_Comm comm, const struct cpl_note *notes, int64_t n, int64_
     }
     free(t.labels);
     cpl_local_close(&t.local);
-    cpl_census_close(&t.census);
+    cpl_sparse_close(&t.sparse);
     return n_found;
 }

@@ -81,8 +81,8 @@ struct cpl_answer {
     int32_t from, window, linked;
 };
 
-/* Records for several ranks, as a census takes them: to[k] gets first[k] .. first[k + 1] - 1. They
- * are made for n records; then record k is addressed, ranks ascending. */
+/* Records for several ranks, as a sparse exchange takes them: to[k] gets first[k] .. first[k + 1]
+ * - 1. They are made for n records; then record k is addressed, ranks ascending. */
 struct cpl_records {
     int n;
     int *to;

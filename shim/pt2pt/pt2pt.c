@@ -73,7 +73,7 @@ static void at_collective(struct cpl_pt2pt *p)
     if (p->phase == CPL_PT2PT_MANAGED) {
         cpl_pt2pt_abandon(p);
         cpl_cycle_collective(&p->cycle);
-        cpl_rides_align(&p->line->rides);
+        cpl_combined_align(&p->line->combined);
     } else if (p->started && !p->learned.counts_only && p->phase == CPL_PT2PT_LEARNING) {
         cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
     }
@@ -117,12 +117,12 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
         at_collective(p);
 }
 
-void cpl_kin_note_collective(const struct cpl_comm_state *state)
+void cpl_family_note_collective(const struct cpl_comm_state *state)
 {
-    if (state->size < cpl_context.size || state->meeting.kin.number == 0)
+    if (state->size < cpl_context.size || state->meeting.family.number == 0)
         return;
     for (int k = 0; k < CPL_MOST_JOINED; k++) {
-        const struct cpl_comm_state *s = cpl_context.comms.kin.state[k];
+        const struct cpl_comm_state *s = cpl_context.comms.family.state[k];
         if (!s || s == state)
             continue;
         cpl_pt2pt_arrive();

@@ -18,7 +18,7 @@ void cpl_pt2pt_arrive(void);
 
 /* Notes a blocking collective of the communicator for what is learned of messages on those that
  * meet where it does (pt2pt_parts.h). Local. */
-void cpl_kin_note_collective(const struct cpl_comm_state *state);
+void cpl_family_note_collective(const struct cpl_comm_state *state);
 
 /* Notes a collective of the communicator for what is learned of messages, before the ranks meet
  * (meet/meeting.h). Collective: all ranks decide about reductions that are new. */

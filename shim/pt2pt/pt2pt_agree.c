@@ -100,10 +100,10 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
 struct slices {
     int n;
     int plan[CPL_MOST_RECURRING]; /* of each exchange; CPL_NO_PLAN: none */
-    int32_t *words[CPL_MAX_RIDE_PLANS];
-    int32_t n_words[CPL_MAX_RIDE_PLANS];
-    struct cpl_plan_summary summary[CPL_MAX_RIDE_PLANS];
-    int64_t times[CPL_MAX_RIDE_PLANS]; /* this rank's batches of the exchange that MPI sent */
+    int32_t *words[CPL_MAX_COMBINED_PLANS];
+    int32_t n_words[CPL_MAX_COMBINED_PLANS];
+    struct cpl_plan_summary summary[CPL_MAX_COMBINED_PLANS];
+    int64_t times[CPL_MAX_COMBINED_PLANS]; /* this rank's batches of the exchange that MPI sent */
 };
 
 /* Whether all messages of a plan go by lanes: then nothing is gained where they ride in reductions,
@@ -174,7 +174,7 @@ static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchang
         left.signature >= 0 ? &p->learned.signature[left.signature] : NULL;
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
     slices->plan[number] = CPL_NO_PLAN;
-    if (slices->n == CPL_MAX_RIDE_PLANS || cpl_profile_has(state, &left, reduced))
+    if (slices->n == CPL_MAX_COMBINED_PLANS || cpl_profile_has(state, &left, reduced))
         return;
     struct cpl_agree_input input = {
         .able = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
@@ -241,7 +241,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)
-            plan = cpl_rides_add_plan(&p->line->rides, slices->words[k], slices->n_words[k]);
+            plan = cpl_combined_add_plan(&p->line->combined, slices->words[k], slices->n_words[k]);
         else
             free(slices->words[k]);
         ready = ready && plan == k;
@@ -295,14 +295,16 @@ static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *
     free(messages);
 }
 
-/* Rides are held for as long as MPI takes from one collective to the next, if that is longer than
- * the setting: an exchange takes no longer, and what leaves earlier makes more messages. */
+/* Combined messages are held for as long as MPI takes from one collective to the next, if that is
+ * longer than the setting: an exchange takes no longer, and what leaves earlier makes more
+ * messages. */
 static void set_hold(struct cpl_comm_state *state)
 {
-    struct cpl_rides *rides = &state->pt2pt->line->rides;
+    struct cpl_combined *combined = &state->pt2pt->line->combined;
     double usual = 1e-9 * (double)state->pt2pt->plans.turn.ns_mpi / state->size;
-    if (usual > rides->hold_seconds)
-        cpl_rides_hold(rides, usual < CPL_PT2PT_LONGEST_HOLD ? usual : CPL_PT2PT_LONGEST_HOLD);
+    if (usual > combined->hold_seconds)
+        cpl_combined_hold(combined,
+                          usual < CPL_PT2PT_LONGEST_HOLD ? usual : CPL_PT2PT_LONGEST_HOLD);
 }
 
 /* From here on all ranks manage the communicator, or none. */
@@ -316,7 +318,7 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->learned.signature[exchanges->signature[k]].planned = true;
     ready = ready && cpl_exchanges_keep_cycle(p, exchanges, slices->plan);
-    cpl_rides_open_lanes(&p->line->rides, state->private_comm, ready);
+    cpl_combined_open_lanes(&p->line->combined, state->private_comm, ready);
     cpl_notes_free(&p->learned.notes);
     map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {

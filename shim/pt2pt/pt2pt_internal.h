@@ -174,11 +174,11 @@ struct cpl_pt2pt_turn {
 /* The plans of a managed communicator; alike on all ranks except for the last three members. */
 struct cpl_pt2pt_plans {
     int n;
-    struct cpl_plan_summary *summary;     /* per plan */
-    bool embeds[CPL_MAX_RIDE_PLANS];      /* per plan: reductions may carry its batches */
-    bool only_embeds[CPL_MAX_RIDE_PLANS]; /* per plan: it would not pay without reductions */
-    struct cpl_pt2pt_order order[CPL_MAX_RIDE_PLANS];
-    struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS];
+    struct cpl_plan_summary *summary;         /* per plan */
+    bool embeds[CPL_MAX_COMBINED_PLANS];      /* per plan: reductions may carry its batches */
+    bool only_embeds[CPL_MAX_COMBINED_PLANS]; /* per plan: it would not pay without reductions */
+    struct cpl_pt2pt_order order[CPL_MAX_COMBINED_PLANS];
+    struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS];
     int64_t pause; /* collectives without plans after they were given up, before the ranks learn
                       anew; 0: they never were, or it is for good. Alike on all ranks */
     struct cpl_pt2pt_turn turn;
@@ -187,19 +187,19 @@ struct cpl_pt2pt_plans {
                                    reductions carried, and that they did not */
 };
 
-/* The batch that is being followed: its messages go into rides as they are sent. */
+/* The batch that is being followed: its messages go into combined messages as they are sent. */
 struct cpl_pt2pt_following {
     struct cpl_signature *signature; /* NULL: none */
-    int n;                           /* number of messages that have gone into rides */
+    int n;                           /* number of messages that have gone into combined messages */
     int step;                        /* step of the cycle */
     int plan;
 };
 
 /* What all ranks of MPI_COMM_WORLD settle about communicators of fewer ranks (pt2pt_parts.h). */
 struct cpl_pt2pt_part {
-    bool ripe;            /* of fewer ranks: it could be managed. Alike on its ranks */
-    struct cpl_date date; /* of all ranks: when they settle it. Alike on all ranks */
-    struct cpl_date kin;  /* of all ranks: when they meet for other communicators, too */
+    bool ripe;              /* of fewer ranks: it could be managed. Alike on its ranks */
+    struct cpl_date date;   /* of all ranks: when they settle it. Alike on all ranks */
+    struct cpl_date family; /* of all ranks: when they meet for other communicators, too */
 };
 
 /* Point-to-point messages of a communicator. */
@@ -363,10 +363,10 @@ bool cpl_pt2pt_keep(struct cpl_comm_state *state);
  * Collective. */
 bool cpl_pt2pt_take_up(struct cpl_comm_state *state);
 
-/* Following: as long as a batch comes as learned, its segments go into the plan's rides as they are
- * sent, without being kept. cpl_pt2pt_follows says whether the next message comes as learned; then
- * cpl_pt2pt_follow puts it into its ride (a message to the rank itself only counts) and returns the
- * error of packing it. */
+/* Following: as long as a batch comes as learned, its segments go into the plan's combined messages
+ * as they are sent, without being kept. cpl_pt2pt_follows says whether the next message comes as
+ * learned; then cpl_pt2pt_follow puts it into its combined message (a message to the rank itself
+ * only counts) and returns the error of packing it. */
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,

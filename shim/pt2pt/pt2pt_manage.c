@@ -23,15 +23,15 @@ static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
 static void flush_planned(struct cpl_comm_state *state, const struct cpl_signature *s, int plan)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    cpl_rides_begin(&p->line->rides, plan);
+    cpl_combined_begin(&p->line->combined, plan);
     for (size_t at = 0; at < p->batch.used;) {
         struct cpl_segment segment;
         memcpy(&segment, p->batch.segments + at, sizeof segment);
-        cpl_rides_put(&p->line->rides, plan, payload_of(s, state->rank, segment.dest), &segment,
-                      p->batch.segments + at + sizeof segment);
+        cpl_combined_put(&p->line->combined, plan, payload_of(s, state->rank, segment.dest),
+                         &segment, p->batch.segments + at + sizeof segment);
         at += cpl_segment_bytes(&segment);
     }
-    cpl_rides_end(&p->line->rides, plan);
+    cpl_combined_end(&p->line->combined, plan);
 }
 
 /* Sends each message to its destination; consecutive messages to the same one travel together. */
@@ -44,7 +44,7 @@ static void flush_alone(struct cpl_pt2pt *p)
         struct cpl_segment segment;
         memcpy(&segment, p->batch.segments + at, sizeof segment);
         if (n > 0 && segment.dest != dest) {
-            cpl_rides_send(&p->line->rides, dest, p->batch.segments + begin, at - begin, n);
+            cpl_combined_send(&p->line->combined, dest, p->batch.segments + begin, at - begin, n);
             begin = at;
             n = 0;
         }
@@ -53,7 +53,7 @@ static void flush_alone(struct cpl_pt2pt *p)
         at += cpl_segment_bytes(&segment);
     }
     if (n > 0)
-        cpl_rides_send(&p->line->rides, dest, p->batch.segments + begin, at - begin, n);
+        cpl_combined_send(&p->line->combined, dest, p->batch.segments + begin, at - begin, n);
 }
 
 /* One in this many times that a signature was followed may have been in vain. */
@@ -118,7 +118,7 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
     p->following.plan = p->cycle.step[step].plan;
     p->following.n = 0;
     cpl_context.busy.n_open_batches++;
-    cpl_rides_begin(&p->line->rides, p->following.plan);
+    cpl_combined_begin(&p->line->combined, p->following.plan);
     return true;
 }
 
@@ -134,14 +134,14 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
 {
     struct cpl_signature *s = p->following.signature;
     int result = MPI_SUCCESS;
-    if (segment->dest != p->line->rides.rank)
-        result = cpl_rides_put_span(&p->line->rides, p->following.plan,
-                                    s->message[p->following.n].payload, segment, span);
+    if (segment->dest != p->line->combined.rank)
+        result = cpl_combined_put_span(&p->line->combined, p->following.plan,
+                                       s->message[p->following.n].payload, segment, span);
     if (result != MPI_SUCCESS)
         cpl_pt2pt_abandon(p);
     if (result != MPI_SUCCESS || ++p->following.n < s->n)
         return result;
-    cpl_rides_end(&p->line->rides, p->following.plan);
+    cpl_combined_end(&p->line->combined, p->following.plan);
     cpl_cycle_take(&p->cycle, p->following.step);
     p->following.signature = NULL;
     s->n_followed++;
@@ -156,7 +156,7 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     struct cpl_signature *s = p->following.signature;
     if (!s)
         return;
-    cpl_rides_abandon(&p->line->rides, p->following.plan);
+    cpl_combined_abandon(&p->line->combined, p->following.plan);
     if (++s->n_abandoned * FOLLOWED_PER_ABANDONED > s->n_followed)
         s->follows = false;
     p->following.signature = NULL;
@@ -274,15 +274,15 @@ static void report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_embed *embed = &p->line->embed;
-    struct cpl_exchange_count count[CPL_MAX_RIDE_PLANS] = {{0, 0}};
-    struct cpl_ride_counts mine[CPL_MAX_RIDE_PLANS], all[CPL_MAX_RIDE_PLANS] = {{0}};
-    int64_t rode[] = {embed->n_segments, embed->n_late, embed->forwarded};
-    int64_t rode_all[] = {0, 0, 0}, sends = 0;
+    struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS] = {{0, 0}};
+    struct cpl_combined_counts mine[CPL_MAX_COMBINED_PLANS], all[CPL_MAX_COMBINED_PLANS] = {{0}};
+    int64_t carried[] = {embed->n_segments, embed->n_late, embed->forwarded};
+    int64_t carried_all[] = {0, 0, 0}, sends = 0;
     for (int k = 0; k < p->plans.n; k++)
-        mine[k] = cpl_rides_counts(&p->line->rides, k);
+        mine[k] = cpl_combined_counts(&p->line->combined, k);
     cpl_collective_Reduce(mine, all, p->plans.n * (int)(sizeof *mine / sizeof(int64_t)),
                           MPI_INT64_T, MPI_SUM, 0, state->private_comm);
-    cpl_collective_Reduce(rode, rode_all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
+    cpl_collective_Reduce(carried, carried_all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
     cpl_collective_Reduce(&embed->n_sends, &sends, 1, MPI_INT64_T, MPI_MAX, 0, state->private_comm);
     cpl_collective_Reduce(p->plans.count, count, 2 * p->plans.n, MPI_INT64_T, MPI_MAX, 0,
                           state->private_comm);
@@ -295,14 +295,14 @@ static void report(struct cpl_comm_state *state)
                                .calls = count[k].all,
                                .calls_planned = count[k].planned,
                                .passed = cpl_pt2pt_has_passed(p),
-                               .forwarded_bytes =
-                                   all[k].forwarded + (p->plans.only_embeds[k] ? rode_all[2] : 0),
-                               .rides = all[k].rides,
-                               .late_rides = all[k].late,
+                               .forwarded_bytes = all[k].forwarded +
+                                                  (p->plans.only_embeds[k] ? carried_all[2] : 0),
+                               .combined = all[k].sent,
+                               .late_combined = all[k].late,
                                .reductions.n = embed->n_reductions,
                                .reductions.sends = sends,
-                               .reductions.messages = rode_all[0],
-                               .reductions.late = rode_all[1],
+                               .reductions.messages = carried_all[0],
+                               .reductions.late = carried_all[1],
                                .reductions.mapped = embed->points,
                                .order = order_of(p, k),
                                .windows = cpl_profile_windows(state),

@@ -27,15 +27,15 @@ static int find_next(const struct cpl_cycle *cycle, int plan)
 static bool agree_on_next(const struct cpl_comm_state *state, int *next)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    int32_t mine[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS] = {{0}},
-            all[CPL_MAX_RIDE_PLANS][CPL_MAX_RIDE_PLANS];
+    int32_t mine[CPL_MAX_COMBINED_PLANS][CPL_MAX_COMBINED_PLANS] = {{0}},
+            all[CPL_MAX_COMBINED_PLANS][CPL_MAX_COMBINED_PLANS];
     for (int k = 0; k < p->plans.n; k++) {
         next[k] = find_next(&p->cycle, k);
         if (next[k] != CPL_NO_PLAN)
             mine[k][next[k]] = 1;
     }
-    if (cpl_collective_Allreduce(mine, all, CPL_MAX_RIDE_PLANS * CPL_MAX_RIDE_PLANS, MPI_INT32_T,
-                                 MPI_SUM, state->private_comm) != MPI_SUCCESS)
+    if (cpl_collective_Allreduce(mine, all, CPL_MAX_COMBINED_PLANS * CPL_MAX_COMBINED_PLANS,
+                                 MPI_INT32_T, MPI_SUM, state->private_comm) != MPI_SUCCESS)
         return false;
     bool any = false;
     for (int k = 0; k < p->plans.n; k++) {
@@ -55,7 +55,7 @@ void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_plan_summary *summary = p->plans.summary;
-    int next[CPL_MAX_RIDE_PLANS];
+    int next[CPL_MAX_COMBINED_PLANS];
     memset(p->plans.order, 0, sizeof p->plans.order);
     if (!cpl_context.settings.order || p->plans.n < 2 || !agree_on_next(state, next))
         return;
@@ -64,8 +64,8 @@ void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
         if (next[k] == CPL_NO_PLAN)
             continue;
         o->next = next[k];
-        int32_t sends = cpl_rides_relay(&p->line->rides, o->next)->slice.n_out;
-        if (cpl_relay_order(cpl_rides_relay(&p->line->rides, k), state, sends, &o->units) &&
+        int32_t sends = cpl_combined_relay(&p->line->combined, o->next)->slice.n_out;
+        if (cpl_relay_order(cpl_combined_relay(&p->line->combined, k), state, sends, &o->units) &&
             state->rank == 0)
             cpl_log(CPL_LOG_INFO, "order",
                     "pt2pt, tag %d, %d ranks, before tag %d: both done after %d sends instead of "

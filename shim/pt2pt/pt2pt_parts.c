@@ -102,7 +102,8 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
         return CPL_SETTLED;
     set(true);
     hasten();
-    cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, 1); /* if they meet where it does */
+    cpl_date_hasten(&state->pt2pt->part.family, state->meeting.n,
+                    1); /* if they meet where it does */
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be carried");
     return CPL_SETTLED;
@@ -144,7 +145,7 @@ static bool has_all_ranks(MPI_Comm comm)
 }
 
 #define MOST_MADE   256 /* of one communicator of fewer ranks */
-#define FIRST_MADE  (CPL_MOST_KIN + 1)
+#define FIRST_MADE  (CPL_MOST_FAMILY + 1)
 #define LAST_PARENT (INT64_MAX / 1024)
 
 /* The number of what is made as n-th (from 0) of the communicator `parent`; and that again. */
@@ -161,21 +162,21 @@ static int64_t parent_of(int64_t number)
 /* Whether this rank was never in a communicator of the number. */
 static bool has_none(int64_t number)
 {
-    const struct cpl_kinship *kin = &cpl_context.comms.kin;
-    for (; number > CPL_MOST_KIN; number = parent_of(number))
-        for (int k = 0; k < kin->n_none; k++)
-            if (kin->none[k] == number)
+    const struct cpl_families *family = &cpl_context.comms.family;
+    for (; number > CPL_MOST_FAMILY; number = parent_of(number))
+        for (int k = 0; k < family->n_none; k++)
+            if (family->none[k] == number)
                 return true;
-    return kin->has_none[number];
+    return family->has_none[number];
 }
 
 static void note_none(int64_t number)
 {
-    struct cpl_kinship *kin = &cpl_context.comms.kin;
-    if (number <= CPL_MOST_KIN)
-        kin->has_none[number] = true;
-    else if (kin->n_none < CPL_MOST_NONE)
-        kin->none[kin->n_none++] = number;
+    struct cpl_families *family = &cpl_context.comms.family;
+    if (number <= CPL_MOST_FAMILY)
+        family->has_none[number] = true;
+    else if (family->n_none < CPL_MOST_NONE)
+        family->none[family->n_none++] = number;
 }
 
 /* Gives this rank's one the number. */
@@ -183,7 +184,7 @@ static void give(MPI_Comm comm, int64_t number)
 {
     struct cpl_comm_state *state = comm != MPI_COMM_NULL ? cpl_comm_state_get(comm) : NULL;
     if (state && !state->inter && state->size > 1)
-        state->meeting.kin.number = number;
+        state->meeting.family.number = number;
     else
         note_none(number);
 }
@@ -194,53 +195,55 @@ static void made_of_part(MPI_Comm over, MPI_Comm comm)
     struct cpl_comm_state *parent = cpl_comm_state_get(over);
     if (!parent)
         return;
-    struct cpl_kin *kin = &parent->meeting.kin;
-    if (kin->number > 0 && kin->number <= LAST_PARENT && kin->n_made < MOST_MADE)
-        give(comm, number_of(kin->number, kin->n_made++));
+    struct cpl_family *family = &parent->meeting.family;
+    if (family->number > 0 && family->number <= LAST_PARENT && family->n_made < MOST_MADE)
+        give(comm, number_of(family->number, family->n_made++));
 }
 
-void cpl_kin_made(MPI_Comm over, MPI_Comm comm)
+void cpl_family_made(MPI_Comm over, MPI_Comm comm)
 {
-    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    struct cpl_families *family = &cpl_context.comms.family;
     if (cpl_context.met_others || cpl_context.service.shared)
         return;
     if (!has_all_ranks(over) && !has_all_ranks(comm)) {
-        if (kin->n > 0)
+        if (family->n > 0)
             made_of_part(over, comm);
         return;
     }
-    if (kin->n == CPL_MOST_KIN)
+    if (family->n == CPL_MOST_FAMILY)
         return;
-    if (kin->n == 0) {
+    if (family->n == 0) {
         cpl_meeting_end_grants(); /* the ranks meet from now on where none of them looked */
-        kin->n = 1;
+        family->n = 1;
     }
-    give(comm, ++kin->n);
+    give(comm, ++family->n);
 }
 
 /* Those of fewer ranks have nothing to lend, and neither has one that has joined. */
 static bool lends(const struct cpl_comm_state *state)
 {
-    return state->meeting.kin.number > 0 && !state->meeting.kin.joined &&
-           state->size == cpl_context.size && cpl_context.comms.kin.n > 0;
+    return state->meeting.family.number > 0 && !state->meeting.family.joined &&
+           state->size == cpl_context.size && cpl_context.comms.family.n > 0;
 }
 
 /* Whether something is learned of it, without collectives. Local. */
 static bool wants_to_join(const struct cpl_comm_state *state)
 {
-    const struct cpl_kin *kin = &state->meeting.kin;
+    const struct cpl_family *family = &state->meeting.family;
     bool learns = false;
     CPL_EACH_HOOKS(hooks)
     {
         learns |= hooks->part_need && hooks->part_need(state) == CPL_PART_LEARNS;
     }
-    return learns && kin->number > 0 && !kin->joined && !kin->barred && state->meeting.n < FEW;
+    return learns && family->number > 0 && !family->joined && !family->barred &&
+           state->meeting.n < FEW;
 }
 
 /* For each communicator that has joined and that this rank is in: `s` is its state. */
 #define EACH_JOINED(s)                                                                             \
-    for (struct cpl_comm_state *const *s##_at = cpl_context.comms.kin.state, *s;                   \
-         s##_at < cpl_context.comms.kin.state + CPL_MOST_JOINED && (s = *s##_at, true); s##_at++)  \
+    for (struct cpl_comm_state *const *s##_at = cpl_context.comms.family.state, *s;                \
+         s##_at < cpl_context.comms.family.state + CPL_MOST_JOINED && (s = *s##_at, true);         \
+         s##_at++)                                                                                 \
         if (s)
 
 /* The words of a vote, of which the least counts: the number of who wants to join, how many
@@ -250,7 +253,7 @@ enum { CANDIDATE, DISTANCE, HERE, N_KIN_WORDS = HERE + CPL_MOST_JOINED };
 
 static struct cpl_date *date_kin(struct cpl_comm_state *state)
 {
-    return lends(state) ? &state->pt2pt->part.kin : NULL;
+    return lends(state) ? &state->pt2pt->part.family : NULL;
 }
 
 /* While another one learns it must see what comes between its messages. */
@@ -270,8 +273,8 @@ static int64_t find_candidate(const struct cpl_comm_state *host)
 {
     int64_t found = NONE;
     for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s != host && s->meeting.kin.number < found && wants_to_join(s))
-            found = s->meeting.kin.number;
+        if (s != host && s->meeting.family.number < found && wants_to_join(s))
+            found = s->meeting.family.number;
     return found;
 }
 
@@ -279,14 +282,14 @@ static int64_t find_candidate(const struct cpl_comm_state *host)
 static int find_place(void)
 {
     int place = 0;
-    while (place < CPL_MOST_JOINED && cpl_context.comms.kin.joined[place] > 0)
+    while (place < CPL_MOST_JOINED && cpl_context.comms.family.joined[place] > 0)
         place++;
     return place;
 }
 
 static void vote_kin(struct cpl_comm_state *state, int64_t *words)
 {
-    const struct cpl_kinship *kin = &cpl_context.comms.kin;
+    const struct cpl_families *family = &cpl_context.comms.family;
     words[CANDIDATE] = find_place() < CPL_MOST_JOINED ? find_candidate(state) : NONE;
     words[DISTANCE] = CPL_NEVER;
     EACH_JOINED(s)
@@ -295,49 +298,49 @@ static void vote_kin(struct cpl_comm_state *state, int64_t *words)
         words[DISTANCE] = distance < words[DISTANCE] ? distance : words[DISTANCE];
     }
     for (int k = 0; k < CPL_MOST_JOINED; k++)
-        words[HERE + k] = kin->state[k] || has_none(kin->joined[k]);
+        words[HERE + k] = family->state[k] || has_none(family->joined[k]);
 }
 
 static void join(int64_t number)
 {
-    struct cpl_kinship *kin = &cpl_context.comms.kin;
+    struct cpl_families *family = &cpl_context.comms.family;
     int place = find_place();
-    kin->joined[place] = number;
+    family->joined[place] = number;
     struct cpl_comm_state *s = cpl_context.comms.first;
-    while (s && s->meeting.kin.number != number)
+    while (s && s->meeting.family.number != number)
         s = s->next;
-    kin->state[place] = s;
+    family->state[place] = s;
     if (!s)
         return; /* this rank is in none, or has freed it */
     cpl_comm_state_own(s);
-    s->meeting.kin.joined = true;
+    s->meeting.family.joined = true;
 }
 
 /* Some rank has freed it, so nobody meets for it here any more. */
 static void let_go(int place)
 {
-    struct cpl_kinship *kin = &cpl_context.comms.kin;
-    if (kin->state[place]) {
-        kin->state[place]->meeting.kin.joined = false;
-        kin->state[place]->meeting.kin.barred = true;
+    struct cpl_families *family = &cpl_context.comms.family;
+    if (family->state[place]) {
+        family->state[place]->meeting.family.joined = false;
+        family->state[place]->meeting.family.barred = true;
     }
-    kin->state[place] = NULL;
-    kin->joined[place] = 0;
+    family->state[place] = NULL;
+    family->joined[place] = 0;
 }
 
 /* What has joined counts from now on. */
 static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
-    struct cpl_kinship *kin = &cpl_context.comms.kin;
-    int64_t n = state->meeting.n - state->meeting.kin.seen;
+    struct cpl_families *family = &cpl_context.comms.family;
+    int64_t n = state->meeting.n - state->meeting.family.seen;
     bool any = false;
     (void)regular;
     for (int k = 0; k < CPL_MOST_JOINED; k++) {
-        if (kin->joined[k] > 0 && !words[HERE + k])
+        if (family->joined[k] > 0 && !words[HERE + k])
             let_go(k);
-        any |= kin->joined[k] > 0;
+        any |= family->joined[k] > 0;
     }
-    state->meeting.kin.seen = state->meeting.n;
+    state->meeting.family.seen = state->meeting.n;
     EACH_JOINED(s)
     {
         if (n > 0)
@@ -348,7 +351,7 @@ static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, c
     if (words[CANDIDATE] < NONE || (any && n > 0))
         return CPL_SETTLED_MORE; /* now the others' next dates are known */
     if (words[DISTANCE] < CPL_NEVER)
-        cpl_date_hasten(&state->pt2pt->part.kin, state->meeting.n, words[DISTANCE] + 1);
+        cpl_date_hasten(&state->pt2pt->part.family, state->meeting.n, words[DISTANCE] + 1);
     return CPL_SETTLED;
 }
 
@@ -360,5 +363,5 @@ static const struct cpl_item kin_item = {.name = "communicators without collecti
                                          .vote = vote_kin,
                                          .settle = settle_kin};
 
-const struct cpl_hooks cpl_kin_hooks = {.name = "communicators without collectives",
-                                        .item = &kin_item};
+const struct cpl_hooks cpl_family_hooks = {.name = "communicators without collectives",
+                                           .item = &kin_item};

@@ -41,10 +41,10 @@ extern const struct cpl_hooks cpl_parts_hooks;
  * rule: one thread; where several may call MPI, they could make communicators in different orders,
  * and none joins. */
 
-extern const struct cpl_hooks cpl_kin_hooks;
+extern const struct cpl_hooks cpl_family_hooks;
 
 /* A communicator was made, by a call that is collective over `over`; any handle. Waits for memory.
  */
-void cpl_kin_made(MPI_Comm over, MPI_Comm comm);
+void cpl_family_made(MPI_Comm over, MPI_Comm comm);
 
 #endif

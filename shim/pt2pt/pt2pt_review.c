@@ -226,9 +226,9 @@ void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words)
     words[NS_TO_SPEND] = cpl_agree_ns(cpl_context_balance());
     if (p->phase != CPL_PT2PT_MANAGED)
         return;
-    words[LATE] = p->line->rides.late;
-    words[TARDY] = p->line->rides.tardy;
-    words[IN_TIME] = p->line->rides.in_time;
+    words[LATE] = p->line->combined.late;
+    words[TARDY] = p->line->combined.tardy;
+    words[IN_TIME] = p->line->combined.in_time;
     words[RODE] = p->plans.n_carried;
     words[WALKED] = p->plans.n_walked;
 }
@@ -277,18 +277,19 @@ static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
 
 #define LONGER 4.0
 
-/* Whether rides are late because ranks are: mostly, what they did not wait for came after all. Then
- * they wait longer from now on. The same answer on all ranks. */
+/* Whether combined messages are late because ranks are: mostly, what they did not wait for came
+ * after all. Then they wait longer from now on. The same answer on all ranks. */
 static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
 {
-    struct cpl_rides *rides = &state->pt2pt->line->rides;
+    struct cpl_combined *combined = &state->pt2pt->line->combined;
     if (words[LATE] * IN_TIME_PER_LATE <= words[IN_TIME] || 2 * words[TARDY] < words[LATE] ||
-        rides->hold_seconds * LONGER > CPL_PT2PT_LONGEST_HOLD)
+        combined->hold_seconds * LONGER > CPL_PT2PT_LONGEST_HOLD)
         return false;
-    cpl_rides_hold(rides, rides->hold_seconds * LONGER);
+    cpl_combined_hold(combined, combined->hold_seconds * LONGER);
     if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: rides are late, held for %.0f us from now on",
-                state->size, rides->hold_seconds * 1e6);
+        cpl_log(CPL_LOG_INFO, "pt2pt",
+                "%d ranks: combined messages are late, held for %.0f us from now on", state->size,
+                combined->hold_seconds * 1e6);
     return true;
 }
 

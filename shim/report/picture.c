@@ -1,6 +1,6 @@
 /* Pictures of exchanges (picture.h). */
 #include "shim/report/picture.h"
-#include "shim/meet/desk.h"
+#include "shim/meet/decision.h"
 
 #include "shim/base/log.h"
 #include "shim/report/report.h"
@@ -235,27 +235,27 @@ static unsigned char *pack(int most_bytes, int *bytes)
 
 unsigned char *cpl_picture_collect(size_t *bytes)
 {
-    struct cpl_desk desk;
+    struct cpl_decision decision;
     int64_t wanted = cpl_context.told.pictures.n_bytes, before = 0;
     int packed = 0;
     unsigned char *all = NULL;
     *bytes = 0;
-    cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
+    cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
     /* the first ranks' pictures, as many as there is room for */
-    if (cpl_collective_Exscan(&wanted, &before, 1, MPI_INT64_T, MPI_SUM, desk.comm) ==
+    if (cpl_collective_Exscan(&wanted, &before, 1, MPI_INT64_T, MPI_SUM, decision.comm) ==
         MPI_SUCCESS) {
         int64_t room = before < MOST_BYTES ? MOST_BYTES - before : 0;
         unsigned char *mine = pack((int)(wanted < room ? wanted : room), &packed);
         const struct cpl_handed_in handed = {
             .able = mine, .records = mine, .n = packed, .record_bytes = 1};
-        if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk)) {
-            *bytes = (size_t)desk.first[desk.n_ranks];
-            all = desk.records;
-            desk.records = NULL;
+        if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision)) {
+            *bytes = (size_t)decision.first[decision.n_ranks];
+            all = decision.records;
+            decision.records = NULL;
         }
         free(mine);
     }
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
     return all;
 }
 

@@ -1,6 +1,6 @@
 /* Collecting and writing the report (report.h). */
 #include "shim/report/report.h"
-#include "shim/meet/desk.h"
+#include "shim/meet/decision.h"
 
 #include "shim/base/log.h"
 #include "shim/report/picture.h"
@@ -50,8 +50,8 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.reductions.sends += record->reductions.sends;
         node->record.reductions.messages += record->reductions.messages;
         node->record.reductions.late += record->reductions.late;
-        node->record.rides += record->rides;
-        node->record.late_rides += record->late_rides;
+        node->record.combined += record->combined;
+        node->record.late_combined += record->late_combined;
         node->record.order.calls += record->order.calls;
         return;
     }
@@ -295,27 +295,27 @@ static struct cpl_record *list_records(int *n)
 void cpl_report_write(void)
 {
     int n;
-    struct cpl_desk desk;
+    struct cpl_decision decision;
     struct cpl_record *mine = list_records(&n);
-    cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
+    cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
     const struct cpl_handed_in handed = {
         .able = mine, .records = mine, .n = n, .record_bytes = sizeof *mine};
-    if (cpl_desk_hand_in(&desk, &handed)) {
+    if (cpl_decision_hand_in(&decision, &handed)) {
         size_t bytes = 0;
         unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
         struct cpl_report_hosts hosts = cpl_report_hosts();
-        if (cpl_desk_is_root(&desk)) {
-            size_t total = (size_t)desk.first[desk.n_ranks];
-            qsort(desk.records, total, sizeof *mine, compare_seconds);
-            write_all(desk.records, total, pictures, bytes, &hosts);
+        if (cpl_decision_is_root(&decision)) {
+            size_t total = (size_t)decision.first[decision.n_ranks];
+            qsort(decision.records, total, sizeof *mine, compare_seconds);
+            write_all(decision.records, total, pictures, bytes, &hosts);
         }
         json_decref(hosts.nodes);
         free(pictures);
-    } else if (cpl_desk_is_root(&desk)) {
+    } else if (cpl_decision_is_root(&decision)) {
         cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
     }
     free(mine);
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
 }
 
 void cpl_report_write_left(void)

@@ -78,8 +78,8 @@ struct cpl_record {
     int32_t passed;        /* whether there were more, which passed without a look */
     double direct_seconds; /* calls times the median call of the slowest rank */
     double planned_seconds;
-    int64_t forwarded_bytes;   /* bytes that all ranks forwarded in all calls */
-    int64_t rides, late_rides; /* of all ranks */
+    int64_t forwarded_bytes;         /* bytes that all ranks forwarded in all calls */
+    int64_t combined, late_combined; /* of all ranks */
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
     char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/ways.def); empty: none */

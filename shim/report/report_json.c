@@ -239,8 +239,8 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
         is_named ? json_integer(s->ordinal) : NULL, "data_bytes_max",
         r->data_most > 0 ? json_integer(r->data_most) : NULL, "left_alone",
         r->reason != CPL_LEFT_NOT ? cpl_left_alone_text((enum cpl_left_alone)r->reason) : NULL,
-        "combined", r->rides > 0 ? json_integer(r->rides) : NULL, "combined_late",
-        r->rides > 0 ? json_integer(r->late_rides) : NULL, "in_reductions",
+        "combined", r->combined > 0 ? json_integer(r->combined) : NULL, "combined_late",
+        r->combined > 0 ? json_integer(r->late_combined) : NULL, "in_reductions",
         r->reductions.n > 0 ? reductions_json(r) : NULL, "order",
         r->order.units.given > 0 ? order_json(&r->order) : NULL);
     if (o && s->known)

@@ -1,7 +1,7 @@
 /* What run a report is of (report.h), and on which nodes its ranks were. */
 #include "shim/base/environment.h"
 #include "shim/base/shared_memory.h"
-#include "shim/meet/desk.h"
+#include "shim/meet/decision.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 
@@ -229,17 +229,17 @@ struct cpl_report_hosts cpl_report_hosts(void)
     char name[MPI_MAX_PROCESSOR_NAME] = "";
     int length;
     struct named mine = {.rank = cpl_context.rank, .processors = (int32_t)cpl_shared_processors()};
-    struct cpl_desk desk;
+    struct cpl_decision decision;
     struct cpl_report_hosts hosts = {.nodes = NULL};
     PMPI_Get_processor_name(name, &length);
     snprintf(mine.name, sizeof mine.name, "%.*s", NAME_BYTES - 1, name);
-    cpl_desk_open(&desk, MPI_COMM_WORLD, 0);
+    cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
     const struct cpl_handed_in handed = {
         .able = true, .records = &mine, .n = 1, .record_bytes = sizeof mine};
-    if (cpl_desk_hand_in(&desk, &handed) && cpl_desk_is_root(&desk)) {
-        count_cores(desk.records, desk.n_ranks, &hosts);
-        hosts.nodes = list_nodes(desk.records, desk.n_ranks);
+    if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision)) {
+        count_cores(decision.records, decision.n_ranks, &hosts);
+        hosts.nodes = list_nodes(decision.records, decision.n_ranks);
     }
-    cpl_desk_close(&desk);
+    cpl_decision_close(&decision);
     return hosts;
 }

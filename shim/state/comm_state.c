@@ -72,7 +72,7 @@ static struct cpl_comm_state *try_state(MPI_Comm comm)
     if (!state)
         return NULL;
     state->comm = comm;
-    state->meeting.kin.number = comm == MPI_COMM_WORLD;
+    state->meeting.family.number = comm == MPI_COMM_WORLD;
     state->private_comm = MPI_COMM_NULL;
     PMPI_Comm_rank(comm, &state->rank);
     PMPI_Comm_size(comm, &state->size);
@@ -159,9 +159,9 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
     }
     DL_DELETE2(cpl_context.comms.first, state, previous, next);
     cpl_context.comms.n_states--;
-    for (int k = 0; k < CPL_MOST_JOINED && state->meeting.kin.joined; k++)
-        if (cpl_context.comms.kin.state[k] == state)
-            cpl_context.comms.kin.state[k] = NULL;
+    for (int k = 0; k < CPL_MOST_JOINED && state->meeting.family.joined; k++)
+        if (cpl_context.comms.family.state[k] == state)
+            cpl_context.comms.family.state[k] = NULL;
     cpl_comm_state_forget_recent();
     if (state->persistent.kept) {
         state->comm = MPI_COMM_SELF; /* for errors */

@@ -21,14 +21,14 @@
 /* A program that has so many has none to spare (calls/reclaim.h). */
 #define CPL_MANY_STATES 1024
 
-/* Calls that pass without a look (quiet.h). */
-struct cpl_quiet {
+/* Calls that pass without a look (pass.h). */
+struct cpl_pass {
     int64_t remaining, granted;
 };
 
 /* A communicator that all ranks of MPI_COMM_WORLD made together, among the others
  * (pt2pt/pt2pt_parts.h). */
-struct cpl_kin {
+struct cpl_family {
     int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
     int n_made;     /* communicators made of it, of fewer ranks than all; alike on its ranks */
     bool joined;    /* its ranks meet where they meet for another one, too; alike on them */
@@ -48,11 +48,11 @@ struct cpl_awaited {
 
 /* The communicator's blocking collectives, at some of which the ranks meet (meet/meeting.h). */
 struct cpl_meeting {
-    struct cpl_quiet quiet;
+    struct cpl_pass pass;
     int64_t n; /* so far, without those passed of the present grant; with them alike on all ranks */
     bool polls;  /* with several threads: its collectives poll (wait/collective.h); alike */
     bool denied; /* the last meeting came to nothing: other threads were in calls; alike */
-    struct cpl_kin kin;
+    struct cpl_family family;
     struct cpl_awaited awaited;
     int n_made; /* communicators made of it in calls of all its ranks; alike on them */
     int late;   /* its first dates come so many doublings later; alike on its ranks */

@@ -100,15 +100,15 @@ struct cpl_busy {
 };
 
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */
-#define CPL_MOST_KIN    4096 /* that get numbers, besides those made of others of fewer ranks */
+#define CPL_MOST_FAMILY 4096 /* that get numbers, besides those made of others of fewer ranks */
 #define CPL_MOST_NONE   64
 #define CPL_MOST_JOINED 16
 
-struct cpl_kinship {
+struct cpl_families {
     int64_t n; /* made so far, with MPI_COMM_WORLD; 0: no other was; alike on all ranks */
     int64_t joined[CPL_MOST_JOINED];               /* their numbers, 0: free; alike on all ranks */
     struct cpl_comm_state *state[CPL_MOST_JOINED]; /* NULL: this rank is in none, or freed it */
-    bool has_none[CPL_MOST_KIN + 1];               /* this rank was never in one of this number */
+    bool has_none[CPL_MOST_FAMILY + 1];            /* this rank was never in one of this number */
     int64_t none[CPL_MOST_NONE];                   /* larger numbers that it was not in either */
     int n_none;
 };
@@ -132,7 +132,7 @@ struct cpl_comms {
     struct cpl_comm_state *first_managed;
     struct cpl_comm_state *first_orphaned; /* freed before their persistent requests */
     struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
-    struct cpl_kinship kin;
+    struct cpl_families family;
     int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
     int n_states;                           /* communicators of which something is known */
     int n_planned;                          /* communicators that have a private communicator now */
@@ -179,9 +179,10 @@ struct cpl_told {
 
 /* The level of threads. */
 struct cpl_thread_level {
-    int level;   /* the level that the program was told */
-    bool raised; /* MPI was asked for a higher level than the program asked for */
-    void *floor; /* the thread that settles something, or has asked to (meet/floor.h); NULL: none */
+    int level;       /* the level that the program was told */
+    bool raised;     /* MPI was asked for a higher level than the program asked for */
+    void *exclusive; /* the thread that settles something, or has asked to (meet/exclusive.h); NULL:
+                        none */
 };
 
 struct cpl_context {

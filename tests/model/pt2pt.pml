@@ -8,11 +8,11 @@
  * all that it does ends, unless the drain has rounds (DRAIN_SEGMENTS: their end is not checked).
  *
  * The model                        mirrors
- *   wire, ride()                   rides.c: rides on the private communicator, in order per pair only
- *   take(), POLL                   line.c and rides.c: polling; only a rank in WAIT or a test polls
+ *   wire, ride()                   combined.c: rides on the private communicator, in order per pair only
+ *   take(), POLL                   line.c and combined.c: polling; only a rank in WAIT or a test polls
  *   deliver(), stash, next_in      match.c: segments in order of their numbers, per source
  *   match(), post(), fits          match.c: posted receives and the unexpected queue
- *   hold(), expire, held, left     rides.c, relay.h: an out-edge of the slice; the hold time ends at any moment
+ *   hold(), expire, held, left     combined.c, relay.h: an out-edge of the slice; the hold time ends at any moment
  *   leave_batch()                  pt2pt.c: leave, or the last send of a planned signature
  *   leave_abandoned()              pt2pt_manage.c: cpl_pt2pt_follows, cpl_pt2pt_abandon
  *   gather_ranks(), reduction()    collective.c: gather_ranks; a reduction, which does not poll
@@ -261,7 +261,7 @@ inline deliver(s)
 #endif
 }
 
-/* rides.c. An out-edge of this rank's slice gets a segment. */
+/* combined.c. An out-edge of this rank's slice gets a segment. */
 inline hold(s)
 {
     e = EDGE(me, DST(s)) * INSTANCES + INSTANCE(s);

@@ -1,6 +1,7 @@
-/* The part of MPI that the matching engine, rides and executor use, for several ranks in one
- * process. Messages wait in a network that keeps the order of each pair and tag and nothing else;
- * when a rank looks for them, a random number decides whether they have come. Datatypes are bytes.
+/* The part of MPI that the matching engine, combined messages and executor use, for several ranks
+ * in one process. Messages wait in a network that keeps the order of each pair and tag and nothing
+ * else; when a rank looks for them, a random number decides whether they have come. Datatypes are
+ * bytes.
  *
  * Order of calls: mock_begin, the code under test with mock_comm(rank) as its communicator,
  * mock_end, which fails the test when anything was left in the network. */

@@ -91,74 +91,74 @@ bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
            summary->embedded_us < summary->direct.modelled_us;
 }
 
-int cpl_rides_add_plan(struct cpl_rides *rides, int32_t *words, int32_t n_words)
+int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words)
 {
     assert_int_equal(n_words, 1);
     free(words);
-    return pt2pt.answers.no_rides == fibers_rank() ? CPL_NO_PLAN : rides->n_plans++;
+    return pt2pt.answers.no_rides == fibers_rank() ? CPL_NO_PLAN : combined->n_plans++;
 }
 
-struct cpl_ride_counts cpl_rides_counts(const struct cpl_rides *rides, int plan)
+struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan)
 {
-    assert_in_range(plan, 0, rides->n_plans - 1);
-    return (struct cpl_ride_counts){.forwarded = 0};
+    assert_in_range(plan, 0, combined->n_plans - 1);
+    return (struct cpl_combined_counts){.forwarded = 0};
 }
 
-void cpl_rides_open_lanes(struct cpl_rides *rides, MPI_Comm comm, bool able)
+void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able)
 {
-    (void)rides, (void)comm, (void)able;
-    fibers_compare("lanes of rides", 0);
+    (void)combined, (void)comm, (void)able;
+    fibers_compare("lanes of combined messages", 0);
 }
 
-void cpl_rides_align(struct cpl_rides *rides)
+void cpl_combined_align(struct cpl_combined *combined)
 {
-    rides->n_aligned++;
+    combined->n_aligned++;
 }
 
-void cpl_rides_hold(struct cpl_rides *rides, double seconds)
+void cpl_combined_hold(struct cpl_combined *combined, double seconds)
 {
-    rides->hold_seconds = seconds;
-    rides->late = rides->in_time = rides->tardy = 0;
+    combined->hold_seconds = seconds;
+    combined->late = combined->in_time = combined->tardy = 0;
 }
 
-void cpl_rides_begin(struct cpl_rides *rides, int plan)
+void cpl_combined_begin(struct cpl_combined *combined, int plan)
 {
-    (void)rides, (void)plan;
+    (void)combined, (void)plan;
 }
 
-void cpl_rides_end(struct cpl_rides *rides, int plan)
+void cpl_combined_end(struct cpl_combined *combined, int plan)
 {
-    (void)rides, (void)plan;
+    (void)combined, (void)plan;
 }
 
-void cpl_rides_abandon(struct cpl_rides *rides, int plan)
+void cpl_combined_abandon(struct cpl_combined *combined, int plan)
 {
-    (void)rides, (void)plan;
+    (void)combined, (void)plan;
 }
 
-void cpl_rides_put(struct cpl_rides *rides, int plan, int32_t k, const struct cpl_segment *segment,
-                   const unsigned char *payload)
+void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                      const struct cpl_segment *segment, const unsigned char *payload)
 {
-    (void)rides, (void)plan, (void)k, (void)segment, (void)payload;
+    (void)combined, (void)plan, (void)k, (void)segment, (void)payload;
 }
 
-int cpl_rides_put_span(struct cpl_rides *rides, int plan, int32_t k,
-                       const struct cpl_segment *segment, const struct cpl_span *span)
+int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
+                          const struct cpl_segment *segment, const struct cpl_span *span)
 {
-    (void)rides, (void)plan, (void)k, (void)segment, (void)span;
+    (void)combined, (void)plan, (void)k, (void)segment, (void)span;
     return MPI_SUCCESS;
 }
 
-void cpl_rides_send(struct cpl_rides *rides, int dest, const unsigned char *segments, size_t bytes,
-                    uint32_t n)
+void cpl_combined_send(struct cpl_combined *combined, int dest, const unsigned char *segments,
+                       size_t bytes, uint32_t n)
 {
-    (void)rides, (void)dest, (void)segments, (void)bytes, (void)n;
+    (void)combined, (void)dest, (void)segments, (void)bytes, (void)n;
 }
 
 bool cpl_line_open(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
-    line->rides.rank = state->rank;
+    line->combined.rank = state->rank;
     if (pt2pt.answers.no_line == fibers_rank() ||
         !cpl_match_init(&line->match, state->size, state->private_comm))
         return false;
@@ -195,7 +195,7 @@ void cpl_line_close(struct cpl_comm_state *state)
 {
     unlink_managed(state);
     state->line->kept = false;
-    state->line->rides.n_plans = 0;
+    state->line->combined.n_plans = 0;
 }
 
 void cpl_line_drain(struct cpl_comm_state *state)

@@ -1,7 +1,7 @@
 /* Ranks that learn of their messages, for tests of agreeing to manage them (shim/pt2pt/
  * pt2pt_agree.c): each is a fiber with one communicator, and makes the calls that the wrappers
  * make. Meetings, what is learned, and reviews are the library's. Planning is told what to answer,
- * rides and reductions are not there.
+ * combined messages and reductions are not there.
  *
  * Order of calls: pt2pt_ranks_begin, fibers_run as often as wanted, pt2pt_ranks_end. */
 #ifndef CARPOOL_TESTS_PT2PT_RANKS_H

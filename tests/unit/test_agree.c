@@ -368,13 +368,13 @@ static void disturb(int r, uint64_t *random)
             c->met_others = true;
         break;
     case 3:
-        p->line->rides.late += random_below(random, 3);
+        p->line->combined.late += random_below(random, 3);
         break;
     case 4:
         p->plans.n_walked += random_below(random, 100);
         break;
     default:
-        p->line->rides.in_time += random_below(random, 5);
+        p->line->combined.in_time += random_below(random, 5);
         p->plans.n_carried += random_below(random, 5);
         pt2pt.rank[r].pace = 1 + 0.02 * random_below(random, 10);
     }

@@ -99,7 +99,7 @@ static void begin(int n, uint64_t seed, enum conduct conduct)
         context->comms.first = &world.state[r];
         world.state[r].size = n;
         world.state[r].rank = r;
-        world.state[r].meeting.kin.number = 1;
+        world.state[r].meeting.family.number = 1;
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/floor.h"
-#include "shim/meet/quiet.h"
+#include "shim/meet/exclusive.h"
+#include "shim/meet/pass.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
@@ -186,14 +186,14 @@ bool cpl_collective_of_this_world(MPI_Comm of)
 static bool lacks_floor, all_yes; /* what the other rank answers */
 static int n_floors;
 
-bool cpl_floor_take(MPI_Comm of)
+bool cpl_exclusive_take(MPI_Comm of)
 {
     (void)of;
     n_floors += !lacks_floor;
     return !lacks_floor;
 }
 
-void cpl_floor_leave(void)
+void cpl_exclusive_leave(void)
 {
     n_floors--;
 }
@@ -289,10 +289,10 @@ static void test_dates_between_regular_ones(void **state)
 {
     struct cpl_date date = {0};
     (void)state;
-    assert_int_equal(cpl_date_quiet(&date, 0, 0), 0);
+    assert_int_equal(cpl_date_passing(&date, 0, 0), 0);
     assert_true(cpl_date_has_come(&date, 4, 5));
     assert_true(cpl_date_keep(&date, 5, CPL_NEVER)); /* late: the next one is 8 nevertheless */
-    assert_int_equal(cpl_date_quiet(&date, 0, 5), 2);
+    assert_int_equal(cpl_date_passing(&date, 0, 5), 2);
     for (int64_t n = 5; n < 8; n++) {
         cpl_date_retry(&date, n);
         assert_true(cpl_date_has_come(&date, 4, n + 1));
@@ -397,7 +397,7 @@ static void test_grants_end_before_the_next_meeting(void **state)
     (void)state;
     int n_looked_at = 0, n = 0;
     for (; n < 1000; n++) {
-        if (cpl_quiet_collective(MPI_COMM_WORLD))
+        if (cpl_pass_collective(MPI_COMM_WORLD))
             continue;
         n_looked_at++;
         cpl_meeting_count(&comm);
@@ -407,7 +407,7 @@ static void test_grants_end_before_the_next_meeting(void **state)
     assert_int_equal(n_looked_at, 1 + 9);
     cpl_meeting_end_grants();
     assert_int_equal(comm.meeting.n, n);
-    assert_false(cpl_quiet_collective(MPI_COMM_WORLD));
+    assert_false(cpl_pass_collective(MPI_COMM_WORLD));
 }
 
 /* Of a communicator of which many are made, the later ones have later first dates. */
@@ -447,16 +447,16 @@ static void test_who_must_see_all_is_shown_all(void **state)
     parts[RARE].sees_all = true;
     count(2);
     cpl_meeting_grant(MPI_COMM_WORLD);
-    assert_false(cpl_quiet_collective(MPI_COMM_WORLD));
+    assert_false(cpl_pass_collective(MPI_COMM_WORLD));
     parts[RARE].sees_all = false;
     cpl_meeting_grant(MPI_COMM_WORLD);
-    assert_true(cpl_quiet_collective(MPI_COMM_WORLD));
+    assert_true(cpl_pass_collective(MPI_COMM_WORLD));
     cpl_context.busy.n_managed = 1;
-    assert_false(cpl_quiet_collective(MPI_COMM_WORLD));
+    assert_false(cpl_pass_collective(MPI_COMM_WORLD));
 }
 
-/* Several threads: others are in calls, and there is no floor; the ranks try again, and settle
- * whether the communicator's collectives poll. */
+/* Several threads: others are in calls, and there is no exclusive section; the ranks try again, and
+ * settle whether the communicator's collectives poll. */
 static void test_threads_take_turns(void **state)
 {
     (void)state;

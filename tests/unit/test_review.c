@@ -38,8 +38,8 @@ static void test_review_late(void **state)
     for (int more = 0; more < 2; more++) {
         begin_managed(50);
         for (int r = 0; r < N; r++)
-            pt2pt_of(r)->line->rides.in_time = 20;
-        pt2pt_of(3)->line->rides.late = 10 + more;
+            pt2pt_of(r)->line->combined.in_time = 20;
+        pt2pt_of(3)->line->combined.late = 10 + more;
         run(7);
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         run(1);
@@ -59,18 +59,18 @@ static void test_holds_longer(void **state)
     begin_managed(55);
     double hold = 0.001;
     for (int r = 0; r < N; r++)
-        pt2pt_of(r)->line->rides.hold_seconds = hold;
+        pt2pt_of(r)->line->combined.hold_seconds = hold;
     for (int times = 0; times < 3; times++) {
-        pt2pt_of(3)->line->rides.late = 10;
-        pt2pt_of(1)->line->rides.tardy = 5;
+        pt2pt_of(3)->line->combined.late = 10;
+        pt2pt_of(1)->line->combined.tardy = 5;
         run(times == 0 ? 8 : times == 1 ? 12 : 16);
         if (times == 2)
             break;
         assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         hold *= 4;
         for (int r = 0; r < N; r++)
-            assert_true(pt2pt_of(r)->line->rides.hold_seconds == hold &&
-                        pt2pt_of(r)->line->rides.late + pt2pt_of(r)->line->rides.tardy == 0);
+            assert_true(pt2pt_of(r)->line->combined.hold_seconds == hold &&
+                        pt2pt_of(r)->line->combined.late + pt2pt_of(r)->line->combined.tardy == 0);
     }
     assert_given_up(CPL_LEFT_GIVEN_UP);
     pt2pt_ranks_end();
@@ -85,7 +85,7 @@ static void test_tried_again(void **state)
         fibers_context(r)->settings.mode = CPL_MODE_AUTO;
     for (int times = 0; times < 2; times++) {
         int n = pt2pt.n_planned;
-        pt2pt_of(3)->line->rides.late = 10;
+        pt2pt_of(3)->line->combined.late = 10;
         run(8);
         assert_given_up(CPL_LEFT_GIVEN_UP);
         run((times == 0 ? 256 : 1024) - 1);
@@ -339,7 +339,7 @@ static void test_review_reductions(void **state)
 {
     (void)state;
     static const struct {
-        int64_t rode, walked; /* of the last rank; others have 8 of each */
+        int64_t carried, walked; /* of the last rank; others have 8 of each */
         bool only, fault;
     } cases[] = {{8, 8, true, false},  {8, 9, true, true},    {9, 8, true, false},
                  {8, 9, false, false}, {-24, 8, true, false}, {0, 40, true, true}};
@@ -347,7 +347,7 @@ static void test_review_reductions(void **state)
         begin_managed(70);
         for (int r = 0; r < N; r++) {
             pt2pt_of(r)->plans.only_embeds[0] = cases[k].only;
-            pt2pt_of(r)->plans.n_carried = r == N - 1 ? cases[k].rode : 8;
+            pt2pt_of(r)->plans.n_carried = r == N - 1 ? cases[k].carried : 8;
             pt2pt_of(r)->plans.n_walked = r == N - 1 ? cases[k].walked : 8;
         }
         run(8);
@@ -367,13 +367,13 @@ static void test_given_up_while_busy(void **state)
     begin_managed(80);
     receive.span = mock_span(NULL, 0);
     cpl_match_post(&pt2pt_of(2)->line->match, &receive);
-    pt2pt_of(1)->line->rides.late = 5;
+    pt2pt_of(1)->line->combined.late = 5;
     run(8);
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
     for (int r = 0; r < N; r++) {
         assert_true(pt2pt_of(r)->given_up);
         assert_false(pt2pt_of(r)->learned.signature[0].planned);
-        pt2pt_of(r)->line->rides.late = 0;
+        pt2pt_of(r)->line->combined.late = 0;
         pt2pt.rank[r].pace = 5; /* another reason, that comes too late */
     }
     run(11);
@@ -401,7 +401,7 @@ static void test_review_soon(void **state)
     fibers_run(review_soon);
     run(1);
     assert_int_equal(pt2pt_of(0)->date.next, 34 + 16);
-    pt2pt_of(1)->line->rides.late = 5;
+    pt2pt_of(1)->line->combined.late = 5;
     run(15);
     assert_given_up(CPL_LEFT_GIVEN_UP);
     assert_int_equal(plan.alone_at, 50);

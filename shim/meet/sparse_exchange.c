@@ -1,5 +1,5 @@
-/* Rounds of sparse exchanges (census.h). */
-#include "shim/meet/census.h"
+/* Rounds of sparse exchanges (sparse exchange.h). */
+#include "shim/meet/sparse_exchange.h"
 
 #include "shim/wait/progress.h"
 
@@ -10,61 +10,61 @@
  * shim's communicators have them. */
 #define FIRST_TAG 2003
 
-void cpl_census_open(struct cpl_census *census, MPI_Comm comm, size_t most_bytes)
+void cpl_sparse_open(struct cpl_sparse *sparse, MPI_Comm comm, size_t most_bytes)
 {
-    *census = (struct cpl_census){.comm = comm, .most_bytes = most_bytes};
+    *sparse = (struct cpl_sparse){.comm = comm, .most_bytes = most_bytes};
 }
 
-void cpl_census_close(struct cpl_census *census)
+void cpl_sparse_close(struct cpl_sparse *sparse)
 {
-    free(census->records);
-    *census = (struct cpl_census){.comm = MPI_COMM_NULL};
+    free(sparse->records);
+    *sparse = (struct cpl_sparse){.comm = MPI_COMM_NULL};
 }
 
-static bool make_room(struct cpl_census *census, size_t more)
+static bool make_room(struct cpl_sparse *sparse, size_t more)
 {
-    if (more <= census->room - census->n_bytes)
+    if (more <= sparse->room - sparse->n_bytes)
         return true;
-    size_t room = census->room + census->room / 2 + more;
-    if (room > census->most_bytes)
+    size_t room = sparse->room + sparse->room / 2 + more;
+    if (room > sparse->most_bytes)
         return false;
-    unsigned char *records = realloc(census->records, room);
+    unsigned char *records = realloc(sparse->records, room);
     if (!records)
         return false;
-    census->records = records;
-    census->room = room;
+    sparse->records = records;
+    sparse->room = room;
     return true;
 }
 
 /* Receives a message, if there is one. A message for which there is no memory is cut off: its
  * sender must not wait for ever. */
-static bool receive(struct cpl_census *census, int tag)
+static bool receive(struct cpl_sparse *sparse, int tag)
 {
     MPI_Request request;
     MPI_Status status;
     int flag = 0, bytes = 0;
-    PMPI_Iprobe(MPI_ANY_SOURCE, tag, census->comm, &flag, &status);
+    PMPI_Iprobe(MPI_ANY_SOURCE, tag, sparse->comm, &flag, &status);
     if (!flag)
         return false;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
-    if (!make_room(census, (size_t)bytes)) {
-        census->failed = true;
+    if (!make_room(sparse, (size_t)bytes)) {
+        sparse->failed = true;
         /* It is there. Of an error in PMPI_Test MPI tells MPI_COMM_WORLD's handler, which ends the
          * program; of one here, the communicator's, which returns. */
-        PMPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, tag, census->comm, MPI_STATUS_IGNORE);
+        PMPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, tag, sparse->comm, MPI_STATUS_IGNORE);
         return true;
     }
-    if (PMPI_Irecv(census->records ? census->records + census->n_bytes : NULL, bytes, MPI_BYTE,
-                   status.MPI_SOURCE, tag, census->comm, &request) == MPI_SUCCESS &&
+    if (PMPI_Irecv(sparse->records ? sparse->records + sparse->n_bytes : NULL, bytes, MPI_BYTE,
+                   status.MPI_SOURCE, tag, sparse->comm, &request) == MPI_SUCCESS &&
         cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-        census->n_bytes += (size_t)bytes;
+        sparse->n_bytes += (size_t)bytes;
     else
-        census->failed = true;
+        sparse->failed = true;
     return true;
 }
 
 /* Starts the sends. Returns how many. */
-static int send_all(struct cpl_census *census, const struct cpl_census_out *out,
+static int send_all(struct cpl_sparse *sparse, const struct cpl_sparse_out *out,
                     size_t record_bytes, int tag, MPI_Request *requests)
 {
     int n = 0;
@@ -73,38 +73,38 @@ static int send_all(struct cpl_census *census, const struct cpl_census_out *out,
         const unsigned char *records =
             (const unsigned char *)out->records + (size_t)out->first[k] * record_bytes;
         if (bytes > INT_MAX || PMPI_Issend(records, (int)bytes, MPI_BYTE, out->to[k], tag,
-                                           census->comm, &requests[n]) != MPI_SUCCESS)
-            census->failed = true;
+                                           sparse->comm, &requests[n]) != MPI_SUCCESS)
+            sparse->failed = true;
         else
             n++;
     }
     return n;
 }
 
-int64_t cpl_census_round(struct cpl_census *census, const struct cpl_census_out *out,
+int64_t cpl_sparse_round(struct cpl_sparse *sparse, const struct cpl_sparse_out *out,
                          size_t record_bytes)
 {
     MPI_Request barrier = MPI_REQUEST_NULL;
     MPI_Request *requests = calloc((size_t)out->n + 1, sizeof *requests);
-    int tag = FIRST_TAG + census->round++ % 2, n_idle = 0;
+    int tag = FIRST_TAG + sparse->round++ % 2, n_idle = 0;
     bool entered = false, done = false;
-    census->n_bytes = 0;
-    census->failed |= !requests;
-    int n = requests ? send_all(census, out, record_bytes, tag, requests) : 0;
+    sparse->n_bytes = 0;
+    sparse->failed |= !requests;
+    int n = requests ? send_all(sparse, out, record_bytes, tag, requests) : 0;
     while (!done) {
         int flag = 0;
-        n_idle = receive(census, tag) ? 0 : n_idle + 1;
+        n_idle = receive(sparse, tag) ? 0 : n_idle + 1;
         if (entered) {
             PMPI_Test(&barrier, &flag, MPI_STATUS_IGNORE);
             done = flag;
         } else {
             PMPI_Testall(n, requests, &flag, MPI_STATUSES_IGNORE);
             entered = flag;
-            done = flag && PMPI_Ibarrier(census->comm, &barrier) != MPI_SUCCESS;
+            done = flag && PMPI_Ibarrier(sparse->comm, &barrier) != MPI_SUCCESS;
         }
         if (n_idle > 0 && !done)
             cpl_progress_pause(n_idle);
     }
     free(requests);
-    return (int64_t)(census->n_bytes / record_bytes);
+    return (int64_t)(sparse->n_bytes / record_bytes);
 }

@@ -1,11 +1,11 @@
 /* Planning together (plan_together.h): what a rank knows of each candidate, and what the ranks tell
  * each other of the messages. */
-#ifndef CARPOOL_TOGETHER_CENSUS_H
-#define CARPOOL_TOGETHER_CENSUS_H
+#ifndef CARPOOL_TOGETHER_SPARSE_H
+#define CARPOOL_TOGETHER_SPARSE_H
 
 #include "planner/plan/local_plan.h"
 #include "planner/strategy.h"
-#include "shim/meet/census.h"
+#include "shim/meet/sparse_exchange.h"
 #include "shim/plan/plan_agree.h"
 
 #include <mpi.h>
@@ -47,7 +47,7 @@ struct cpl_together {
     int32_t rank, n_ranks;
     struct cpl_machine machine, by_mpi;
     bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
-    struct cpl_census census;
+    struct cpl_sparse sparse;
     int n;     /* candidates; the first is what MPI does */
     int tally; /* the candidate by which it is told how many messages end where, for those that have
                   one wave; -1: there is none, each tells its own */

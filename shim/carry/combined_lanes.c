@@ -1,16 +1,17 @@
-/* Lanes of rides (ride_lanes.h). */
-#include "shim/carry/ride_lanes.h"
+/* Lanes of combined messages (combined_lanes.h). */
+#include "shim/carry/combined_lanes.h"
 
 #include "shim/carry/match.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_MESSAGES 16 /* from one rank to another in an exchange; with more, rides go by MPI */
+#define MOST_MESSAGES                                                                              \
+    16 /* from one rank to another in an exchange; with more, combined messages go by MPI */
 
-/* What an edge's ride may take: its header, payloads of twice the size, and heads. The plan has one
- * payload for all messages from one rank to another, each of which has a head, and few of which
- * are shorter than a number. */
+/* What an edge's combined message may take: its header, payloads of twice the size, and heads. The
+ * plan has one payload for all messages from one rank to another, each of which has a head, and few
+ * of which are shorter than a number. */
 static int64_t bytes_of(int64_t volume, int32_t n_payloads)
 {
     const int64_t header = 16, padding = 7, number = 8;
@@ -22,13 +23,13 @@ static int64_t bytes_of(int64_t volume, int32_t n_payloads)
     return bytes < CPL_LANE_MOST ? bytes : CPL_LANE_MOST;
 }
 
-/* The rank at the other end of an edge, and the bytes of its rides. */
+/* The rank at the other end of an edge, and the bytes of its combined messages. */
 struct edge {
     int32_t rank;
     int64_t bytes;
 };
 
-/* By rank; the longest rides of a rank first. */
+/* By rank; the longest combined messages of a rank first. */
 static int compare(const void *a, const void *b)
 {
     const struct edge *x = a, *y = b;
@@ -50,9 +51,9 @@ static struct edge edge_at(const struct cpl_rank_plan *p, bool out, int32_t e)
                                                        p->in_first[e + 1] - p->in_first[e])};
 }
 
-/* Lists the other ends of one side's edges once each. Returns the bytes of their rides, which the
- * caller frees; NULL: no memory. */
-static int64_t *list_side(struct cpl_ride_side *side, bool out,
+/* Lists the other ends of one side's edges once each. Returns the bytes of their combined messages,
+ * which the caller frees; NULL: no memory. */
+static int64_t *list_side(struct cpl_combined_side *side, bool out,
                           const struct cpl_rank_plan *const *slices, int n)
 {
     size_t most = 1, n_all = 0;
@@ -81,7 +82,7 @@ static int64_t *list_side(struct cpl_ride_side *side, bool out,
 }
 
 /* Keeps the lanes that were opened. */
-static void compress(struct cpl_ride_side *side)
+static void compress(struct cpl_combined_side *side)
 {
     int32_t n = 0;
     for (int32_t k = 0; k < side->n; k++)
@@ -92,8 +93,8 @@ static void compress(struct cpl_ride_side *side)
     side->n = n;
 }
 
-void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
-                         const struct cpl_rank_plan *const *slices, int n)
+void cpl_combined_lanes_open(struct cpl_combined_lanes *lanes, MPI_Comm comm, bool able,
+                             const struct cpl_rank_plan *const *slices, int n)
 {
     int64_t *to_bytes = able ? list_side(&lanes->out, true, slices, n) : NULL;
     int64_t *from_bytes = able ? list_side(&lanes->in, false, slices, n) : NULL;
@@ -110,16 +111,16 @@ void cpl_ride_lanes_open(struct cpl_ride_lanes *lanes, MPI_Comm comm, bool able,
         compress(&lanes->in);
         lanes->take_all = lanes->in.n == n_in;
     } else {
-        cpl_ride_lanes_free(lanes);
+        cpl_combined_lanes_free(lanes);
     }
     free(key);
     free(to_bytes);
     free(from_bytes);
 }
 
-struct cpl_lane *cpl_ride_lanes_to(const struct cpl_ride_lanes *lanes, int32_t dest)
+struct cpl_lane *cpl_combined_lanes_to(const struct cpl_combined_lanes *lanes, int32_t dest)
 {
-    const struct cpl_ride_side *out = &lanes->out;
+    const struct cpl_combined_side *out = &lanes->out;
     int32_t low = 0, high = out->n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -131,14 +132,14 @@ struct cpl_lane *cpl_ride_lanes_to(const struct cpl_ride_lanes *lanes, int32_t d
     return low < out->n && out->rank[low] == dest ? &out->lane[low] : NULL;
 }
 
-static void free_side(struct cpl_ride_side *side)
+static void free_side(struct cpl_combined_side *side)
 {
     free(side->rank);
     free(side->lane);
-    *side = (struct cpl_ride_side){.n = 0};
+    *side = (struct cpl_combined_side){.n = 0};
 }
 
-void cpl_ride_lanes_free(struct cpl_ride_lanes *lanes)
+void cpl_combined_lanes_free(struct cpl_combined_lanes *lanes)
 {
     cpl_lanes_close(&lanes->lanes);
     free_side(&lanes->out);

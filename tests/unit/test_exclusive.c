@@ -1,6 +1,6 @@
-/* Tests of taking the floor (shim/meet/floor.h): on all ranks or on none, alone, and with the lock
- * kept until it is given back. */
-#include "shim/meet/floor.h"
+/* Tests of entering the exclusive section (shim/meet/exclusive.h): on all ranks or on none, alone,
+ * and with the lock kept until it is given back. */
+#include "shim/meet/exclusive.h"
 
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
@@ -62,8 +62,8 @@ static void one_thread_needs_none(void **state)
 {
     (void)state;
     CPL_INSIDE;
-    assert_true(cpl_floor_take(COMM));
-    cpl_floor_leave();
+    assert_true(cpl_exclusive_take(COMM));
+    cpl_exclusive_leave();
     assert_int_equal(n_rounds, 0);
 }
 
@@ -72,15 +72,15 @@ static void kept_until_given_back(void **state)
     (void)state;
     share();
     CPL_INSIDE;
-    assert_true(cpl_floor_take(COMM));
+    assert_true(cpl_exclusive_take(COMM));
     assert_int_equal(n_rounds, 2);
     assert_true(!kept[0] && kept[1]);
     {
         CPL_OUTSIDE;
         assert_non_null(cpl_context.service.lock.owner);
     }
-    cpl_floor_leave();
-    assert_null(cpl_context.thread.floor);
+    cpl_exclusive_leave();
+    assert_null(cpl_context.thread.exclusive);
     CPL_OUTSIDE;
     assert_null(cpl_context.service.lock.owner);
 }
@@ -89,10 +89,10 @@ static void refused(int round)
 {
     others_say[round] = false;
     n_rounds = 0;
-    assert_false(cpl_floor_take(COMM));
+    assert_false(cpl_exclusive_take(COMM));
     assert_int_equal(n_rounds, round + 1);
     assert_false(cpl_context.service.lock.kept);
-    assert_null(cpl_context.thread.floor);
+    assert_null(cpl_context.thread.exclusive);
 }
 
 static void on_all_ranks_or_on_none(void **state)
@@ -108,7 +108,7 @@ static void *take(void *unused)
 {
     CPL_INSIDE;
     n_rounds = 0;
-    assert_false(cpl_floor_take(COMM));
+    assert_false(cpl_exclusive_take(COMM));
     assert_false(mine[0]);
     return unused;
 }
@@ -122,7 +122,7 @@ static void not_beside_another_thread(void **state)
     CPL_OUTSIDE; /* this one waits */
     pthread_create(&thread, NULL, take, NULL);
     pthread_join(thread, NULL);
-    assert_null(cpl_context.thread.floor);
+    assert_null(cpl_context.thread.exclusive);
 }
 
 static void other_worlds_have_other_levels(void **state)
@@ -132,9 +132,9 @@ static void other_worlds_have_other_levels(void **state)
     CPL_INSIDE;
     cpl_context.met_others = true;
     of_this_world = false;
-    assert_true(cpl_floor_take(COMM));
+    assert_true(cpl_exclusive_take(COMM));
     assert_false(cpl_context.service.lock.kept);
-    cpl_floor_leave();
+    cpl_exclusive_leave();
     assert_int_equal(n_rounds, 0);
 }
 

@@ -1,5 +1,5 @@
-/* Who settles (floor.h). */
-#include "shim/meet/floor.h"
+/* Who settles (exclusive.h). */
+#include "shim/meet/exclusive.h"
 
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
@@ -12,9 +12,9 @@ static bool is_needed(MPI_Comm comm)
            (!cpl_context.met_others || cpl_collective_of_this_world(comm));
 }
 
-bool cpl_floor_take(MPI_Comm comm)
+bool cpl_exclusive_take(MPI_Comm comm)
 {
-    void **holder = &cpl_context.thread.floor;
+    void **holder = &cpl_context.thread.exclusive;
     if (!is_needed(comm))
         return true;
     bool mine = !*holder && cpl_service_is_alone();
@@ -26,14 +26,14 @@ bool cpl_floor_take(MPI_Comm comm)
         all = cpl_agree_all(comm, cpl_service_is_alone());
     }
     if (mine && !all)
-        cpl_floor_leave();
+        cpl_exclusive_leave();
     return all;
 }
 
-void cpl_floor_leave(void)
+void cpl_exclusive_leave(void)
 {
-    if (!cpl_context.thread.floor)
+    if (!cpl_context.thread.exclusive)
         return;
-    cpl_context.thread.floor = NULL;
+    cpl_context.thread.exclusive = NULL;
     cpl_service_keep(false);
 }

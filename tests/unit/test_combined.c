@@ -1,8 +1,8 @@
-/* Tests of rides (shim/carry/rides.h): several ranks in one process exchange by random plans over a
- * network with random delays, with lanes inside nodes or without. Every segment arrives once, at
- * its destination, with its payload: by the plan's combined messages alone when all ranks do as
- * planned, and by other messages when they do not. */
-#include "shim/carry/rides.h"
+/* Tests of combined messages (shim/carry/combined.h): several ranks in one process exchange by
+ * random plans over a network with random delays, with lanes inside nodes or without. Every segment
+ * arrives once, at its destination, with its payload: by the plan's combined messages alone when
+ * all ranks do as planned, and by other messages when they do not. */
+#include "shim/carry/combined.h"
 
 #include "mock_lanes.h"
 #include "mock_mpi.h"
@@ -28,7 +28,7 @@ struct machine;
 
 struct rank {
     struct machine *machine;
-    struct cpl_rides rides;
+    struct cpl_combined combined;
     int plan;
     int n_sent[MOST_RANKS]; /* segments to each */
 };
@@ -58,7 +58,7 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
     static unsigned char expected[9000];
     struct rank *rank = context;
     struct machine *m = rank->machine;
-    assert_int_equal(segment->dest, rank->rides.rank);
+    assert_int_equal(segment->dest, rank->combined.rank);
     assert_int_equal(segment->tag, 7);
     assert_int_equal(segment->bytes, segment->payload_bytes);
     assert_int_equal(make_payload(segment->source, segment->dest, segment->number, expected),
@@ -78,7 +78,7 @@ static void add_plan(struct rank *rank, struct cpl_slicer *slicer, int r)
     int32_t *words = malloc((size_t)n_words * sizeof *words);
     assert_non_null(words);
     cpl_slicer_extract(slicer, r, words);
-    rank->plan = cpl_rides_add_plan(&rank->rides, words, n_words);
+    rank->plan = cpl_combined_add_plan(&rank->combined, words, n_words);
     assert_int_equal(rank->plan, 0);
 }
 
@@ -94,16 +94,16 @@ static void open_ranks(struct machine *m, uint64_t seed, int ranks_per_node)
     for (int r = 0; r < m->pattern.n_ranks; r++) {
         struct rank *rank = &m->rank[r];
         rank->machine = m;
-        rank->rides.deliver = deliver;
-        rank->rides.context = rank;
-        assert_true(cpl_rides_init(&rank->rides, mock_comm(r), 1e-3));
-        assert_int_equal(rank->rides.rank, r);
+        rank->combined.deliver = deliver;
+        rank->combined.context = rank;
+        assert_true(cpl_combined_init(&rank->combined, mock_comm(r), 1e-3));
+        assert_int_equal(rank->combined.rank, r);
         add_plan(rank, &slicer, r);
         for (int d = 0; d < MOST_RANKS; d++) {
             m->came[r][d] = calloc(4 * MOST_EXCHANGES, sizeof(bool));
             assert_non_null(m->came[r][d]);
         }
-        cpl_rides_open_lanes(&rank->rides, mock_comm(r), true);
+        cpl_combined_open_lanes(&rank->combined, mock_comm(r), true);
     }
     cpl_slicer_free(&slicer);
 }
@@ -126,23 +126,23 @@ static int per_node(uint64_t seed)
     return (int)(seed / 2 % 4) * 3;
 }
 
-/* Rides that have been sent, by lanes and by MPI. */
+/* Combined messages that have been sent, by lanes and by MPI. */
 static int64_t n_rides(const struct machine *m)
 {
     int64_t n = 0;
     for (int r = 0; r < m->pattern.n_ranks; r++)
-        n += m->rank[r].rides.sent;
+        n += m->rank[r].combined.sent;
     return n;
 }
 
-/* Returns how many rides went by lanes. */
+/* Returns how many combined messages went by lanes. */
 static int64_t end(struct machine *m)
 {
     int64_t sent = n_rides(m), received = 0, by_lanes = sent - mock_n_sent();
     for (int r = 0; r < m->pattern.n_ranks; r++) {
-        assert_int_equal(m->rank[r].rides.n_holding, 0);
-        received += m->rank[r].rides.received;
-        cpl_rides_free(&m->rank[r].rides);
+        assert_int_equal(m->rank[r].combined.n_holding, 0);
+        received += m->rank[r].combined.received;
+        cpl_combined_free(&m->rank[r].combined);
         for (int d = 0; d < MOST_RANKS; d++)
             free(m->came[r][d]);
     }
@@ -180,9 +180,9 @@ static void put(struct machine *m, int r, int32_t k)
         make_segment(m, r, m->pattern.dst[m->pattern.first[r] + k], payload);
     struct cpl_span span = mock_span(payload, (int)segment.payload_bytes);
     if (random_below(&m->random, 2))
-        cpl_rides_put(&rank->rides, rank->plan, k, &segment, payload);
+        cpl_combined_put(&rank->combined, rank->plan, k, &segment, payload);
     else
-        assert_int_equal(cpl_rides_put_span(&rank->rides, rank->plan, k, &segment, &span),
+        assert_int_equal(cpl_combined_put_span(&rank->combined, rank->plan, k, &segment, &span),
                          MPI_SUCCESS);
 }
 
@@ -197,13 +197,13 @@ static void send_planned(struct machine *m, int r, int32_t n)
     bool all = n == n_messages(m, r);
     if (n_messages(m, r) == 0)
         return;
-    cpl_rides_begin(&rank->rides, rank->plan);
+    cpl_combined_begin(&rank->combined, rank->plan);
     for (int32_t k = 0; k < n; k++)
         put(m, r, k);
     if (all)
-        cpl_rides_end(&rank->rides, rank->plan);
+        cpl_combined_end(&rank->combined, rank->plan);
     else
-        cpl_rides_abandon(&rank->rides, rank->plan);
+        cpl_combined_abandon(&rank->combined, rank->plan);
 }
 
 /* Messages of the plan's pairs without the plan, as they lie in memory. */
@@ -215,7 +215,7 @@ static void send_straight(struct machine *m, int r, int32_t from)
         memset(memory, 0, sizeof memory);
         struct cpl_segment segment = make_segment(m, r, dest, memory + sizeof segment);
         memcpy(memory, &segment, sizeof segment);
-        cpl_rides_send(&m->rank[r].rides, dest, memory, cpl_segment_bytes(&segment), 1);
+        cpl_combined_send(&m->rank[r].combined, dest, memory, cpl_segment_bytes(&segment), 1);
     }
 }
 
@@ -227,7 +227,7 @@ static void send_all_planned(struct machine *m)
 
 static void poll_any(struct machine *m)
 {
-    cpl_rides_poll(&m->rank[random_below(&m->random, m->pattern.n_ranks)].rides);
+    cpl_combined_poll(&m->rank[random_below(&m->random, m->pattern.n_ranks)].combined);
 }
 
 /* Until everything has arrived; not for ever. */
@@ -239,18 +239,18 @@ static void poll_all(struct machine *m)
     }
 }
 
-/* Rides without segments may still be under way. */
+/* Combined messages without segments may still be under way. */
 static void drain(struct machine *m)
 {
     for (int64_t k = 0, sent = 0, received = -1; sent != received; k++) {
         assert_in_range(k, 0, 1000000);
         for (int r = 0; r < m->pattern.n_ranks; r++)
-            cpl_rides_release(&m->rank[r].rides);
+            cpl_combined_release(&m->rank[r].combined);
         poll_any(m);
         sent = received = 0;
         for (int r = 0; r < m->pattern.n_ranks; r++) {
-            sent += m->rank[r].rides.sent;
-            received += m->rank[r].rides.received;
+            sent += m->rank[r].combined.sent;
+            received += m->rank[r].combined.received;
         }
     }
 }
@@ -260,17 +260,18 @@ static void sum_up(const struct machine *m, int64_t *in_time, int64_t *late, int
     *in_time = *late = 0;
     *n_made = 0;
     for (int r = 0; r < m->pattern.n_ranks; r++) {
-        *in_time += m->rank[r].rides.in_time;
-        *late += m->rank[r].rides.late;
-        const struct cpl_ride_counts count = cpl_rides_counts(&m->rank[r].rides, m->rank[r].plan);
-        assert_int_equal(count.rides, m->rank[r].rides.in_time + m->rank[r].rides.late);
-        assert_int_equal(count.late, m->rank[r].rides.late);
-        *n_made += m->rank[r].rides.flights.n_made;
+        *in_time += m->rank[r].combined.in_time;
+        *late += m->rank[r].combined.late;
+        const struct cpl_combined_counts count =
+            cpl_combined_counts(&m->rank[r].combined, m->rank[r].plan);
+        assert_int_equal(count.combined, m->rank[r].combined.in_time + m->rank[r].combined.late);
+        assert_int_equal(count.late, m->rank[r].combined.late);
+        *n_made += m->rank[r].combined.buffers.n_made;
     }
 }
 
-/* As planned: no edge leaves late, however long rides are under way; and buffers are used again, so
- * that there are not more than may be under way or held at a time. */
+/* As planned: no edge leaves late, however long combined messages are under way; and buffers are
+ * used again, so that there are not more than may be under way or held at a time. */
 static void check_as_planned(int ranks_per_node)
 {
     int64_t most_sent = 0, in_time, late, by_lanes = 0, all = 0;
@@ -285,9 +286,9 @@ static void check_as_planned(int ranks_per_node)
         sum_up(m, &in_time, &late, &n_made);
         assert_int_equal(late, 0);
         for (int r = 0; r < m->pattern.n_ranks; r++) {
-            const struct cpl_rides *rides = &m->rank[r].rides;
-            assert_true(rides->flights.n_made <= 100);
-            most_sent = rides->sent > most_sent ? rides->sent : most_sent;
+            const struct cpl_combined *combined = &m->rank[r].combined;
+            assert_true(combined->buffers.n_made <= 100);
+            most_sent = combined->sent > most_sent ? combined->sent : most_sent;
         }
         all += n_rides(m);
         by_lanes += end(m);
@@ -310,8 +311,8 @@ static void test_with_lanes(void **state)
     check_as_planned(MOST_RANKS);
 }
 
-/* Short messages, so that no ride is full: rides are counted. */
-static void test_rides_are_the_plan(void **state)
+/* Short messages, so that no combined message is full: combined messages are counted. */
+static void test_combined_are_the_plan(void **state)
 {
     (void)state;
     int n_checked = 0;
@@ -439,8 +440,8 @@ static int64_t count_late(struct machine *m)
     return late;
 }
 
-/* A rank leaves an instance out: from then on it is out of step with the others, and rides are late
- * again and again, until all are aligned. */
+/* A rank leaves an instance out: from then on it is out of step with the others, and combined
+ * messages are late again and again, until all are aligned. */
 static void test_aligned(void **state)
 {
     (void)state;
@@ -459,7 +460,7 @@ static void test_aligned(void **state)
         poll_all(m);
         late_again += count_late(m) - late;
         for (int r = 0; r < m->pattern.n_ranks; r++)
-            cpl_rides_align(&m->rank[r].rides);
+            cpl_combined_align(&m->rank[r].combined);
         late = count_late(m);
         for (int x = 0; x < 3; x++) {
             send_all_planned(m);
@@ -477,11 +478,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_planned),
         cmocka_unit_test(test_with_lanes),
-        cmocka_unit_test(test_rides_are_the_plan),
+        cmocka_unit_test(test_combined_are_the_plan),
         cmocka_unit_test(test_deviations),
         cmocka_unit_test(test_abandoned_once),
         cmocka_unit_test(test_lane_is_full),
         cmocka_unit_test(test_aligned),
     };
-    return cmocka_run_group_tests_name("rides", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("combined messages", tests, NULL, NULL);
 }

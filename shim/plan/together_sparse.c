@@ -1,5 +1,5 @@
-/* The census of messages (together_census.h). */
-#include "shim/plan/together_census.h"
+/* The sparse exchange of messages (together_sparse.h). */
+#include "shim/plan/together_sparse.h"
 
 #include "planner/base/hash.h"
 
@@ -176,7 +176,7 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
     int64_t n = join ? join_leaving(round->leaving, round->n) : round->n;
     int *to = calloc((size_t)n + 1, sizeof *to);
     int64_t *first = calloc((size_t)n + 2, sizeof *first);
-    struct cpl_census_out out = {0, to, first, NULL};
+    struct cpl_sparse_out out = {0, to, first, NULL};
     p->failed |= !to || !first;
     for (int64_t k = 0; k < n && to && first; k++) {
         if (k == 0 || round->leaving[k].to != round->leaving[k - 1].to)
@@ -187,8 +187,8 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
     round->n = n;
     struct record *records = only_records(round);
     out.records = records;
-    int64_t came = cpl_census_round(&p->census, &out, sizeof *records);
-    p->failed |= p->census.failed;
+    int64_t came = cpl_sparse_round(&p->sparse, &out, sizeof *records);
+    p->failed |= p->sparse.failed;
     p->n_handled += came;
     free(to);
     free(first);
@@ -201,7 +201,7 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
 static struct record came_at(const struct cpl_together *p, int64_t k)
 {
     struct record record;
-    memcpy(&record, p->census.records + (size_t)k * sizeof record, sizeof record);
+    memcpy(&record, p->sparse.records + (size_t)k * sizeof record, sizeof record);
     return record;
 }
 
@@ -278,7 +278,7 @@ static void pass_what_came(struct cpl_together *p, int64_t came, struct round *r
 {
     if (came == 0 || !prepare(p, round, came))
         return;
-    qsort(p->census.records, (size_t)came, sizeof(struct record), by_candidate);
+    qsort(p->sparse.records, (size_t)came, sizeof(struct record), by_candidate);
     for (int64_t k = 0; k < came; k++) {
         struct record r = came_at(p, k);
         if (r.wave > 0)

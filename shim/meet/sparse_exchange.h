@@ -1,20 +1,21 @@
-/* A census: every rank has records for a few others, and none knows who has some for it. After
- * Hoefler, Siebert and Lumsdaine, Scalable communication protocols for dynamic sparse data exchange
- * (2010): synchronous sends, and a barrier that a rank enters when its own have been received.
- * Nothing is as long as there are ranks; a round takes O(log ranks) and a message for each pair.
+/* A sparse exchange: every rank has records for a few others, and none knows who has some for it.
+ * After Hoefler, Siebert and Lumsdaine, Scalable communication protocols for dynamic sparse data
+ * exchange (2010): synchronous sends, and a barrier that a rank enters when its own have been
+ * received. Nothing is as long as there are ranks; a round takes O(log ranks) and a message for
+ * each pair.
  *
- * Order of calls: cpl_census_open, any number of rounds, cpl_census_close. All but close are
+ * Order of calls: cpl_sparse_open, any number of rounds, cpl_sparse_close. All but close are
  * collective over the communicator. Where a rank fails the others' rounds still end; it must be
  * told to them afterwards (failed). */
-#ifndef CARPOOL_CENSUS_H
-#define CARPOOL_CENSUS_H
+#ifndef CARPOOL_SPARSE_EXCHANGE_H
+#define CARPOOL_SPARSE_EXCHANGE_H
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct cpl_census {
+struct cpl_sparse {
     MPI_Comm comm; /* of the shim's own */
     int round;
     bool failed;       /* no memory, too much came, or MPI failed: what came is not complete */
@@ -25,7 +26,7 @@ struct cpl_census {
 };
 
 /* What a rank sends in a round: to[k] gets the records first[k] .. first[k + 1] - 1. */
-struct cpl_census_out {
+struct cpl_sparse_out {
     int n;
     const int *to; /* different ranks */
     const int64_t *first;
@@ -33,12 +34,12 @@ struct cpl_census_out {
 };
 
 /* Local. comm's errors return. */
-void cpl_census_open(struct cpl_census *census, MPI_Comm comm, size_t most_bytes);
+void cpl_sparse_open(struct cpl_sparse *sparse, MPI_Comm comm, size_t most_bytes);
 
 /* A round; records are of record_bytes bytes on all ranks. Returns how many came. */
-int64_t cpl_census_round(struct cpl_census *census, const struct cpl_census_out *out,
+int64_t cpl_sparse_round(struct cpl_sparse *sparse, const struct cpl_sparse_out *out,
                          size_t record_bytes);
 
-void cpl_census_close(struct cpl_census *census);
+void cpl_sparse_close(struct cpl_sparse *sparse);
 
 #endif

@@ -8,13 +8,13 @@
  * and only then looked at. A grant ends before the next call at which all ranks do something
  * together. So each rank grants by itself, and may lose its grant at any time.
  * Thread rule: one thread. */
-#ifndef CARPOOL_QUIET_H
-#define CARPOOL_QUIET_H
+#ifndef CARPOOL_PASS_H
+#define CARPOOL_PASS_H
 
 #include "shim/state/comm_state.h"
 
 /* The state of a communicator when calls on it may pass; else NULL. Local. */
-static inline struct cpl_comm_state *cpl_quiet_state(MPI_Comm comm)
+static inline struct cpl_comm_state *cpl_pass_state(MPI_Comm comm)
 {
     const struct cpl_recent *recent = cpl_context_recent(comm);
     const struct cpl_context *c = &cpl_context;
@@ -26,46 +26,46 @@ static inline struct cpl_comm_state *cpl_quiet_state(MPI_Comm comm)
 }
 
 /* Grants: take ends one and returns how many calls have passed; give grants anew. */
-static inline int64_t cpl_quiet_take(struct cpl_quiet *quiet)
+static inline int64_t cpl_pass_take(struct cpl_pass *pass)
 {
-    int64_t n = quiet->granted - quiet->remaining;
-    quiet->granted = quiet->remaining = 0;
+    int64_t n = pass->granted - pass->remaining;
+    pass->granted = pass->remaining = 0;
     return n;
 }
 
-static inline void cpl_quiet_give(struct cpl_quiet *quiet, int64_t n)
+static inline void cpl_pass_give(struct cpl_pass *pass, int64_t n)
 {
-    quiet->granted = quiet->remaining = n > 0 ? n : 0;
+    pass->granted = pass->remaining = n > 0 ? n : 0;
 }
 
-#define CPL_QUIET_MOST (1 << 20)
+#define CPL_PASS_MOST (1 << 20)
 
 /* The grant under which a collective on comm may pass; NULL: it may not. The caller counts it down
  * when the call has come to something. Local. */
-static inline struct cpl_quiet *cpl_quiet_of(MPI_Comm comm)
+static inline struct cpl_pass *cpl_pass_of(MPI_Comm comm)
 {
-    struct cpl_comm_state *state = cpl_quiet_state(comm);
-    return state && state->meeting.quiet.remaining > 0 ? &state->meeting.quiet : NULL;
+    struct cpl_comm_state *state = cpl_pass_state(comm);
+    return state && state->meeting.pass.remaining > 0 ? &state->meeting.pass : NULL;
 }
 
 /* Whether a collective on comm passes; counts it. Local. */
-static inline bool cpl_quiet_collective(MPI_Comm comm)
+static inline bool cpl_pass_collective(MPI_Comm comm)
 {
-    struct cpl_quiet *quiet = cpl_quiet_of(comm);
-    if (quiet)
-        quiet->remaining--;
-    return quiet;
+    struct cpl_pass *pass = cpl_pass_of(comm);
+    if (pass)
+        pass->remaining--;
+    return pass;
 }
 
 /* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
  * neighbours. Others may skip the call, and it is made elsewhere (state/graph.h). Local. */
-static inline bool cpl_quiet_neighborhood(MPI_Comm comm)
+static inline bool cpl_pass_neighborhood(MPI_Comm comm)
 {
-    struct cpl_comm_state *state = cpl_quiet_state(comm);
+    struct cpl_comm_state *state = cpl_pass_state(comm);
     bool all_come = state && (state->watched || (state->has_topology && state->size == 1));
-    if (!all_come || state->meeting.quiet.remaining == 0)
+    if (!all_come || state->meeting.pass.remaining == 0)
         return false;
-    state->meeting.quiet.remaining--;
+    state->meeting.pass.remaining--;
     return true;
 }
 

@@ -1,18 +1,18 @@
-/* A desk: all ranks of a communicator hand in what they know, one rank has it all and decides, and
- * all get an answer. Every step that can fail on one rank ends with all ranks knowing of it: after
- * a step that returned false, it has failed on all of them.
+/* A decision: all ranks of a communicator hand in what they know, one rank has it all and decides,
+ * and all get an answer. Every step that can fail on one rank ends with all ranks knowing of it:
+ * after a step that returned false, it has failed on all of them.
  *
  * Order of calls: open; hand in, as often as wanted, each time forgetting what was handed in
  * before; answer, spread; close. All but open and close are collective over the communicator. */
-#ifndef CARPOOL_DESK_H
-#define CARPOOL_DESK_H
+#ifndef CARPOOL_DECISION_H
+#define CARPOOL_DECISION_H
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct cpl_desk {
+struct cpl_decision {
     MPI_Comm comm;
     int rank, n_ranks;
     int root; /* the rank that decides */
@@ -33,24 +33,24 @@ struct cpl_handed_in {
     size_t record_bytes; /* 0: nobody has any */
 };
 
-/* The desk of the communicator's rank `root`, its errors return. Local. */
-void cpl_desk_open(struct cpl_desk *desk, MPI_Comm comm, int root);
-void cpl_desk_close(struct cpl_desk *desk);
+/* The decision of the communicator's rank `root`, its errors return. Local. */
+void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm, int root);
+void cpl_decision_close(struct cpl_decision *decision);
 
-static inline bool cpl_desk_is_root(const struct cpl_desk *desk)
+static inline bool cpl_decision_is_root(const struct cpl_decision *decision)
 {
-    return desk->rank == desk->root;
+    return decision->rank == decision->root;
 }
 
-bool cpl_desk_hand_in(struct cpl_desk *desk, const struct cpl_handed_in *mine);
+bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed_in *mine);
 
 /* The root's bytes at `answer` become everybody's. */
-void cpl_desk_answer(struct cpl_desk *desk, void *answer, size_t bytes);
+void cpl_decision_answer(struct cpl_decision *decision, void *answer, size_t bytes);
 
-/* Everybody gets items of its own: desk->counts[i] for rank i, one rank's after another's at
+/* Everybody gets items of its own: decision->counts[i] for rank i, one rank's after another's at
  * `items`. Only the root's `able` (false: there are none to be had) and `items` count. *mine is the
  * caller's to free, *n how many it has. */
-bool cpl_desk_spread(struct cpl_desk *desk, bool able, const void *items, size_t item_bytes,
-                     void **mine, int *n);
+bool cpl_decision_spread(struct cpl_decision *decision, bool able, const void *items,
+                         size_t item_bytes, void **mine, int *n);
 
 #endif

@@ -1,0 +1,597 @@
+/* Combined messages (combined.h). */
+#include "shim/carry/combined.h"
+
+#include "shim/base/log.h"
+#include "shim/base/work.h"
+#include "shim/state/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMBINED_TAG 1000
+#define REDUCTION    (-2) /* plan of a reduction's message: instance is number, wave step */
+#define N_RECEIVES   8
+#define MOST_SHARED  31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
+#define MOST_OWN     3  /* and where they do not */
+#define MOST_LOOKS                                                                                 \
+    64 /* at single lanes, where they do not and all planned combined messages go by lanes */
+#define MOST_BUSY     8  /* rounds in which lanes have brought something */
+#define LOOKS_PER_ALL 16 /* at the receive that was posted first, for one at all */
+#define N_INSTANCES   8  /* of a plan that can be under way at once, a power of two */
+#define ALIGN_BITS    16 /* of a number, for instances after an alignment */
+
+struct header {
+    int32_t plan;
+    uint32_t instance;
+    int32_t wave;
+    uint32_t n_segments;
+};
+
+struct instance {
+    bool used;
+    uint32_t number;
+    double since; /* when it began to hold; 0: it holds nothing */
+    bool late;    /* something left before all had come */
+    int32_t n_left;
+    int32_t *missing;              /* per out-edge (relay.h) */
+    struct cpl_send_buffer **held; /* per out-edge: what it holds; NULL: nothing */
+    bool *came;                    /* per source, from CPL_RELAY_OWN */
+};
+
+struct cpl_combined_plan {
+    struct cpl_relay relay;
+    struct cpl_combined_counts count;
+    uint32_t mine;          /* instances that this rank has begun */
+    struct cpl_lane **lane; /* per out-edge; NULL: MPI carries it */
+    struct instance instance[N_INSTANCES];
+};
+
+/* A combined message with room for so many bytes of segments. */
+static struct cpl_send_buffer *take_buffer(struct cpl_combined *combined, size_t bytes)
+{
+    return cpl_send_buffers_take(&combined->buffers, sizeof(struct header), bytes);
+}
+
+/* Sends a combined message: by a lane that has room for it, else by MPI. */
+static void take_off(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest,
+                     struct cpl_lane *lane, struct header header)
+{
+    bool fits = lane && (int64_t)buffer->used <= lane->room;
+    unsigned char *slot = fits ? cpl_lane_next(lane) : NULL;
+    header.n_segments = buffer->n_segments;
+    cpl_work_combined(buffer->n_segments, (int64_t)buffer->used);
+    memcpy(buffer->bytes, &header, sizeof header);
+    if (slot) {
+        memcpy(slot, buffer->bytes, buffer->used);
+        cpl_lane_send(lane, (int64_t)buffer->used);
+        combined->sent++;
+        cpl_send_buffers_spare(&combined->buffers, buffer);
+    } else if (cpl_send_buffers_send(&combined->buffers, buffer, dest, COMBINED_TAG,
+                                     combined->comm)) {
+        combined->sent++;
+    }
+}
+
+/* Sends a combined message that goes by no plan. */
+static void send_unplanned(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest)
+{
+    take_off(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
+             (struct header){.plan = CPL_NO_PLAN});
+}
+
+/* Segments in memory, as many at a time as a combined message carries. */
+void cpl_combined_send(struct cpl_combined *combined, int dest, const unsigned char *segments,
+                       size_t bytes, uint32_t n)
+{
+    while (n > 0) {
+        size_t part = 0;
+        uint32_t n_part = 0;
+        while (n_part < n) {
+            struct cpl_segment segment;
+            memcpy(&segment, segments + part, sizeof segment);
+            size_t more = cpl_segment_bytes(&segment);
+            if (n_part > 0 && sizeof(struct header) + part + more > CPL_COMBINED_BYTES)
+                break;
+            part += more;
+            n_part++;
+        }
+        struct cpl_send_buffer *buffer = take_buffer(combined, part);
+        memcpy(buffer->bytes + buffer->used, segments, part);
+        buffer->used += part;
+        buffer->n_segments = n_part;
+        send_unplanned(combined, buffer, dest);
+        segments += part;
+        bytes -= part;
+        n -= n_part;
+    }
+}
+
+struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t bytes)
+{
+    return take_buffer(combined, bytes);
+}
+
+void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
+                                 int dest, uint32_t number, int32_t step)
+{
+    take_off(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
+             (struct header){REDUCTION, number, step, 0});
+}
+
+/* Copies a payload from memory, or when there is a span from the program's buffer. */
+static int copy_payload(unsigned char *to, const struct cpl_segment *segment,
+                        const unsigned char *payload, const struct cpl_span *span)
+{
+    if (segment->payload_bytes == 0)
+        return MPI_SUCCESS;
+    if (span)
+        return cpl_span_pack(span, to);
+    memcpy(to, payload, segment->payload_bytes);
+    return MPI_SUCCESS;
+}
+
+/* One segment straight to its destination. Returns the error of packing it: then nothing is sent.
+ */
+static int send_alone(struct cpl_combined *combined, const struct cpl_segment *segment,
+                      const unsigned char *payload, const struct cpl_span *span)
+{
+    struct cpl_segment alone = *segment;
+    struct cpl_send_buffer *buffer = take_buffer(combined, cpl_segment_bytes(segment));
+    alone.slot = CPL_NO_SLOT;
+    int result = copy_payload(cpl_send_buffer_append(buffer, &alone), &alone, payload, span);
+    if (result == MPI_SUCCESS)
+        send_unplanned(combined, buffer, alone.dest);
+    else
+        cpl_send_buffers_spare(&combined->buffers, buffer);
+    return result;
+}
+
+/* Lets an out-edge go with what it holds. */
+static void leave(struct cpl_combined *combined, int p, struct instance *instance, int32_t e)
+{
+    const struct cpl_rank_plan *slice = &combined->plan[p]->relay.slice;
+    struct cpl_send_buffer *held = instance->held[e];
+    struct cpl_send_buffer *buffer = held ? held : take_buffer(combined, 0);
+    combined->n_holding -= held != NULL;
+    instance->held[e] = NULL;
+    take_off(combined, buffer, slice->out_to[e], combined->plan[p]->lane[e],
+             (struct header){p, instance->number, slice->out_wave[e], 0});
+    combined->plan[p]->count.sent++;
+    if (++instance->n_left == slice->n_out)
+        instance->used = false;
+}
+
+/* A source of an instance has come: what waited for it leaves. */
+static void note_source(struct cpl_combined *combined, int p, struct instance *instance,
+                        int32_t source)
+{
+    bool *came = &instance->came[source - CPL_RELAY_OWN];
+    if (!instance->used || *came)
+        return;
+    *came = true;
+    const int32_t *edges;
+    int32_t n = cpl_relay_waiting(&combined->plan[p]->relay, source, &edges);
+    for (int32_t k = 0; k < n; k++)
+        if (--instance->missing[edges[k]] == 0) {
+            combined->in_time++;
+            leave(combined, p, instance, edges[k]);
+        }
+}
+
+/* Lets everything go that an instance holds, and ends it. */
+static void release(struct cpl_combined *combined, int p, struct instance *instance)
+{
+    for (int32_t e = 0; e < combined->plan[p]->relay.slice.n_out; e++)
+        if (instance->held[e]) {
+            combined->late++;
+            combined->plan[p]->count.late++;
+            instance->late = true;
+            leave(combined, p, instance, e);
+        }
+    instance->used = false;
+}
+
+/* Begins the instance of a number in its place; NULL when it is over. */
+static struct instance *begin_instance(struct cpl_combined *combined, int p,
+                                       struct instance *instance, uint32_t number, bool ends)
+{
+    struct cpl_combined_plan *plan = combined->plan[p];
+    if ((int32_t)(number - instance->number) <= 0) {
+        combined->tardy += ends && number == instance->number && instance->late;
+        return NULL; /* it has been here; numbers begin with 1 */
+    }
+    if (instance->used)
+        release(combined, p, instance);
+    instance->used = plan->relay.slice.n_out > 0;
+    instance->number = number;
+    instance->since = 0;
+    instance->late = false;
+    instance->n_left = 0;
+    cpl_relay_begin(&plan->relay, instance->missing);
+    memset(instance->came, 0, ((size_t)plan->relay.slice.n_in + 1) * sizeof *instance->came);
+    return instance->used ? instance : NULL;
+}
+
+/* The instance of a number; NULL when it is over. `ends`: a source of it has come. */
+static inline struct instance *find_instance(struct cpl_combined *combined, int p, uint32_t number,
+                                             bool ends)
+{
+    struct instance *instance =
+        &combined->plan[p]->instance[(number + (number >> ALIGN_BITS)) % N_INSTANCES];
+    return instance->used && instance->number == number
+               ? instance
+               : begin_instance(combined, p, instance, number, ends);
+}
+
+/* Whether an out-edge can still take a segment. */
+static bool has_place(const struct instance *instance, int32_t e, const struct cpl_segment *segment)
+{
+    const struct cpl_send_buffer *held = instance->held[e];
+    return instance->missing[e] > 0 &&
+           (!held || held->used + cpl_segment_bytes(segment) <= CPL_COMBINED_BYTES);
+}
+
+/* Puts a segment into its place of an instance, an out-segment (-1: none); straight to its
+ * destination when that has left. Returns the error of packing it: then it is not sent. */
+static int put(struct cpl_combined *combined, const struct cpl_relay *relay,
+               struct instance *instance, int32_t place, const struct cpl_segment *segment,
+               const unsigned char *payload, const struct cpl_span *span)
+{
+    int32_t e = place >= 0 ? relay->out_edge[place] : -1;
+    if (e < 0 || !instance || !has_place(instance, e, segment))
+        return send_alone(combined, segment, payload, span);
+    struct cpl_send_buffer *held = instance->held[e];
+    struct cpl_send_buffer *buffer =
+        held ? held : take_buffer(combined, cpl_segment_bytes(segment));
+    struct cpl_segment placed = *segment;
+    placed.slot = place - relay->slice.out_first[e];
+    size_t used = buffer->used;
+    int result = copy_payload(cpl_send_buffer_append(buffer, &placed), segment, payload, span);
+    if (result != MPI_SUCCESS) {
+        buffer->used = used;
+        buffer->n_segments--;
+        if (!held)
+            cpl_send_buffers_spare(&combined->buffers, buffer);
+        return result;
+    }
+    combined->n_holding += !held;
+    instance->held[e] = buffer;
+    if (instance->since <= 0)
+        instance->since = PMPI_Wtime();
+    return MPI_SUCCESS;
+}
+
+void cpl_combined_begin(struct cpl_combined *combined, int plan)
+{
+    combined->plan[plan]->mine++;
+}
+
+void cpl_combined_align(struct cpl_combined *combined)
+{
+    combined->n_aligned++;
+    for (int p = 0; p < combined->n_plans; p++)
+        combined->plan[p]->mine = combined->n_aligned << ALIGN_BITS;
+}
+
+static int put_own(struct cpl_combined *combined, int plan, int32_t k,
+                   const struct cpl_segment *segment, const unsigned char *payload,
+                   const struct cpl_span *span)
+{
+    const struct cpl_relay *relay = &combined->plan[plan]->relay;
+    int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
+    struct instance *instance = find_instance(combined, plan, combined->plan[plan]->mine, false);
+    return put(combined, relay, instance, place, segment, payload, span);
+}
+
+void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                      const struct cpl_segment *segment, const unsigned char *payload)
+{
+    put_own(combined, plan, k, segment, payload, NULL);
+}
+
+int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
+                          const struct cpl_segment *segment, const struct cpl_span *span)
+{
+    return put_own(combined, plan, k, segment, NULL, span);
+}
+
+void cpl_combined_end(struct cpl_combined *combined, int plan)
+{
+    struct instance *instance = find_instance(combined, plan, combined->plan[plan]->mine, true);
+    if (instance)
+        note_source(combined, plan, instance, CPL_RELAY_OWN);
+}
+
+/* The next instance has the same number: what others hold for this one is late once, not from now
+ * on. */
+void cpl_combined_abandon(struct cpl_combined *combined, int plan)
+{
+    cpl_combined_end(combined, plan);
+    combined->plan[plan]->mine--;
+}
+
+static bool is_in_edge(const struct cpl_rank_plan *slice, int32_t e, int32_t from, int32_t wave)
+{
+    return e < slice->n_in && slice->in_wave[e] == wave && slice->in_from[e] == from;
+}
+
+/* In-edges are in the order of waves, then senders. `guess` may be the one. */
+static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave,
+                            int32_t guess)
+{
+    int32_t low = 0, high = slice->n_in;
+    if (is_in_edge(slice, guess, from, wave))
+        return guess;
+    while (low < high) {
+        int32_t e = (low + high) / 2;
+        if (slice->in_wave[e] < wave || (slice->in_wave[e] == wave && slice->in_from[e] < from))
+            low = e + 1;
+        else
+            high = e;
+    }
+    return is_in_edge(slice, low, from, wave) ? low : -1;
+}
+
+/* A segment of a combined message: delivered, forwarded by the plan, or sent straight to its
+ * destination. */
+static void handle_segment(struct cpl_combined *combined, const struct header *header,
+                           struct instance *instance, int32_t in_edge,
+                           const struct cpl_segment *segment, const unsigned char *payload)
+{
+    if (segment->dest == combined->rank) {
+        combined->deliver(combined->context, segment, payload);
+        return;
+    }
+    if (in_edge >= 0)
+        combined->plan[header->plan]->count.forwarded += segment->payload_bytes;
+    for (double end = combined->delay_seconds > 0 ? PMPI_Wtime() + combined->delay_seconds : 0;
+         end > 0 && PMPI_Wtime() < end;)
+        ;
+    const struct cpl_relay *relay = in_edge >= 0 ? &combined->plan[header->plan]->relay : NULL;
+    const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
+    bool known = first && segment->slot >= 0 && segment->slot < first[1] - first[0];
+    put(combined, relay, instance, known ? relay->next[first[0] + segment->slot] : -1, segment,
+        payload, NULL);
+}
+
+/* A combined message that has come, perhaps by the in-edge `guess`. */
+static void handle(struct cpl_combined *combined, int from, const unsigned char *bytes, size_t n,
+                   int32_t guess)
+{
+    struct header header;
+    struct instance *instance = NULL;
+    int32_t in_edge = -1;
+    memcpy(&header, bytes, sizeof header);
+    cpl_work_combined(header.n_segments, (int64_t)n);
+    if (header.plan == REDUCTION) {
+        combined->reduction(combined->context, header.instance, header.wave, bytes + sizeof header,
+                            n - sizeof header);
+        return;
+    }
+    if (header.plan >= 0 && header.plan < combined->n_plans) {
+        in_edge = find_in_edge(&combined->plan[header.plan]->relay.slice, from, header.wave, guess);
+        if (in_edge >= 0)
+            instance = find_instance(combined, header.plan, header.instance, true);
+    }
+    size_t at = sizeof header;
+    for (uint32_t k = 0; k < header.n_segments && at + sizeof(struct cpl_segment) <= n; k++) {
+        struct cpl_segment segment;
+        memcpy(&segment, bytes + at, sizeof segment);
+        handle_segment(combined, &header, instance, in_edge, &segment, bytes + at + sizeof segment);
+        at += cpl_segment_bytes(&segment);
+    }
+    if (instance)
+        note_source(combined, header.plan, instance, in_edge);
+}
+
+static void post_receive(struct cpl_combined *combined, int k)
+{
+    PMPI_Irecv(combined->receives.buffer + (size_t)k * CPL_COMBINED_BYTES, CPL_COMBINED_BYTES,
+               MPI_BYTE, MPI_ANY_SOURCE, COMBINED_TAG, combined->comm,
+               &combined->receives.request[k]);
+}
+
+static void release_old(struct cpl_combined *combined)
+{
+    double now = PMPI_Wtime();
+    for (int p = 0; p < combined->n_plans; p++)
+        for (int k = 0; k < N_INSTANCES; k++) {
+            struct instance *instance = &combined->plan[p]->instance[k];
+            if (instance->used && instance->since > 0 &&
+                now - instance->since > combined->hold_seconds)
+                release(combined, p, instance);
+        }
+}
+
+/* Takes what has come in lanes, from each rank one combined message at a time. Returns whether any
+ * has. */
+static bool poll_lanes(struct cpl_combined *combined)
+{
+    const struct cpl_combined_side *in = &combined->lanes.in;
+    bool any = false;
+    if (in->n > 0)
+        cpl_work_looked(0);
+    for (int32_t k = 0; k < in->n; k++) {
+        int64_t bytes = 0;
+        const unsigned char *message = cpl_lane_look(&in->lane[k], &bytes);
+        if (!message)
+            continue;
+        any = true;
+        combined->received++;
+        handle(combined, in->rank[k], message, (size_t)bytes, k);
+        cpl_lane_take(&in->lane[k]);
+    }
+    return any;
+}
+
+/* Takes a combined message that MPI has received. It looks at the receive that was posted first,
+ * mostly: for one request MPI goes on once, for several twice; a long combined message may come
+ * later than those behind it.
+ */
+static bool poll_mpi(struct cpl_combined *combined)
+{
+    struct cpl_combined_receives *receives = &combined->receives;
+    int k = receives->next, came = 0, bytes = 0;
+    MPI_Status status;
+    if (++receives->n_looks % LOOKS_PER_ALL == 0)
+        PMPI_Testany(N_RECEIVES, receives->request, &k, &came, &status);
+    else
+        PMPI_Test(&receives->request[k], &came, &status);
+    if (!came || status.MPI_SOURCE < 0)
+        return false;
+    combined->received++;
+    receives->next = (k + 1) % N_RECEIVES;
+    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    handle(combined, status.MPI_SOURCE, receives->buffer + (size_t)k * CPL_COMBINED_BYTES,
+           (size_t)bytes, 0);
+    post_receive(combined, k);
+    return true;
+}
+
+/* Whether MPI is to be looked at: mostly not where lanes have brought something, else always where
+ * planned combined messages come by it. Where all come by lanes a look at MPI takes longer than all
+ * of those, and may give the core away; so ranks look at it ever more rarely while it has nothing.
+ */
+static bool is_turn_of_mpi(struct cpl_combined *combined, bool any)
+{
+    struct cpl_combined_lanes *lanes = &combined->lanes;
+    if (any && ++lanes->n_busy < MOST_BUSY)
+        return false;
+    lanes->n_busy = 0;
+    return !lanes->take_all || lanes->looks == 0 || --lanes->looks == 0;
+}
+
+static void note_mpi(struct cpl_combined *combined, bool any)
+{
+    int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
+    if (!cpl_context.machine.shares_cores && combined->lanes.in.n > 0)
+        most += MOST_LOOKS / combined->lanes.in.n;
+    int longer = 2 * combined->lanes.pause + 1;
+    combined->lanes.pause = any ? 0 : longer < most ? longer : most;
+    combined->lanes.looks = combined->lanes.pause;
+}
+
+bool cpl_combined_poll(struct cpl_combined *combined)
+{
+    bool any = poll_lanes(combined);
+    if (is_turn_of_mpi(combined, any)) {
+        bool came = poll_mpi(combined);
+        note_mpi(combined, came);
+        any |= came;
+    }
+    if (!any && combined->n_holding > 0)
+        release_old(combined);
+    return any;
+}
+
+void cpl_combined_hold(struct cpl_combined *combined, double seconds)
+{
+    combined->hold_seconds = seconds;
+    combined->late = combined->in_time = combined->tardy = 0;
+}
+
+void cpl_combined_release(struct cpl_combined *combined)
+{
+    for (int p = 0; p < combined->n_plans; p++)
+        for (int k = 0; k < N_INSTANCES; k++)
+            if (combined->plan[p]->instance[k].used)
+                release(combined, p, &combined->plan[p]->instance[k]);
+}
+
+bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold_seconds)
+{
+    combined->comm = comm;
+    combined->hold_seconds = hold_seconds;
+    PMPI_Comm_rank(comm, &combined->rank);
+    combined->receives.request = calloc(N_RECEIVES, sizeof(MPI_Request));
+    combined->receives.buffer = malloc((size_t)N_RECEIVES * CPL_COMBINED_BYTES);
+    if (!combined->receives.request || !combined->receives.buffer) {
+        free(combined->receives.request);
+        free(combined->receives.buffer);
+        combined->receives.request = NULL;
+        combined->receives.buffer = NULL;
+        return false;
+    }
+    for (int k = 0; k < N_RECEIVES; k++)
+        post_receive(combined, k);
+    return true;
+}
+
+static void free_plan(struct cpl_combined *combined, struct cpl_combined_plan *plan)
+{
+    for (int k = 0; k < N_INSTANCES; k++)
+        for (int32_t e = 0; plan->instance[k].held && e < plan->relay.slice.n_out; e++)
+            if (plan->instance[k].held[e])
+                cpl_send_buffers_spare(&combined->buffers, plan->instance[k].held[e]);
+    cpl_relay_free(&plan->relay);
+    free(plan);
+}
+
+static bool allocate_plan(struct cpl_combined_plan *plan)
+{
+    struct cpl_arena *arena = &plan->relay.arena;
+    const struct cpl_rank_plan *slice = &plan->relay.slice;
+    plan->lane = CPL_ARENA_ARRAY(arena, struct cpl_lane *, slice->n_out);
+    bool done = plan->lane;
+    for (int k = 0; k < N_INSTANCES && done; k++) {
+        struct instance *instance = &plan->instance[k];
+        instance->missing = CPL_ARENA_ARRAY(arena, int32_t, slice->n_out);
+        instance->held = CPL_ARENA_ARRAY(arena, struct cpl_send_buffer *, slice->n_out);
+        instance->came = CPL_ARENA_ARRAY(arena, bool, slice->n_in + 1);
+        done = instance->missing && instance->held && instance->came;
+    }
+    return done;
+}
+
+struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan)
+{
+    return combined->plan[plan]->count;
+}
+
+struct cpl_relay *cpl_combined_relay(struct cpl_combined *combined, int plan)
+{
+    return &combined->plan[plan]->relay;
+}
+
+int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words)
+{
+    struct cpl_combined_plan *plan =
+        combined->n_plans < CPL_MAX_COMBINED_PLANS ? calloc(1, sizeof *plan) : NULL;
+    if (!plan) {
+        free(words);
+        return CPL_NO_PLAN;
+    }
+    if (!cpl_relay_init(&plan->relay, words, n_words) || !allocate_plan(plan)) {
+        free_plan(combined, plan);
+        return CPL_NO_PLAN;
+    }
+    combined->plan[combined->n_plans] = plan;
+    return combined->n_plans++;
+}
+
+void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able)
+{
+    const struct cpl_rank_plan *slices[CPL_MAX_COMBINED_PLANS];
+    for (int p = 0; p < combined->n_plans; p++)
+        slices[p] = &combined->plan[p]->relay.slice;
+    cpl_combined_lanes_open(&combined->lanes, comm, able, slices, combined->n_plans);
+    for (int p = 0; p < combined->n_plans; p++)
+        for (int32_t e = 0; e < slices[p]->n_out; e++)
+            combined->plan[p]->lane[e] =
+                cpl_combined_lanes_to(&combined->lanes, slices[p]->out_to[e]);
+}
+
+void cpl_combined_free(struct cpl_combined *combined)
+{
+    for (int k = 0; combined->receives.request && k < N_RECEIVES; k++) {
+        PMPI_Cancel(&combined->receives.request[k]);
+        PMPI_Wait(&combined->receives.request[k], MPI_STATUS_IGNORE);
+    }
+    for (int p = 0; p < combined->n_plans; p++)
+        free_plan(combined, combined->plan[p]);
+    cpl_send_buffers_free(&combined->buffers);
+    cpl_combined_lanes_free(&combined->lanes);
+    free(combined->receives.request);
+    free(combined->receives.buffer);
+    *combined = (struct cpl_combined){.comm = MPI_COMM_NULL};
+}

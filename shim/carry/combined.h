@@ -1,0 +1,135 @@
+/* Combined messages: segments on their way on a managed communicator's private communicator,
+ * combined and forwarded by plans (doc/point-to-point.md).
+ *
+ * A combined message is one message, by a lane (combined_lanes.h) or by MPI: a header (plan,
+ * instance, wave), then segments. A plan is only policy: an intermediate holds segments while the
+ * plan says that more are coming, and for a bounded time; what is unexpected goes straight to its
+ * destination.
+ *
+ * Cost: buffers of combined messages that have been sent are used again, so that nothing is
+ * allocated once there are as many as are under way at a time; a poll is one look at a posted
+ * receive; a segment is placed by its slot, a combined message by a binary search among the plan's
+ * in-edges. Thread rule: one thread. */
+#ifndef CARPOOL_COMBINED_H
+#define CARPOOL_COMBINED_H
+
+#include "shim/carry/combined_lanes.h"
+#include "shim/carry/match.h"
+#include "shim/carry/relay.h"
+#include "shim/carry/send_buffers.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPL_MAX_COMBINED_PLANS 16
+#define CPL_NO_PLAN            (-1)
+#define CPL_COMBINED_BYTES                                                                         \
+    (48 << 10) /* the most that one combined message carries, with its header */
+
+struct cpl_combined_plan;
+
+/* What a plan has done on this rank. */
+struct cpl_combined_counts {
+    int64_t forwarded; /* bytes of payload forwarded for others */
+    int64_t sent;      /* out-edges that have left */
+    int64_t late;      /* of these, by the end of the hold time */
+};
+
+/* Posted receives of combined messages. */
+struct cpl_combined_receives {
+    MPI_Request *request;  /* N_RECEIVES; NULL: none */
+    unsigned char *buffer; /* theirs */
+    int next;              /* the one that was posted first, mostly */
+    unsigned n_looks;      /* at them */
+};
+
+struct cpl_combined {
+    MPI_Comm comm; /* the private communicator */
+    int rank;
+    double hold_seconds;
+    double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
+    uint32_t n_aligned;   /* how often the plans' instances have been aligned */
+    int n_plans;
+    struct cpl_combined_plan *plan[CPL_MAX_COMBINED_PLANS];
+    struct cpl_send_buffers buffers;
+    struct cpl_combined_lanes lanes;
+    int64_t sent, received; /* combined messages, for draining */
+    int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
+    int64_t tardy; /* combined messages, and batches of this rank, that came when what waited for
+                      them had left */
+    int n_holding; /* out-edges that hold segments */
+    struct cpl_combined_receives receives;
+    /* Called for segments that have come for this rank. */
+    void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
+    /* Called for a reduction's message that has come, without the header. */
+    void (*reduction)(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
+                      size_t n);
+    void *context;
+};
+
+/* Starts receiving combined messages on a private communicator; deliver and context are set by the
+ * caller before. Returns false when memory ran out. */
+bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold_seconds);
+
+/* Takes over a slice's words (freed with the combined messages). Returns its number, the same on
+ * all ranks when all add in the same order; CPL_NO_PLAN when memory ran out. */
+int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words);
+
+/* What a plan has done so far. Local. */
+struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan);
+
+/* What a plan's combined messages wait for, and the order in which they leave. */
+struct cpl_relay *cpl_combined_relay(struct cpl_combined *combined, int plan);
+
+/* Opens lanes for the combined messages of all plans inside the node, once all are added; able:
+ * false when this rank has not got all. Collective over the private communicator. */
+void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able);
+
+/* Begins the plan's next instance; then put each segment of payload k (that for the k-th
+ * destination of this rank), then end. */
+void cpl_combined_begin(struct cpl_combined *combined, int plan);
+void cpl_combined_end(struct cpl_combined *combined, int plan);
+
+/* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
+ * then returns MPI_SUCCESS or the error of packing it: then it is not sent. */
+void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                      const struct cpl_segment *segment, const unsigned char *payload);
+int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
+                          const struct cpl_segment *segment, const struct cpl_span *span);
+
+/* All ranks come to the same place of the program, for instance a collective of the communicator,
+ * and have ended their instances: the numbers of the next ones begin alike, whatever instances
+ * ranks have left out or made more than others. Every rank calls it as often. */
+void cpl_combined_align(struct cpl_combined *combined);
+
+/* Ends an instance that turned out to be another batch's: it does not count as one of this rank's.
+ */
+void cpl_combined_abandon(struct cpl_combined *combined, int plan);
+
+/* Sends segments straight to their common destination, as they lie in memory (each with its payload
+ * padded to 8 bytes). */
+void cpl_combined_send(struct cpl_combined *combined, int dest, const unsigned char *segments,
+                       size_t bytes, uint32_t n);
+
+/* A reduction's message (embed.h) with room for so many bytes: open it, append to it up to
+ * CPL_COMBINED_BYTES, send it. */
+struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t bytes);
+void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
+                                 int dest, uint32_t number, int32_t step);
+
+/* Receives, forwards, delivers, sends what has been held too long. Returns whether anything
+ * happened. */
+bool cpl_combined_poll(struct cpl_combined *combined);
+
+/* From now on segments are held so long; what is late is counted anew. */
+void cpl_combined_hold(struct cpl_combined *combined, double seconds);
+
+/* Sends everything that is held. */
+void cpl_combined_release(struct cpl_combined *combined);
+
+/* Stops receiving, and is as before cpl_combined_init; nothing may be under way any more. */
+void cpl_combined_free(struct cpl_combined *combined);
+
+#endif

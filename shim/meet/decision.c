@@ -1,0 +1,125 @@
+/* All hand in, one decides, all get an answer (decision.h). */
+#include "shim/meet/decision.h"
+
+#include "shim/meet/agree.h"
+#include "shim/wait/collective.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm, int root)
+{
+    *decision = (struct cpl_decision){.comm = comm, .root = root};
+    PMPI_Comm_rank(comm, &decision->rank);
+    PMPI_Comm_size(comm, &decision->n_ranks);
+}
+
+void cpl_decision_close(struct cpl_decision *decision)
+{
+    free(decision->headers);
+    free(decision->first);
+    free(decision->records);
+    free(decision->counts);
+    free(decision->displs);
+    *decision = (struct cpl_decision){.comm = decision->comm,
+                                      .rank = decision->rank,
+                                      .n_ranks = decision->n_ranks,
+                                      .root = decision->root};
+}
+
+static bool make_room(struct cpl_decision *decision, const struct cpl_handed_in *mine)
+{
+    size_t n = (size_t)decision->n_ranks;
+    decision->headers = calloc(n, mine->header_bytes + 1);
+    decision->first = calloc(n + 1, sizeof *decision->first);
+    decision->counts = calloc(n, sizeof *decision->counts);
+    decision->displs = calloc(n, sizeof *decision->displs);
+    return decision->headers && decision->first && decision->counts && decision->displs;
+}
+
+/* Turns counts into displacements; false when they exceed what MPI can count. */
+static bool lay_out(struct cpl_decision *decision)
+{
+    int64_t total = 0;
+    for (int i = 0; i < decision->n_ranks; i++) {
+        decision->displs[i] = (int)total;
+        total += decision->counts[i];
+        if (total > INT_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* The root makes room for what is to come. */
+static bool expect_records(struct cpl_decision *decision, size_t record_bytes)
+{
+    for (int i = 0; i < decision->n_ranks; i++)
+        decision->first[i + 1] = decision->first[i] + decision->counts[i];
+    decision->records =
+        calloc((size_t)decision->first[decision->n_ranks] + 1, record_bytes ? record_bytes : 1);
+    return decision->records && lay_out(decision);
+}
+
+/* Records count as one, whatever their bytes. */
+static bool make_type(size_t bytes, MPI_Datatype *type)
+{
+    return PMPI_Type_contiguous((int)bytes, MPI_BYTE, type) == MPI_SUCCESS &&
+           PMPI_Type_commit(type) == MPI_SUCCESS;
+}
+
+bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed_in *mine)
+{
+    MPI_Datatype type;
+    int bytes = (int)mine->header_bytes;
+    cpl_decision_close(decision);
+    if (!cpl_agree_all(decision->comm, mine->able && (!cpl_decision_is_root(decision) ||
+                                                      make_room(decision, mine))))
+        return false;
+    cpl_collective_Gather(&mine->n, 1, MPI_INT, decision->counts, 1, MPI_INT, decision->root,
+                          decision->comm);
+    cpl_collective_Gather(mine->header, bytes, MPI_BYTE, decision->headers, bytes, MPI_BYTE,
+                          decision->root, decision->comm);
+    bool expected = !cpl_decision_is_root(decision) || expect_records(decision, mine->record_bytes);
+    if (mine->record_bytes == 0)
+        return cpl_agree_all(decision->comm, expected);
+    bool typed = make_type(mine->record_bytes, &type);
+    bool all = cpl_agree_all(decision->comm, expected && typed);
+    if (all)
+        cpl_collective_Gatherv(mine->records, mine->n, type, decision->records, decision->counts,
+                               decision->displs, type, decision->root, decision->comm);
+    if (typed)
+        PMPI_Type_free(&type);
+    return all;
+}
+
+void cpl_decision_answer(struct cpl_decision *decision, void *answer, size_t bytes)
+{
+    cpl_collective_Bcast(answer, (int)bytes, MPI_BYTE, decision->root, decision->comm);
+}
+
+bool cpl_decision_spread(struct cpl_decision *decision, bool able, const void *items,
+                         size_t item_bytes, void **mine, int *n)
+{
+    MPI_Datatype type;
+    *mine = NULL;
+    *n = 0;
+    if (!cpl_agree_all(decision->comm,
+                       !cpl_decision_is_root(decision) || (able && lay_out(decision))))
+        return false;
+    cpl_collective_Scatter(decision->counts, 1, MPI_INT, n, 1, MPI_INT, decision->root,
+                           decision->comm);
+    *mine = calloc((size_t)*n + 1, item_bytes);
+    bool typed = make_type(item_bytes, &type);
+    bool all = cpl_agree_all(decision->comm, *mine && typed);
+    if (all)
+        cpl_collective_Scatterv(items, decision->counts, decision->displs, type, *mine, *n, type,
+                                decision->root, decision->comm);
+    if (typed)
+        PMPI_Type_free(&type);
+    if (!all) {
+        free(*mine);
+        *mine = NULL;
+    }
+    return all;
+}
