@@ -264,7 +264,7 @@ static void sum_up(const struct machine *m, int64_t *in_time, int64_t *late, int
         *late += m->rank[r].combined.late;
         const struct cpl_combined_counts count =
             cpl_combined_counts(&m->rank[r].combined, m->rank[r].plan);
-        assert_int_equal(count.combined, m->rank[r].combined.in_time + m->rank[r].combined.late);
+        assert_int_equal(count.sent, m->rank[r].combined.in_time + m->rank[r].combined.late);
         assert_int_equal(count.late, m->rank[r].combined.late);
         *n_made += m->rank[r].combined.buffers.n_made;
     }
