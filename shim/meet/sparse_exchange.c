@@ -1,4 +1,4 @@
-/* Rounds of sparse exchanges (sparse exchange.h). */
+/* Rounds of sparse exchanges (sparse_exchange.h). */
 #include "shim/meet/sparse_exchange.h"
 
 #include "shim/wait/progress.h"
