@@ -19,9 +19,9 @@
  * took 1 to 2.6 s for their first 100 exchanges, and 64 ranks 1 to 5 s, until the kernel took the
  * processor from real-time processes.)
  *
- * Real-time ranks stay on the processor on which they happen to be, five on one and three on another.
- * So each takes one in turn, where a node has more ranks than processors and the launcher tells
- * which rank of the node it is (hydra does). In MPI_Finalize it has all again.
+ * Real-time ranks stay on the processor on which they happen to be, five on one and three on
+ * another. So each takes one in turn, where a node has more ranks than processors and the launcher
+ * tells which rank of the node it is (hydra does). In MPI_Finalize it has all again.
  *
  * A rank that exchanges with itself (MPI_COMM_SELF) does not wait, though its progress calls find
  * nothing: it must not sleep. Such a rank comes back later than one that waits: 0.7 us and more
