@@ -53,8 +53,8 @@ static struct cpl_send_buffer *take_buffer(struct cpl_combined *combined, size_t
 }
 
 /* Sends a combined message: by a lane that has room for it, else by MPI. */
-static void take_off(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest,
-                     struct cpl_lane *lane, struct header header)
+static void send_by(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest,
+                    struct cpl_lane *lane, struct header header)
 {
     bool fits = lane && (int64_t)buffer->used <= lane->room;
     unsigned char *slot = fits ? cpl_lane_next(lane) : NULL;
@@ -75,8 +75,8 @@ static void take_off(struct cpl_combined *combined, struct cpl_send_buffer *buff
 /* Sends a combined message that goes by no plan. */
 static void send_unplanned(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest)
 {
-    take_off(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
-             (struct header){.plan = CPL_NO_PLAN});
+    send_by(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
+            (struct header){.plan = CPL_NO_PLAN});
 }
 
 /* Segments in memory, as many at a time as a combined message carries. */
@@ -114,8 +114,8 @@ struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t 
 void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
                                  int dest, uint32_t number, int32_t step)
 {
-    take_off(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
-             (struct header){REDUCTION, number, step, 0});
+    send_by(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
+            (struct header){REDUCTION, number, step, 0});
 }
 
 /* Copies a payload from memory, or when there is a span from the program's buffer. */
@@ -154,8 +154,8 @@ static void leave(struct cpl_combined *combined, int p, struct instance *instanc
     struct cpl_send_buffer *buffer = held ? held : take_buffer(combined, 0);
     combined->n_holding -= held != NULL;
     instance->held[e] = NULL;
-    take_off(combined, buffer, slice->out_to[e], combined->plan[p]->lane[e],
-             (struct header){p, instance->number, slice->out_wave[e], 0});
+    send_by(combined, buffer, slice->out_to[e], combined->plan[p]->lane[e],
+            (struct header){p, instance->number, slice->out_wave[e], 0});
     combined->plan[p]->count.sent++;
     if (++instance->n_left == slice->n_out)
         instance->used = false;
@@ -424,10 +424,9 @@ static bool poll_lanes(struct cpl_combined *combined)
     return any;
 }
 
-/* Takes a combined message that MPI has received. It looks at the receive that was posted first,
- * mostly: for one request MPI goes on once, for several twice; a long combined message may come
- * later than those behind it.
- */
+/* Takes a message that MPI has received. Mostly it asks about the receive that was posted first:
+ * for one request MPI goes on once, for several twice. Now and then it asks about all, since a long
+ * message may come later than those behind it. */
 static bool poll_mpi(struct cpl_combined *combined)
 {
     struct cpl_combined_receives *receives = &combined->receives;
@@ -449,9 +448,8 @@ static bool poll_mpi(struct cpl_combined *combined)
 }
 
 /* Whether MPI is to be looked at: mostly not where lanes have brought something, else always where
- * planned combined messages come by it. Where all come by lanes a look at MPI takes longer than all
- * of those, and may give the core away; so ranks look at it ever more rarely while it has nothing.
- */
+ * planned messages come by it. Where all come by lanes a look at MPI takes longer than all of
+ * those, and may give the core away; so ranks look at it ever more rarely while it has nothing. */
 static bool is_turn_of_mpi(struct cpl_combined *combined, bool any)
 {
     struct cpl_combined_lanes *lanes = &combined->lanes;

@@ -25,8 +25,7 @@
 
 #define CPL_MAX_COMBINED_PLANS 16
 #define CPL_NO_PLAN            (-1)
-#define CPL_COMBINED_BYTES                                                                         \
-    (48 << 10) /* the most that one combined message carries, with its header */
+#define CPL_COMBINED_BYTES     (48 << 10) /* the most that one message carries, with its header */
 
 struct cpl_combined_plan;
 

@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_SENDING                                                                               \
-    32 /* combined messages under way before the rank checks whether they have been sent */
-#define MORE_SENDING 16   /* than were found not to be, before it is looked again */
-#define LEAST_BYTES  1024 /* smallest buffer of a combined message */
-
-#define WHAT "a combined message"
+#define MOST_SENDING 32   /* messages under way before the rank looks whether they have been sent */
+#define MORE_SENDING 16   /* than were found not to be, before it looks again */
+#define LEAST_BYTES  1024 /* smallest buffer */
+#define WHAT         "a combined message"
 
 /* Places for one more combined message under way, so that sending one needs no memory. */
 static void widen(struct cpl_send_buffers *buffers)
