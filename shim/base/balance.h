@@ -18,7 +18,7 @@ static inline void cpl_balance_count(struct cpl_balance *balance, int sign, int 
     uint64_t ends = (uint64_t)(uint32_t)source << 32 | (uint32_t)dest;
     uint64_t hash =
         ends * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)tag * UINT64_C(0xd1342543de82ef95);
-    hash = (hash ^ (hash >> 32)) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash ^= hash >> 32;
     uint64_t again = (hash ^ (hash >> 29)) * UINT64_C(0x94d049bb133111eb);
     again ^= again >> 32;
     balance->n += (uint64_t)sign;

@@ -61,7 +61,7 @@ static int start(struct cpl_persistent *persistent, MPI_Request *handle)
     struct persistent_message *p = (struct persistent_message *)(void *)persistent;
     const struct cpl_persistent_call *call = &p->call;
     struct cpl_span span;
-    if (passes(call->comm) || rests(call->comm, call->peer, call->tag, call->receives ? -1 : 1))
+    if (is_mpis(call->comm, call->peer, call->tag, call->receives ? -1 : 1))
         return PMPI_Start(handle);
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,

@@ -79,7 +79,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
 #define SEND_FORM(name, nonblocking, mode, count_t)                                                \
     PASSING(name,                                                                                  \
             (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
-            (buf, count, type, dest, tag, comm), passes(comm) || rests(comm, dest, tag, 1))        \
+            (buf, count, type, dest, tag, comm), is_mpis(comm, dest, tag, 1))                      \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -106,8 +106,7 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
     PASSING(name,                                                                                  \
             (const void *buf, count_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,  \
              MPI_Request *request),                                                                \
-            (buf, count, type, dest, tag, comm, request),                                          \
-            passes(comm) || rests(comm, dest, tag, 1))                                             \
+            (buf, count, type, dest, tag, comm, request), is_mpis(comm, dest, tag, 1))             \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -138,8 +137,7 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
             (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
              MPI_Status *status),                                                                  \
             (buf, count, type, source, tag, comm, status),                                         \
-            cpl_context.busy.n_open_batches == 0 &&                                                \
-                (passes(comm) || rests(comm, source, tag, -1)))                                    \
+            cpl_context.busy.n_open_batches == 0 && is_mpis(comm, source, tag, -1))                \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
@@ -174,8 +172,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
     PASSING(name,                                                                                  \
             (void *buf, count_t count, MPI_Datatype type, int source, int tag, MPI_Comm comm,      \
              MPI_Request *request),                                                                \
-            (buf, count, type, source, tag, comm, request),                                        \
-            passes(comm) || rests(comm, source, tag, -1))                                          \
+            (buf, count, type, source, tag, comm, request), is_mpis(comm, source, tag, -1))        \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \

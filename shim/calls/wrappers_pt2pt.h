@@ -48,11 +48,17 @@ static inline bool count_message(struct cpl_balance *balance, const struct cpl_c
     return true;
 }
 
-/* Whether a message to or from `peer` passes because its communicator rests; counts it. */
-static inline bool rests(MPI_Comm comm, int peer, int tag, int sign)
+/* Whether a message to or from `peer` is MPI's alone: it passes, or its communicator rests and the
+ * message is counted. */
+static inline bool is_mpis(MPI_Comm comm, int peer, int tag, int sign)
 {
-    const struct cpl_recent *recent = resting(comm);
-    return recent && count_message(recent->balance, recent->state, peer, tag, sign);
+    if (comm == __atomic_load_n(&cpl_context.comms.alone, __ATOMIC_RELAXED) || !cpl_context.active)
+        return true;
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    if (comm != recent->comm || cpl_context.service.on || cpl_context.service.shared)
+        return false;
+    return recent->alone ||
+           (recent->balance && count_message(recent->balance, recent->state, peer, tag, sign));
 }
 
 /* Before a call that may wait: sends the batches. */
