@@ -206,8 +206,12 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
                     const struct cpl_span *span, int source, int tag)
 {
     cpl_work_managed();
-    *receive = (struct cpl_receive){
-        .source = source, .tag = tag, .span = *span, .inner = MPI_REQUEST_NULL};
+    receive->source = source; /* what is known of its message comes with that */
+    receive->tag = tag;
+    receive->span = *span;
+    receive->posted = receive->done = receive->cancelled = receive->abandoned = false;
+    receive->error = MPI_SUCCESS;
+    receive->inner = MPI_REQUEST_NULL;
     cpl_match_post(&state->line->match, receive);
 }
 

@@ -173,6 +173,9 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
     int k = 0;
     for (; k < n && result == MPI_SUCCESS; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
+        if (request && statuses == MPI_STATUSES_IGNORE &&
+            cpl_request_settle_sent(request, &requests[k]))
+            continue;
         if (request)
             result =
                 settle_of_all(request, &requests[k], status_at(statuses, k), true, result, &comm);

@@ -146,6 +146,14 @@ static int send_alone(struct cpl_combined *combined, const struct cpl_segment *s
     return result;
 }
 
+/* An out-edge has left; after the last one the instance is over. */
+static void note_left(struct cpl_combined_plan *plan, struct instance *instance)
+{
+    plan->count.sent++;
+    if (++instance->n_left == plan->relay.slice.n_out)
+        instance->used = false;
+}
+
 /* Lets an out-edge go with what it holds. */
 static void leave(struct cpl_combined *combined, int p, struct instance *instance, int32_t e)
 {
@@ -156,9 +164,7 @@ static void leave(struct cpl_combined *combined, int p, struct instance *instanc
     instance->held[e] = NULL;
     send_by(combined, buffer, slice->out_to[e], combined->plan[p]->lane[e],
             (struct header){p, instance->number, slice->out_wave[e], 0});
-    combined->plan[p]->count.sent++;
-    if (++instance->n_left == slice->n_out)
-        instance->used = false;
+    note_left(combined->plan[p], instance);
 }
 
 /* A source of an instance has come: what waited for it leaves. */
@@ -273,26 +279,71 @@ void cpl_combined_align(struct cpl_combined *combined)
         combined->plan[p]->mine = combined->n_aligned << ALIGN_BITS;
 }
 
-static int put_own(struct cpl_combined *combined, int plan, int32_t k,
-                   const struct cpl_segment *segment, const unsigned char *payload,
-                   const struct cpl_span *span)
+/* The place of payload k in the instance that this rank has begun; -1: none. */
+static int32_t place_own(const struct cpl_relay *relay, int32_t k)
 {
-    const struct cpl_relay *relay = &combined->plan[plan]->relay;
-    int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
-    struct instance *instance = find_instance(combined, plan, combined->plan[plan]->mine, false);
-    return put(combined, relay, instance, place, segment, payload, span);
+    return k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
 }
 
 void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
                       const struct cpl_segment *segment, const unsigned char *payload)
 {
-    put_own(combined, plan, k, segment, payload, NULL);
+    const struct cpl_relay *relay = &combined->plan[plan]->relay;
+    put(combined, relay, find_instance(combined, plan, combined->plan[plan]->mine, false),
+        place_own(relay, k), segment, payload, NULL);
 }
 
-int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span)
+/* The lane of an out-edge that carries one payload, to its destination, and waits for that only;
+ * NULL: it is another one, has left, or is held. */
+static struct cpl_lane *lane_alone(const struct cpl_combined_plan *plan,
+                                   const struct instance *instance, int32_t e, int32_t dest)
 {
-    return put_own(combined, plan, k, segment, NULL, span);
+    const struct cpl_rank_plan *slice = &plan->relay.slice;
+    bool alone = slice->out_to[e] == dest && slice->out_first[e + 1] - slice->out_first[e] == 1 &&
+                 instance->missing[e] == 1 && !instance->held[e];
+    return alone ? plan->lane[e] : NULL;
+}
+
+/* Writes a segment straight into a lane, for its reader a combined message that goes by no plan.
+ * Returns whether the lane has room for it. *result: MPI_SUCCESS, or the error of packing it: then
+ * it is not sent. */
+static bool write_alone(struct cpl_lane *lane, const struct cpl_segment *segment,
+                        const struct cpl_span *span, int *result)
+{
+    const struct header header = {.plan = CPL_NO_PLAN, .n_segments = 1};
+    int64_t bytes = (int64_t)(sizeof header + cpl_segment_bytes(segment));
+    unsigned char *slot = bytes <= lane->room ? cpl_lane_next(lane) : NULL;
+    if (!slot)
+        return false;
+    cpl_work_combined(1, bytes);
+    memcpy(slot, &header, sizeof header);
+    memset(slot + bytes - 8, 0, 8); /* nothing that was here before travels in the padding */
+    memcpy(slot + sizeof header, segment, sizeof *segment);
+    *result = segment->payload_bytes ? cpl_span_pack(span, slot + sizeof header + sizeof *segment)
+                                     : MPI_SUCCESS;
+    if (*result == MPI_SUCCESS)
+        cpl_lane_send(lane, bytes);
+    return true;
+}
+
+int cpl_combined_put_span(struct cpl_combined *combined, int p, int32_t k,
+                          const struct cpl_segment *segment, const struct cpl_span *span, bool only)
+{
+    struct cpl_combined_plan *plan = combined->plan[p];
+    int32_t place = place_own(&plan->relay, k), e = place >= 0 ? plan->relay.out_edge[place] : -1;
+    struct instance *instance = find_instance(combined, p, plan->mine, false);
+    struct cpl_lane *lane =
+        only && e >= 0 && instance ? lane_alone(plan, instance, e, segment->dest) : NULL;
+    int result;
+    if (!lane || !write_alone(lane, segment, span, &result))
+        return put(combined, &plan->relay, instance, place, segment, NULL, span);
+    if (result != MPI_SUCCESS)
+        return result;
+    combined->sent++;
+    combined->in_time++;
+    instance->missing[e] = 0;
+    note_left(plan, instance);
+    return MPI_SUCCESS;
 }
 
 void cpl_combined_end(struct cpl_combined *combined, int plan)

@@ -92,11 +92,13 @@ void cpl_combined_begin(struct cpl_combined *combined, int plan);
 void cpl_combined_end(struct cpl_combined *combined, int plan);
 
 /* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
- * then returns MPI_SUCCESS or the error of packing it: then it is not sent. */
+ * then returns MPI_SUCCESS or the error of packing it: then it is not sent. only: it is the
+ * payload's only one, so it may leave at once. */
 void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
                       const struct cpl_segment *segment, const unsigned char *payload);
 int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span);
+                          const struct cpl_segment *segment, const struct cpl_span *span,
+                          bool only);
 
 /* All ranks come to the same place of the program, for instance a collective of the communicator,
  * and have ended their instances: the numbers of the next ones begin alike, whatever instances

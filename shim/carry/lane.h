@@ -42,7 +42,7 @@ struct cpl_lane {
 static inline int64_t cpl_lane_stride(int64_t room)
 {
     int64_t bytes = (int64_t)sizeof(struct cpl_lane_slot) + room;
-    return (bytes + CPL_LANE_LINE - 1) / CPL_LANE_LINE * CPL_LANE_LINE;
+    return (bytes + CPL_LANE_LINE - 1) & -(int64_t)CPL_LANE_LINE;
 }
 
 static inline int64_t cpl_lane_bytes(int64_t room)

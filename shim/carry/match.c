@@ -71,7 +71,8 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
 static void finish(struct cpl_match *match, struct cpl_receive *receive)
 {
     receive->done = true;
-    cpl_type_release(&receive->span.type);
+    if (receive->span.type.kept)
+        cpl_type_release(&receive->span.type);
     if (receive->abandoned)
         match->drop(match->context, receive);
 }
@@ -173,7 +174,7 @@ static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive
     DL_APPEND(*queue, receive);
 }
 
-static void dequeue_receive(struct cpl_match *match, struct cpl_receive *receive)
+static inline void dequeue_receive(struct cpl_match *match, struct cpl_receive *receive)
 {
     struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
                                      ? &match->posted_any
@@ -286,30 +287,37 @@ static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
     discard(match, arrival);
 }
 
+/* Keeps a message whose turn it is, for a receive that may be there, until its payload's turn. */
+static void keep_message(struct cpl_match *match, const struct cpl_segment *segment,
+                         const unsigned char *payload, struct cpl_receive *receive)
+{
+    struct cpl_arrival *arrival = store(match, segment, payload);
+    arrival->receive = receive;
+    if (receive)
+        found(match, receive, segment);
+    else
+        enqueue_arrival(match, arrival);
+    if (segment->flags & CPL_SEGMENT_STRAIGHT)
+        await_payload(match, arrival);
+}
+
 /* Matches a message whose turn it is. */
 static void match_message(struct cpl_match *match, const struct cpl_segment *segment,
                           const unsigned char *payload)
 {
     struct cpl_receive *receive = find_receive(match, segment);
     bool straight = segment->flags & CPL_SEGMENT_STRAIGHT;
-    bool in_turn = !straight || match->sources[segment->source].n_awaited == 0;
-    struct cpl_arrival *arrival = receive && in_turn ? NULL : store(match, segment, payload);
     if (receive)
         dequeue_receive(match, receive);
-    else
-        enqueue_arrival(match, arrival);
-    if (receive && arrival) {
-        found(match, receive, segment);
-        arrival->receive = receive;
-    } else if (receive) {
-        found(match, receive, segment);
-        if (straight)
-            receive_straight(match, receive, segment->source);
-        else
-            take_payload(match, receive, segment, payload);
+    if (!receive || (straight && match->sources[segment->source].n_awaited > 0)) {
+        keep_message(match, segment, payload, receive);
+        return;
     }
-    if (straight && arrival)
-        await_payload(match, arrival);
+    found(match, receive, segment);
+    if (straight)
+        receive_straight(match, receive, segment->source);
+    else
+        take_payload(match, receive, segment, payload);
 }
 
 /* Matches early messages of a source whose turn has now come. */
@@ -354,7 +362,8 @@ void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
 
 void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
 {
-    struct cpl_arrival *arrival = cpl_match_probe(match, receive->source, receive->tag);
+    struct cpl_arrival *arrival =
+        match->unexpected ? cpl_match_probe(match, receive->source, receive->tag) : NULL;
     receive->match = match;
     if (!arrival) {
         /* The program may free its datatype before the message comes. */

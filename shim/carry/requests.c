@@ -9,16 +9,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define MOST_SEGMENT_BYTES (16 << 10) /* payloads above always go straight */
-#define FIRST_BUCKETS      64         /* a power of two */
+#define FIRST_BUCKETS 64 /* a power of two */
 
 /* ---- sends on managed communicators ---- */
-
-bool cpl_goes_straight(int64_t bytes)
-{
-    int64_t limit = cpl_context.settings.size_limit;
-    return bytes > (limit < MOST_SEGMENT_BYTES ? limit : MOST_SEGMENT_BYTES);
-}
 
 struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest, uint32_t number)
 {
@@ -229,23 +222,19 @@ struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
     return request;
 }
 
-MPI_Request cpl_request_complete_send(void)
+struct cpl_request *cpl_request_make_complete_send(void)
 {
-    struct cpl_request *request = cpl_context.requests.complete_send;
-    if (!request) {
-        request = new_request();
-        if (!request)
-            return MPI_REQUEST_NULL;
+    struct cpl_request *request = new_request();
+    if (request) {
         request->active = request->shared = true;
         request->comm = MPI_COMM_WORLD;
         request->sending.inner = MPI_REQUEST_NULL;
         cpl_context.requests.complete_send = request;
     }
-    cpl_context.busy.n_active_requests++;
-    return request->handle;
+    return request;
 }
 
-static void deactivate(struct cpl_request *request)
+static inline void deactivate(struct cpl_request *request)
 {
     cpl_context.busy.n_active_requests--;
     if (request->shared)
@@ -387,7 +376,8 @@ void cpl_request_status(const struct cpl_request *request, MPI_Status *status)
 int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status)
 {
     int error = request->receives ? request->receive.error : MPI_SUCCESS;
-    cpl_request_status(request, status);
+    if (status != MPI_STATUS_IGNORE)
+        cpl_request_status(request, status);
     if (!request->persistent)
         *handle = MPI_REQUEST_NULL;
     if (request->sends)

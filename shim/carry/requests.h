@@ -36,7 +36,11 @@ struct cpl_sending {
 
 /* Whether a payload is above the size limit: it travels as a message of its own, straight from the
  * program's buffer. */
-bool cpl_goes_straight(int64_t bytes);
+#define CPL_MOST_SEGMENT_BYTES (16 << 10) /* payloads above always do */
+static inline bool cpl_goes_straight(int64_t bytes)
+{
+    return bytes > CPL_MOST_SEGMENT_BYTES || bytes > cpl_context.settings.size_limit;
+}
 
 /* Makes a send to dest wait for the acknowledgement of its message `number`. Returns NULL when
  * memory ran out. */
@@ -86,7 +90,15 @@ struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives);
 void cpl_request_end_null(struct cpl_request *request);
 
 /* The handle of a send that is complete; MPI_REQUEST_NULL when memory ran out. */
-MPI_Request cpl_request_complete_send(void);
+struct cpl_request *cpl_request_make_complete_send(void);
+static inline MPI_Request cpl_request_complete_send(void)
+{
+    struct cpl_request *request = cpl_context.requests.complete_send;
+    if (!request && !(request = cpl_request_make_complete_send()))
+        return MPI_REQUEST_NULL;
+    cpl_context.busy.n_active_requests++;
+    return request->handle;
+}
 
 /* Registers a request of the caller under its handle; removes it again. Returns false when memory
  * ran out. */
@@ -128,8 +140,8 @@ static inline struct cpl_request *cpl_request_active(MPI_Request handle)
 bool cpl_request_find_done(struct cpl_request *request);
 static inline bool cpl_request_is_done(struct cpl_request *request)
 {
-    bool received = request->receives && !request->sends && request->receive.done;
-    return request->shared || received || cpl_request_find_done(request);
+    bool comes = request->receives && !request->sends && !request->by_mpi;
+    return request->shared || (comes ? request->receive.done : cpl_request_find_done(request));
 }
 void cpl_request_look(int n, const MPI_Request *handles);
 bool cpl_request_is_known_done(struct cpl_request *request);
@@ -138,6 +150,17 @@ void cpl_request_status(const struct cpl_request *request, MPI_Status *status);
 /* Completes a done request for the program: sets its status and handle. Returns the request's
  * error; calls no error handler. */
 int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status);
+
+/* The same of a send that is complete, whose status nobody wants. Returns false if the request is
+ * another one. */
+static inline bool cpl_request_settle_sent(const struct cpl_request *request, MPI_Request *handle)
+{
+    if (!request->shared)
+        return false;
+    cpl_context.busy.n_active_requests--;
+    *handle = MPI_REQUEST_NULL;
+    return true;
+}
 
 /* Frees an active request that is not persistent for the program; its transfer goes on until it is
  * done. A request of a collective, which MPI does not allow to be freed, is waited for. */

@@ -136,7 +136,8 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     int result = MPI_SUCCESS;
     if (segment->dest != p->line->combined.rank)
         result = cpl_combined_put_span(&p->line->combined, p->following.plan,
-                                       s->message[p->following.n].payload, segment, span);
+                                       s->message[p->following.n].payload, segment, span,
+                                       s->n == s->n_dests);
     if (result != MPI_SUCCESS)
         cpl_pt2pt_abandon(p);
     if (result != MPI_SUCCESS || ++p->following.n < s->n)

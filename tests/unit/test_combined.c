@@ -182,7 +182,8 @@ static void put(struct machine *m, int r, int32_t k)
     if (random_below(&m->random, 2))
         cpl_combined_put(&rank->combined, rank->plan, k, &segment, payload);
     else
-        assert_int_equal(cpl_combined_put_span(&rank->combined, rank->plan, k, &segment, &span),
+        assert_int_equal(cpl_combined_put_span(&rank->combined, rank->plan, k, &segment, &span,
+                                               random_below(&m->random, 2)),
                          MPI_SUCCESS);
 }
 
