@@ -143,8 +143,7 @@ void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
 }
 
 int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span,
-                          bool only)
+                          const struct cpl_segment *segment, const struct cpl_span *span, bool only)
 {
     (void)combined, (void)plan, (void)k, (void)segment, (void)span, (void)only;
     return MPI_SUCCESS;
