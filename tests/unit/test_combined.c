@@ -433,6 +433,40 @@ static void test_lane_is_full(void **state)
     }
 }
 
+/* A payload's only message that ends where its edge does leaves when it is put, unless its lane is
+ * full or it is held; at the end of the batch nothing more leaves. */
+static void test_alone(void **state)
+{
+    (void)state;
+    for (int ahead = 1; ahead <= CPL_LANE_SLOTS + 1; ahead++)
+        for (int only = 0; only < 2; only++) {
+            struct machine *m = calloc(1, sizeof *m);
+            assert_non_null(m);
+            m->pattern = make_pattern(2, (struct cpl_pattern_entry[]){MESSAGE(0, 1, 20)}, 1);
+            m->plan = make_plan(&m->pattern, 1, (int32_t[]){1});
+            open_ranks(m, 1, 2);
+            struct rank *rank = &m->rank[0];
+            for (int x = 1; x <= ahead; x++) {
+                unsigned char payload[9000];
+                struct cpl_segment segment = make_segment(m, 0, 1, payload);
+                struct cpl_span span = mock_span(payload, (int)segment.payload_bytes);
+                bool at_once = only && x <= CPL_LANE_SLOTS;
+                cpl_combined_begin(&rank->combined, rank->plan);
+                assert_int_equal(
+                    cpl_combined_put_span(&rank->combined, rank->plan, 0, &segment, &span, only),
+                    MPI_SUCCESS);
+                assert_int_equal(n_rides(m), at_once ? x : x - 1);
+                assert_int_equal(rank->combined.n_holding, at_once ? 0 : 1);
+                cpl_combined_end(&rank->combined, rank->plan);
+                assert_int_equal(n_rides(m), x);
+                assert_int_equal(cpl_combined_counts(&rank->combined, rank->plan).sent, x);
+            }
+            poll_all(m);
+            assert_int_equal(m->n_missing, 0);
+            end(m);
+        }
+}
+
 static int64_t count_late(struct machine *m)
 {
     int64_t in_time, late;
@@ -483,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_deviations),
         cmocka_unit_test(test_abandoned_once),
         cmocka_unit_test(test_lane_is_full),
+        cmocka_unit_test(test_alone),
         cmocka_unit_test(test_aligned),
     };
     return cmocka_run_group_tests_name("combined messages", tests, NULL, NULL);
