@@ -12,7 +12,7 @@
 #include "shim/meet/send_order.h"
 #include "shim/plan/cycle.h"
 #include "shim/plan/plan_agree.h"
-#include "shim/plan/recognise_local.h"
+#include "shim/plan/recognise.h"
 #include "shim/pt2pt/pt2pt.h"
 
 #include <mpi.h>

@@ -1,190 +1,215 @@
 /* Ranks that recognise together in one process (recognise_ranks.h). */
 #include "recognise_ranks.h"
 
+#include "shim/meet/agree.h"
+#include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
+
+#include <mpi.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include <cmocka.h>
 
-struct ranks {
-    int n;
-    struct cpl_local_recognising *rank;
+#define STACK (96 << 10)
+
+struct message {
+    struct message *next;
+    int from, bytes;
+    char content[];
 };
 
-/* What comes to a rank in a round: of each source what it sent, sources from the last one on. */
-static int64_t come(const struct ranks *ranks, const struct cpl_records *sent, int to, size_t bytes,
-                    char **came)
-{
-    size_t n = 0;
-    *came = NULL;
-    for (int i = ranks->n - 1; i >= 0; i--)
-        for (int k = 0; k < sent[i].n; k++) {
-            assert_true(k == 0 || sent[i].to[k] > sent[i].to[k - 1]);
-            if (sent[i].to[k] != to)
-                continue;
-            size_t more = (size_t)(sent[i].first[k + 1] - sent[i].first[k]);
-            *came = realloc(*came, (n + more) * bytes);
-            assert_non_null(*came);
-            memcpy(*came + n * bytes,
-                   (const char *)sent[i].records + (size_t)sent[i].first[k] * bytes, more * bytes);
-            n += more;
-        }
-    return (int64_t)n;
-}
-
-static void link_all(struct ranks *ranks)
-{
-    struct cpl_records *told = calloc((size_t)ranks->n, sizeof *told);
-    struct cpl_records *answers = calloc((size_t)ranks->n, sizeof *answers);
-    char *came;
-    assert_true(told && answers);
-    for (int i = 0; i < ranks->n; i++)
-        assert_true(cpl_local_tell(&ranks->rank[i], &told[i]));
-    for (int i = 0; i < ranks->n; i++) {
-        int64_t n = come(ranks, told, i, sizeof(struct cpl_message_end), &came);
-        assert_true(cpl_local_answer(&ranks->rank[i], (struct cpl_message_end *)(void *)came, n,
-                                     &answers[i]));
-        free(came);
-    }
-    for (int i = 0; i < ranks->n; i++) {
-        int64_t n = come(ranks, answers, i, sizeof(struct cpl_answer), &came);
-        assert_true(cpl_local_link(&ranks->rank[i], (struct cpl_answer *)(void *)came, n));
-        free(came);
-    }
-    for (int i = 0; i < ranks->n; i++) {
-        cpl_records_free(&told[i]);
-        cpl_records_free(&answers[i]);
-    }
-    free(told);
-    free(answers);
-}
-
-struct keyed {
-    uint64_t key, *value;
+struct rank {
+    ucontext_t machine;
+    char *stack;
+    bool ended;
+    int n_reductions;
+    struct message *first; /* for this rank, in the order of sending */
+    int n_found;
+    struct cpl_recurring found[CPL_MOST_RECURRING];
 };
 
-static int by_key(const void *a, const void *b)
+static struct {
+    int n, running;
+    ucontext_t test;
+    struct rank *rank;
+    const int64_t *first;
+    const struct cpl_note *notes;
+    int64_t least_times;
+    int32_t *exchange;
+    int n_come; /* to reductions so far */
+    int64_t sum[2], result[2];
+} all;
+
+static void yield(void)
 {
-    const struct keyed *x = a, *y = b;
-    return (x->key > y->key) - (x->key < y->key);
+    swapcontext(&all.rank[all.running].machine, &all.test);
 }
 
-static void join(struct ranks *ranks)
+int PMPI_Comm_rank(MPI_Comm comm, int *rank)
 {
-    const struct cpl_keys *keys = &ranks->rank[0].keys;
-    size_t n = 0, bytes = (size_t)keys->words * sizeof *keys->value;
-    for (int i = 0; i < ranks->n; i++)
-        n += (size_t)ranks->rank[i].keys.n;
-    struct keyed *all = calloc(n + 1, sizeof *all);
-    assert_non_null(all);
-    n = 0;
-    for (int i = 0; i < ranks->n; i++) {
-        const struct cpl_keys *own = &ranks->rank[i].keys;
-        assert_true(own->words == keys->words && own->join == keys->join);
-        for (int64_t k = 0; k < own->n; k++)
-            all[n++] = (struct keyed){own->key[k], own->value + k * own->words};
-    }
-    qsort(all, n, sizeof *all, by_key);
-    for (size_t k = 0, last; k < n; k = last) {
-        for (last = k + 1; last < n && all[last].key == all[k].key; last++)
-            keys->join(all[k].value, all[last].value);
-        for (size_t j = k + 1; j < last; j++)
-            memcpy(all[j].value, all[k].value, bytes);
-    }
-    free(all);
+    (void)comm;
+    *rank = all.running;
+    return MPI_SUCCESS;
 }
 
-/* The labels of the peer's windows of a rank's links, in the order of both ranks. */
-static void look_over(const struct ranks *ranks, uint64_t *const *labels, int i, uint64_t *theirs)
+int PMPI_Comm_size(MPI_Comm comm, int *size)
 {
-    const struct cpl_local_recognising *r = &ranks->rank[i];
-    for (int64_t k = 0, j = 0; k < r->n_links; k++) {
-        int peer = r->link[k].peer;
-        const struct cpl_local_recognising *other = &ranks->rank[peer];
-        if (k == 0 || r->link[k - 1].peer != peer)
-            for (j = 0; other->link[j].peer != i; j++)
-                assert_true(j + 1 < other->n_links);
-        assert_true(j < other->n_links && other->link[j].peer == i);
-        assert_true(peer == i || (other->link[j].low == r->link[k].low &&
-                                  other->link[j].high == r->link[k].high));
-        theirs[k] = labels[peer][j++];
-    }
+    (void)comm;
+    *size = all.n;
+    return MPI_SUCCESS;
 }
 
-static void compare_names(struct ranks *ranks)
+int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
 {
-    for (int i = 0; i < ranks->n; i++) {
-        uint64_t *names = calloc((size_t)ranks->rank[i].n_links + 1, sizeof *names);
-        assert_non_null(names);
-        cpl_local_names(&ranks->rank[i], names);
-        cpl_local_compare(&ranks->rank[i], names);
-        free(names);
-    }
+    struct message *message = malloc(sizeof *message + (size_t)count), **at = &all.rank[dest].first;
+    (void)type, (void)tag, (void)comm;
+    assert_non_null(message);
+    *message = (struct message){NULL, all.running, count};
+    if (count > 0)
+        memcpy(message->content, buf, (size_t)count);
+    while (*at)
+        at = &(*at)->next;
+    *at = message;
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
 }
 
-static bool compare_labels(struct ranks *ranks)
+static struct message **find(int source)
 {
-    uint64_t **labels = calloc((size_t)ranks->n, sizeof *labels);
-    bool differ = false;
-    assert_non_null(labels);
-    for (int i = 0; i < ranks->n; i++) {
-        labels[i] = calloc((size_t)ranks->rank[i].n_links + 1, sizeof **labels);
-        assert_non_null(labels[i]);
-        cpl_local_labels(&ranks->rank[i], labels[i]);
-    }
-    for (int i = 0; i < ranks->n; i++) {
-        uint64_t *theirs = calloc((size_t)ranks->rank[i].n_links + 1, sizeof *theirs);
-        assert_non_null(theirs);
-        look_over(ranks, labels, i, theirs);
-        differ |= cpl_local_compare(&ranks->rank[i], theirs);
-        free(theirs);
-    }
-    for (int i = 0; i < ranks->n; i++)
-        free(labels[i]);
-    free(labels);
-    return differ;
+    struct message **at = &all.rank[all.running].first;
+    while (*at && (*at)->from != source)
+        at = &(*at)->next;
+    return at;
+}
+
+int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    const struct message *message = *find(source);
+    (void)tag, (void)comm;
+    *flag = message != NULL;
+    status->count_lo = message ? message->bytes : 0;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count)
+{
+    (void)type;
+    *count = status->count_lo;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Status *status)
+{
+    struct message **at = find(source), *message = *at;
+    (void)type, (void)tag, (void)comm, (void)status;
+    assert_int_equal(message->bytes, count);
+    if (count > 0)
+        memcpy(buf, message->content, (size_t)count);
+    *at = message->next;
+    free(message);
+    return MPI_SUCCESS;
+}
+
+int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
+{
+    (void)request, (void)status;
+    return MPI_SUCCESS;
+}
+
+void cpl_progress_pause(int n)
+{
+    assert_true(n > 0);
+    yield();
+}
+
+/* The highest of each of two words. */
+int cpl_collective_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm)
+{
+    const int64_t *mine = send;
+    const int all_come = (all.rank[all.running].n_reductions++ + 1) * all.n;
+    (void)type, (void)comm;
+    assert_true(count == 2 && op == MPI_MAX);
+    for (int k = 0; k < 2; k++)
+        all.sum[k] = all.n_come % all.n == 0 || mine[k] > all.sum[k] ? mine[k] : all.sum[k];
+    if (++all.n_come == all_come)
+        memcpy(all.result, all.sum, sizeof all.sum);
+    while (all.n_come < all_come)
+        yield();
+    memcpy(recv, all.result, sizeof all.result);
+    return MPI_SUCCESS;
+}
+
+bool cpl_agree_all(MPI_Comm comm, bool mine)
+{
+    (void)comm;
+    assert_true(mine);
+    return true;
+}
+
+static void run(void)
+{
+    const int i = all.running;
+    struct rank *r = &all.rank[i];
+    r->n_found =
+        cpl_recognise(MPI_COMM_WORLD, all.notes + all.first[i], all.first[i + 1] - all.first[i],
+                      all.least_times, r->found, all.exchange + all.first[i]);
+    r->ended = true;
+}
+
+static void start(struct rank *r)
+{
+    r->stack = malloc(STACK);
+    assert_non_null(r->stack);
+    getcontext(&r->machine);
+    r->machine.uc_stack.ss_sp = r->stack;
+    r->machine.uc_stack.ss_size = STACK;
+    r->machine.uc_link = &all.test;
+    makecontext(&r->machine, run, 0);
 }
 
 int recognise_ranks(int n_ranks, const int64_t *first, const struct cpl_note *notes, int most,
                     int64_t least_times, struct cpl_recurring *found, int32_t *exchange,
                     int *n_rounds)
 {
-    struct ranks ranks = {n_ranks, calloc((size_t)n_ranks, sizeof *ranks.rank)};
-    struct cpl_recurring own[CPL_MOST_RECURRING];
-    int n = 0;
-    assert_non_null(ranks.rank);
+    all.n = n_ranks;
+    all.rank = calloc((size_t)n_ranks, sizeof *all.rank);
+    all.first = first;
+    all.notes = notes;
+    all.least_times = least_times;
+    all.exchange = exchange;
+    all.n_come = 0;
+    assert_non_null(all.rank);
     for (int i = 0; i < n_ranks; i++)
-        assert_true(cpl_local_open(&ranks.rank[i], i, notes + first[i], first[i + 1] - first[i]));
-    link_all(&ranks);
-    compare_names(&ranks);
-    *n_rounds = 0;
-    do {
-        join(&ranks);
-        for (int i = 0; i < n_ranks; i++)
-            cpl_local_relabel(&ranks.rank[i]);
-        (*n_rounds)++;
-    } while (compare_labels(&ranks));
-    for (int i = 0; i < n_ranks; i++)
-        cpl_local_group(&ranks.rank[i]);
-    join(&ranks);
-    for (int i = 0; i < n_ranks; i++)
-        cpl_local_count(&ranks.rank[i], least_times);
-    join(&ranks);
-    for (int i = 0; i < n_ranks; i++) {
-        int n_own = cpl_local_found(&ranks.rank[i], most, i == 0 ? found : own);
-        assert_true(i == 0 || n_own == n);
-        n = n_own;
-        if (i > 0)
-            assert_memory_equal(own, found, (size_t)n * sizeof *own);
+        start(&all.rank[i]);
+    for (bool any = true; any;) {
+        any = false;
+        for (all.running = n_ranks - 1; all.running >= 0; all.running--)
+            if (!all.rank[all.running].ended) {
+                swapcontext(&all.test, &all.rank[all.running].machine);
+                any = true;
+            }
     }
+    int n = all.rank[0].n_found;
+    *n_rounds = all.rank[0].n_reductions - 1;
     for (int i = 0; i < n_ranks; i++) {
-        cpl_local_label(&ranks.rank[i], found, n, first[i + 1] - first[i], exchange + first[i]);
-        cpl_local_close(&ranks.rank[i]);
+        assert_int_equal(all.rank[i].n_found, n);
+        assert_memory_equal(all.rank[i].found, all.rank[0].found, (size_t)n * sizeof *found);
+        assert_null(all.rank[i].first);
+        free(all.rank[i].stack);
     }
-    free(ranks.rank);
+    n = n < most ? n : most;
+    memcpy(found, all.rank[0].found, (size_t)n * sizeof *found);
+    for (int64_t k = 0; k < first[n_ranks]; k++)
+        exchange[k] = exchange[k] < n ? exchange[k] : -1;
+    free(all.rank);
     return n;
 }

@@ -1,9 +1,9 @@
-/* Recognising exchanges by all ranks (recognise_local.h), all of them in one process: what they
- * tell each other is handed over here. */
+/* Recognising exchanges by all ranks (recognise.h), all of them in one process: each has a stack of
+ * its own, and what they tell each other is handed over here. */
 #ifndef CARPOOL_TESTS_RECOGNISE_RANKS_H
 #define CARPOOL_TESTS_RECOGNISE_RANKS_H
 
-#include "shim/plan/recognise_local.h"
+#include "shim/plan/recognise.h"
 
 #include <stdint.h>
 

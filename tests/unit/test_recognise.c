@@ -1,4 +1,4 @@
-/* Tests of recognising exchanges by all ranks (recognise_local.h), which must come to the same in
+/* Tests of recognising exchanges by all ranks (recognise.h), which must come to the same in
  * every bit as one who has all notes (recognise_plainly.c): random programs in which ranks repeat a
  * sequence of exchanges, all with one tag, on random subsets of the ranks; and notes of no sense.
  */
