@@ -31,7 +31,6 @@ struct instance {
     bool used;
     uint32_t number;
     double since; /* when it began to hold; 0: it holds nothing */
-    bool late;    /* something left before all had come */
     int32_t n_left;
     int32_t *missing;              /* per out-edge (relay.h) */
     struct cpl_send_buffer **held; /* per out-edge: what it holds; NULL: nothing */
@@ -191,7 +190,6 @@ static void release(struct cpl_combined *combined, int p, struct instance *insta
         if (instance->held[e]) {
             combined->late++;
             combined->plan[p]->count.late++;
-            instance->late = true;
             leave(combined, p, instance, e);
         }
     instance->used = false;
@@ -199,34 +197,30 @@ static void release(struct cpl_combined *combined, int p, struct instance *insta
 
 /* Begins the instance of a number in its place; NULL when it is over. */
 static struct instance *begin_instance(struct cpl_combined *combined, int p,
-                                       struct instance *instance, uint32_t number, bool ends)
+                                       struct instance *instance, uint32_t number)
 {
     struct cpl_combined_plan *plan = combined->plan[p];
-    if ((int32_t)(number - instance->number) <= 0) {
-        combined->tardy += ends && number == instance->number && instance->late;
+    if ((int32_t)(number - instance->number) <= 0)
         return NULL; /* it has been here; numbers begin with 1 */
-    }
     if (instance->used)
         release(combined, p, instance);
     instance->used = plan->relay.slice.n_out > 0;
     instance->number = number;
     instance->since = 0;
-    instance->late = false;
     instance->n_left = 0;
     cpl_relay_begin(&plan->relay, instance->missing);
     memset(instance->came, 0, ((size_t)plan->relay.slice.n_in + 1) * sizeof *instance->came);
     return instance->used ? instance : NULL;
 }
 
-/* The instance of a number; NULL when it is over. `ends`: a source of it has come. */
-static inline struct instance *find_instance(struct cpl_combined *combined, int p, uint32_t number,
-                                             bool ends)
+/* The instance of a number; NULL when it is over. */
+static inline struct instance *find_instance(struct cpl_combined *combined, int p, uint32_t number)
 {
     struct instance *instance =
         &combined->plan[p]->instance[(number + (number >> ALIGN_BITS)) % N_INSTANCES];
     return instance->used && instance->number == number
                ? instance
-               : begin_instance(combined, p, instance, number, ends);
+               : begin_instance(combined, p, instance, number);
 }
 
 /* Whether an out-edge can still take a segment. */
@@ -289,7 +283,7 @@ void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
                       const struct cpl_segment *segment, const unsigned char *payload)
 {
     const struct cpl_relay *relay = &combined->plan[plan]->relay;
-    put(combined, relay, find_instance(combined, plan, combined->plan[plan]->mine, false),
+    put(combined, relay, find_instance(combined, plan, combined->plan[plan]->mine),
         place_own(relay, k), segment, payload, NULL);
 }
 
@@ -331,7 +325,7 @@ int cpl_combined_put_span(struct cpl_combined *combined, int p, int32_t k,
 {
     struct cpl_combined_plan *plan = combined->plan[p];
     int32_t place = place_own(&plan->relay, k), e = place >= 0 ? plan->relay.out_edge[place] : -1;
-    struct instance *instance = find_instance(combined, p, plan->mine, false);
+    struct instance *instance = find_instance(combined, p, plan->mine);
     struct cpl_lane *lane =
         only && e >= 0 && instance ? lane_alone(plan, instance, e, segment->dest) : NULL;
     int result;
@@ -348,7 +342,7 @@ int cpl_combined_put_span(struct cpl_combined *combined, int p, int32_t k,
 
 void cpl_combined_end(struct cpl_combined *combined, int plan)
 {
-    struct instance *instance = find_instance(combined, plan, combined->plan[plan]->mine, true);
+    struct instance *instance = find_instance(combined, plan, combined->plan[plan]->mine);
     if (instance)
         note_source(combined, plan, instance, CPL_RELAY_OWN);
 }
@@ -422,7 +416,7 @@ static void handle(struct cpl_combined *combined, int from, const unsigned char 
     if (header.plan >= 0 && header.plan < combined->n_plans) {
         in_edge = find_in_edge(&combined->plan[header.plan]->relay.slice, from, header.wave, guess);
         if (in_edge >= 0)
-            instance = find_instance(combined, header.plan, header.instance, true);
+            instance = find_instance(combined, header.plan, header.instance);
     }
     size_t at = sizeof header;
     for (uint32_t k = 0; k < header.n_segments && at + sizeof(struct cpl_segment) <= n; k++) {
@@ -531,12 +525,6 @@ bool cpl_combined_poll(struct cpl_combined *combined)
     if (!any && combined->n_holding > 0)
         release_old(combined);
     return any;
-}
-
-void cpl_combined_hold(struct cpl_combined *combined, double seconds)
-{
-    combined->hold_seconds = seconds;
-    combined->late = combined->in_time = combined->tardy = 0;
 }
 
 void cpl_combined_release(struct cpl_combined *combined)

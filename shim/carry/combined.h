@@ -56,9 +56,7 @@ struct cpl_combined {
     struct cpl_combined_lanes lanes;
     int64_t sent, received; /* combined messages, for draining */
     int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
-    int64_t tardy; /* combined messages, and batches of this rank, that came when what waited for
-                      them had left */
-    int n_holding; /* out-edges that hold segments */
+    int n_holding;          /* out-edges that hold segments */
     struct cpl_combined_receives receives;
     /* Called for segments that have come for this rank. */
     void (*deliver)(void *context, const struct cpl_segment *segment, const unsigned char *payload);
@@ -123,9 +121,6 @@ void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_
 /* Receives, forwards, delivers, sends what has been held too long. Returns whether anything
  * happened. */
 bool cpl_combined_poll(struct cpl_combined *combined);
-
-/* From now on segments are held so long; what is late is counted anew. */
-void cpl_combined_hold(struct cpl_combined *combined, double seconds);
 
 /* Sends everything that is held. */
 void cpl_combined_release(struct cpl_combined *combined);

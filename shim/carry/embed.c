@@ -391,7 +391,6 @@ static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
         cpl_agree_all(state->private_comm, probe(state, kind, 0, FIRST_PROBES)) &&
         cpl_agree_all(state->private_comm, probe(state, kind, FIRST_PROBES, CPL_EMBED_PROBES));
     kind->verdict = trusted ? CPL_EMBED_IN_ORDER : CPL_EMBED_REFUSED;
-    state->line->embed.distrusted |= !trusted && state->line->embed.on;
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "embed", "%d ranks, %s reductions of %lld elements: %s", state->size,
                 kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,

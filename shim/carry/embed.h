@@ -45,8 +45,6 @@ struct cpl_embed {
     bool waiting; /* a reduction is being entered that will take the batch */
     bool
         tried; /* the last reduction was the first of its kind or was compared, so it took longer */
-    bool distrusted; /* a kind turned out to stay MPI's, and pt2pt has not reacted yet; alike on all
-                        ranks */
     struct cpl_embed_kinds kinds;
     int32_t *
         points; /* the points of the ranks, then the ranks at the points; NULL: rank i is point i */

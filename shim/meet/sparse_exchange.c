@@ -63,34 +63,35 @@ static bool receive(struct cpl_sparse *sparse, int tag)
     return true;
 }
 
-/* Starts the sends. Returns how many. */
-static int send_all(struct cpl_sparse *sparse, const struct cpl_sparse_out *out,
-                    size_t record_bytes, int tag, MPI_Request *requests)
+/* Starts the sends, of the records for each rank. Returns how many. */
+static int send_all(struct cpl_sparse *sparse, const int *to, const unsigned char *records,
+                    int64_t n, size_t record_bytes, int tag, MPI_Request *requests)
 {
-    int n = 0;
-    for (int k = 0; k < out->n; k++) {
-        size_t bytes = (size_t)(out->first[k + 1] - out->first[k]) * record_bytes;
-        const unsigned char *records =
-            (const unsigned char *)out->records + (size_t)out->first[k] * record_bytes;
-        if (bytes > INT_MAX || PMPI_Issend(records, (int)bytes, MPI_BYTE, out->to[k], tag,
-                                           sparse->comm, &requests[n]) != MPI_SUCCESS)
+    int n_sent = 0;
+    for (int64_t k = 0, last; k < n; k = last) {
+        for (last = k + 1; last < n && to[last] == to[k]; last++)
+            continue;
+        size_t bytes = (size_t)(last - k) * record_bytes;
+        if (bytes > INT_MAX ||
+            PMPI_Issend(records + (size_t)k * record_bytes, (int)bytes, MPI_BYTE, to[k], tag,
+                        sparse->comm, &requests[n_sent]) != MPI_SUCCESS)
             sparse->failed = true;
         else
-            n++;
+            n_sent++;
     }
-    return n;
+    return n_sent;
 }
 
-int64_t cpl_sparse_round(struct cpl_sparse *sparse, const struct cpl_sparse_out *out,
+int64_t cpl_sparse_round(struct cpl_sparse *sparse, const int *to, const void *records, int64_t n,
                          size_t record_bytes)
 {
     MPI_Request barrier = MPI_REQUEST_NULL;
-    MPI_Request *requests = calloc((size_t)out->n + 1, sizeof *requests);
+    MPI_Request *requests = calloc((size_t)n + 1, sizeof *requests);
     int tag = FIRST_TAG + sparse->round++ % 2, n_idle = 0;
     bool entered = false, done = false;
     sparse->n_bytes = 0;
     sparse->failed |= !requests;
-    int n = requests ? send_all(sparse, out, record_bytes, tag, requests) : 0;
+    int n_sent = requests ? send_all(sparse, to, records, n, record_bytes, tag, requests) : 0;
     while (!done) {
         int flag = 0;
         n_idle = receive(sparse, tag) ? 0 : n_idle + 1;
@@ -98,7 +99,7 @@ int64_t cpl_sparse_round(struct cpl_sparse *sparse, const struct cpl_sparse_out 
             PMPI_Test(&barrier, &flag, MPI_STATUS_IGNORE);
             done = flag;
         } else {
-            PMPI_Testall(n, requests, &flag, MPI_STATUSES_IGNORE);
+            PMPI_Testall(n_sent, requests, &flag, MPI_STATUSES_IGNORE);
             entered = flag;
             done = flag && PMPI_Ibarrier(sparse->comm, &barrier) != MPI_SUCCESS;
         }

@@ -25,19 +25,12 @@ struct cpl_sparse {
     size_t n_bytes, room;
 };
 
-/* What a rank sends in a round: to[k] gets the records first[k] .. first[k + 1] - 1. */
-struct cpl_sparse_out {
-    int n;
-    const int *to; /* different ranks */
-    const int64_t *first;
-    const void *records;
-};
-
 /* Local. comm's errors return. */
 void cpl_sparse_open(struct cpl_sparse *sparse, MPI_Comm comm, size_t most_bytes);
 
-/* A round; records are of record_bytes bytes on all ranks. Returns how many came. */
-int64_t cpl_sparse_round(struct cpl_sparse *sparse, const struct cpl_sparse_out *out,
+/* A round, in which record k of n goes to rank to[k], those for the same rank one after another;
+ * records are of record_bytes bytes on all ranks. Returns how many came. */
+int64_t cpl_sparse_round(struct cpl_sparse *sparse, const int *to, const void *records, int64_t n,
                          size_t record_bytes);
 
 void cpl_sparse_close(struct cpl_sparse *sparse);

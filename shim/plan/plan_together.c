@@ -222,18 +222,18 @@ static void add_ports(struct cpl_together *p)
 {
     int32_t node = cpl_machine_node(&p->machine, p->rank), first = 0;
     struct part_of_port *parts = calloc((size_t)p->n_waves, sizeof *parts);
+    int *to = calloc((size_t)p->n_waves, sizeof *to);
     while (cpl_machine_node(&p->machine, first) != node)
         first++;
-    for (int w = 0; w < p->n_waves && parts; w++) {
+    for (int w = 0; w < p->n_waves && parts && to; w++) {
         const struct cpl_port_load *own = &p->wave[w].port;
+        to[w] = first;
         parts[w] =
             (struct part_of_port){(float)own->net_out, (float)own->net_in, (float)own->recv_us};
     }
-    const int64_t of[] = {0, p->n_waves};
-    p->failed |= !parts;
+    p->failed |= !parts || !to;
     int64_t came = cpl_sparse_round(
-        &p->sparse, &(struct cpl_sparse_out){parts && first != p->rank, &first, of, parts},
-        sizeof *parts);
+        &p->sparse, to, parts, parts && to && first != p->rank ? p->n_waves : 0, sizeof *parts);
     p->failed |= p->sparse.failed;
     for (int64_t k = 0; k < came; k++) {
         struct part_of_port part;
@@ -248,6 +248,7 @@ static void add_ports(struct cpl_together *p)
         p->wave[w].us = us > p->wave[w].us ? us : p->wave[w].us;
     }
     free(parts);
+    free(to);
 }
 
 /* The counts of all candidates as words, in turn into them or out of them. */

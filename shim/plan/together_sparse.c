@@ -1,8 +1,6 @@
 /* The sparse exchange of messages (together_sparse.h). */
 #include "shim/plan/together_sparse.h"
 
-#include "planner/base/hash.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,15 +22,10 @@ struct leaving {
     uint64_t rest; /* struct cpl_passing_here */
 };
 
-#define EDGE_SLOTS 256
-
-/* What leaves in a round; and edges of the candidate that is looked at: an open hash table, n is 0
- * in empty slots. */
+/* What leaves in a round. */
 struct round {
     struct leaving *leaving;
     int64_t n, room;
-    int n_edges;
-    struct cpl_local_edge edges[EDGE_SLOTS];
 };
 
 /* Room for so many elements; n_bytes of all that is kept. */
@@ -75,47 +68,22 @@ static bool prepare(struct cpl_together *p, struct round *round, int64_t n)
     return true;
 }
 
-/* Adds the edges of a round to those that a candidate has: there may be some twice then. */
-static void add_edges(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round)
+/* Room for one edge more at least, if that is wanted; else for as many as there are. */
+static bool join_edges(struct cpl_together *p, struct cpl_together_array *edges, bool more)
 {
-    if (round->n_edges > 0 &&
-        resize(p, &c->edges, c->edges.n + round->n_edges, sizeof *round->edges)) {
-        struct cpl_local_edge *edges = c->edges.at;
-        for (int k = 0; k < EDGE_SLOTS; k++)
-            if (round->edges[k].n > 0)
-                edges[c->edges.n++] = round->edges[k];
-    }
-    memset(round->edges, 0, sizeof round->edges);
-    round->n_edges = 0;
+    if (edges->n > 0)
+        edges->n = cpl_local_join_edges(edges->at, edges->n);
+    if (more && 2 * edges->n < edges->room)
+        return true;
+    return resize(p, edges, more ? 2 * edges->n + 16 : edges->n, sizeof(struct cpl_local_edge));
 }
 
-static void join_edges(struct cpl_together *p, struct cpl_together_candidate *c)
-{
-    if (c->edges.n == 0)
-        return;
-    c->edges.n = cpl_local_join_edges(c->edges.at, c->edges.n);
-    resize(p, &c->edges, c->edges.n, sizeof(struct cpl_local_edge));
-}
-
-/* Adds messages, one at least, to an edge of the candidate that is looked at. */
-static void keep_edge(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round,
+/* Adds messages, one at least, to an edge. The same edge may be there twice. */
+static void keep_edge(struct cpl_together *p, struct cpl_together_array *edges,
                       struct cpl_local_edge edge)
 {
-    if (round->n_edges > EDGE_SLOTS * 3 / 4) {
-        add_edges(p, c, round);
-        join_edges(p, c);
-    }
-    uint64_t key = cpl_local_edge_key(&edge);
-    struct cpl_local_edge *at = &round->edges[cpl_hash_mix(key) % EDGE_SLOTS];
-    while (at->n > 0 && cpl_local_edge_key(at) != key)
-        at = at + 1 < round->edges + EDGE_SLOTS ? at + 1 : round->edges;
-    if (at->n == 0) {
-        *at = edge;
-        round->n_edges++;
-        return;
-    }
-    at->n += edge.n;
-    at->volume += edge.volume;
+    if (edges->n < edges->room || join_edges(p, edges, true))
+        ((struct cpl_local_edge *)edges->at)[edges->n++] = edge;
 }
 
 /* Equal for records that can be joined, but for the ways (rest). */
@@ -175,23 +143,16 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
         qsort(round->leaving, (size_t)round->n, sizeof *round->leaving, by_next);
     int64_t n = join ? join_leaving(round->leaving, round->n) : round->n;
     int *to = calloc((size_t)n + 1, sizeof *to);
-    int64_t *first = calloc((size_t)n + 2, sizeof *first);
-    struct cpl_sparse_out out = {0, to, first, NULL};
-    p->failed |= !to || !first;
-    for (int64_t k = 0; k < n && to && first; k++) {
-        if (k == 0 || round->leaving[k].to != round->leaving[k - 1].to)
-            to[out.n++] = round->leaving[k].to;
-        first[out.n] = k + 1;
-    }
+    p->failed |= !to;
+    for (int64_t k = 0; k < n && to; k++)
+        to[k] = round->leaving[k].to;
     p->n_handled += round->n;
     round->n = n;
     struct record *records = only_records(round);
-    out.records = records;
-    int64_t came = cpl_sparse_round(&p->sparse, &out, sizeof *records);
+    int64_t came = cpl_sparse_round(&p->sparse, to, records, to ? n : 0, sizeof *records);
     p->failed |= p->sparse.failed;
     p->n_handled += came;
     free(to);
-    free(first);
     free(records);
     round->leaving = NULL;
     round->n = round->room = 0;
@@ -207,20 +168,19 @@ static struct record came_at(const struct cpl_together *p, int64_t k)
 
 /* Counts n messages whose ways are the same from this rank on; volume: of all. */
 static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together_candidate *c,
-                                     const struct cpl_passing *message, int64_t n,
-                                     struct round *round)
+                                     const struct cpl_passing *message, int64_t n)
 {
     struct cpl_way_room room;
     struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, message, &room);
     if (here.from >= 0)
         keep_edge(
-            p, c, round,
+            p, &c->edges,
             (struct cpl_local_edge){here.from, (int16_t)here.from_wave, false, n, message->volume});
     else
         cpl_local_count_own(&c->sum, &here, message->volume);
     if (here.to >= 0)
         keep_edge(
-            p, c, round,
+            p, &c->edges,
             (struct cpl_local_edge){here.to, (int16_t)here.to_wave, true, n, message->volume});
     return here;
 }
@@ -231,7 +191,7 @@ static void pass(struct cpl_together *p, const struct record *r, struct round *r
 {
     struct cpl_together_candidate *c = &p->candidate[r->candidate];
     const struct cpl_passing message = {r->src, r->dst, r->volume};
-    struct cpl_passing_here here = count(p, c, &message, r->n, round);
+    struct cpl_passing_here here = count(p, c, &message, r->n);
     struct leaving leaving = {*r, here.to, here.rest};
     if (here.to < 0 || cpl_together_is_tallied(p, c))
         return;
@@ -243,9 +203,9 @@ static void pass(struct cpl_together *p, const struct record *r, struct round *r
 }
 
 /* Counts messages that end here. */
-static void end(struct cpl_together *p, const struct record *r, struct round *round)
+static void end(struct cpl_together *p, const struct record *r)
 {
-    keep_edge(p, &p->candidate[r->candidate], round,
+    keep_edge(p, &p->candidate[r->candidate].edges,
               (struct cpl_local_edge){r->src, r->wave, false, r->n, r->volume});
     if (r->candidate == p->tally) {
         p->endings.n[r->link] += r->n;
@@ -258,35 +218,25 @@ static void pass_own(struct cpl_together *p, struct round *round)
     const struct cpl_agree_input *input = p->input;
     if (!prepare(p, round, (int64_t)p->n * input->n_messages))
         return;
-    for (int k = 0; k < p->n; k++) {
+    for (int k = 0; k < p->n; k++)
         for (int m = 0; m < input->n_messages; m++) {
             struct record r = {(int16_t)k, 0, 0, p->rank, input->dst[m], 1, input->bytes[m]};
             if (k == p->tally)
                 r.link = (int8_t)cpl_machine_link(&p->machine, r.src, r.dst);
             pass(p, &r, round);
         }
-        add_edges(p, &p->candidate[k], round);
-    }
-}
-
-static int by_candidate(const void *a, const void *b)
-{
-    return ((const struct record *)a)->candidate - ((const struct record *)b)->candidate;
 }
 
 static void pass_what_came(struct cpl_together *p, int64_t came, struct round *round)
 {
     if (came == 0 || !prepare(p, round, came))
         return;
-    qsort(p->sparse.records, (size_t)came, sizeof(struct record), by_candidate);
     for (int64_t k = 0; k < came; k++) {
         struct record r = came_at(p, k);
         if (r.wave > 0)
-            end(p, &r, round);
+            end(p, &r);
         else
             pass(p, &r, round);
-        if (k + 1 == came || came_at(p, k + 1).candidate != r.candidate)
-            add_edges(p, &p->candidate[r.candidate], round);
     }
 }
 
@@ -302,7 +252,7 @@ void cpl_together_count(struct cpl_together *p)
         pass_what_came(p, send_round(p, &round, true), &round);
     free(round.leaving);
     for (int k = 0; k < p->n; k++)
-        join_edges(p, &p->candidate[k]);
+        join_edges(p, &p->candidate[k].edges, false);
 }
 
 /* Lets messages leave that have come since it was last called. */

@@ -48,14 +48,13 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_line *line = state->line;
-    const int64_t words[] = {p->n_vain,  p->phase,      p->given_up,   p->left.n,
+    const int64_t words[] = {p->n_vain,  p->phase,      p->left.n,
                              p->plans.n, line->managed, line->embed.on};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         cpl_alike_add(a, words[k]);
     for (int k = 0; k < p->plans.n; k++) {
         cpl_alike_add(a, (int64_t)p->plans.summary[k].plan_fingerprint);
-        cpl_alike_add(a, p->plans.embeds[k] + 2 * p->plans.only_embeds[k]);
-        cpl_alike_add(a, p->plans.order[k].units.ordered);
+        cpl_alike_add(a, p->plans.embeds[k]);
     }
 }
 
@@ -103,11 +102,6 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
         return;
     if (state->line->embed.on && !is_idle(state))
         cpl_embed_decide(state);
-    if (state->line->embed.distrusted) {
-        state->line->embed.distrusted = false;
-        if (p->phase == CPL_PT2PT_MANAGED)
-            cpl_pt2pt_review_soon(state);
-    }
     if (p->phase == CPL_PT2PT_ALONE)
         return;
     p->reducing = CPL_EMBED_REFUSED;
@@ -134,7 +128,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
 /* Whether reductions may be carried out here; alike on all ranks. */
 static bool may_embed(const struct cpl_pt2pt *p)
 {
-    return p->line->embed.on && p->phase == CPL_PT2PT_MANAGED && !p->given_up;
+    return p->line->embed.on && p->phase == CPL_PT2PT_MANAGED;
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,

@@ -3,6 +3,7 @@
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
+#include "shim/plan/cycle.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_VAIN 6 /* agreements that come to nothing before learning stops for good */
+#define SOON      16 /* collectives until an agreement that nobody else hastens */
+#define MOST_VAIN 6  /* agreements that come to nothing before learning stops for good */
 
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
@@ -96,6 +98,109 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     return may && !awaits;
 }
 
+/* Exchanges that recur. of_note, signature and fraction are this rank's own, the rest is alike on
+ * all ranks. */
+struct exchanges {
+    int n;
+    struct cpl_recurring found[CPL_MOST_RECURRING];
+    int32_t tag[CPL_MOST_RECURRING],
+        ordinal[CPL_MOST_RECURRING];     /* ordinal: number among exchanges with that tag */
+    int signature[CPL_MOST_RECURRING];   /* that this rank sends, its number; -1: none */
+    double fraction[CPL_MOST_RECURRING]; /* fraction of that signature's batches in this exchange */
+    int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END: its exchange, or -1 */
+};
+
+/* This rank's signature in each exchange, and which part of its batches belongs to it. */
+static void find_signatures(struct exchanges *exchanges, const struct cpl_notes *mine)
+{
+    int n_of[CPL_MAX_SIGNATURES] = {0}, n_in[CPL_MOST_RECURRING] = {0};
+    for (int k = 0; k < exchanges->n; k++)
+        exchanges->signature[k] = -1;
+    for (int k = 0; k < mine->n; k++) {
+        int e = exchanges->of_note[k];
+        if (mine->note[k].kind != CPL_NOTE_WINDOW_END || mine->note[k].peer < 0)
+            continue;
+        n_of[mine->note[k].peer]++;
+        if (e < 0)
+            continue;
+        exchanges->signature[e] = mine->note[k].peer;
+        n_in[e]++;
+    }
+    for (int k = 0; k < exchanges->n; k++)
+        exchanges->fraction[k] = n_in[k] ? (double)n_in[k] / n_of[exchanges->signature[k]] : 0;
+}
+
+/* Gives the same exchange the same name at all agreements and on all ranks. */
+static void name_exchange(struct cpl_exchange_names *names, const struct cpl_recurring *found,
+                          int32_t *tag, int32_t *ordinal)
+{
+    int k = 0;
+    *ordinal = 0;
+    for (k = 0; k < names->n && names->hash[k] != found->hash; k++)
+        *ordinal += names->tag[k] == found->tag;
+    *tag = found->tag;
+    if (k < names->n || names->n == CPL_MOST_NAMES)
+        return;
+    names->hash[k] = found->hash;
+    names->tag[k] = found->tag;
+    names->n++;
+}
+
+/* Collective; false on all ranks when memory ran out on one. All messages sent must have been
+ * received, or their receives posted. */
+static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *exchanges)
+{
+    struct cpl_pt2pt *p = state->pt2pt;
+    const struct cpl_notes *notes = &p->learned.notes;
+    exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
+    exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
+                                 exchanges->found, exchanges->of_note);
+    if (exchanges->n < 0) {
+        if (state->rank == 0)
+            cpl_log(CPL_LOG_WARN, "pt2pt",
+                    "%d ranks: nothing is recognised, since a rank had no memory for it; messages "
+                    "are left to MPI",
+                    state->size);
+        free(exchanges->of_note);
+        return false;
+    }
+    find_signatures(exchanges, notes);
+    for (int k = 0; k < exchanges->n; k++)
+        name_exchange(&p->learned.names, &exchanges->found[k], &exchanges->tag[k],
+                      &exchanges->ordinal[k]);
+    return true;
+}
+
+/* Lists the steps from the first batch of a known exchange on, without batches that no plan
+ * carries. */
+static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchanges, const int *plan,
+                      struct cpl_step *step)
+{
+    int n = 0;
+    for (int k = 0; k < p->learned.notes.n; k++) {
+        const struct cpl_note *note = &p->learned.notes.note[k];
+        int e = exchanges->of_note[k];
+        bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
+        if (note->kind == CPL_NOTE_COLLECTIVE && n > 0 && !after_collective)
+            step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};
+        if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
+            p->learned.signature[note->peer].planned && (n > 0 || e >= 0))
+            step[n++] = (struct cpl_step){note->peer, e >= 0 ? plan[e] : CPL_NO_PLAN};
+    }
+    return n;
+}
+
+/* Keeps the cycle in which this rank's batches recur, from its notes, the last of which is a
+ * collective. Local. */
+static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges, const int *plan)
+{
+    struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
+    if (!step)
+        return false;
+    cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, plan, step));
+    return true;
+}
+
 /* Slices of the plans that pay. */
 struct slices {
     int n;
@@ -118,7 +223,7 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
  *
  * Of waiting the model knows nothing. With lanes, and small reductions in memory where these mostly
  * come before the next batch, ranks look at memory, not at MPI, and take fewer turns where they
- * share cores. So that is tried, and reviewed; but not with fewer ranks, whose reductions are MPI's
+ * share cores. So that is tried; but not with fewer ranks, whose reductions are MPI's
  * and wait longer while ranks poll. */
 static bool pays_alone(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
 {
@@ -159,7 +264,7 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
 }
 
 /* Messages of a rank to itself need no plan. */
-static void plan_exchange(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+static void plan_exchange(struct cpl_comm_state *state, const struct exchanges *exchanges,
                           int number, struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -246,7 +351,6 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
             free(slices->words[k]);
         ready = ready && plan == k;
         p->plans.embeds[k] = embeds(&slices->summary[k]);
-        p->plans.only_embeds[k] = !pays_alone(state, &slices->summary[k]);
         p->plans.count[k] = (struct cpl_exchange_count){.all = slices->times[k]};
         p->line->embed.on |= p->plans.embeds[k];
         if (p->plans.summary)
@@ -258,7 +362,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
 /* What this rank sends in the exchanges whose messages ride in reductions in any order; NULL: no
  * memory. */
 static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
-                                              const struct cpl_exchanges *exchanges,
+                                              const struct exchanges *exchanges,
                                               const struct slices *slices, int rank, int *n)
 {
     size_t most = 1;
@@ -280,7 +384,7 @@ static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
 }
 
 /* Places the ranks for what rides in reductions. Collective. */
-static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exchanges,
                       const struct slices *slices)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
@@ -295,6 +399,8 @@ static void map_ranks(struct cpl_comm_state *state, const struct cpl_exchanges *
     free(messages);
 }
 
+#define LONGEST_HOLD 0.02 /* seconds */
+
 /* Combined messages are held for as long as MPI takes from one collective to the next, if that is
  * longer than the setting: an exchange takes no longer, and what leaves earlier makes more
  * messages. */
@@ -303,12 +409,11 @@ static void set_hold(struct cpl_comm_state *state)
     struct cpl_combined *combined = &state->pt2pt->line->combined;
     double usual = 1e-9 * (double)state->pt2pt->plans.turn.ns_mpi / state->size;
     if (usual > combined->hold_seconds)
-        cpl_combined_hold(combined,
-                          usual < CPL_PT2PT_LONGEST_HOLD ? usual : CPL_PT2PT_LONGEST_HOLD);
+        combined->hold_seconds = usual < LONGEST_HOLD ? usual : LONGEST_HOLD;
 }
 
 /* From here on all ranks manage the communicator, or none. */
-static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exchanges,
+static void manage(struct cpl_comm_state *state, const struct exchanges *exchanges,
                    struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -317,13 +422,12 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     for (int k = 0; k < exchanges->n; k++)
         if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
             p->learned.signature[exchanges->signature[k]].planned = true;
-    ready = ready && cpl_exchanges_keep_cycle(p, exchanges, slices->plan);
+    ready = ready && keep_cycle(p, exchanges, slices->plan);
     cpl_combined_open_lanes(&p->line->combined, state->private_comm, ready);
     cpl_notes_free(&p->learned.notes);
     map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
-        cpl_pt2pt_order_sends(state);
         set_hold(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;
@@ -332,7 +436,6 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
             cpl_pt2pt_turn_begin(state);
         return;
     }
-    cpl_pt2pt_plan_nothing(p);
     p->plans.n = 0; /* some ranks may not have their summaries */
     p->phase = CPL_PT2PT_ALONE;
     p->reason = CPL_LEFT_UNABLE;
@@ -352,8 +455,8 @@ static void postpone(struct cpl_pt2pt *p, const struct slices *slices)
 /* Plans what recurs. Collective; returns in how many exchanges that is. */
 static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 {
-    struct cpl_exchanges exchanges;
-    bool found = cpl_exchanges_find(state, &exchanges);
+    struct exchanges exchanges;
+    bool found = find_exchanges(state, &exchanges);
     state->pt2pt->part.ripe = false;
     if (found && exchanges.n == 0)
         state->pt2pt->reason = CPL_LEFT_NOTHING_RECURS;
@@ -367,7 +470,7 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
         state->pt2pt->reason = CPL_LEFT_NO_PLAN;
         return 0;
     }
-    cpl_exchanges_free(&exchanges);
+    free(exchanges.of_note);
     return exchanges.n;
 }
 
@@ -445,7 +548,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
 /* Whether it is still too early to plan what was seen to recur. Collective. */
 static bool looks_away(const struct cpl_comm_state *state)
 {
-    return !state->line->kept && state->pt2pt->plans.pause == 0 && is_early(state);
+    return !state->line->kept && is_early(state);
 }
 
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
@@ -461,7 +564,7 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
         if (cpl_appointment_are_possible(state)) /* the next meetings may be some */
             cpl_agree_world(state->private_comm);
         if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
-            cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);
+            cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
     }
     return cpl_pt2pt_review(state, words + N_LEAST);

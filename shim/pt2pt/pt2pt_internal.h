@@ -9,7 +9,6 @@
 #include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/pairs.h"
-#include "shim/meet/send_order.h"
 #include "shim/plan/cycle.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/plan/recognise.h"
@@ -39,18 +38,6 @@ struct cpl_exchange_names {
     int n;
     uint64_t hash[CPL_MOST_NAMES];
     int32_t tag[CPL_MOST_NAMES];
-};
-
-/* Exchanges that recur. of_note, signature and fraction are this rank's own, the rest is alike on
- * all ranks. */
-struct cpl_exchanges {
-    int n;
-    struct cpl_recurring found[CPL_MOST_RECURRING];
-    int32_t tag[CPL_MOST_RECURRING],
-        ordinal[CPL_MOST_RECURRING];     /* ordinal: number among exchanges with that tag */
-    int signature[CPL_MOST_RECURRING];   /* that this rank sends, its number; -1: none */
-    double fraction[CPL_MOST_RECURRING]; /* fraction of that signature's batches in this exchange */
-    int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END: its exchange, or -1 */
 };
 
 #define CPL_MOST_LEFT 32 /* the most exchanges of a communicator */
@@ -96,7 +83,7 @@ struct cpl_signature {
     int64_t *bytes;                /* bytes to each destination, the first time */
     bool planned;                  /* some exchange in which this rank sends the batch is planned */
     int plan;                      /* while managed: plan of the exchange that it is first in, or
-                                      CPL_NO_PLAN; kept when the plans are given up */
+                                      CPL_NO_PLAN */
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
     struct cpl_signature_message *message; /* n, in the order in which they were first sent */
     bool follows;                          /* while managed: mostly all of its messages come */
@@ -126,16 +113,10 @@ struct cpl_batch {
 enum cpl_pt2pt_phase {
     CPL_PT2PT_LEARNING,
     CPL_PT2PT_MANAGED,
-    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted. The plans are kept
-                          (line->kept), or were given up */
+    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted. Where there are
+                          plans they are kept (line->kept) */
     CPL_PT2PT_ALONE,
     CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
-};
-
-/* An order of a plan's combined messages that is better than the plan's (pt2pt_order.c). */
-struct cpl_pt2pt_order {
-    int next; /* plan of the exchange that mostly follows */
-    struct cpl_order_units units;
 };
 
 /* What is learned of messages that MPI carries. */
@@ -171,20 +152,16 @@ struct cpl_pt2pt_turn {
     int64_t next; /* the collective from which on both are compared again */
 };
 
-/* The plans of a managed communicator; alike on all ranks except for the last three members. */
+/* The plans of a managed communicator; alike on all ranks except for the counts. */
 struct cpl_pt2pt_plans {
     int n;
-    struct cpl_plan_summary *summary;         /* per plan */
-    bool embeds[CPL_MAX_COMBINED_PLANS];      /* per plan: reductions may carry its batches */
-    bool only_embeds[CPL_MAX_COMBINED_PLANS]; /* per plan: it would not pay without reductions */
-    struct cpl_pt2pt_order order[CPL_MAX_COMBINED_PLANS];
+    struct cpl_plan_summary *summary;    /* per plan */
+    bool embeds[CPL_MAX_COMBINED_PLANS]; /* per plan: reductions may carry its batches */
     struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS];
-    int64_t pause; /* collectives without plans after they were given up, before the ranks learn
-                      anew; 0: they never were, or it is for good. Alike on all ranks */
+    int64_t pause; /* collectives of MPI's, which was faster, until both are compared again; 0:
+                      it was not */
     struct cpl_pt2pt_turn turn;
-    struct cpl_plan_turn planning; /* of all exchanges; alike on all ranks */
-    int64_t n_carried, n_walked;   /* batches of the only_embeds plans since the last review that
-                                   reductions carried, and that they did not */
+    struct cpl_plan_turn planning; /* of all exchanges */
 };
 
 /* The batch that is being followed: its messages go into combined messages as they are sent. */
@@ -207,7 +184,6 @@ struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
     bool started;   /* there has been a message, so the arrays of `learned` exist */
-    bool given_up;  /* the communicator is managed, but nothing is rerouted any more */
     bool open;      /* while learning: something was sent or posted since the last leave point */
     bool sampled;   /* a profile run only samples its messages; alike on all ranks */
     int blind;      /* enum cpl_left_alone: why this rank is never able */
@@ -226,23 +202,8 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_following following;
 };
 
-/* pt2pt_exchanges.c */
-/* Adds a note; drops old ones when there are too many. */
-void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag);
-void cpl_notes_free(struct cpl_notes *notes);
-/* Finds the exchanges that recur. Collective; false on all ranks when memory ran out on one. All
- * messages sent must have been received, or their receives posted. */
-bool cpl_exchanges_find(struct cpl_comm_state *state, struct cpl_exchanges *exchanges);
-void cpl_exchanges_free(struct cpl_exchanges *exchanges);
-/* Finds the cycle in which this rank's batches recur from its notes, the last of which is a
- * collective, and keeps it. plan[e] is the plan of exchange e or CPL_NO_PLAN. Returns false when
- * memory ran out. Local.
- */
-bool cpl_exchanges_keep_cycle(struct cpl_pt2pt *p, const struct cpl_exchanges *exchanges,
-                              const int *plan);
-
-/* Point-to-point exchanges that were planned and left to MPI. They are not planned
- * again, and the report tells how often they occurred and, in profile runs, how long they took. */
+/* pt2pt_exchanges.c: exchanges that were planned and left to MPI. They are not planned again, and
+ * the report tells how often they occurred and, in profile runs, how long they took. */
 /* Calls of this rank, with the signatures learned so far. */
 double cpl_profile_calls(const struct cpl_left_exchange *exchange,
                          const struct cpl_signature *signatures);
@@ -261,15 +222,19 @@ void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchan
  * planning took then is added to the summary. On all ranks. */
 void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
                          struct cpl_plan_summary *summary);
-/* The end of the communicator: adds records of the exchanges that were left to MPI. Collective when
- * there are any. */
+/* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
+ * of the plans. Collective when there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);
+void cpl_profile_report_plans(struct cpl_comm_state *state);
 /* What MPI and the plans were measured to take, for a record. Local. */
 struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
-/* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
-void cpl_profile_finish(const struct cpl_pt2pt *p);
 
 /* pt2pt_learn.c */
+/* Adds a note; drops old ones when there are too many. */
+void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag);
+void cpl_notes_free(struct cpl_notes *notes);
+/* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
+void cpl_profile_finish(const struct cpl_pt2pt *p);
 /* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
  * afterwards. */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
@@ -295,12 +260,6 @@ void cpl_pt2pt_rest(struct cpl_comm_state *state);
  * and receives are only counted. On all ranks. */
 void cpl_pt2pt_look_away(struct cpl_comm_state *state);
 
-/* Collectives until plans that were given up are tried again: more each time. Alike on all ranks.
- */
-static inline void cpl_pt2pt_lengthen_pause(struct cpl_pt2pt *p)
-{
-    p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
-}
 /* Whether messages and receives are to be counted. */
 static inline bool cpl_pt2pt_counts(const struct cpl_pt2pt *p)
 {
@@ -323,13 +282,11 @@ static inline bool cpl_pt2pt_has_passed(const struct cpl_pt2pt *p)
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
  * give it back to MPI when not. */
 #define CPL_PT2PT_N_LEAST 5
-#define CPL_PT2PT_N_SUMS  8
+#define CPL_PT2PT_N_SUMS  3
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 
-/* pt2pt_review.c: whether what is managed still pays; the words are those that are summed up. */
-#define CPL_PT2PT_SOON         16   /* collectives until a review that cannot wait */
-#define CPL_PT2PT_LONGEST_HOLD 0.02 /* seconds */
+/* pt2pt_review.c: whether what is managed pays; the words are those that are summed up. */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
 /* The communicator has become managed, and the first turn begins; a window begins that is only
  * timed. */
@@ -338,17 +295,9 @@ void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
 /* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
  * rank does not know. */
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words);
-/* Gives the communicator back to MPI when it does not pay, or for a turn; where it has been MPI's,
- * because the plans were given up or for a turn, ends that. Collective. */
-enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
-/* Some reductions turned out to stay MPI's: makes the next review come soon. Alike on all ranks. */
-void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
-/* No batch goes by a plan any more. */
-void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p);
-
-/* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
+/* Gives the communicator to MPI for a turn, or where its turn or rest is over ends that.
  * Collective. */
-void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
+enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words);
 
 /* pt2pt_manage.c */
 void cpl_pt2pt_flush(struct cpl_comm_state *state);

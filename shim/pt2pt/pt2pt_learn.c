@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_NOTES    256
+#define MOST_NOTES     8192 /* the most notes that a rank keeps, the latest ones */
 #define FIRST_MESSAGES 16
 #define MOST_MESSAGES  4096 /* in one batch; further messages are another batch */
 
@@ -13,6 +15,57 @@
  * signatures, but none with several destinations. */
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
+
+/* Where notes may begin: after the end of a window. */
+static bool is_boundary(const struct cpl_note *note)
+{
+    return note->kind == CPL_NOTE_WINDOW_END || note->kind == CPL_NOTE_COLLECTIVE;
+}
+
+/* The first note, from a given one on, before which a window ended. */
+static int next_beginning(const struct cpl_notes *notes, int from)
+{
+    while (from > 0 && from < notes->n && !is_boundary(&notes->note[from - 1]))
+        from++;
+    return from;
+}
+
+/* Room for one more note: older ones are dropped when there are too many. */
+static bool make_room(struct cpl_notes *notes)
+{
+    if (notes->n < notes->room)
+        return true;
+    if (notes->room < MOST_NOTES) {
+        int room = notes->room ? 2 * notes->room : FIRST_NOTES;
+        struct cpl_note *note = realloc(notes->note, (size_t)room * sizeof *note);
+        if (!note)
+            return false;
+        notes->note = note;
+        notes->room = room;
+        return true;
+    }
+    int from = next_beginning(notes, notes->n / 2);
+    notes->n -= from;
+    memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
+    return true;
+}
+
+void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
+{
+    if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
+        notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
+        return;
+    if (make_room(notes))
+        notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
+    else
+        notes->n = 0; /* noting begins anew when there is memory */
+}
+
+void cpl_notes_free(struct cpl_notes *notes)
+{
+    free(notes->note);
+    *notes = (struct cpl_notes){.n = 0};
+}
 
 static uint64_t hash_of(int a, int b)
 {
@@ -72,6 +125,19 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
  * take turns are all timed. */
 #define FIRST_TIMED 32
 #define TIMED_EVERY 13
+
+void cpl_profile_finish(const struct cpl_pt2pt *p)
+{
+    struct cpl_timed_batch *timed = &cpl_context.timed;
+    if (!timed->of || (p && p != timed->of))
+        return;
+    struct cpl_signature *s = timed->signature;
+    if (s && !s->durations)
+        s->durations = calloc(1, sizeof *s->durations);
+    if (s && s->durations && timed->end > timed->start)
+        cpl_samples_add(s->durations, timed->end - timed->start);
+    *timed = (struct cpl_timed_batch){.of = NULL};
+}
 
 static void time_batch(struct cpl_pt2pt *p)
 {

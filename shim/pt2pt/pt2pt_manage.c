@@ -204,7 +204,6 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     int plan = take_plan(p, s);
     if (s && s->waits)
         miss(p, s);
-    p->plans.n_walked += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
     if (plan != CPL_NO_PLAN) {
         flush_planned(state, s, plan);
         count_planned(p, plan);
@@ -232,7 +231,6 @@ static void batch_embedded(struct cpl_pt2pt *p)
     int plan = take_plan(p, s);
     if (s)
         s->n_embedded++;
-    p->plans.n_carried += plan != CPL_NO_PLAN && p->plans.only_embeds[plan];
     if (plan != CPL_NO_PLAN)
         count_planned(p, plan);
     batch_has_left(p);
@@ -255,69 +253,10 @@ void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
     batch_embedded(p);
 }
 
-/* The record of plan k's order. */
-static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
-{
-    const struct cpl_pt2pt_order *o = &p->plans.order[k];
-    if (o->units.given == 0)
-        return (struct cpl_record_order){.next_kind = 0};
-    const struct cpl_plan_summary *next = &p->plans.summary[o->next];
-    return (struct cpl_record_order){.next_kind = CPL_KIND_PT2PT,
-                                     .next_tag = next->tag,
-                                     .next_ordinal = next->ordinal,
-                                     .next_pattern = next->pattern_fingerprint,
-                                     .units = o->units};
-}
-
-/* Of each exchange the calls of the rank that sent most of it, as not all ranks send in each, and
- * what its plan did on all ranks; of the communicator what reductions did. */
-static void report(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    const struct cpl_embed *embed = &p->line->embed;
-    struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS] = {{0, 0}};
-    struct cpl_combined_counts mine[CPL_MAX_COMBINED_PLANS], all[CPL_MAX_COMBINED_PLANS] = {{0}};
-    int64_t carried[] = {embed->n_segments, embed->n_late, embed->forwarded};
-    int64_t carried_all[] = {0, 0, 0}, sends = 0;
-    for (int k = 0; k < p->plans.n; k++)
-        mine[k] = cpl_combined_counts(&p->line->combined, k);
-    cpl_collective_Reduce(mine, all, p->plans.n * (int)(sizeof *mine / sizeof(int64_t)),
-                          MPI_INT64_T, MPI_SUM, 0, state->private_comm);
-    cpl_collective_Reduce(carried, carried_all, 3, MPI_INT64_T, MPI_SUM, 0, state->private_comm);
-    cpl_collective_Reduce(&embed->n_sends, &sends, 1, MPI_INT64_T, MPI_MAX, 0, state->private_comm);
-    cpl_collective_Reduce(p->plans.count, count, 2 * p->plans.n, MPI_INT64_T, MPI_MAX, 0,
-                          state->private_comm);
-    if (state->rank != 0)
-        return;
-    for (int k = 0; k < p->plans.n; k++) {
-        struct cpl_record r = {.kind = CPL_KIND_PT2PT,
-                               .n_ranks = state->size,
-                               .n_communicators = 1,
-                               .calls = count[k].all,
-                               .calls_planned = count[k].planned,
-                               .passed = cpl_pt2pt_has_passed(p),
-                               .forwarded_bytes = all[k].forwarded +
-                                                  (p->plans.only_embeds[k] ? carried_all[2] : 0),
-                               .combined = all[k].sent,
-                               .late_combined = all[k].late,
-                               .reductions.n = embed->n_reductions,
-                               .reductions.sends = sends,
-                               .reductions.messages = carried_all[0],
-                               .reductions.late = carried_all[1],
-                               .reductions.mapped = embed->points,
-                               .order = order_of(p, k),
-                               .windows = cpl_profile_windows(state),
-                               .summary = p->plans.summary[k],
-                               .reason = p->reason};
-        cpl_report_add(&r);
-    }
-}
-
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (cpl_report_is_wanted())
-        report(state);
+    cpl_profile_report_plans(state);
     p->phase = CPL_PT2PT_ALONE;
     cpl_match_free(&p->line->match);
     cpl_line_close(state);
@@ -371,45 +310,6 @@ bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
     return true;
 }
 
-/* Where meetings come throughout, at the 4th, 8th, 16th collective, at most half of the batches
- * come after the last one. */
-#define ALL_PER_EARLY 4
-
-/* Whether batches have come to recur after the last meeting only. */
-static bool has_met_early_only(const struct cpl_pt2pt *p)
-{
-    bool any = false;
-    for (int k = 0; k < p->learned.n_signatures; k++)
-        any |= cpl_pt2pt_recurs(&p->learned.signature[k]);
-    return any && ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches;
-}
-
-static int why_left_alone(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase == CPL_PT2PT_LEARNING && state->meeting.denied)
-        return CPL_LEFT_THREADS;
-    if (p->phase == CPL_PT2PT_LEARNING && p->reason == CPL_LEFT_NOTHING_RECURS &&
-        has_met_early_only(p))
-        return CPL_LEFT_NO_MEETING;
-    return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
-}
-
-/* Reports the messages that the first rank sent by MPI, and why. */
-static void report_left_alone(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 || p->left.n > 0)
-        return;
-    struct cpl_record r = {.kind = CPL_KIND_PT2PT,
-                           .n_ranks = state->size,
-                           .n_communicators = 1,
-                           .calls = p->learned.n_batches,
-                           .passed = cpl_pt2pt_has_passed(p),
-                           .reason = why_left_alone(state)};
-    cpl_report_add(&r);
-}
-
 static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
 {
     return state->inter || state->size < 2 ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
@@ -438,8 +338,6 @@ void cpl_pt2pt_end(struct cpl_comm_state *state)
 {
     if (state->blank)
         return;
-    if (cpl_report_is_wanted())
-        report_left_alone(state);
     cpl_profile_report(state);
     if (state->line->managed)
         cpl_line_drain(state);

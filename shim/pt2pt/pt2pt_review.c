@@ -18,8 +18,9 @@
 #define SECONDS  0.01
 
 /* When both are compared again: after so many times the collectives so far, where the plans are
- * faster; else after a pause (cpl_pt2pt_lengthen_pause). */
+ * faster; else after a pause, which is longer each time. */
 #define TIMES_AGAIN 16
+#define SLOWER      1.125 /* times what MPI took: the program has changed, both are compared at once */
 
 void cpl_pt2pt_turn_window(struct cpl_comm_state *state)
 {
@@ -113,7 +114,7 @@ static enum cpl_settled turn_by_plans(struct cpl_comm_state *state, int64_t ns, 
     if (!turn->compares) {
         settle_account(state, state->meeting.n - turn->began);
         cpl_pt2pt_turn_window(state);
-        if (state->meeting.n >= turn->next)
+        if (state->meeting.n >= turn->next || SLOWER * (double)turn->ns_mpi < (double)ns)
             cpl_pt2pt_turn_begin(state);
         return CPL_SETTLED;
     }
@@ -146,7 +147,7 @@ static void tell(const struct cpl_comm_state *state, const char *who)
 static void leave_to_mpi(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    cpl_pt2pt_lengthen_pause(p);
+    p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
     p->plans.turn.compares = false;
     struct cpl_record_windows told = cpl_profile_windows(state);
     p->reason = told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
@@ -212,117 +213,21 @@ static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, in
 
 /* --- reviews */
 
-/* The words of a vote that are summed up. NS: a collective since the window began.
- */
-enum { LATE, TARDY, IN_TIME, RODE, WALKED, NS, KNOWS, NS_TO_SPEND, N_WORDS };
+/* The words of a vote that are summed up. NS: a collective since the window began. */
+enum { NS, KNOWS, NS_TO_SPEND, N_WORDS };
 
 _Static_assert(N_WORDS == CPL_PT2PT_N_SUMS, "words that are summed up");
 
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words)
 {
-    const struct cpl_pt2pt *p = state->pt2pt;
     words[NS] = cpl_agree_ns(seconds_a_collective(state));
     words[KNOWS] = words[NS] > 0;
     words[NS_TO_SPEND] = cpl_agree_ns(cpl_context_balance());
-    if (p->phase != CPL_PT2PT_MANAGED)
-        return;
-    words[LATE] = p->line->combined.late;
-    words[TARDY] = p->line->combined.tardy;
-    words[IN_TIME] = p->line->combined.in_time;
-    words[RODE] = p->plans.n_carried;
-    words[WALKED] = p->plans.n_walked;
 }
 
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words)
 {
     return words[KNOWS] == state->size ? words[NS] : 0;
-}
-
-void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p)
-{
-    for (int k = 0; k < p->learned.n_signatures; k++)
-        p->learned.signature[k].planned = false;
-    cpl_cycle_end(&p->cycle);
-}
-
-/* Batches of each rank that tell whether they ride: the first reduction of a kind is MPI's. */
-#define LEAST_BATCHES 16
-
-/* More than one in so many out-edges that left late: the plans do not fit what the program does. */
-#define IN_TIME_PER_LATE 8
-
-static void give_up(struct cpl_pt2pt *p, int reason)
-{
-    cpl_pt2pt_abandon(p);
-    if (!p->given_up)
-        p->reason = reason;
-    p->given_up = true;
-    cpl_pt2pt_plan_nothing(p);
-}
-
-void cpl_pt2pt_review_soon(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.n_carried = p->plans.n_walked = 0;
-    cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
-}
-
-static bool pays_by_reductions_only(const struct cpl_pt2pt *p)
-{
-    bool all = true;
-    for (int k = 0; k < p->plans.n; k++)
-        all &= p->plans.only_embeds[k];
-    return all;
-}
-
-#define LONGER 4.0
-
-/* Whether combined messages are late because ranks are: mostly, what they did not wait for came
- * after all. Then they wait longer from now on. The same answer on all ranks. */
-static bool holds_longer(struct cpl_comm_state *state, const int64_t *words)
-{
-    struct cpl_combined *combined = &state->pt2pt->line->combined;
-    if (words[LATE] * IN_TIME_PER_LATE <= words[IN_TIME] || 2 * words[TARDY] < words[LATE] ||
-        combined->hold_seconds * LONGER > CPL_PT2PT_LONGEST_HOLD)
-        return false;
-    cpl_combined_hold(combined, combined->hold_seconds * LONGER);
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt",
-                "%d ranks: combined messages are late, held for %.0f us from now on", state->size,
-                combined->hold_seconds * 1e6);
-    return true;
-}
-
-static bool tells_whether_batches_ride(int n_ranks, const int64_t *words)
-{
-    return words[WALKED] + words[RODE] >= (int64_t)LEAST_BATCHES * n_ranks;
-}
-
-/* Why the plans are to be given up; CPL_LEFT_NOT: they are not. The same answer on all ranks. */
-static enum cpl_left_alone find_fault(struct cpl_pt2pt *p, int n_ranks, const int64_t *words)
-{
-    if (words[LATE] * IN_TIME_PER_LATE > words[IN_TIME])
-        return CPL_LEFT_GIVEN_UP;
-    if (!pays_by_reductions_only(p) || !tells_whether_batches_ride(n_ranks, words))
-        return CPL_LEFT_NOT;
-    p->plans.n_carried = p->plans.n_walked = 0;
-    return words[WALKED] > words[RODE] ? CPL_LEFT_UNREDUCED : CPL_LEFT_NOT;
-}
-
-#define SOON_LEARNED                                                                               \
-    4 /* times the collectives of the first lesson, until the ranks agree again                    \
-       */
-
-/* The communicator is MPI's again. What made the plans useless may pass: in mode auto it is tried
- * again. Alike on all ranks. */
-static void begin_pause(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (cpl_context.settings.mode != CPL_MODE_AUTO)
-        return;
-    cpl_pt2pt_lengthen_pause(p);
-    set_date(state, p->plans.pause);
-    cpl_pt2pt_rest(state);
 }
 
 /* Forgets what was learned, but for the counts, after a rest; on all its ranks. */
@@ -342,7 +247,7 @@ static void forget(struct cpl_comm_state *state)
                             .reason = was.reason,
                             .learned.recurred_at = was.learned.recurred_at,
                             .lesson = was.lesson,
-                            .n_vain = was.plans.pause > 0 ? 0 : was.n_vain,
+                            .n_vain = was.n_vain,
                             .date = was.date,
                             .part.date = was.part.date,
                             .left = was.left,
@@ -351,29 +256,20 @@ static void forget(struct cpl_comm_state *state)
                             .learned.n_wild = was.learned.n_wild,
                             .learned.n_watched = was.learned.n_watched,
                             .learned.names = was.learned.names,
-                            .plans.pause = was.plans.pause,
                             .plans.turn = was.plans.turn};
     cpl_comm_state_forget_recent();
 }
 
-/* The pause is over. */
+#define SOON_LEARNED                                                                               \
+    4 /* times the collectives of the first lesson, until the ranks agree again                    \
+       */
+
 static void learn_again(struct cpl_comm_state *state)
 {
     forget(state);
     set_date(state, SOON_LEARNED * (state->pt2pt->lesson > 1 ? state->pt2pt->lesson : 1));
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: learned about again", state->size);
-}
-
-/* MPI takes the communicator back, if nothing is left in the shim's hands. */
-static void give_back(struct cpl_comm_state *state)
-{
-    if (!cpl_pt2pt_drain(state)) {
-        cpl_date_hasten(&state->pt2pt->date, state->meeting.n, CPL_PT2PT_SOON);
-        return;
-    }
-    cpl_pt2pt_unmanage(state);
-    begin_pause(state);
 }
 
 /* The plans are those of a short search, and faster than MPI for long: the ranks learn again, and
@@ -392,27 +288,12 @@ static bool searches_on(struct cpl_comm_state *state)
 
 enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *words)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
     const int64_t ns = cpl_pt2pt_ns_a_collective(state, words);
     if (state->line->kept)
         return turn_by_mpi(state, ns, words[NS_TO_SPEND]);
-    if (p->phase == CPL_PT2PT_RESTING) {
+    if (state->pt2pt->phase == CPL_PT2PT_RESTING)
         learn_again(state);
-        return CPL_SETTLED;
-    }
-    if (!p->given_up && holds_longer(state, words)) {
-        cpl_date_hasten(&p->date, state->meeting.n, CPL_PT2PT_SOON);
-        return CPL_SETTLED;
-    }
-    bool may_turn = cpl_context.settings.mode == CPL_MODE_AUTO &&
-                    (!pays_by_reductions_only(p) || tells_whether_batches_ride(state->size, words));
-    enum cpl_left_alone fault = p->given_up ? CPL_LEFT_NOT : find_fault(p, state->size, words);
-    if (!p->given_up && fault == CPL_LEFT_NOT)
-        return may_turn && !searches_on(state) ? turn_by_plans(state, ns, words[NS_TO_SPEND])
-                                               : CPL_SETTLED;
-    if (!p->given_up && state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: %s", state->size, cpl_left_alone_text(fault));
-    give_up(p, fault);
-    give_back(state);
+    else if (cpl_context.settings.mode == CPL_MODE_AUTO && !searches_on(state))
+        return turn_by_plans(state, ns, words[NS_TO_SPEND]);
     return CPL_SETTLED;
 }
