@@ -48,7 +48,7 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_line *line = state->line;
-    const int64_t words[] = {p->n_vain,  p->phase,      p->left.n,
+    const int64_t words[] = {p->n_vain,  p->phase,      p->known.n_left,
                              p->plans.n, line->managed, line->embed.on};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         cpl_alike_add(a, words[k]);

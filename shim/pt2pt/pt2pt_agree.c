@@ -30,7 +30,7 @@ static void stop_learning(struct cpl_comm_state *state)
 /* In a profile run exchanges that were planned are counted to the end. */
 static bool is_profiled(const struct cpl_pt2pt *p)
 {
-    return cpl_context.settings.mode == CPL_MODE_PROFILE && p->left.n > 0;
+    return cpl_context.settings.mode == CPL_MODE_PROFILE && p->known.n_left > 0;
 }
 
 /* No more is expected of learning. On all ranks. */
@@ -98,15 +98,11 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     return may && !awaits;
 }
 
-/* Exchanges that recur. of_note, signature and fraction are this rank's own, the rest is alike on
- * all ranks. */
+/* Exchanges that recur. of_note is this rank's own, the rest is alike on all ranks. */
 struct exchanges {
     int n;
-    struct cpl_recurring found[CPL_MOST_RECURRING];
-    int32_t tag[CPL_MOST_RECURRING],
-        ordinal[CPL_MOST_RECURRING];     /* ordinal: number among exchanges with that tag */
-    int signature[CPL_MOST_RECURRING];   /* that this rank sends, its number; -1: none */
-    double fraction[CPL_MOST_RECURRING]; /* fraction of that signature's batches in this exchange */
+    struct cpl_known_exchange *of[CPL_MOST_RECURRING]; /* NULL: one too many */
+    int plan[CPL_MOST_RECURRING];                      /* CPL_NO_PLAN: none */
     int32_t *of_note; /* per note of kind CPL_NOTE_WINDOW_END: its exchange, or -1 */
 };
 
@@ -114,47 +110,30 @@ struct exchanges {
 static void find_signatures(struct exchanges *exchanges, const struct cpl_notes *mine)
 {
     int n_of[CPL_MAX_SIGNATURES] = {0}, n_in[CPL_MOST_RECURRING] = {0};
-    for (int k = 0; k < exchanges->n; k++)
-        exchanges->signature[k] = -1;
     for (int k = 0; k < mine->n; k++) {
         int e = exchanges->of_note[k];
         if (mine->note[k].kind != CPL_NOTE_WINDOW_END || mine->note[k].peer < 0)
             continue;
         n_of[mine->note[k].peer]++;
-        if (e < 0)
+        if (e < 0 || !exchanges->of[e])
             continue;
-        exchanges->signature[e] = mine->note[k].peer;
+        exchanges->of[e]->signature = mine->note[k].peer;
         n_in[e]++;
     }
-    for (int k = 0; k < exchanges->n; k++)
-        exchanges->fraction[k] = n_in[k] ? (double)n_in[k] / n_of[exchanges->signature[k]] : 0;
-}
-
-/* Gives the same exchange the same name at all agreements and on all ranks. */
-static void name_exchange(struct cpl_exchange_names *names, const struct cpl_recurring *found,
-                          int32_t *tag, int32_t *ordinal)
-{
-    int k = 0;
-    *ordinal = 0;
-    for (k = 0; k < names->n && names->hash[k] != found->hash; k++)
-        *ordinal += names->tag[k] == found->tag;
-    *tag = found->tag;
-    if (k < names->n || names->n == CPL_MOST_NAMES)
-        return;
-    names->hash[k] = found->hash;
-    names->tag[k] = found->tag;
-    names->n++;
+    for (int e = 0; e < exchanges->n; e++)
+        if (n_in[e] > 0)
+            exchanges->of[e]->fraction = (double)n_in[e] / n_of[exchanges->of[e]->signature];
 }
 
 /* Collective; false on all ranks when memory ran out on one. All messages sent must have been
  * received, or their receives posted. */
 static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *exchanges)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    const struct cpl_notes *notes = &p->learned.notes;
+    struct cpl_recurring found[CPL_MOST_RECURRING];
+    const struct cpl_notes *notes = &state->pt2pt->learned.notes;
     exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
     exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
-                                 exchanges->found, exchanges->of_note);
+                                 found, exchanges->of_note);
     if (exchanges->n < 0) {
         if (state->rank == 0)
             cpl_log(CPL_LOG_WARN, "pt2pt",
@@ -164,16 +143,15 @@ static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *excha
         free(exchanges->of_note);
         return false;
     }
+    for (int e = 0; e < exchanges->n; e++)
+        exchanges->of[e] = cpl_profile_name(state->pt2pt, &found[e]);
     find_signatures(exchanges, notes);
-    for (int k = 0; k < exchanges->n; k++)
-        name_exchange(&p->learned.names, &exchanges->found[k], &exchanges->tag[k],
-                      &exchanges->ordinal[k]);
     return true;
 }
 
 /* Lists the steps from the first batch of a known exchange on, without batches that no plan
  * carries. */
-static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchanges, const int *plan,
+static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchanges,
                       struct cpl_step *step)
 {
     int n = 0;
@@ -185,26 +163,25 @@ static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchang
             step[n++] = (struct cpl_step){CPL_STEP_COLLECTIVE, CPL_NO_PLAN};
         if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
             p->learned.signature[note->peer].planned && (n > 0 || e >= 0))
-            step[n++] = (struct cpl_step){note->peer, e >= 0 ? plan[e] : CPL_NO_PLAN};
+            step[n++] = (struct cpl_step){note->peer, e >= 0 ? exchanges->plan[e] : CPL_NO_PLAN};
     }
     return n;
 }
 
 /* Keeps the cycle in which this rank's batches recur, from its notes, the last of which is a
  * collective. Local. */
-static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges, const int *plan)
+static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges)
 {
     struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
     if (!step)
         return false;
-    cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, plan, step));
+    cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, step));
     return true;
 }
 
 /* Slices of the plans that pay. */
 struct slices {
     int n;
-    int plan[CPL_MOST_RECURRING]; /* of each exchange; CPL_NO_PLAN: none */
     int32_t *words[CPL_MAX_COMBINED_PLANS];
     int32_t n_words[CPL_MAX_COMBINED_PLANS];
     struct cpl_plan_summary summary[CPL_MAX_COMBINED_PLANS];
@@ -263,24 +240,23 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
     return 2 * s->n_behind > s->times ? CPL_EMBED_BEHIND : CPL_EMBED_REFUSED;
 }
 
-/* Messages of a rank to itself need no plan. */
-static void plan_exchange(struct cpl_comm_state *state, const struct exchanges *exchanges,
-                          int number, struct slices *slices)
+static const struct cpl_signature *signature_of(const struct cpl_pt2pt *p,
+                                                const struct cpl_known_exchange *x)
+{
+    return x && x->signature >= 0 ? &p->learned.signature[x->signature] : NULL;
+}
+
+/* Returns the exchange's plan, or CPL_NO_PLAN. Messages of a rank to itself need none. */
+static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange *x,
+                         struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_plan_turn turn = p->plans.planning;
-    struct cpl_left_exchange left = {.hash = exchanges->found[number].hash,
-                                     .tag = exchanges->tag[number],
-                                     .ordinal = exchanges->ordinal[number],
-                                     .search = turn.search,
-                                     .signature = exchanges->signature[number],
-                                     .fraction = exchanges->fraction[number]};
-    const struct cpl_signature *s =
-        left.signature >= 0 ? &p->learned.signature[left.signature] : NULL;
+    const struct cpl_signature *s = signature_of(p, x);
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
-    slices->plan[number] = CPL_NO_PLAN;
-    if (slices->n == CPL_MAX_COMBINED_PLANS || cpl_profile_has(state, &left, reduced))
-        return;
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS ||
+        cpl_profile_has(state, x, turn.search, reduced))
+        return CPL_NO_PLAN;
     struct cpl_agree_input input = {
         .able = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
     struct cpl_agree_output output;
@@ -300,26 +276,27 @@ static void plan_exchange(struct cpl_comm_state *state, const struct exchanges *
     free(dst);
     free(bytes);
     if (!agreed)
-        return;
+        return CPL_NO_PLAN;
     struct cpl_plan_summary *summary = &output.summary[0];
     bool wanted = summary->decided || summary->reason == CPL_LEFT_PROFILED;
-    summary->tag = left.tag;
-    summary->ordinal = left.ordinal;
+    summary->tag = x->tag;
+    summary->ordinal = x->ordinal;
     summary->cost.times_planned = 1;
     if (wanted && !(pays(state, summary) && are_enough(state, s, summary)))
         summary->reason = CPL_LEFT_DEAR;
-    if (summary->reason != CPL_LEFT_NOT) {
+    bool left = summary->reason != CPL_LEFT_NOT;
+    if (left)
         summary->decided = 0;
-        cpl_profile_left(state, &left, summary);
+    cpl_profile_planned(state, x, left, turn.search, summary);
+    if (left) {
         cpl_agree_output_free(&output);
-        return;
+        return CPL_NO_PLAN;
     }
-    cpl_profile_carried(p, &left, summary);
-    slices->plan[number] = slices->n;
-    slices->times[slices->n] = s ? (int64_t)(left.fraction * (double)s->times + 0.5) : 0;
+    slices->times[slices->n] = s ? (int64_t)(x->fraction * (double)s->times + 0.5) : 0;
     slices->summary[slices->n] = output.summary[0];
     slices->words[slices->n] = output.words[0];
-    slices->n_words[slices->n++] = output.n_words[0];
+    slices->n_words[slices->n] = output.n_words[0];
+    return slices->n++;
 }
 
 /* Whether the messages of a plan ride in reductions where these come next: when that is modelled
@@ -366,16 +343,17 @@ static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
                                               const struct slices *slices, int rank, int *n)
 {
     size_t most = 1;
-    for (int e = 0; e < exchanges->n; e++)
-        if (exchanges->signature[e] >= 0)
-            most += (size_t)p->learned.signature[exchanges->signature[e]].n_dests;
+    for (int e = 0; e < exchanges->n; e++) {
+        const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
+        most += sent ? (size_t)sent->n_dests : 0;
+    }
     struct cpl_handed_message *messages = calloc(most, sizeof *messages);
     *n = 0;
     for (int e = 0; e < exchanges->n && messages; e++) {
-        int plan = slices->plan[e], s = exchanges->signature[e];
-        if (plan == CPL_NO_PLAN || s < 0 || !rides_in_any_order(p, slices, plan))
+        const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
+        int plan = exchanges->plan[e];
+        if (plan == CPL_NO_PLAN || !sent || !rides_in_any_order(p, slices, plan))
             continue;
-        const struct cpl_signature *sent = &p->learned.signature[s];
         for (int k = 0; k < sent->n_dests; k++)
             if (sent->dest[k] != rank)
                 messages[(*n)++] = (struct cpl_handed_message){sent->bytes[k], sent->dest[k], -1};
@@ -419,10 +397,10 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
     struct cpl_pt2pt *p = state->pt2pt;
     bool prepared = cpl_agree_service(state->private_comm);
     bool ready = add_plans(state, cpl_line_open(state) && prepared, slices);
-    for (int k = 0; k < exchanges->n; k++)
-        if (slices->plan[k] != CPL_NO_PLAN && exchanges->signature[k] >= 0)
-            p->learned.signature[exchanges->signature[k]].planned = true;
-    ready = ready && keep_cycle(p, exchanges, slices->plan);
+    for (int e = 0; e < exchanges->n; e++)
+        if (exchanges->plan[e] != CPL_NO_PLAN && exchanges->of[e]->signature >= 0)
+            p->learned.signature[exchanges->of[e]->signature].planned = true;
+    ready = ready && keep_cycle(p, exchanges);
     cpl_combined_open_lanes(&p->line->combined, state->private_comm, ready);
     cpl_notes_free(&p->learned.notes);
     map_ranks(state, exchanges, slices);
@@ -460,8 +438,8 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
     state->pt2pt->part.ripe = false;
     if (found && exchanges.n == 0)
         state->pt2pt->reason = CPL_LEFT_NOTHING_RECURS;
-    for (int k = 0; found && k < exchanges.n; k++)
-        plan_exchange(state, &exchanges, k, slices);
+    for (int e = 0; found && e < exchanges.n; e++)
+        exchanges.plan[e] = plan_exchange(state, exchanges.of[e], slices);
     if (slices->n > 0 && cpl_parts_are_served(state))
         manage(state, &exchanges, slices);
     else if (slices->n > 0)

@@ -8,82 +8,56 @@
 
 #include <stdlib.h>
 
-static int find(const struct cpl_left_exchanges *left, const struct cpl_left_exchange *exchange)
+struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found)
 {
-    for (int k = 0; k < left->n; k++)
-        if (left->exchange[k].hash == exchange->hash)
-            return k;
-    return -1;
-}
-
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
-                     enum cpl_embed_verdict reduced)
-{
-    struct cpl_left_exchanges *left = &state->pt2pt->left;
-    int k = find(left, exchange);
-    if (k >= 0 && left->exchange[k].signature < 0) { /* its messages were learned anew */
-        left->exchange[k].signature = exchange->signature;
-        left->exchange[k].fraction = exchange->fraction;
+    struct cpl_known_exchanges *known = &p->known;
+    int32_t ordinal = 0;
+    for (int k = 0; k < known->n; k++) {
+        if (known->exchange[k].hash == found->hash)
+            return &known->exchange[k];
+        ordinal += known->exchange[k].tag == found->tag;
     }
-    if (k < 0 || cpl_context.settings.mode == CPL_MODE_PROFILE)
-        return k >= 0;
-    if (left->exchange[k].search == CPL_SEARCH_SHORT && exchange->search == CPL_SEARCH_FULL)
+    if (known->n == CPL_MOST_NAMES)
+        return NULL;
+    known->exchange[known->n] = (struct cpl_known_exchange){
+        .hash = found->hash, .tag = found->tag, .ordinal = ordinal, .signature = -1};
+    return &known->exchange[known->n++];
+}
+
+bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
+                     enum cpl_search search, enum cpl_embed_verdict reduced)
+{
+    if (!x->left || cpl_context.settings.mode == CPL_MODE_PROFILE)
+        return x->left;
+    if (x->search == CPL_SEARCH_SHORT && search == CPL_SEARCH_FULL)
         return false;
-    enum cpl_embed_verdict mine = exchange->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
-    return !cpl_agree_all(state->private_comm, mine > left->exchange[k].reduced);
+    enum cpl_embed_verdict mine = x->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
+    return !cpl_agree_all(state->private_comm, mine > x->reduced);
 }
 
-double cpl_profile_calls(const struct cpl_left_exchange *exchange,
-                         const struct cpl_signature *signatures)
+double cpl_profile_calls(const struct cpl_known_exchange *x, const struct cpl_signature *signatures)
 {
-    int k = exchange->signature;
-    return exchange->earlier + (k >= 0 ? exchange->fraction * (double)signatures[k].times : 0);
+    int k = x->signature;
+    return x->earlier + (k >= 0 ? x->fraction * (double)signatures[k].times : 0);
 }
 
-/* Adds the time that earlier planning of the exchange took. */
-static void add_earlier(const struct cpl_left_exchanges *left, int k,
-                        struct cpl_plan_summary *summary)
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
+                         enum cpl_search search, struct cpl_plan_summary *summary)
 {
-    if (!left->summary)
-        return;
-    summary->cost.times_planned += left->summary[k].cost.times_planned;
-    summary->cost.ms += left->summary[k].cost.ms;
-}
-
-void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
-                      const struct cpl_plan_summary *summary)
-{
-    struct cpl_left_exchanges *left = &state->pt2pt->left;
-    struct cpl_plan_summary told = *summary;
-    int k = find(left, exchange);
-    if (k < 0 && left->n == CPL_MOST_LEFT)
-        return;
-    if (k >= 0)
-        add_earlier(left, k, &told);
-    double earlier = k >= 0 ? left->exchange[k].earlier : 0;
-    if (k < 0)
-        k = left->n++;
-    left->exchange[k] = *exchange;
-    left->exchange[k].earlier = earlier;
-    left->exchange[k].reduced = (enum cpl_embed_verdict)summary->reduced;
-    if (state->rank == 0 && !left->summary && cpl_report_is_wanted())
-        left->summary = calloc(CPL_MOST_LEFT, sizeof *left->summary);
-    if (left->summary)
-        left->summary[k] = told;
-}
-
-void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
-                         struct cpl_plan_summary *summary)
-{
-    struct cpl_left_exchanges *left = &p->left;
-    int k = find(left, exchange);
-    if (k < 0)
-        return;
-    add_earlier(left, k, summary);
-    int last = --left->n;
-    left->exchange[k] = left->exchange[last];
-    if (left->summary)
-        left->summary[k] = left->summary[last];
+    struct cpl_known_exchanges *known = &state->pt2pt->known;
+    if (state->rank == 0 && !known->summary && cpl_report_is_wanted())
+        known->summary = calloc(CPL_MOST_NAMES, sizeof *known->summary);
+    struct cpl_plan_summary *told = known->summary ? &known->summary[x - known->exchange] : NULL;
+    if (x->left && told) {
+        summary->cost.times_planned += told->cost.times_planned;
+        summary->cost.ms += told->cost.ms;
+    }
+    known->n_left += left - x->left;
+    x->left = left;
+    x->search = search;
+    x->reduced = (enum cpl_embed_verdict)summary->reduced;
+    if (told)
+        *told = *summary;
 }
 
 struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state)
@@ -133,7 +107,8 @@ static struct cpl_record record_of(const struct cpl_comm_state *state)
 static void report_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 || p->left.n > 0)
+    if (state->rank != 0 || !p->started || p->plans.n > 0 || p->plans.pause > 0 ||
+        p->known.n_left > 0)
         return;
     struct cpl_record r = record_of(state);
     r.calls = p->learned.n_batches;
@@ -144,29 +119,31 @@ static void report_alone(const struct cpl_comm_state *state)
 void cpl_profile_report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    const struct cpl_left_exchanges *left = &p->left;
-    double mine[2 * CPL_MOST_LEFT] = {0}, most[2 * CPL_MOST_LEFT] = {0}; /* calls, seconds */
+    const struct cpl_known_exchanges *known = &p->known;
+    double mine[2 * CPL_MOST_NAMES] = {0}, most[2 * CPL_MOST_NAMES] = {0}; /* calls, seconds */
     if (!cpl_report_is_wanted())
         return;
     report_alone(state);
-    if (left->n == 0 || state->private_comm == MPI_COMM_NULL)
+    if (known->n_left == 0 || state->private_comm == MPI_COMM_NULL)
         return;
     cpl_profile_finish(p);
-    for (int k = 0; k < left->n; k++) {
-        const struct cpl_left_exchange *exchange = &left->exchange[k];
+    for (int k = 0; k < known->n; k++) {
+        const struct cpl_known_exchange *x = &known->exchange[k];
         const struct cpl_signature *s =
-            exchange->signature >= 0 ? &p->learned.signature[exchange->signature] : NULL;
-        mine[2 * k] = cpl_profile_calls(exchange, p->learned.signature);
+            x->signature >= 0 ? &p->learned.signature[x->signature] : NULL;
+        mine[2 * k] = cpl_profile_calls(x, p->learned.signature);
         mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
     }
-    cpl_collective_Reduce(mine, most, 2 * left->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
-    for (int k = 0; k < left->n && left->summary; k++) {
+    cpl_collective_Reduce(mine, most, 2 * known->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
+    for (int k = 0; k < known->n && known->summary; k++) {
         struct cpl_record r = record_of(state);
+        if (!known->exchange[k].left)
+            continue;
         r.calls = (int64_t)(most[2 * k] + 0.5);
         r.direct_seconds = most[2 * k] * most[2 * k + 1];
         r.windows = cpl_profile_windows(state);
-        r.summary = left->summary[k];
-        r.reason = left->summary[k].reason;
+        r.summary = known->summary[k];
+        r.reason = known->summary[k].reason;
         cpl_report_add(&r);
     }
 }

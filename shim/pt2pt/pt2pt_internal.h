@@ -25,22 +25,13 @@ struct cpl_comm_state;
 
 /* While learning a rank makes notes. At an agreement the ranks recognise exchanges in them
  * (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
-#define CPL_MOST_NAMES   64
-#define CPL_RECURS_TIMES 3 /* a batch or exchange that was seen this often recurs */
+#define CPL_MOST_NAMES   64 /* the most exchanges of a communicator */
+#define CPL_RECURS_TIMES 3  /* a batch or exchange that was seen this often recurs */
 
 struct cpl_notes {
     int n, room;
     struct cpl_note *note;
 };
-
-/* Names of exchanges for the report, alike on all ranks. */
-struct cpl_exchange_names {
-    int n;
-    uint64_t hash[CPL_MOST_NAMES];
-    int32_t tag[CPL_MOST_NAMES];
-};
-
-#define CPL_MOST_LEFT 32 /* the most exchanges of a communicator */
 
 /* When a profile run has seen enough to plan, it samples: of this many stretches between
  * collectives it examines one, and counts it this many times. The number is a prime, so that
@@ -48,23 +39,25 @@ struct cpl_exchange_names {
  */
 #define CPL_SAMPLED_EVERY 17
 
-/* An exchange that is left to MPI. signature and fraction are this rank's own, the rest is alike on
- * all ranks. */
-struct cpl_left_exchange {
-    uint64_t hash; /* hash over its ranks and their signatures, so over its pattern (recognise.h) */
-    int32_t tag, ordinal;
+/* An exchange that was recognised. signature and fraction are this rank's own, and so is `earlier`;
+ * the rest is alike on all ranks. */
+struct cpl_known_exchange {
+    uint64_t hash; /* over its ranks and their signatures, so over its pattern (recognise.h) */
+    int32_t tag, ordinal;           /* ordinal: number among exchanges with that tag */
+    bool left;                      /* it was planned and left to MPI */
     enum cpl_embed_verdict reduced; /* the lowest among ranks that send, when it was planned */
-    enum cpl_search search;         /* for its plan; alike on all ranks */
+    enum cpl_search search;         /* for its plan */
     int signature;                  /* signature that this rank sends; -1: it sends nothing */
     double fraction;                /* fraction of that signature's batches in this exchange */
     double earlier;                 /* calls of this rank before its messages were learned anew */
 };
 
-/* Exchanges that were planned and left to MPI. */
-struct cpl_left_exchanges {
-    int n;
-    struct cpl_left_exchange exchange[CPL_MOST_LEFT];
-    struct cpl_plan_summary *summary; /* n summaries for the report, on the first rank; else NULL */
+/* In the order in which they were recognised first; later ones are MPI's. */
+struct cpl_known_exchanges {
+    int n, n_left;
+    struct cpl_known_exchange exchange[CPL_MOST_NAMES];
+    struct cpl_plan_summary *summary; /* of those that are left, for the report, on the first rank;
+                                         NULL: none */
 };
 
 /* A message of a signature. */
@@ -126,7 +119,6 @@ struct cpl_pt2pt_learned {
     int n_signatures;
     struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;
-    struct cpl_exchange_names names;
     struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
     bool counts_only;            /* batches do not recur here, so they are no longer examined */
     int64_t n_batches, n_before; /* of these, when the ranks last voted */
@@ -194,18 +186,20 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_part part;
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
-    int64_t n_batches;               /* since managed */
-    struct cpl_left_exchanges left;  /* exchanges that are left to MPI */
+    int64_t n_batches; /* since managed */
+    struct cpl_known_exchanges known;
     enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
     struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */
     struct cpl_pt2pt_plans plans;
     struct cpl_pt2pt_following following;
 };
 
-/* pt2pt_exchanges.c: exchanges that were planned and left to MPI. They are not planned again, and
- * the report tells how often they occurred and, in profile runs, how long they took. */
+/* pt2pt_exchanges.c: exchanges that were planned and left to MPI are not planned again, and the
+ * report tells how often they occurred and, in profile runs, how long they took. */
+/* An exchange by its number, which is the same at all agreements; NULL: there are too many. */
+struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found);
 /* Calls of this rank, with the signatures learned so far. */
-double cpl_profile_calls(const struct cpl_left_exchange *exchange,
+double cpl_profile_calls(const struct cpl_known_exchange *x,
                          const struct cpl_signature *signatures);
 /* Whether an exchange was planned before and need not be planned again. A plan that did not pay
  * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
@@ -213,15 +207,12 @@ double cpl_profile_calls(const struct cpl_left_exchange *exchange,
  * better verdict than before, or a full search for a plan follows a short one. A verdict improves
  * at most three times, so nothing is planned more than five times. Collective, the same on all
  * ranks. */
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
-                     enum cpl_embed_verdict reduced);
-/* Notes that an exchange was planned and is left to MPI. On all ranks. */
-void cpl_profile_left(struct cpl_comm_state *state, const struct cpl_left_exchange *exchange,
-                      const struct cpl_plan_summary *summary);
-/* Notes that an exchange is carried from now on. If it was left to MPI before, the time that
- * planning took then is added to the summary. On all ranks. */
-void cpl_profile_carried(struct cpl_pt2pt *p, const struct cpl_left_exchange *exchange,
-                         struct cpl_plan_summary *summary);
+bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
+                     enum cpl_search search, enum cpl_embed_verdict reduced);
+/* Notes that an exchange was planned, and whether it is left to MPI. If it was before, the time
+ * that planning took then is added to the summary. On all ranks. */
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
+                         enum cpl_search search, struct cpl_plan_summary *summary);
 /* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
  * of the plans. Collective when there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);

@@ -326,7 +326,7 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->learned.signature);
     cpl_notes_free(&p->learned.notes);
     cpl_cycle_end(&p->cycle);
-    free(p->left.summary);
+    free(p->known.summary);
     free(p->batch.message);
     free(p->batch.segments);
     free(p->line->next_number);

@@ -234,11 +234,11 @@ int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int6
 static void forget(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt, was = *p;
-    p->left.summary = NULL; /* kept, with what it belongs to */
-    for (int k = 0; k < was.left.n; k++) {
-        struct cpl_left_exchange *left = &was.left.exchange[k];
-        left->earlier = cpl_profile_calls(left, p->learned.signature);
-        left->signature = -1;
+    p->known.summary = NULL; /* kept, with what it belongs to */
+    for (int k = 0; k < was.known.n; k++) {
+        struct cpl_known_exchange *x = &was.known.exchange[k];
+        x->earlier = x->left ? cpl_profile_calls(x, p->learned.signature) : 0;
+        x->signature = -1;
     }
     cpl_pt2pt_free(state);
     p->line->next_number = NULL;
@@ -250,12 +250,11 @@ static void forget(struct cpl_comm_state *state)
                             .n_vain = was.n_vain,
                             .date = was.date,
                             .part.date = was.part.date,
-                            .left = was.left,
+                            .known = was.known,
                             .blind = was.blind,
                             .learned.balance = was.learned.balance,
                             .learned.n_wild = was.learned.n_wild,
                             .learned.n_watched = was.learned.n_watched,
-                            .learned.names = was.learned.names,
                             .plans.turn = was.plans.turn};
     cpl_comm_state_forget_recent();
 }
