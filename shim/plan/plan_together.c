@@ -146,7 +146,8 @@ static bool add(struct cpl_together *p, const struct cpl_strategy_input *input,
 {
     struct cpl_together_candidate *c = &p->candidate[p->n];
     struct cpl_error error;
-    *c = (struct cpl_together_candidate){.choice = *choice, .machine = input->machine};
+    *c = (struct cpl_together_candidate){
+        .choice = *choice, .machine = input->machine, .sum = &p->sum[p->n], .most = &p->most[p->n]};
     enum cpl_status status = cpl_strategy_walk(input, choice, &c->walk, &error);
     if (!status && c->walk.n_waves > CPL_LOCAL_WAVES) {
         cpl_walk_free(&c->walk);
@@ -168,7 +169,9 @@ static bool list_candidates(struct cpl_together *p)
     struct cpl_strategy_input input = {&empty, &p->by_mpi, 1, (double)cpl_context.settings.budget};
     struct cpl_strategy_list list = {.n = 1};
     p->candidate = calloc(CPL_MAX_CANDIDATES + 1, sizeof *p->candidate);
-    bool listed = p->candidate && add(p, &input, &direct);
+    p->sum = calloc(2 * (CPL_MAX_CANDIDATES + 1), sizeof *p->sum);
+    p->most = p->sum ? p->sum + CPL_MAX_CANDIDATES + 1 : NULL;
+    bool listed = p->candidate && p->sum && add(p, &input, &direct);
     input.machine = &p->machine;
     if (!asked_for(&list.choice[0])) {
         list.n = 0;
@@ -194,14 +197,14 @@ static void find_loads(struct cpl_together *p)
     struct cpl_rank_load load[CPL_LOCAL_WAVES];
     for (int k = 0; k < p->n; k++) {
         struct cpl_together_candidate *c = &p->candidate[k];
-        if (cpl_local_loads(&c->walk, c->machine, p->rank, c->edges.at, c->edges.n, 1, load,
-                            &c->sum, NULL)) {
+        if (cpl_local_loads(&c->walk, c->machine, p->rank, c->edges.at, c->edges.n, 1, load, c->sum,
+                            NULL)) {
             p->failed = true;
             return;
         }
         if (cpl_together_is_tallied(p, c))
-            cpl_local_add_endings(c->machine, &p->endings, 1, load, &c->sum);
-        c->most = c->sum;
+            cpl_local_add_endings(c->machine, &p->endings, 1, load, c->sum);
+        *c->most = *c->sum;
         for (int32_t w = 0; w < c->walk.n_waves; w++) {
             struct cpl_together_wave *wave = &p->wave[c->first_wave + w];
             *wave =
@@ -211,97 +214,67 @@ static void find_loads(struct cpl_together *p)
     }
 }
 
-/* A rank's load of its node's port. 24 bits are enough for what is added up over a node. */
-struct part_of_port {
-    float net_out, net_in, recv_us;
-};
-
 /* A node's first rank adds up what its ranks load their port with: in the place of records travel
- * their parts, one for each wave of each candidate. */
+ * the waves of all candidates. */
 static void add_ports(struct cpl_together *p)
 {
     int32_t node = cpl_machine_node(&p->machine, p->rank), first = 0;
-    struct part_of_port *parts = calloc((size_t)p->n_waves, sizeof *parts);
     int *to = calloc((size_t)p->n_waves, sizeof *to);
     while (cpl_machine_node(&p->machine, first) != node)
         first++;
-    for (int w = 0; w < p->n_waves && parts && to; w++) {
-        const struct cpl_port_load *own = &p->wave[w].port;
+    for (int w = 0; w < p->n_waves && to; w++)
         to[w] = first;
-        parts[w] =
-            (struct part_of_port){(float)own->net_out, (float)own->net_in, (float)own->recv_us};
-    }
-    p->failed |= !parts || !to;
-    int64_t came = cpl_sparse_round(
-        &p->sparse, to, parts, parts && to && first != p->rank ? p->n_waves : 0, sizeof *parts);
-    p->failed |= p->sparse.failed;
+    int64_t came = cpl_sparse_round(&p->sparse, to, p->wave,
+                                    to && first != p->rank ? p->n_waves : 0, sizeof *p->wave);
+    p->failed |= !to || p->sparse.failed;
     for (int64_t k = 0; k < came; k++) {
-        struct part_of_port part;
-        memcpy(&part, p->sparse.records + (size_t)k * sizeof part, sizeof part);
+        struct cpl_together_wave wave;
+        memcpy(&wave, p->sparse.records + (size_t)k * sizeof wave, sizeof wave);
         cpl_port_load_add(&p->wave[k % p->n_waves].port,
-                          &(struct cpl_rank_load){.net_out = part.net_out,
-                                                  .net_in = part.net_in,
-                                                  .recv_us = part.recv_us});
+                          &(struct cpl_rank_load){.net_out = wave.port.net_out,
+                                                  .net_in = wave.port.net_in,
+                                                  .recv_us = wave.port.recv_us});
     }
     for (int w = 0; w < p->n_waves && first == p->rank; w++) {
         double us = cpl_port_load_time(&p->machine.costs, &p->wave[w].port);
         p->wave[w].us = us > p->wave[w].us ? us : p->wave[w].us;
     }
-    free(parts);
     free(to);
 }
 
-/* The counts of all candidates as words, in turn into them or out of them. */
-#define COUNTS_WORDS ((int)(sizeof(struct cpl_local_counts) / sizeof(int64_t)))
 _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
 
-static void move_counts(struct cpl_together *p, bool sums, int64_t *words, bool out)
+/* Joins the counts of all ranks, of all candidates in turn. */
+static void join_counts(const struct cpl_together *p, struct cpl_local_counts *counts,
+                        struct cpl_local_counts *all, MPI_Op op)
 {
-    for (int k = 0; k < p->n; k++) {
-        struct cpl_local_counts *c = sums ? &p->candidate[k].sum : &p->candidate[k].most;
-        if (out)
-            memcpy(c, words + (size_t)k * COUNTS_WORDS, sizeof *c);
-        else
-            memcpy(words + (size_t)k * COUNTS_WORDS, c, sizeof *c);
-    }
+    cpl_collective_Allreduce(counts, all, p->n * (int)(sizeof *all / sizeof(int64_t)), MPI_INT64_T,
+                             op, p->comm);
+    memcpy(counts, all, (size_t)p->n * sizeof *all);
 }
 
-/* Joins the times, sums and maxima of all ranks. The first word of the sums is how many ranks
- * failed. Returns false on all ranks when one did. */
+/* Joins the times, sums and maxima of all ranks. Returns false on all ranks when one failed. */
 static bool join(struct cpl_together *p, int64_t straight[2])
 {
-    MPI_Comm comm = p->comm;
-    int n = 3 + p->n * COUNTS_WORDS;
-    int64_t *words = calloc(2 * (size_t)n, sizeof *words), *all = words + n;
-    double *us = calloc(2 * (size_t)p->n_waves, sizeof *us);
-    bool ready = cpl_agree_all(comm, words && us);
-    if (ready) {
-        words[0] = p->failed;
-        words[1] = p->input->n_straight;
-        words[2] = p->input->straight_bytes;
-        move_counts(p, true, words + 3, false);
-        cpl_collective_Allreduce(words, all, n, MPI_INT64_T, MPI_SUM, comm);
-        move_counts(p, true, all + 3, true);
-        ready = all[0] == 0;
-        straight[0] = all[1];
-        straight[1] = all[2];
-        move_counts(p, false, words + 3, false);
-        cpl_collective_Allreduce(words, all, n, MPI_INT64_T, MPI_MAX, comm);
-        move_counts(p, false, all + 3, true);
+    struct cpl_local_counts *all = calloc((size_t)p->n, sizeof *all);
+    double *us = calloc(2 * (size_t)p->n_waves, sizeof *us), *most = us + p->n_waves;
+    int64_t mine[] = {p->failed || !all || !us, p->input->n_straight, p->input->straight_bytes};
+    int64_t sum[] = {1, 0, 0};
+    cpl_collective_Allreduce(mine, sum, 3, MPI_INT64_T, MPI_SUM, p->comm);
+    if (sum[0] == 0) {
+        memcpy(straight, sum + 1, 2 * sizeof *sum);
+        join_counts(p, p->sum, all, MPI_SUM);
+        join_counts(p, p->most, all, MPI_MAX);
         for (int w = 0; w < p->n_waves; w++)
             us[w] = p->wave[w].us;
-        cpl_collective_Allreduce(us, us + p->n_waves, p->n_waves, MPI_DOUBLE, MPI_MAX, comm);
-        for (int w = 0; w < p->n_waves; w++)
-            p->wave[w].us = us[p->n_waves + w];
+        cpl_collective_Allreduce(us, most, p->n_waves, MPI_DOUBLE, MPI_MAX, p->comm);
+        for (int k = 0; k < p->n; k++)
+            for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
+                p->candidate[k].us += most[p->candidate[k].first_wave + w];
     }
-    free(words);
+    free(all);
     free(us);
-    for (int k = 0; k < p->n; k++) {
-        p->candidate[k].us = 0;
-        for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
-            p->candidate[k].us += p->wave[p->candidate[k].first_wave + w].us;
-    }
-    return ready;
+    return sum[0] == 0;
 }
 
 /* What the candidates take, alike on all ranks. straight: messages above the size limit, and their
@@ -319,19 +292,19 @@ static struct cpl_metrics metrics_of(const struct cpl_together *p,
     double n = (double)p->n_ranks;
     return (struct cpl_metrics){
         .n_waves = c->walk.n_waves,
-        .sends_max = c->most.sends,
-        .sends_avg = (double)c->sum.sends / n,
-        .recvs_max = c->most.recvs,
-        .recvs_avg = (double)c->sum.recvs / n,
-        .hops_max = (int32_t)c->most.most_hops,
-        .hops_avg = c->sum.messages ? (double)c->sum.hops / (double)c->sum.messages : 0,
-        .volume_factor = c->sum.volume ? (double)c->sum.carried / (double)c->sum.volume : 1,
+        .sends_max = c->most->sends,
+        .sends_avg = (double)c->sum->sends / n,
+        .recvs_max = c->most->recvs,
+        .recvs_avg = (double)c->sum->recvs / n,
+        .hops_max = (int32_t)c->most->most_hops,
+        .hops_avg = c->sum->messages ? (double)c->sum->hops / (double)c->sum->messages : 0,
+        .volume_factor = c->sum->volume ? (double)c->sum->carried / (double)c->sum->volume : 1,
         .modelled_us = c->us,
         .waves_us = c->us,
-        .set_max = c->most.set,
-        .set_avg = (double)c->sum.set / n,
-        .lanes_avg = (double)c->sum.lanes / n,
-        .mpi_max = c->most.mpi};
+        .set_max = c->most->set,
+        .set_avg = (double)c->sum->set / n,
+        .lanes_avg = (double)c->sum->lanes / n,
+        .mpi_max = c->most->mpi};
 }
 
 /* --- the slices */
@@ -399,8 +372,8 @@ static void summarise(const struct cpl_together *p, const struct cpl_together_ca
 {
     *s = (struct cpl_plan_summary){.known = 1,
                                    .cost = {.together = 1},
-                                   .n_messages = c->sum.messages,
-                                   .bytes = c->sum.volume,
+                                   .n_messages = c->sum->messages,
+                                   .bytes = c->sum->volume,
                                    .n_straight = straight[0],
                                    .straight_bytes = straight[1],
                                    .direct = metrics_of(p, &p->candidate[0]),
@@ -449,6 +422,7 @@ static void free_all(struct cpl_together *p)
         cpl_walk_free(&p->candidate[k].walk);
     }
     free(p->candidate);
+    free(p->sum);
     free(p->wave);
     cpl_sparse_close(&p->sparse);
     cpl_machine_free(&p->machine);

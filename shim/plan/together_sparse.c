@@ -177,7 +177,7 @@ static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together
             p, &c->edges,
             (struct cpl_local_edge){here.from, (int16_t)here.from_wave, false, n, message->volume});
     else
-        cpl_local_count_own(&c->sum, &here, message->volume);
+        cpl_local_count_own(c->sum, &here, message->volume);
     if (here.to >= 0)
         keep_edge(
             p, &c->edges,

@@ -29,7 +29,7 @@ struct cpl_together_candidate {
     struct cpl_together_array passing; /* struct cpl_passing: of a candidate that is chosen */
     int64_t handed_on;                 /* of those that pass */
     int first_wave;                    /* of its waves among all candidates' */
-    struct cpl_local_counts sum, most;
+    struct cpl_local_counts *sum, *most;
     double us;
 };
 
@@ -53,7 +53,8 @@ struct cpl_together {
                   one wave; -1: there is none, each tells its own */
     struct cpl_endings endings;
     struct cpl_together_candidate *candidate;
-    int n_waves; /* of all candidates */
+    struct cpl_local_counts *sum, *most; /* of each candidate */
+    int n_waves;                         /* of all candidates */
     struct cpl_together_wave *wave;
     int64_t n_bytes;   /* of all candidates' edges and passing messages */
     int64_t n_handled; /* records that this rank made or got */

@@ -20,8 +20,7 @@
 /* A better order of an exchange's messages; all is 0: none was found. */
 struct cpl_record_order {
     int32_t next_kind;
-    int32_t next_tag, next_ordinal; /* of the next exchange, if it is point-to-point */
-    uint64_t next_pattern;          /* fingerprint of the next exchange; 0: not known */
+    uint64_t next_pattern; /* fingerprint of the next exchange; 0: not known */
     struct cpl_order_units units;
     int64_t calls; /* calls sent in this order that MPI would have carried */
 };

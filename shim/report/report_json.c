@@ -147,24 +147,14 @@ static json_t *times_json(const struct cpl_record_times *r)
     return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->width, "points", list);
 }
 
-/* The name of the exchange that follows. */
-static json_t *next_json(const struct cpl_record_order *r)
-{
-    char pattern[24];
-    bool of_messages = r->next_kind == CPL_KIND_PT2PT;
-    snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
-    return json_pack("{s:s s:s* s:o* s:o*}", "kind",
-                     cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind), "pattern",
-                     r->next_pattern ? pattern : NULL, "tag",
-                     of_messages ? json_integer(r->next_tag) : NULL, "ordinal",
-                     of_messages ? json_integer(r->next_ordinal) : NULL);
-}
-
 static json_t *order_json(const struct cpl_record_order *r)
 {
-    return json_pack("{s:o s:{s:i s:i} s:I}", "before", next_json(r), "units", "given",
-                     r->units.given, "ordered", r->units.ordered, "calls_ordered",
-                     (json_int_t)r->calls);
+    char pattern[24];
+    snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
+    return json_pack("{s:{s:s s:s*} s:{s:i s:i} s:I}", "before", "kind",
+                     cpl_exchange_kind_name(r->next_kind), "pattern",
+                     r->next_pattern ? pattern : NULL, "units", "given", r->units.given, "ordered",
+                     r->units.ordered, "calls_ordered", (json_int_t)r->calls);
 }
 
 /* By which figures it was decided whether to manage messages (cpl_plan_carried_promises). */

@@ -115,12 +115,6 @@ void cpl_combined_align(struct cpl_combined *combined)
     combined->n_aligned++;
 }
 
-void cpl_combined_hold(struct cpl_combined *combined, double seconds)
-{
-    combined->hold_seconds = seconds;
-    combined->late = combined->in_time = combined->tardy = 0;
-}
-
 void cpl_combined_begin(struct cpl_combined *combined, int plan)
 {
     (void)combined, (void)plan;
@@ -221,12 +215,6 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_
 {
     (void)state, (void)n, (void)messages;
     fibers_meet(&(struct fibers_call){.name = "map"}, NULL, NULL);
-}
-
-void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
-{
-    (void)state;
-    fibers_meet(&(struct fibers_call){.name = "order"}, NULL, NULL);
 }
 
 void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)

@@ -19,86 +19,6 @@ static void begin_managed(uint64_t seed)
     assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
 }
 
-static void assert_given_up(enum cpl_left_alone reason)
-{
-    bool is_auto = fibers_context(0)->settings.mode == CPL_MODE_AUTO;
-    assert_true(pt2pt_all_are(is_auto ? CPL_PT2PT_RESTING : CPL_PT2PT_ALONE));
-    for (int r = 0; r < N; r++) {
-        assert_true(pt2pt_of(r)->given_up);
-        assert_int_equal(pt2pt_of(r)->reason, reason);
-        assert_false(pt2pt_of(r)->learned.signature[0].planned);
-    }
-    assert_true(pt2pt.n_drained > 0);
-}
-
-/* One of eight out-edges may leave late, of all ranks together. */
-static void test_review_late(void **state)
-{
-    (void)state;
-    for (int more = 0; more < 2; more++) {
-        begin_managed(50);
-        for (int r = 0; r < N; r++)
-            pt2pt_of(r)->line->combined.in_time = 20;
-        pt2pt_of(3)->line->combined.late = 10 + more;
-        run(7);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        run(1);
-        if (more)
-            assert_given_up(CPL_LEFT_GIVEN_UP);
-        else
-            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        pt2pt_ranks_end();
-    }
-}
-
-/* Ranks are late, but what rides did not wait for comes after all: they wait longer, several times,
- * and are given up when that does not help. */
-static void test_holds_longer(void **state)
-{
-    (void)state;
-    begin_managed(55);
-    double hold = 0.001;
-    for (int r = 0; r < N; r++)
-        pt2pt_of(r)->line->combined.hold_seconds = hold;
-    for (int times = 0; times < 3; times++) {
-        pt2pt_of(3)->line->combined.late = 10;
-        pt2pt_of(1)->line->combined.tardy = 5;
-        run(times == 0 ? 8 : times == 1 ? 12 : 16);
-        if (times == 2)
-            break;
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        hold *= 4;
-        for (int r = 0; r < N; r++)
-            assert_true(pt2pt_of(r)->line->combined.hold_seconds == hold &&
-                        pt2pt_of(r)->line->combined.late + pt2pt_of(r)->line->combined.tardy == 0);
-    }
-    assert_given_up(CPL_LEFT_GIVEN_UP);
-    pt2pt_ranks_end();
-}
-
-/* Given up in mode auto, the plans are tried again after a pause, and after a longer one. */
-static void test_tried_again(void **state)
-{
-    (void)state;
-    begin_managed(56);
-    for (int r = 0; r < N; r++)
-        fibers_context(r)->settings.mode = CPL_MODE_AUTO;
-    for (int times = 0; times < 2; times++) {
-        int n = pt2pt.n_planned;
-        pt2pt_of(3)->line->combined.late = 10;
-        run(8);
-        assert_given_up(CPL_LEFT_GIVEN_UP);
-        run((times == 0 ? 256 : 1024) - 1);
-        assert_true(pt2pt_all_are(CPL_PT2PT_RESTING));
-        run(1);
-        assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
-        run(4);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        assert_int_equal(pt2pt.n_planned, n + 1);
-    }
-    pt2pt_ranks_end();
-}
-
 /* A window of eight collectives, each of so many seconds. */
 static void pass_window(double pace)
 {
@@ -291,7 +211,7 @@ static void test_no_turn(void **state)
             cpl_match_post(&pt2pt_of(2)->line->match, &receive);
         }
         run(60);
-        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED) && !pt2pt_of(0)->given_up);
+        assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
         if (k == 1) {
             assert_true(cpl_match_cancel(&receive));
             for (int more = 0; more < 8 && pt2pt_all_are(CPL_PT2PT_MANAGED); more++)
@@ -334,97 +254,31 @@ static void test_under_way_over_a_turn(void **state)
     }
 }
 
-/* Plans that pay by reductions only, and reductions that do not come. */
-static void test_review_reductions(void **state)
+/* Plans that were faster, and have become slower than MPI was: both are compared again at once. */
+static void test_becomes_slower(void **state)
 {
     (void)state;
-    static const struct {
-        int64_t carried, walked; /* of the last rank; others have 8 of each */
-        bool only, fault;
-    } cases[] = {{8, 8, true, false},  {8, 9, true, true},    {9, 8, true, false},
-                 {8, 9, false, false}, {-24, 8, true, false}, {0, 40, true, true}};
-    for (int k = 0; k < 6; k++) {
-        begin_managed(70);
-        for (int r = 0; r < N; r++) {
-            pt2pt_of(r)->plans.only_embeds[0] = cases[k].only;
-            pt2pt_of(r)->plans.n_carried = r == N - 1 ? cases[k].carried : 8;
-            pt2pt_of(r)->plans.n_walked = r == N - 1 ? cases[k].walked : 8;
-        }
-        run(8);
-        if (cases[k].fault)
-            assert_given_up(CPL_LEFT_UNREDUCED);
-        else
-            assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-        pt2pt_ranks_end();
-    }
-}
-
-/* A rank has something in hand: the plans go at once, the communicator when it is free. */
-static void test_given_up_while_busy(void **state)
-{
-    (void)state;
-    struct cpl_receive receive = {.source = 0, .tag = 1, .inner = MPI_REQUEST_NULL};
-    begin_managed(80);
-    receive.span = mock_span(NULL, 0);
-    cpl_match_post(&pt2pt_of(2)->line->match, &receive);
-    pt2pt_of(1)->line->combined.late = 5;
-    run(8);
-    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-    for (int r = 0; r < N; r++) {
-        assert_true(pt2pt_of(r)->given_up);
-        assert_false(pt2pt_of(r)->learned.signature[0].planned);
-        pt2pt_of(r)->line->combined.late = 0;
-        pt2pt.rank[r].pace = 5; /* another reason, that comes too late */
-    }
-    run(11);
-    assert_true(cpl_match_cancel(&receive));
-    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED));
-    run(1);
-    assert_given_up(CPL_LEFT_GIVEN_UP);
-    assert_int_equal(plan.alone_at, 24);
-    pt2pt_ranks_end();
-}
-
-static void review_soon(int r)
-{
-    pt2pt_of(r)->line->embed.distrusted = true;
-}
-
-/* A review that cannot wait comes sixteen collectives later, not at the next power of two. */
-static void test_review_soon(void **state)
-{
-    (void)state;
-    begin(90);
+    begin_compared(74);
+    for (int pair = 0; pair < 3; pair++)
+        take_turns(1, 1.5);
+    assert_true(is_the_plans());
     for (int r = 0; r < N; r++)
-        fibers_context(r)->settings.mode = CPL_MODE_FORCE; /* no turn of MPI's comes between */
-    run(34);
-    fibers_run(review_soon);
-    run(1);
-    assert_int_equal(pt2pt_of(0)->date.next, 34 + 16);
-    pt2pt_of(1)->line->combined.late = 5;
-    run(15);
-    assert_given_up(CPL_LEFT_GIVEN_UP);
-    assert_int_equal(plan.alone_at, 50);
+        pt2pt.rank[r].pace = 2;
+    for (int n = 0; n < 120 && is_the_plans(); n++)
+        run(1);
+    assert_true(pt2pt_all_are(CPL_PT2PT_MANAGED) && pt2pt_of(0)->plans.turn.compares);
+    assert_true(pt2pt.rank[0].state.meeting.n < pt2pt_of(0)->plans.turn.next);
     pt2pt_ranks_end();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_review_late),
-        cmocka_unit_test(test_holds_longer),
-        cmocka_unit_test(test_tried_again),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_compared_again),
-        cmocka_unit_test(test_dear_windows),
-        cmocka_unit_test(test_gains),
-        cmocka_unit_test(test_searched_on),
-        cmocka_unit_test(test_no_turn),
-        cmocka_unit_test(test_under_way_over_a_turn),
-        cmocka_unit_test(test_review_reductions),
-        cmocka_unit_test(test_given_up_while_busy),
-        cmocka_unit_test(test_review_soon),
+        cmocka_unit_test(test_turns),          cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_compared_again), cmocka_unit_test(test_dear_windows),
+        cmocka_unit_test(test_gains),          cmocka_unit_test(test_searched_on),
+        cmocka_unit_test(test_no_turn),        cmocka_unit_test(test_under_way_over_a_turn),
+        cmocka_unit_test(test_becomes_slower),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
