@@ -250,11 +250,11 @@ static void come_back(struct table *t, int stage)
     free(t->heard[stage]);
 }
 
-/* Joins the records, of so many words. `join` is associative and commutative; no record is joined
+/* Joins the records, of so many words. `how` is associative and commutative; no record is joined
  * twice. Collective. */
-static void join(struct recognising *r, size_t words, combine *join)
+static void join(struct recognising *r, size_t words, combine *how)
 {
-    struct table t = {.of = r, .words = words, .join = join, .failed = r->failed};
+    struct table t = {.of = r, .words = words, .join = how, .failed = r->failed};
     const size_t bytes = t.words * sizeof *r->records, room = (size_t)(r->n + 1) * bytes;
     int n_stages = 0;
     uint64_t *own = t.failed ? NULL : malloc(room);
