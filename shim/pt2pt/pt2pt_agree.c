@@ -414,6 +414,8 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
             cpl_pt2pt_turn_begin(state);
         return;
     }
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        p->learned.signature[k].planned = false;
     p->plans.n = 0; /* some ranks may not have their summaries */
     p->phase = CPL_PT2PT_ALONE;
     p->reason = CPL_LEFT_UNABLE;
